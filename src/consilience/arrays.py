@@ -1,0 +1,94 @@
+"""Array types and the few array operations that every layer needs."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "Batch",
+    "BoolArray",
+    "FloatArray",
+    "IntArray",
+    "as_object_array",
+    "hash_priority",
+    "is_null",
+    "log_sum_exp",
+    "softmax",
+]
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+#: First axis is the item: ``(n, *label_shape)``, or ``(n,)`` objects for ragged labels.
+Batch = npt.NDArray[Any]
+
+
+def as_object_array(labels: Iterable[Any]) -> npt.NDArray[np.object_]:
+    """Return a one-dimensional object array, whatever the labels are (lists stay lists)."""
+    items = list(labels)
+    array = np.empty(len(items), dtype=object)
+    for index, item in enumerate(items):
+        array[index] = item
+    return array
+
+
+def is_null(value: object) -> bool:
+    """Return whether a single value stands for "no label": None, NaN, NaT or a pandas NA.
+
+    Examples
+    --------
+    >>> is_null(None), is_null(float("nan")), is_null("NA"), is_null(0)
+    (True, True, False, False)
+    """
+    if value is None:
+        return True
+    if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset, np.ndarray)):
+        return False
+    try:
+        return bool(value != value)  # noqa: PLR0124  NaN and NaT differ from themselves
+    except TypeError:  # pandas.NA refuses to be a truth value
+        return True
+    except ValueError:
+        return False
+
+
+def log_sum_exp(scores: FloatArray) -> FloatArray:
+    """Return ``log(sum(exp(scores)))`` over the last axis without overflow."""
+    top = scores.max(axis=-1, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total: FloatArray = np.log(np.exp(scores - top).sum(axis=-1)) + top[..., 0]
+    return total
+
+
+def softmax(scores: FloatArray) -> FloatArray:
+    """Return probabilities proportional to ``exp(scores)`` over the last axis."""
+    weights: FloatArray = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64]:
+    """Return one well-mixed 64-bit number per item id.
+
+    Items are sampled and grouped by this number rather than by position, so that a sample is
+    the same however the items are ordered or cut into partitions.
+    """
+    if ids.dtype.kind in "iu":
+        keys = ids.astype(np.uint64)
+    else:
+        keys = np.array([_text_key(value) for value in ids.tolist()], dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = keys + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+def _text_key(value: object) -> int:
+    data = repr(value).encode()
+    return zlib.crc32(data) | (zlib.adler32(data) << 32)

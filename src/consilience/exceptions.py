@@ -1,0 +1,93 @@
+"""Every error the library raises on purpose: one class per kind of trouble.
+
+All of them are `ConsilienceError`, and also `ValueError` or `TypeError`, so that generic handlers work.
+A message states the fact, names the culprit and offers the next step.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConsilienceError",
+    "ConsilienceWarning",
+    "DistanceError",
+    "InvalidLabelError",
+    "InvalidVotesError",
+    "MissingPackageError",
+    "ModelFormatError",
+    "NotFittedError",
+    "PriorError",
+    "SourceMismatchError",
+    "TooFewSourcesError",
+    "TransposedVotesError",
+    "UnknownSourceError",
+    "UnsupportedError",
+]
+
+
+class ConsilienceError(Exception):
+    """Base class of all errors raised by consilience."""
+
+
+class ConsilienceWarning(UserWarning):
+    """Category of all warnings issued by consilience."""
+
+
+class InvalidLabelError(ConsilienceError, ValueError):
+    """A label does not belong to its label space.
+
+    Parameters
+    ----------
+    message
+        What is wrong and what was expected, without the place.
+    index
+        Position of the offending label in the batch that was checked; callers that know
+        the row and the source turn it into a place.
+    """
+
+    def __init__(self, message: str, index: int | None = None) -> None:
+        super().__init__(message)
+        self.index = index
+
+
+class InvalidVotesError(ConsilienceError, ValueError):
+    """A table of votes has the wrong shape, names or contents."""
+
+
+class TransposedVotesError(InvalidVotesError):
+    """A table of votes looks as if items and sources were swapped."""
+
+
+class SourceMismatchError(ConsilienceError, ValueError):
+    """The sources at prediction time are not those the model was fitted on."""
+
+
+class UnknownSourceError(ConsilienceError, ValueError):
+    """A source name does not occur in the votes."""
+
+
+class TooFewSourcesError(ConsilienceError, ValueError):
+    """A method needs more (independent) sources than there are."""
+
+
+class PriorError(ConsilienceError, ValueError):
+    """A prior over labels is not a probability distribution."""
+
+
+class DistanceError(ConsilienceError, ValueError):
+    """A distance function returned something that is not a distance."""
+
+
+class UnsupportedError(ConsilienceError, TypeError):
+    """An operation is not defined for this label type; the message says what to use instead."""
+
+
+class NotFittedError(ConsilienceError, ValueError, AttributeError):
+    """A model was used before `fit`."""
+
+
+class ModelFormatError(ConsilienceError, ValueError):
+    """A saved model cannot be read back."""
+
+
+class MissingPackageError(ConsilienceError, ImportError):
+    """An optional package is needed; the message gives the install line."""

@@ -1,0 +1,216 @@
+"""Counting and scoring of categorical votes, one pass over an ``(n, m)`` table of class codes."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["agreement_of_rows", "count_pairs", "expectation_round", "posterior_rows"]
+
+
+@numba.njit(cache=True, inline="always")
+def _ones(word: np.uint64) -> np.uint64:
+    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@numba.njit(cache=True)
+def count_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups: int, k: int) -> IntArray:
+    """Return how often source a votes v while source b votes w, per group of items.
+
+    The votes are packed into bit sets, 64 items to a word, so that a cell costs one ``and`` and one
+    population count per 64 items.
+
+    Parameters
+    ----------
+    codes
+        ``(n, m)`` class codes, meaningful where `observed`.
+    groups
+        ``(n,)`` group of each item, below `n_groups`.
+
+    Returns
+    -------
+    array of shape (n_groups, m * k, m * k)
+    """
+    n, m = codes.shape
+    size = np.zeros(n_groups, np.int64)
+    for i in range(n):
+        size[groups[i]] += 1
+    offset = np.zeros(n_groups + 1, np.int64)  # first word of each group; groups never share a word
+    for g in range(n_groups):
+        offset[g + 1] = offset[g] + (size[g] + 63) // 64
+    bits = np.zeros((m * k, offset[n_groups]), np.uint64)
+    filled = np.zeros(n_groups, np.int64)
+    for i in range(n):
+        g = groups[i]
+        word = offset[g] + filled[g] // 64
+        mask = np.uint64(1) << np.uint64(filled[g] % 64)
+        filled[g] += 1
+        for a in range(m):
+            if observed[i, a]:
+                bits[a * k + codes[i, a], word] |= mask
+    counts = np.zeros((n_groups, m * k, m * k), np.int64)
+    for x in range(m * k):
+        for y in range(x, m * k):
+            for g in range(n_groups):
+                total = np.uint64(0)
+                for word in range(offset[g], offset[g + 1]):
+                    total += _ones(bits[x, word] & bits[y, word])
+                counts[g, x, y] = total
+                counts[g, y, x] = total
+    return counts
+
+
+@numba.njit(cache=True)
+def agreement_of_rows(codes: IntArray, observed: BoolArray, k: int) -> tuple[float, int]:
+    """Return the sum over items of the share of agreeing vote pairs, and the number of items with a pair."""
+    n, m = codes.shape
+    count = np.zeros(k, np.int64)
+    total = 0.0
+    rows = 0
+    for i in range(n):
+        count[:] = 0
+        votes = 0
+        for a in range(m):
+            if observed[i, a]:
+                count[codes[i, a]] += 1
+                votes += 1
+        if votes >= 2:
+            same = 0
+            for c in range(k):
+                same += count[c] * (count[c] - 1)
+            total += same / (votes * (votes - 1))
+            rows += 1
+    return total, rows
+
+
+@numba.njit(cache=True, inline="always")
+def _score(
+    codes: IntArray,
+    observed: BoolArray,
+    i: int,
+    table: FloatArray,
+    correlation: FloatArray,
+    shares: bool,
+    scores: FloatArray,
+) -> int:
+    m = codes.shape[1]
+    k = scores.shape[0]
+    votes = 0
+    for a in range(m):
+        if observed[i, a]:
+            votes += 1
+            v = codes[i, a]
+            if shares:
+                load = 1.0
+                for b in range(m):
+                    if observed[i, b]:
+                        load += correlation[a, b]
+                for c in range(k):
+                    scores[c] += table[a, v, c] / load
+            else:
+                for c in range(k):
+                    scores[c] += table[a, v, c]
+        else:
+            for c in range(k):
+                scores[c] += table[a, k, c]
+    return votes
+
+
+@numba.njit(cache=True, inline="always")
+def _normalise(scores: FloatArray) -> float:
+    top = scores[0]
+    for c in range(1, scores.shape[0]):
+        top = max(top, scores[c])
+    total = 0.0
+    for c in range(scores.shape[0]):
+        scores[c] = np.exp(scores[c] - top)
+        total += scores[c]
+    for c in range(scores.shape[0]):
+        scores[c] /= total
+    return float(top + np.log(total))
+
+
+@numba.njit(cache=True)
+def posterior_rows(
+    codes: IntArray, observed: BoolArray, table: FloatArray, offset: FloatArray, correlation: FloatArray
+) -> FloatArray:
+    """Return ``(n, k)`` posterior class probabilities.
+
+    Parameters
+    ----------
+    table
+        ``(m, k + 1, k)``: what a vote v of source a adds to the score of class c; the last row is
+        what an abstention adds.
+    offset
+        ``(k,)`` score before any vote (log prior).
+    correlation
+        ``(m, m)``; correlated sources that vote on the same item share one vote.
+    """
+    n = codes.shape[0]
+    k = offset.shape[0]
+    shares = bool(correlation.any())
+    result = np.empty((n, k))
+    scores = np.empty(k)
+    for i in range(n):
+        scores[:] = offset
+        _score(codes, observed, i, table, correlation, shares, scores)
+        _normalise(scores)
+        result[i] = scores
+    return result
+
+
+@numba.njit(cache=True)
+def expectation_round(
+    codes: IntArray,
+    observed: BoolArray,
+    table: FloatArray,
+    offset: FloatArray,
+    correlation: FloatArray,
+    known: IntArray,
+) -> tuple[FloatArray, FloatArray, float]:
+    """Run one E-step and return the expected counts it yields.
+
+    Parameters
+    ----------
+    known
+        ``(n,)`` true class where known, -1 elsewhere; known items keep their label.
+
+    Returns
+    -------
+    votes
+        ``(m, k, k)``: expected number of items of class c on which source a votes v, as ``[a, v, c]``.
+    classes
+        ``(k,)``: expected number of items per class among the items with a vote.
+    log_likelihood
+    """
+    n, m = codes.shape
+    k = offset.shape[0]
+    shares = bool(correlation.any())
+    votes = np.zeros((m, k, k))
+    classes = np.zeros(k)
+    likelihood = 0.0
+    scores = np.empty(k)
+    for i in range(n):
+        scores[:] = offset
+        cast = _score(codes, observed, i, table, correlation, shares, scores)
+        if cast == 0:
+            continue
+        if known[i] >= 0:
+            likelihood += scores[known[i]]
+            scores[:] = 0.0
+            scores[known[i]] = 1.0
+        else:
+            likelihood += _normalise(scores)
+        for c in range(k):
+            classes[c] += scores[c]
+        for a in range(m):
+            if observed[i, a]:
+                v = codes[i, a]
+                for c in range(k):
+                    votes[a, v, c] += scores[c]
+    return votes, classes, likelihood

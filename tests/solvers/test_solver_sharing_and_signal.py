@@ -1,0 +1,55 @@
+"""Shared votes and the test for any signal: `solvers.sharing` and `solvers.signal`."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from consilience.solvers.sharing import shared_weights
+from consilience.solvers.signal import no_signal_probability
+
+
+@given(st.integers(1, 6), st.integers(1, 4), st.floats(0.0, 0.95))
+def test_weights_are_those_of_generalised_least_squares(copies, others, common):
+    count = copies + others
+    correlation = np.zeros((count, count))
+    correlation[:copies, :copies] = common
+    np.fill_diagonal(correlation, 0.0)
+    expected = np.linalg.inv(correlation + np.eye(count)).sum(axis=1)
+    weights = shared_weights(np.ones((2, count), dtype=bool), correlation)
+    np.testing.assert_allclose(weights, [expected, expected], rtol=1e-9)
+
+
+def test_only_those_who_voted_share():
+    correlation = np.full((3, 3), 0.5)
+    observed = np.array([[True, True, True], [True, True, False], [True, False, False]])
+    expected = np.array([[0.5, 0.5, 0.5], [2 / 3, 2 / 3, 0.0], [1.0, 0.0, 0.0]])
+    np.testing.assert_allclose(shared_weights(observed, correlation), expected)
+    assert (correlation == 0.5).all()
+
+
+def test_no_votes_and_no_items():
+    assert shared_weights(np.zeros((0, 3), dtype=bool), np.zeros((3, 3))).shape == (0, 3)
+    assert not shared_weights(np.zeros((2, 3), dtype=bool), np.ones((3, 3))).any()
+
+
+def test_two_degrees_of_freedom_have_an_exponential_tail():
+    assert no_signal_probability(np.array([1.0, 2.0])) == pytest.approx(np.exp(-2.5))
+
+
+def test_no_pairs_and_pairs_without_data_say_nothing():
+    assert no_signal_probability(np.array([])) == 1.0
+    assert no_signal_probability(np.array([np.nan])) == 1.0
+    assert no_signal_probability(np.array([np.nan, 1.96])) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_infinite_agreement_is_certain():
+    assert no_signal_probability(np.array([np.inf, 0.0])) == 0.0
+
+
+def test_probability_is_uniform_without_signal():
+    # n = 2000 draws: the largest gap to the uniform law exceeds 0.06 with probability below
+    # 2 exp(-2 n 0.06^2) = 1.2e-6.
+    z = np.random.default_rng(0).normal(size=(2000, 10))
+    ranked = np.sort([no_signal_probability(row) for row in z])
+    assert np.abs(ranked - np.linspace(0, 1, 2000)).max() < 0.06

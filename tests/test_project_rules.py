@@ -1,0 +1,121 @@
+"""The rules of ``tools/check_layers.py`` hold, and each of them can fail."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import check_layers
+from check_layers import Violation
+
+ROOT = Path(__file__).resolve().parents[1]
+
+Check = Callable[[Path], Iterator[Violation]]
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes one file of a made-up code base and returns its root."""
+
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("check", check_layers.CHECKS, ids=lambda check: check.__name__)
+def test_the_code_base_keeps_the_rule(check: Check) -> None:
+    assert [str(violation) for violation in check(ROOT)] == []
+
+
+def test_the_package_is_found() -> None:
+    assert (ROOT / "src" / check_layers.PACKAGE / "arrays.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("families/base.py", "from consilience.spaces.base import LabelSpace\n"),
+        ("families/base.py", "from ..spaces.base import LabelSpace\n"),
+        ("families/__init__.py", "from ..spaces import LabelSpace\n"),
+        (
+            "families/base.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import consilience.votes\n",
+        ),
+        ("families/base.py", "def late():\n    from consilience.label_model import LabelModel\n"),
+        ("moments.py", "from consilience.source_model import SourceModel\n"),
+        ("io.py", "from .votes import Votes\n"),
+        ("arrays.py", "from consilience.exceptions import ConsilienceError\n"),
+        ("votes.py", "from consilience import LabelSpace\n"),
+        ("votes.py", "from . import arrays\n"),
+        ("votes.py", "import consilience as cs\n"),
+        ("votes.py", "from consilience.elsewhere import thing\n"),
+        ("elsewhere.py", "import numpy\n"),
+    ],
+)
+def test_an_import_that_points_upwards_is_reported(broken: Callable[..., Path], name: str, text: str) -> None:
+    root = broken(f"src/consilience/{name}", text)
+    assert len(list(check_layers.layer_violations(root))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("__init__.py", "from consilience.label_model import LabelModel\n"),
+        ("spaces/classes.py", "from consilience.families.confusion import ConfusionFamily\n"),
+        ("spaces/classes.py", "from .base import LabelSpace\n"),
+        ("spaces/classes.py", "from . import base\n"),
+        ("solvers/triplets.py", "from consilience.kernels.pairs import pair_sums\n"),
+        ("votes.py", "from .io import read\nimport numpy\n"),
+        ("cli.py", "from consilience.demo import run\n"),
+    ],
+)
+def test_an_import_that_points_downwards_is_fine(broken: Callable[..., Path], name: str, text: str) -> None:
+    root = broken(f"src/consilience/{name}", text)
+    assert list(check_layers.layer_violations(root)) == []
+
+
+@pytest.mark.parametrize("text", ["import numba\n", "def late():\n    from numba.core import types\n"])
+def test_numba_outside_of_the_kernels_is_reported(broken: Callable[..., Path], text: str) -> None:
+    root = broken("src/consilience/kernels/pairs.py", text)
+    assert list(check_layers.numba_violations(root)) == []
+    root = broken("src/consilience/solvers/pairs.py", text)
+    assert len(list(check_layers.numba_violations(root))) == 1
+
+
+def test_an_assert_in_the_package_is_reported_with_its_line(broken: Callable[..., Path]) -> None:
+    root = broken("src/consilience/votes.py", "labels = []\nassert labels\n")
+    [violation] = check_layers.assert_violations(root)
+    assert (violation.path.name, violation.line) == ("votes.py", 2)
+
+
+def test_a_print_in_the_package_is_reported_with_its_line(broken: Callable[..., Path]) -> None:
+    root = broken("src/consilience/cli.py", "def main():\n    print('hello')\n")
+    [violation] = check_layers.print_violations(root)
+    assert (violation.path.name, violation.line) == ("cli.py", 2)
+
+
+@pytest.mark.parametrize("folder", ["src/consilience", "tests", "experiments", "benchmarks", "tools"])
+def test_a_file_of_401_lines_is_reported(broken: Callable[..., Path], folder: str) -> None:
+    root = broken(f"{folder}/short.py", "x = 1\n" * 400)
+    assert list(check_layers.size_violations(root)) == []
+    root = broken(f"{folder}/long.py", "x = 1\n" * 401)
+    assert len(list(check_layers.size_violations(root))) == 1
+
+
+@pytest.mark.parametrize(("text", "status"), [("import numpy\n", 0), ("assert True\n", 1)])
+def test_the_exit_status_tells_whether_a_rule_is_broken(broken: Callable[..., Path], text: str, status: int) -> None:
+    program = Path(check_layers.__file__).read_text(encoding="utf-8")
+    root = broken("tools/check_layers.py", program)
+    broken("src/consilience/arrays.py", text)
+    command = [sys.executable, str(root / "tools" / "check_layers.py")]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == status
+    assert completed.stdout.startswith("src/consilience/arrays.py:1: uses assert" if status else "")
