@@ -1,0 +1,1 @@
+"""Reading votes: frames become columns, columns and nested lists become arrays of labels."""

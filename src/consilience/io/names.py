@@ -1,0 +1,128 @@
+"""Names of sources and ids of items: made up, checked, looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
+
+__all__ = [
+    "as_names",
+    "check_known",
+    "check_names",
+    "check_unique_ids",
+    "default_names",
+    "factorize",
+]
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return the names that sources get when the caller gives none.
+
+    Examples
+    --------
+    >>> default_names(3)
+    ('source_0', 'source_1', 'source_2')
+    """
+    return tuple(f"source_{column}" for column in range(count))
+
+
+def as_names(sources: str | Iterable[Any]) -> tuple[str, ...]:
+    """Return source names as text; a single text is a single name."""
+    return (sources,) if isinstance(sources, str) else tuple(map(str, sources))
+
+
+def check_names(names: Sequence[str], n_items: int, n_sources: int) -> None:
+    """Raise unless there is one name per source, each different."""
+    if n_sources == 0:
+        raise InvalidVotesError("There are no sources. Pass at least one column of votes.")
+    if len(names) != n_sources:
+        shown = f"There are {n_sources} columns of votes, but {len(names)} source names"
+        if len(names) == n_items:
+            raise TransposedVotesError(
+                f"{shown}, as many as rows: items and sources look swapped. "
+                f"Items are rows and sources are columns; pass votes.T."
+            )
+        raise InvalidVotesError(f"{shown}. Pass one name per column.")
+    seen: dict[str, int] = {}
+    for column, name in enumerate(names):
+        if name in seen:
+            raise InvalidVotesError(
+                f"The source name {name!r} occurs twice, for columns {seen[name]} and {column}. "
+                f"Give every source a name of its own."
+            )
+        seen[name] = column
+
+
+def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
+    """Raise if a source is not among the known ones, with those that may be meant."""
+    for name in names:
+        if name not in known:
+            close = get_close_matches(str(name), known)
+            hint = (
+                f"Did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"Choose from {', '.join(map(repr, known))}."
+            )
+            raise UnknownSourceError(f"There is no source {name!r}. {hint}")
+
+
+def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return a code per value, in order of first appearance, and the row of that appearance.
+
+    Parameters
+    ----------
+    values
+        Numbers or hashable objects, one-dimensional.
+    what
+        What the values are, for the error message.
+
+    Examples
+    --------
+    >>> codes, rows = factorize(np.array(["b", "a", "b"], dtype=object), "item id")
+    >>> codes.tolist(), rows.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    if values.dtype.kind in "biuf":
+        _, first, codes = np.unique(values, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        return rank[codes.reshape(-1)], first[order].astype(np.intp)
+    # Hashing beats sorting for text, and none of these calls runs Python code per row.
+    listed = values.tolist()
+    try:
+        position = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+    except TypeError:
+        row = next(row for row, value in enumerate(listed) if not _is_hashable(value))
+        raise InvalidVotesError(f"Row {row}: {listed[row]!r} cannot be used as {what}. Use numbers or text.") from None
+    hashed = np.fromiter(map(position.__getitem__, listed), dtype=np.intp, count=len(listed))
+    return hashed, np.unique(hashed, return_index=True)[1].astype(np.intp)
+
+
+def check_unique_ids(ids: npt.NDArray[Any]) -> None:
+    """Raise if two items have the same id, naming it and both rows."""
+    codes, first = factorize(ids, "item id")
+    if len(first) == len(ids):
+        return
+    repeated = np.ones(len(ids), dtype=bool)
+    repeated[first] = False
+    second = int(np.argmax(repeated))
+    raise InvalidVotesError(
+        f"Item id {ids.tolist()[second]!r} occurs twice, in rows {int(first[codes[second]])} and "
+        f"{second}. Give every item an id of its own, or drop one of the rows; several votes of "
+        f"one source on one item need different source names."
+    )
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,171 @@
+"""Columns become tables of labels, long or wide, and a table of labels a long Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray
+from consilience.exceptions import InvalidVotesError
+from consilience.io.cells import blank
+from consilience.io.frames import Column, columns_of, missing_column, records_to_columns, to_column
+from consilience.io.names import (
+    as_names,
+    check_known,
+    check_names,
+    check_unique_ids,
+    factorize,
+)
+from consilience.io.stacking import common_dtype
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
+
+__all__ = ["LabelTable", "item_ids", "long_arrow", "read_long", "read_wide"]
+
+
+class LabelTable(NamedTuple):
+    """Labels and observed mask, both with one row per item and one column per source."""
+
+    labels: Batch
+    observed: BoolArray
+    sources: tuple[str, ...]
+    items: npt.NDArray[Any]
+
+
+def read_long(frame: Any, item: str, source: str, label: str) -> LabelTable:
+    """Return the table of (item, source, label) rows; a null label is an abstention."""
+    names = {"item": item, "source": source, "label": label}
+    if isinstance(frame, (list, tuple)):
+        columns = records_to_columns(frame, list(names.values()))
+    else:
+        columns = columns_of(frame)
+    if not any(len(column.null) for column in columns.values()):
+        raise InvalidVotesError(
+            "There are no items: the table has no rows. Pass at least one row (item, source, label)."
+        )
+    for role, name in names.items():
+        if name not in columns:
+            raise missing_column(name, role, columns, frame)
+    for role in ("item", "source"):
+        _check_present(columns[names[role]], role)
+    return _pivot(columns[item], columns[source], columns[label])
+
+
+def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> LabelTable:
+    """Return the table of a frame with one column per source; null is an abstention."""
+    columns = columns_of(frame)
+    if item is not None and item not in columns:
+        raise missing_column(item, "item", columns, frame)
+    if sources is not None:
+        names = as_names(sources)
+    elif item is None and {"item", "source", "label"} <= columns.keys():
+        raise InvalidVotesError(
+            "The columns 'item', 'source' and 'label' look like one row per vote. Use "
+            "Votes.from_long(frame), or say which columns are sources with sources=."
+        )
+    else:
+        names = tuple(name for name in columns if name != item)
+    check_known(names, columns)
+    n_items = len(next(iter(columns.values())).null) if columns else 0
+    check_names(names, n_items, len(names))
+    if n_items == 0:
+        raise InvalidVotesError("There are no items: the table has no rows. Pass at least one row, one per item.")
+    if item is None:
+        ids: npt.NDArray[Any] = np.arange(n_items)
+    else:
+        _check_present(columns[item], "item")
+        ids = columns[item].values
+        check_unique_ids(ids)
+    labels, observed = _side_by_side({name: columns[name] for name in names})
+    return LabelTable(labels, observed, names, ids)
+
+
+def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
+    """Return the ids a caller gave, or 0, 1, ... if none were given."""
+    if items is None:
+        return np.arange(n_items)
+    column = to_column(items)
+    _check_present(column, "item")
+    return column.values
+
+
+def long_arrow(table: LabelTable) -> pa.Table:
+    """Return one row (item, source, label) per vote, and one with a null for who has none."""
+    import pyarrow as pa
+
+    rows, columns = np.nonzero(table.observed)
+    labels: list[Any] = table.labels[rows, columns].tolist()
+    if len(table.items):
+        silent_items = np.flatnonzero(~table.observed.any(axis=1))
+        silent_sources = np.flatnonzero(~table.observed.any(axis=0))
+        rows = np.concatenate([rows, silent_items, np.zeros_like(silent_sources)])
+        columns = np.concatenate([columns, np.zeros_like(silent_items), silent_sources])
+        # A silent first source is there already if the first item is silent, too.
+        twice = len(silent_items) and len(silent_sources)
+        if twice and silent_items[0] == 0 and silent_sources[0] == 0:
+            keep = np.arange(len(rows)) != len(labels)
+            rows, columns = rows[keep], columns[keep]
+        labels += [None] * (len(rows) - len(labels))
+    try:
+        stored = pa.array(labels)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidVotesError(
+            f"The labels do not fit into one Arrow column: {error}. Turn labels of mixed types into text first."
+        ) from error
+    names = pa.array(table.sources, pa.string()).take(pa.array(columns))
+    ids = pa.array(table.items[rows].tolist())
+    return pa.table({"item": ids, "source": names, "label": stored})
+
+
+def _check_present(column: Column, role: str) -> None:
+    if column.null.any():
+        row = int(np.argmax(column.null))
+        raise InvalidVotesError(
+            f"Row {row} has no {role}. Fill in its {role}, or drop the row; only a label may be "
+            f"null, which means that the source abstains."
+        )
+
+
+def _pivot(item: Column, source: Column, label: Column) -> LabelTable:
+    item_codes, item_rows = factorize(item.values, "item id")
+    source_codes, source_rows = factorize(source.values, "source name")
+    shape = (len(item_rows), len(source_rows))
+    cells = item_codes * shape[1] + source_codes
+    _check_single_votes(cells, item, source, label)
+    names = tuple(map(str, source.values[source_rows].tolist()))
+    present = ~label.null
+    dtype = np.dtype(np.int64) if label.values.dtype.kind == "i" else label.values.dtype
+    labels, observed = blank(shape, dtype), np.zeros(shape, dtype=bool)
+    labels.reshape(-1)[cells[present]] = label.values[present]
+    observed.reshape(-1)[cells[present]] = True
+    return LabelTable(labels, observed, names, item.values[item_rows])
+
+
+def _check_single_votes(cells: npt.NDArray[np.intp], item: Column, source: Column, label: Column) -> None:
+    order = np.argsort(cells, kind="stable")
+    again = np.flatnonzero(np.diff(cells[order]) == 0)
+    if not len(again):
+        return
+    earliest = again[np.argmin(order[again + 1])]
+    first, second = int(order[earliest]), int(order[earliest + 1])
+    votes = ["null" if label.null[row] else repr(label.values[row : row + 1].tolist()[0]) for row in (first, second)]
+    who, what = (column.values[first : first + 1].tolist()[0] for column in (source, item))
+    raise InvalidVotesError(
+        f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
+        f"in row {second}. Aggregate repeated votes first, or give them different source names."
+    )
+
+
+def _side_by_side(columns: Mapping[str, Column]) -> tuple[Batch, BoolArray]:
+    voting = [column.values.dtype for column in columns.values() if not column.null.all()]
+    shape = (len(next(iter(columns.values())).null), len(columns))
+    labels, observed = blank(shape, common_dtype(voting)), np.zeros(shape, dtype=bool)
+    for place, column in enumerate(columns.values()):
+        present = ~column.null
+        observed[:, place] = present
+        labels[present, place] = column.values[present]
+    return labels, observed
