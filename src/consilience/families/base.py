@@ -1,0 +1,319 @@
+"""The contract of a family: how votes scatter around the truth.
+
+A family knows arrays and formulas, nothing of spaces, files or engines. It sees the data only through
+passes over chunks that return sums (`Passes`), so the same code runs in memory and on a cluster.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.exceptions import UnsupportedError
+
+__all__ = [
+    "GROUPS",
+    "Chunk",
+    "Diagnostic",
+    "Estimate",
+    "Family",
+    "Parameters",
+    "Passes",
+    "Posterior",
+    "Request",
+    "Sums",
+    "Summary",
+    "count_sums",
+]
+
+#: Items fall into this many groups (by their hashed id); sums kept per group give standard errors.
+GROUPS = 32
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding about a fit: a code to act on and one sentence to read."""
+
+    code: str
+    severity: Severity
+    sources: tuple[str, ...]
+    message: str
+
+    def __str__(self) -> str:
+        return f"[{self.severity}] {self.code}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some items, encoded by their space: what a pass hands to a family.
+
+    Parameters
+    ----------
+    labels
+        ``(n, m, *label_shape)``; meaningful where `observed`.
+    groups
+        ``(n,)`` in ``range(GROUPS)``.
+    known, is_known
+        Gold labels ``(n, *label_shape)`` and where they are known, or None.
+    """
+
+    labels: Batch
+    observed: BoolArray
+    groups: IntArray
+    known: Batch | None = None
+    is_known: BoolArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.observed)
+
+    @property
+    def gold_rows(self) -> IntArray:
+        """Positions of the items whose true label is known."""
+        if self.is_known is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self.is_known)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Named arrays that add up: integers exactly, floats to rounding.
+
+    Examples
+    --------
+    >>> total = Sums({"votes": np.array([1, 2])}) + Sums({"votes": np.array([3, 4])})
+    >>> total["votes"].tolist()
+    [4, 6]
+    >>> (total + Sums.zero())["votes"].tolist()
+    [4, 6]
+    """
+
+    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def zero(cls) -> Sums:
+        """Return the neutral element of addition."""
+        return cls({})
+
+    def __add__(self, other: Sums) -> Sums:
+        names = [*self.parts, *(name for name in other.parts if name not in self.parts)]
+        return Sums({name: _add(self.parts.get(name), other.parts.get(name)) for name in names})
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.parts[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
+
+
+def _add(left: npt.NDArray[Any] | None, right: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    if left is None or right is None:
+        return np.asarray(right if left is None else left)
+    total: npt.NDArray[Any] = left + right
+    return total
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Base of the parameter sets: frozen dataclasses of arrays, numbers and strings."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, ready for storage."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The parameters in the words shared by all label types, one entry per source.
+
+    Parameters
+    ----------
+    expected_cost, weight
+        Each ``(m,)``.
+    standard_error, cost_standard_error
+        Of `weight` and of `expected_cost`; infinite for a source that never votes.
+    correlation
+        ``(m, m)``; zero outside the dependencies.
+    """
+
+    expected_cost: FloatArray
+    weight: FloatArray
+    standard_error: FloatArray
+    cost_standard_error: FloatArray
+    correlation: FloatArray
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What the model believes about some items.
+
+    Parameters
+    ----------
+    labels
+        ``(n, *label_shape)``; arbitrary where no source voted.
+    confidence
+        ``(n,)`` in [0, 1].
+    probabilities
+        ``(n, k)`` for finite spaces, else None.
+    """
+
+    labels: Batch
+    confidence: FloatArray
+    probabilities: FloatArray | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked of an estimation, resolved to arrays.
+
+    Parameters
+    ----------
+    dependent
+        ``(m, m)`` pairs that are not independent given the truth (the paper's E).
+    prior
+        "auto", "uniform", "gibbs" or probabilities over the labels of a finite space.
+    n_gold
+        How many items have a known label.
+    """
+
+    sources: tuple[str, ...]
+    method: str
+    dependent: BoolArray
+    prior: str | FloatArray = "auto"
+    n_gold: int = 0
+    seed: int = 0
+
+    def prior_is(self, name: str) -> bool:
+        """Return whether the prior was asked for by this name."""
+        return isinstance(self.prior, str) and self.prior == name
+
+    def named(self, which: BoolArray | IntArray) -> tuple[str, ...]:
+        """Return the names of the chosen sources."""
+        chosen = np.flatnonzero(which) if which.dtype == bool else which
+        return tuple(self.sources[int(index)] for index in chosen)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The outcome of an estimation."""
+
+    parameters: Parameters
+    method: str
+    reason: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Passes(Protocol):
+    """How a family reaches the votes: every call is one pass that returns sums."""
+
+    @property
+    def n_items(self) -> int: ...
+
+    @property
+    def n_sampled(self) -> int: ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether `over_all` is possible: the votes are still at hand, not only a sample."""
+        ...
+
+    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
+        """Sum `function` over every chunk of the votes."""
+        ...
+
+    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
+        """Sum `function` over the seeded sample of items (all of them when there are few)."""
+        ...
+
+
+class Family(ABC):
+    """How votes scatter around the truth, and what can be learned from them."""
+
+    #: Names accepted by `estimate`.
+    methods: ClassVar[tuple[str, ...]]
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
+        """Return the family fitted to a few of the `n_items` items, before any statistics are taken.
+
+        Without a sample it may only use what it knows before any vote.
+        """
+        return self
+
+    @abstractmethod
+    def statistics(self, chunk: Chunk) -> Sums:
+        """Return the sums of one pass; always with the ``both`` counts of `count_sums`."""
+
+    @abstractmethod
+    def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
+        """Learn the parameters from the sums, and from further passes where the method needs them.
+
+        `passes` is None when only the sums are at hand; a method that needs votes then says so.
+        """
+
+    @abstractmethod
+    def round(self, parameters: Any, chunk: Chunk) -> Sums:
+        """Return the sums of one EM pass."""
+
+    @abstractmethod
+    def posterior(self, parameters: Any, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return labels, probabilities where the space is finite, and confidence."""
+
+    @abstractmethod
+    def summary(self, parameters: Any) -> Summary:
+        """Return the parameters in the words shared by all label types."""
+
+    @abstractmethod
+    def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
+        """Return the parameters of sources whose weights are known."""
+
+    @abstractmethod
+    def restore(self, fields: Mapping[str, Any]) -> Parameters:
+        """Return the parameters that `Parameters.as_dict` described."""
+
+    @abstractmethod
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        """Return the mean cost of a source of this weight (the forward map)."""
+
+    @abstractmethod
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        """Return the weight of a source of this mean cost (the paper's backward mapping)."""
+
+    @abstractmethod
+    def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the mean cost between two independent sources of these weights."""
+
+    def constant_sources(self, sums: Sums) -> BoolArray:
+        """Return which sources give the same label whatever the item; none where the sums cannot tell."""
+        return np.zeros(len(sums["both"]), dtype=bool)
+
+    def check_method(self, method: str, passes: Passes | None, needs_votes: tuple[str, ...] = ()) -> None:
+        """Refuse a method that this family does not have, or not without votes."""
+        if method not in self.methods:
+            raise UnsupportedError(
+                f"method={method!r} is not available for this label type. Use one of {', '.join(self.methods)}."
+            )
+        if passes is None and method in needs_votes:
+            closed = ", ".join(name for name in self.methods if name not in needs_votes)
+            raise UnsupportedError(
+                f"method={method!r} goes through the votes again and moments alone do not suffice. "
+                f"Call fit(votes), or use one of {closed}."
+            )
+
+
+def count_sums(chunk: Chunk) -> dict[str, npt.NDArray[Any]]:
+    """Return the counts that every family keeps: items, and how often two sources vote on the same one."""
+    seen = chunk.observed.astype(np.float32)
+    both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
+    return {
+        "items": np.array(len(chunk), dtype=np.int64),
+        "voted_items": np.array(int(chunk.observed.any(axis=1).sum()), dtype=np.int64),
+        "both": both,
+        "gold_items": np.array(len(chunk.gold_rows), dtype=np.int64),
+    }

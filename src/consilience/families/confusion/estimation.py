@@ -1,0 +1,335 @@
+"""Which estimate for which categorical sources, and what to say about it (note on classes, section 0)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.exceptions import UnsupportedError
+from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.confusion import closed_form
+from consilience.families.confusion.likelihood import (
+    LikelihoodModel,
+    cofiring_misfit,
+    expected_counts,
+    fit_rounds,
+    score_products,
+    with_errors,
+)
+from consilience.families.confusion.pair_moments import PairMoments, pair_moments
+from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
+from consilience.families.findings import (
+    SIGNIFICANCE,
+    fell_back,
+    needs_gold,
+    no_signal,
+    not_converged,
+    polished,
+    unidentified,
+)
+from consilience.families.pair_costs import blend
+from consilience.families.pair_fits import PairFit
+from consilience.solvers.signal import no_signal_probability
+
+if TYPE_CHECKING:
+    from consilience.families.confusion.family import ConfusionFamily
+
+__all__ = ["estimate_confusions"]
+
+#: Below this skill of the third best source, weights cannot be trusted and equal ones are kept.
+WEAK_SKILL = 0.35
+#: A sample is enough when every accuracy is known this well; otherwise all items are used.
+PRECISE = 0.005
+
+
+def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
+    """Learn the confusions by the method asked for."""
+    votes = sums["votes"].astype(np.float64)
+    moments = pair_moments(sums, family.n_classes)
+    method = request.method
+    if method == "auto":
+        return _automatic(sums, votes, moments, request, passes)
+    if method == "majority":
+        return Estimate(_plain_vote(votes, moments, request), "majority", "asked for")
+    if method == "labelled":
+        return _labelled(sums, votes, moments, request)
+    if method == "em":
+        if passes is None:
+            raise UnsupportedError("method='em' needs votes.")
+        return _likelihood(sums, votes, moments, request, passes, "asked for")
+    if method == "quadratic":
+        return _quadratic(sums, votes, moments, request)
+    solve = {
+        "isotropic": closed_form.isotropic_skill,
+        "triplets": closed_form.triplet_skill,
+        "moments": closed_form.moment_skill,
+    }[method]
+    return _from_skill(solve(moments, request.dependent), sums, votes, moments, request)
+
+
+def _automatic(
+    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes | None
+) -> Estimate:
+    m = len(votes)
+    full = votes_every_class(votes)
+    active = votes.sum(axis=1) > 0
+    if int(active.sum()) < 3:
+        if request.n_gold:
+            return _labelled(sums, votes, moments, request)
+        return _fallback(votes, moments, request, f"{int(active.sum())} source(s) vote, qualities need 3", ())
+    judges = full & active
+    if judges.all() or judges.sum() >= 3:
+        skill = closed_form.triplet_skill(moments, request.dependent)
+        left, right = np.nonzero(np.triu(moments.usable(request.dependent) & np.outer(judges, judges)))
+        chance = no_signal_probability(moments.covariance[left, right] / moments.standard_error[left, right])
+        if chance > SIGNIFICANCE and judges[active].all() and not request.n_gold:
+            reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
+            return _fallback(votes, moments, request, reason, (no_signal(request, reason),))
+        best = np.sort(np.abs(skill.value[judges]))[::-1]
+        if judges[active].all() and m >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
+            reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
+            return _fallback(votes, moments, request, reason, ())
+    if passes is None:
+        if judges[active].all():
+            closed = closed_form.moment_skill(moments, request.dependent)
+            return replace(
+                _from_skill(closed, sums, votes, moments, request),
+                reason="only moments are at hand, so pair moments instead of the likelihood",
+            )
+        reason = "labeling functions that vote only some classes need the votes themselves; call fit(votes)"
+        return _fallback(votes, moments, request, reason, ())
+    kind = "every source votes every class" if judges[active].all() else "some sources vote only some classes"
+    return _likelihood(sums, votes, moments, request, passes, kind)
+
+
+def votes_every_class(votes: FloatArray) -> BoolArray:
+    """Return which sources vote for all classes that occur, not just some (crowds and judges do)."""
+    seen = votes.sum(axis=0) > 0
+    total = np.maximum(votes.sum(axis=1), 1.0)
+    needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
+    # Few items cannot show every class; then a source counts as full when no class is out of reach.
+    needed = np.minimum(needed, 0.02 * total + 0.5)
+    every: BoolArray = ((votes >= needed[:, None]) | ~seen).all(axis=1) & (seen.sum() > 1)
+    return every
+
+
+def agreement_anchor(row_agreement: FloatArray, k: int) -> float:
+    """Return one precision for all events from how often two votes on the same item agree."""
+    agreeing, rows = float(row_agreement[0]), float(row_agreement[1])
+    assumed = 0.8**2 + 0.2**2 / (k - 1)
+    agreement = (agreeing + 50.0 * assumed) / (rows + 50.0)
+    skill = np.sqrt(max(agreement - 1.0 / k, 0.0) / (1.0 - 1.0 / k))
+    return float(np.clip((1.0 + (k - 1) * skill) / k, 0.6, 0.95))
+
+
+def _likelihood(
+    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes, reason: str
+) -> Estimate:
+    k = votes.shape[1]
+    full = votes_every_class(votes)
+    # Where two labeling functions fire together their covariance says nothing about skill.
+    skill = closed_form.triplet_skill(moments, request.dependent | ~np.outer(full, full))
+    correlation = _correlation(moments, skill.value, votes, full, request.dependent)
+    balance = None if isinstance(request.prior, str) else request.prior
+    share = passes.n_sampled / max(passes.n_items, 1)
+    sampled = share < 1.0
+    model = LikelihoodModel(
+        full=full,
+        votes=votes * share,
+        n_items=passes.n_sampled,
+        anchor=agreement_anchor(sums["row_agreement"], k),
+        correlation=correlation,
+        fixed_prior=_fixed_prior(request, k) if full.all() else None,
+    )
+    accuracy = np.where(skill.identified, np.clip(closed_form.accuracy_from_skill(skill.value, k), 0.05, 0.95), 0.7)
+    start = model.start(accuracy, np.full(k, 1.0 / k))
+    notes: list[Diagnostic] = []
+    opened = False
+    if (~full).sum() >= 5 and not correlation.any() and request.method != "em":
+        opened, soft = _informative_abstention(model, start, sums, passes, _fixed_prior(request, k))
+        if opened:
+            model = soft
+            reason += "; labeling functions fire independently given the class, so abstaining counts too"
+    parameters, converged = fit_rounds(model, start, passes.over_sample)
+    outer = passes.over_sample(lambda chunk: score_products(parameters, chunk))["outer"]
+    fitted = with_errors(parameters, outer, votes)
+    if sampled:
+        worst = float(np.max(fitted.cost_standard_error[votes.sum(axis=1) > 0], initial=0.0))
+        if worst > PRECISE and passes.complete:
+            model = replace(model, votes=votes, n_items=passes.n_items)
+            parameters, converged = fit_rounds(model, parameters, passes.over_all, max_rounds=20)
+            fitted = with_errors(parameters, outer, votes, scale=1.0 / share)
+            used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
+        else:
+            used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
+        notes.append(polished(used, "an error rate", worst, PRECISE))
+    if not converged:
+        notes.append(not_converged())
+    if balance is not None and not full.all() and not opened:
+        fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))
+    return Estimate(fitted, "em", reason, tuple(notes))
+
+
+def _informative_abstention(
+    model: LikelihoodModel,
+    start: ConfusionParameters,
+    sums: Sums,
+    passes: Passes,
+    fixed_prior: FloatArray | None,
+) -> tuple[bool, LikelihoodModel]:
+    """Test whether sources fire independently given the class; only then is abstaining evidence."""
+    soft = replace(model, strength=0.1, informative_abstention=True, fixed_prior=fixed_prior)
+    if "pairs" not in sums or passes.n_sampled < passes.n_items:
+        return False, soft  # no contingency table of exactly these items
+    parameters, _ = fit_rounds(soft, start, passes.over_sample)
+    expected = passes.over_sample(lambda chunk: expected_counts(parameters, chunk))
+    pairs = sums["pairs"].sum(axis=0).astype(np.float64)
+    misfit = cofiring_misfit(parameters, expected["counts"], expected["classes"], pairs, passes.n_items)
+    return misfit < 1.5, soft
+
+
+def _correlation(
+    moments: PairMoments, skill: FloatArray, votes: FloatArray, full: BoolArray, dependent: BoolArray
+) -> FloatArray:
+    """Return how far dependent sources repeat each other: given the class, or as a share of common votes."""
+    if not dependent.any():
+        return np.zeros_like(moments.both)
+    conditional = moments.correlation(skill, dependent)
+    count = votes.sum(axis=1)
+    union = np.maximum(count[:, None] + count[None, :] - moments.both, 1.0)
+    common = np.where(dependent, moments.agreement * moments.both / union, 0.0)
+    return np.where(np.outer(full, full), conditional, np.clip(common, 0.0, 1.0))
+
+
+def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
+    k = votes.shape[1]
+    accuracy = closed_form.accuracy_from_skill(skill.value, k)
+    error = skill.standard_error * (k - 1) / k
+    if "gold" in sums:
+        accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
+    prior = _fixed_prior(request, k)
+    if prior is None:
+        prior = closed_form.prior_from_shares(votes, accuracy)
+    table = one_coin_tables(accuracy, k)
+    if k == 2:  # two classes: the covariance fixes both rates once the prior is known
+        mean = votes[:, 1] / np.maximum(votes.sum(axis=1), 1.0)
+        gap = (2 * accuracy - 1) * np.sqrt(0.25 / (prior[0] * prior[1]))
+        table[:, 1, 1] = np.clip(mean + prior[0] * gap, 1e-3, 1 - 1e-3)
+        table[:, 1, 0] = np.clip(mean - prior[1] * gap, 1e-3, 1 - 1e-3)
+        table[:, 0] = 1.0 - table[:, 1]
+    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+    return Estimate(
+        parameters,
+        request.method,
+        "asked for",
+        unidentified(skill.identified, votes.sum(axis=1) > 0, request),
+    )
+
+
+def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
+    k = votes.shape[1]
+    skill = closed_form.triplet_skill(moments, request.dependent)
+    prior = _fixed_prior(request, k)
+    if prior is None:
+        prior = closed_form.prior_from_shares(votes, closed_form.accuracy_from_skill(skill.value, k))
+    if "pairs" not in sums:
+        raise UnsupportedError(
+            f"method='quadratic' keeps a table of {len(votes)} x {k} events squared, too large here. "
+            "Use 'moments' or 'em'."
+        )
+    pairs = sums["pairs"].sum(axis=0).astype(np.float64)
+    table, identified = closed_form.quadratic_tables(moments, pairs, votes, prior, request.dependent)
+    accuracy = np.einsum("acc,c->a", table, prior)
+    error = skill.standard_error * (k - 1) / k
+    if "gold" in sums:
+        accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
+    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+    return Estimate(parameters, "quadratic", "asked for", unidentified(identified, votes.sum(axis=1) > 0, request))
+
+
+def _labelled(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
+    if "gold" not in sums:
+        raise needs_gold()
+    k = votes.shape[1]
+    gold = sums["gold"].astype(np.float64)
+    seen = gold.sum(axis=(1, 2))
+    right = np.einsum("acc->a", gold)
+    accuracy = (right + 7.0) / (seen + 10.0)
+    table = gold + 10.0 * one_coin_tables(accuracy, k)
+    table /= gold.sum(axis=1)[:, None, :] + 10.0
+    prior = _fixed_prior(request, k)
+    if prior is None:
+        prior = (sums["gold_classes"] + 1.0) / (sums["gold_classes"].sum() + k)
+    error = np.sqrt(accuracy * (1 - accuracy) / np.maximum(seen, 1.0))
+    error = np.where(seen > 0, error, np.inf)
+    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+    return Estimate(parameters, "labelled", f"{request.n_gold} known labels")
+
+
+def _parameters(
+    table: FloatArray,
+    accuracy: FloatArray,
+    prior: FloatArray,
+    error: FloatArray,
+    votes: FloatArray,
+    moments: PairMoments,
+    request: Request,
+) -> ConfusionParameters:
+    m, k = votes.shape
+    skill = (k * accuracy - 1) / (k - 1)
+    full = np.ones(m, dtype=bool)
+    return ConfusionParameters(
+        table=table,
+        full=full,
+        prior=prior,
+        shift=np.zeros(k),
+        abstention=np.zeros((m, k)),
+        correlation=_correlation(moments, skill, votes, full, request.dependent),
+        accuracy=accuracy,
+        cost_standard_error=np.where(votes.sum(axis=1) > 0, error, np.inf),
+    )
+
+
+def _gold_accuracy(gold: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return accuracy and standard error from the votes on known items."""
+    seen = gold.sum(axis=(1, 2))
+    accuracy = (np.einsum("acc->a", gold) + 1.0) / (seen + 2.0)
+    error = np.sqrt(accuracy * (1 - accuracy) / np.maximum(seen, 1.0))
+    return accuracy, np.where(seen > 0, error, np.inf)
+
+
+def _plain_vote(votes: FloatArray, moments: PairMoments, request: Request) -> ConfusionParameters:
+    m, k = votes.shape
+    usable = moments.usable(request.dependent)
+    weights = np.where(usable, moments.both, 0.0)
+    agreement = float((moments.agreement * weights).sum() / max(weights.sum(), 1.0)) if usable.any() else 0.64
+    skill = np.sqrt(max(agreement - 1.0 / k, 0.0) / (1 - 1.0 / k))
+    accuracy = np.full(m, np.clip((1 + (k - 1) * skill) / k, 1.0 / k, 0.95))
+    total = votes.sum(axis=0) + 1.0
+    prior = _fixed_prior(request, k)
+    parameters = _parameters(
+        one_coin_tables(accuracy, k),
+        accuracy,
+        total / total.sum() if prior is None else prior,
+        np.full(m, np.inf),
+        votes,
+        moments,
+        request,
+    )
+    return replace(parameters, shares=True)
+
+
+def _fallback(
+    votes: FloatArray, moments: PairMoments, request: Request, reason: str, notes: tuple[Diagnostic, ...]
+) -> Estimate:
+    return Estimate(_plain_vote(votes, moments, request), "majority", reason, (*notes, fell_back(reason)))
+
+
+def _fixed_prior(request: Request, k: int) -> FloatArray | None:
+    if isinstance(request.prior, str):
+        # With a 0/1 cost the normaliser is the same for every class, so "gibbs" is "uniform".
+        return None if request.prior == "auto" else np.full(k, 1.0 / k)
+    return request.prior

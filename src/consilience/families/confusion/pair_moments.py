@@ -1,0 +1,109 @@
+"""Pair moments of categorical votes: agreement, and the class-summed covariance that is rank one.
+
+With d = (k accuracy - 1) / (k - 1) the covariance of two independent sources is g d d' with
+g = 1 - 1/k; exact for sources that err evenly, and for two classes whatever the confusions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.families.base import Sums
+from consilience.families.pair_fits import uncorrelated_influence
+
+__all__ = ["MIN_CO_VOTES", "PairMoments", "pair_moments"]
+
+#: A pair needs this many items on which both vote before its covariance is used.
+MIN_CO_VOTES = 10
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """Pair quantities, each ``(m, m)`` unless said otherwise.
+
+    Parameters
+    ----------
+    variance
+        ``(m,)`` class-summed variance of the source's own votes.
+    influence
+        ``(groups, m, m)``: what each group of items adds to the error of `covariance`; the outer
+        products sum to its covariance.
+    agreement_influence
+        The same for `agreement`.
+    """
+
+    n_classes: int
+    both: FloatArray
+    agreement: FloatArray
+    covariance: FloatArray
+    standard_error: FloatArray
+    variance: FloatArray
+    influence: FloatArray
+    agreement_influence: FloatArray
+
+    @property
+    def scale(self) -> float:
+        """The factor g of the rank-one form."""
+        return 1.0 - 1.0 / self.n_classes
+
+    def usable(self, dependent: BoolArray) -> BoolArray:
+        """Return the pairs that may be used as independent."""
+        usable: BoolArray = (self.both >= MIN_CO_VOTES) & ~dependent
+        np.fill_diagonal(usable, False)
+        return usable
+
+    def correlation(self, skill: FloatArray, dependent: BoolArray) -> FloatArray:
+        """Return the correlation given the class on the dependent pairs, in [0, 1]."""
+        explained = self.scale * np.outer(skill, skill)
+        own = np.maximum(self.variance - np.diag(explained), 0.1 * self.variance)
+        noise = np.sqrt(np.outer(own, own))
+        rho = np.divide(
+            self.covariance - explained, noise, out=np.zeros_like(noise), where=(noise > 0) & (self.both > 0)
+        )
+        return np.where(dependent, np.clip(rho, 0.0, 1.0), 0.0)
+
+
+def pair_moments(sums: Sums, k: int) -> PairMoments:
+    """Return the pair moments held in the statistics of one pass."""
+    votes = sums["votes"].astype(np.float64)
+    total = np.maximum(votes.sum(axis=1), 1.0)
+    share = votes / total[:, None]
+    variance = 1.0 - (share**2).sum(axis=1)
+    if "pairs" in sums:
+        return _from_contingency(sums["pairs"].astype(np.float64), k, variance)
+    both = sums["both"].astype(np.float64)
+    count = np.maximum(both, 1.0)
+    agreement = sums["agree"] / count
+    covariance = agreement - share @ share.T
+    error = np.sqrt(np.maximum(agreement * (1.0 - agreement), 0.05) / count)
+    influence = uncorrelated_influence(error)
+    return PairMoments(k, both, agreement, covariance, error, variance, influence, influence)
+
+
+def _from_contingency(pairs: FloatArray, k: int, variance: FloatArray) -> PairMoments:
+    groups, size, _ = pairs.shape
+    m = size // k
+    by_group = pairs.reshape(groups, m, k, m, k).transpose(0, 1, 3, 2, 4)  # group, a, b, vote of a, vote of b
+    counts = by_group.sum(axis=0)
+    both = counts.sum(axis=(2, 3))
+    count = np.maximum(both, 1.0)
+    left = counts.sum(axis=3) / count[:, :, None]
+    right = counts.sum(axis=2) / count[:, :, None]
+    term = np.eye(k) - right[:, :, :, None] - left[:, :, None, :]
+    term += np.einsum("abc,abc->ab", left, right)[:, :, None, None]
+    agreement = np.einsum("abvv->ab", counts) / count
+    covariance = np.einsum("abvw,abvw->ab", counts, term) / count
+    second = np.einsum("abvw,abvw->ab", counts, term**2) / count
+    error = np.sqrt(np.maximum(second - covariance**2, 1e-4) / count)
+    if groups > 1:
+        centred = term - covariance[:, :, None, None]
+        influence = np.einsum("gabvw,abvw->gab", by_group, centred) / count
+        agree = np.einsum("gabvv->gab", by_group) - agreement * by_group.sum(axis=(3, 4))
+        agreement_influence = agree / count
+    else:
+        influence = uncorrelated_influence(error)
+        agreement_influence = uncorrelated_influence(np.sqrt(agreement * (1 - agreement) / count))
+    return PairMoments(k, both, agreement, covariance, error, variance, influence, agreement_influence)

@@ -1,0 +1,74 @@
+"""The diagnostics and errors that several families raise, worded once."""
+
+from __future__ import annotations
+
+from consilience.arrays import BoolArray
+from consilience.exceptions import InvalidVotesError
+from consilience.families.base import Diagnostic, Request
+
+__all__ = ["fell_back", "needs_gold", "no_signal", "not_converged", "polished", "unidentified"]
+
+#: Agreement that chance would produce this often is not taken for signal.
+SIGNIFICANCE = 0.01
+
+
+def fell_back(reason: str) -> Diagnostic:
+    """Equal weights were used."""
+    return Diagnostic(
+        "fell-back-to-majority",
+        "warning",
+        (),
+        f"Every source has the same weight: {reason}. Pass gold= with a few known labels to weigh them.",
+    )
+
+
+def no_signal(request: Request, reason: str) -> Diagnostic:
+    """The votes agree no more than by chance."""
+    return Diagnostic(
+        "no-signal", "warning", request.sources, f"No quality can be learned: {reason}. Add better sources."
+    )
+
+
+def not_converged() -> Diagnostic:
+    """The likelihood did not come to rest."""
+    return Diagnostic(
+        "not-converged",
+        "warning",
+        (),
+        "The likelihood was still moving after the last round; the labels are usable, the standard errors less so.",
+    )
+
+
+def polished(used: str, quantity: str, worst: float, limit: float) -> Diagnostic:
+    """The likelihood saw a sample of the items."""
+    return Diagnostic(
+        "polished-on-sample",
+        "info",
+        (),
+        f"The likelihood was maximised on {used}; on the sample the largest standard error of {quantity} was "
+        f"{worst:.4f} (limit {limit}).",
+    )
+
+
+def unidentified(identified: BoolArray, active: BoolArray, request: Request) -> tuple[Diagnostic, ...]:
+    """Some sources lack independent partners."""
+    names = request.named(~identified & active)
+    if not names:
+        return ()
+    return (
+        Diagnostic(
+            "too-few-sources",
+            "warning",
+            names,
+            f"{', '.join(names)}: fewer than two independent partners that vote on the same items, so the quality "
+            "is a guess. Remove a dependency, add sources, or pass gold=.",
+        ),
+    )
+
+
+def needs_gold() -> InvalidVotesError:
+    """Return the error for a method that learns from known labels when there are none."""
+    return InvalidVotesError(
+        "method='labelled' learns from known labels and none were given. "
+        "Pass gold= with a few of them, or use method='auto'."
+    )

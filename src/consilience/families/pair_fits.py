@@ -1,0 +1,151 @@
+"""Fits of pair quantities to one number per source, with standard errors: sums (isotropic) or products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.solvers.isotropic import isotropic_costs
+from consilience.solvers.robust import fit_pair_moments, sandwich
+from consilience.solvers.triplets import rank_one, triplet_loadings
+
+__all__ = ["PairFit", "additive_fit", "product_fit", "robust_product_fit", "uncorrelated_influence"]
+
+
+@dataclass(frozen=True)
+class PairFit:
+    """One value per source, ``(m,)`` each; `residual` is ``(m, m)``, in standard errors.
+
+    A source that is not `identified` (fewer than two independent partners) has a borrowed value and an
+    infinite standard error.
+    """
+
+    value: FloatArray
+    standard_error: FloatArray
+    identified: BoolArray
+    residual: FloatArray
+
+
+def additive_fit(cost: FloatArray, count: FloatArray, influence: FloatArray, usable: BoolArray) -> PairFit:
+    """Solve ``cost[a, b] = value[a] + value[b]`` (the paper's Algorithm 4) by least squares over all pairs.
+
+    Parameters
+    ----------
+    cost, count, usable
+        ``(m, m)`` pair costs, the items they rest on, and the pairs that may be used.
+    influence
+        ``(groups, m, m)`` influence of each group of items on `cost`.
+    """
+    weights = np.where(usable, count, 0.0)
+    solution = isotropic_costs(cost, usable, weights)
+    left, right = _pairs(usable)
+    m = len(usable)
+    if len(left) == 0:
+        return _nothing(m, solution.value)
+    design = np.zeros((len(left), m))
+    rows = np.arange(len(left))
+    design[rows, left] = design[rows, right] = 1.0
+    covariance = sandwich(design, weights[left, right], influence[:, left, right])
+    error = np.where(solution.identified, np.sqrt(np.maximum(np.diag(covariance), 0.0)), np.inf)
+    return PairFit(solution.value, error, solution.identified, np.zeros((m, m)))
+
+
+def product_fit(
+    covariance: FloatArray,
+    error: FloatArray,
+    influence: FloatArray,
+    usable: BoolArray,
+    scale: float,
+    limit: float,
+) -> PairFit:
+    """Solve ``covariance[a, b] = scale * value[a] * value[b]`` (Algorithm 2): median of all triplets,
+    then least squares; signs recovered, values within ``[-limit, limit]``.
+    """
+    loadings = triplet_loadings(covariance, usable, error, combine="least_squares")
+    value = np.clip(loadings.value / np.sqrt(scale), -limit, limit)
+    return _with_error(value, loadings.identified, covariance, error, influence, usable, scale)
+
+
+def robust_product_fit(
+    covariance: FloatArray,
+    error: FloatArray,
+    influence: FloatArray,
+    usable: BoolArray,
+    scale: float,
+    limit: float,
+) -> PairFit:
+    """Solve the same under a Cauchy loss from several starts, with a weak pull to the mean."""
+    left, right = _pairs(usable)
+    m = len(usable)
+    if len(left) == 0:
+        return _nothing(m, np.full(m, 0.5 * limit))
+    median = triplet_loadings(covariance, usable, error, combine="median")
+    precision = np.where(usable, 1.0 / np.maximum(error, 1e-9) ** 2, 0.0)
+    completed = rank_one(covariance, usable, precision, median.value).value
+    # In units of the limit, so that the pull to the mean does not depend on the scale of the costs.
+    unit = scale * limit**2
+    starts = [np.clip(start / np.sqrt(unit), -0.98, 0.98) for start in (median.value, completed)]
+    fit = fit_pair_moments(
+        lambda value: unit * value[left] * value[right],
+        lambda value: _jacobian(value, left, right, unit),
+        covariance[left, right],
+        error[left, right],
+        [*starts, np.full(m, 0.5)],
+        lower=-1.0,
+        upper=1.0,
+        corrected_scatter=m >= 7,  # with fewer sources too few residuals are left to judge the scatter by
+    )
+    result = _with_error(fit.weight * limit, median.identified, covariance, error, influence, usable, scale)
+    residual = np.zeros((m, m))
+    residual[left, right] = residual[right, left] = fit.residual_z
+    return PairFit(result.value, result.standard_error, result.identified, residual)
+
+
+def uncorrelated_influence(error: FloatArray, rows: int = 64) -> FloatArray:
+    """Return influences for pairs whose errors count as uncorrelated, ``(rows, m, m)``.
+
+    Random signs stand in for one row per pair, of which there may be very many: the outer products
+    still sum to the squared errors on the diagonal, and to about zero elsewhere.
+    """
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(rows, *error.shape))
+    upper = np.triu(signs, 1)
+    influence: FloatArray = (upper + np.swapaxes(upper, 1, 2)) * error / np.sqrt(rows)
+    return influence
+
+
+def _with_error(
+    value: FloatArray,
+    identified: BoolArray,
+    covariance: FloatArray,
+    error: FloatArray,
+    influence: FloatArray,
+    usable: BoolArray,
+    scale: float,
+) -> PairFit:
+    left, right = _pairs(usable)
+    if len(left) == 0:
+        return _nothing(len(value), value)
+    deviation = np.maximum(error[left, right], 1e-9)
+    law = sandwich(_jacobian(value, left, right, scale), 1.0 / deviation**2, influence[:, left, right])
+    spread = np.where(identified, np.sqrt(np.maximum(np.diag(law), 0.0)), np.inf)
+    residual = (covariance - scale * np.outer(value, value)) / np.maximum(error, 1e-9)
+    return PairFit(value, spread, identified, np.where(usable, residual, 0.0))
+
+
+def _jacobian(value: FloatArray, left: IntArray, right: IntArray, scale: float) -> FloatArray:
+    jacobian = np.zeros((len(left), len(value)))
+    rows = np.arange(len(left))
+    jacobian[rows, left] = scale * value[right]
+    jacobian[rows, right] = scale * value[left]
+    return jacobian
+
+
+def _pairs(usable: BoolArray) -> tuple[IntArray, IntArray]:
+    left, right = np.nonzero(np.triu(usable))
+    return left, right
+
+
+def _nothing(m: int, value: FloatArray) -> PairFit:
+    return PairFit(value, np.full(m, np.inf), np.zeros(m, dtype=bool), np.zeros((m, m)))

@@ -1,0 +1,9 @@
+"""What a label is: one label type per file."""
+
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.classes import Classes
+from consilience.spaces.finite import FiniteMetric
+from consilience.spaces.metric import Metric
+from consilience.spaces.registry import register_distance
+
+__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "register_distance"]

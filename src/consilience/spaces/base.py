@@ -1,0 +1,217 @@
+"""The contract of a label space: what a label is, and how far two labels are apart."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
+from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
+from consilience.families.base import Family
+from consilience.families.distance import DistanceFamily
+from consilience.spaces.codes import plain_value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["LabelSpace", "check_distances", "with_missing"]
+
+#: Size of the pool of random labels from which the default `sample_around` picks.
+POOL = 512
+
+
+class LabelSpace(ABC):
+    """A set of labels with a distance.
+
+    A new label type writes `distance` and `random`; every other method has a default that works from
+    these two, and may be sharpened. Subclasses are frozen dataclasses and final.
+
+    A *batch* is an array whose first axis is the item: ``(n, *label_shape)``, or ``(n,)`` objects for
+    labels without a fixed shape.
+    """
+
+    #: ``cost = distance ** power`` is what the model adds up.
+    power: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        """Return the ``(n,)`` distances between the labels of two batches, pair by pair."""
+
+    @abstractmethod
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return `n` random labels; tests and simulations live on it."""
+
+    def as_batch(self, labels: Any) -> Batch:
+        """Return labels in the form the space computes with, or say which one is wrong."""
+        if isinstance(labels, np.ndarray):
+            return labels
+        return as_object_array(labels)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        """Return a batch as the user writes labels; the inverse of `as_batch`.
+
+        Parameters
+        ----------
+        like
+            Type of the labels as they came, where a space knows two spellings (names and codes).
+        """
+        return batch
+
+    @property
+    def n_labels(self) -> int | None:
+        """How many labels there are, or None where that is not finite."""
+        return None
+
+    def contains(self, label: object) -> bool:
+        """Return whether a single value is a label of this space."""
+        try:
+            self.as_batch(as_object_array([label]))
+        except InvalidLabelError:
+            return False
+        return True
+
+    def cost(self, left: Batch, right: Batch) -> FloatArray:
+        """Return ``distance ** power``."""
+        distance = check_distances(self.distance(left, right), left, right)
+        return distance if self.power == 1.0 else distance**self.power
+
+    def embed(self, batch: Batch) -> FloatArray | None:
+        """Return ``(n, d)`` coordinates whose Euclidean distances stand for the labels', or None."""
+        return None
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the label of least weighted cost to the votes of each item.
+
+        By default the best vote is chosen: ties go to the vote of the larger weight, then to the
+        first source.
+
+        Parameters
+        ----------
+        votes
+            ``(n, m, *label_shape)``.
+        weights
+            ``(n, m)``; zero = not there.
+        """
+        return self.family_from_distance.best_vote(votes, weights)
+
+    @property
+    def family(self) -> Family:
+        """How votes scatter around the truth."""
+        return self.family_from_distance
+
+    @property
+    def family_from_distance(self) -> DistanceFamily:
+        """The family that needs nothing but a distance."""
+        has_coordinates = type(self).embed is not LabelSpace.embed
+        has_mean = type(self).weighted_mean is not LabelSpace.weighted_mean
+        return DistanceFamily(
+            cost=self.cost,
+            coordinates=self._coordinates if has_coordinates else None,
+            mean=self.weighted_mean if has_mean else None,
+            pool=self.random_pool,
+        )
+
+    def _coordinates(self, batch: Batch) -> FloatArray:
+        coordinates = self.embed(batch)
+        if coordinates is None:
+            raise UnsupportedError(f"{type(self).__name__}.embed returned None for a batch.")
+        return np.asarray(coordinates, dtype=np.float64).reshape(len(batch), -1)
+
+    def random_pool(self, size: int, seed: int) -> Batch | None:
+        """Return random labels that represent the space, or None where it cannot make any."""
+        return self.random(size, np.random.default_rng(seed))
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        """Return one vote per centre, drawn with probability proportional to ``exp(-weight * cost)``.
+
+        The default picks from a pool of random labels; write your own where that is too coarse.
+        """
+        pool = self.random(POOL, rng)
+        costs = np.stack([self.cost(centers, _repeat(pool, index, len(centers))) for index in range(POOL)], axis=1)
+        noise = rng.gumbel(size=costs.shape)
+        chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
+        return chosen
+
+    def score(self, predicted: Batch, gold: Batch) -> float:
+        """Return how good the labels are, larger is better: minus the mean distance to the truth."""
+        return -float(self.distance(predicted, gold).mean()) if len(gold) else float("nan")
+
+    def spec(self) -> dict[str, Any]:
+        """Return the constructor's arguments, for saving; dataclass fields by default."""
+        return {item.name: getattr(self, item.name) for item in fields(self)} if is_dataclass(self) else {}
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        """Return labels as an Arrow column; nulls where the label is missing."""
+        import pyarrow as pa
+
+        return pa.array([None if _is_missing(label) else _plain(label) for label in batch])
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        """Return the labels stored by `to_arrow`."""
+        values = column.to_pylist()
+        if values and isinstance(values[0], list):
+            return np.array(values)
+        return np.array(values) if all(isinstance(value, (int, float)) for value in values) else as_object_array(values)
+
+
+def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
+    """Return distances as floats, or name the pair of labels for which they are none."""
+    try:
+        array = np.asarray(distance, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DistanceError(
+            f"The distance function returned {type(distance).__name__}, which is not an array of numbers. "
+            "Return one number per pair of labels."
+        ) from error
+    if array.shape != (len(left),):
+        raise DistanceError(
+            f"The distance function returned shape {array.shape} for {len(left)} pairs of labels; expected "
+            f"({len(left)},). Compare the two batches item by item and return one number per pair."
+        )
+    bad = ~(array >= 0) | ~np.isfinite(array)
+    if bad.any():
+        index = int(np.flatnonzero(bad)[0])
+        raise DistanceError(
+            f"The distance function returned {array[index]} between {plain_value(left[index])!r} and "
+            f"{plain_value(right[index])!r} (pair {index}). A distance is finite and never negative."
+        )
+    return array
+
+
+def with_missing(labels: Batch, missing: BoolArray) -> Batch:
+    """Return labels with the value for "no label" put in: NaN, -1 or None, by type."""
+    if not missing.any():
+        return labels
+    result = labels.astype(np.float64) if labels.dtype.kind == "b" else labels.copy()
+    if result.dtype.kind == "f":
+        result[missing] = np.nan
+    elif result.dtype.kind in "iu":
+        result = result.astype(np.int64)
+        result[missing] = -1
+    else:
+        result = result.astype(object)
+        for row in np.flatnonzero(missing):
+            result[row] = None
+    return result
+
+
+def _repeat(pool: Batch, index: int, n: int) -> Batch:
+    if pool.dtype == object:
+        return as_object_array([pool[index]] * n)
+    return np.broadcast_to(pool[index], (n, *pool.shape[1:]))
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, np.ndarray):
+        return bool(label.dtype.kind == "f" and np.isnan(label).all())
+    return is_null(label)
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, np.ndarray):
+        return label.tolist()
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,206 @@
+"""Classes: a label is one of k categories; the cost is 0 or 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
+from consilience.families.base import Family
+from consilience.families.confusion import ConfusionFamily
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.codes import Codebook, plain_value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Classes"]
+
+
+@dataclass(frozen=True, init=False)
+class Classes(LabelSpace):
+    """One of k classes.
+
+    A vote is a class (its name, or its code ``0 .. k-1``), a set of classes ("one of these"), or a row
+    of k probabilities. Predictions come back as names or codes, as the votes came.
+
+    Parameters
+    ----------
+    names_or_k
+        The names of the classes, or how many there are.
+
+    Examples
+    --------
+    >>> space = Classes(["ham", "spam"])
+    >>> space.as_batch(["spam", "ham"]).tolist()
+    [1, 0]
+    >>> Classes(3).k
+    3
+    """
+
+    names: tuple[Any, ...] | None
+    k: int
+
+    def __init__(self, names_or_k: int | Iterable[Any]) -> None:
+        if isinstance(names_or_k, (int, np.integer)) and not isinstance(names_or_k, bool):
+            names, k = None, int(names_or_k)
+        elif isinstance(names_or_k, (str, bytes)):
+            raise InvalidLabelError(
+                f"Classes({names_or_k!r}) is one name; classes are given as a list of names or as their number."
+            )
+        elif not isinstance(names_or_k, Iterable):
+            raise InvalidLabelError(
+                f"Classes({names_or_k!r}) says neither how many classes there are nor how they are called. "
+                "Give a whole number or a list of names."
+            )
+        else:
+            book = Codebook.of_names(list(cast(Iterable[Any], names_or_k)), "class", "Classes([...])")
+            names, k = book.names, book.k
+        if k < 2:
+            raise InvalidLabelError(f"Classes needs at least 2 classes, got {k}.")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "k", k)
+
+    @classmethod
+    def of(cls, labels: Any) -> Classes:
+        """Return the space of the classes that occur in votes, a frame or an array, in sorted order.
+
+        Examples
+        --------
+        >>> Classes.of([["spam", "ham"], [None, "spam"]]).names
+        ('ham', 'spam')
+        """
+        observed = getattr(labels, "observed", None)
+        values = np.ravel(np.array(labels, dtype=object)) if observed is None else labels.labels[observed]
+        seen = {plain_value(value) for value in values.tolist() if not is_null(value)}
+        return cls(sorted(seen, key=lambda value: (str(type(value)), value)))
+
+    @property
+    def n_labels(self) -> int | None:
+        return self.k
+
+    @property
+    def codebook(self) -> Codebook:
+        """Names and codes of the classes."""
+        return Codebook(self.names, self.k, "class", "Classes([...])")
+
+    @property
+    def family(self) -> Family:
+        return ConfusionFamily(self.k)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        distance: FloatArray = (np.asarray(left) != np.asarray(right)).astype(np.float64)
+        return distance
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        return rng.integers(self.k, size=n)
+
+    def as_batch(self, labels: Any) -> Batch:
+        array = labels if isinstance(labels, np.ndarray) else _array(labels)
+        if array.ndim == 2:
+            return self._soft_rows(array)
+        if array.dtype == object and any(isinstance(value, _SOFT) for value in array.tolist()):
+            return self._rows_from_objects(array)
+        return self.codebook.encode(array)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return self.codebook.decode(batch, like)
+
+    def excluding(self, *classes: Any) -> frozenset[Any]:
+        """Return the vote "none of these classes".
+
+        Examples
+        --------
+        >>> sorted(Classes(["cat", "dog", "bird"]).excluding("cat"))
+        ['bird', 'dog']
+        """
+        out = set(self.codebook.encode(as_object_array(classes)).tolist())
+        everything = range(self.k) if self.names is None else self.names
+        return frozenset(name for code, name in enumerate(everything) if code not in out)
+
+    def score(self, predicted: Batch, gold: Batch) -> float:
+        """Return the accuracy."""
+        return float((predicted == gold).mean()) if len(gold) else float("nan")
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        wrong = rng.random(len(centers)) < ConfusionFamily(self.k).expected_cost(np.array([weight]))[0]
+        other = (centers + rng.integers(1, self.k, size=len(centers))) % self.k
+        return np.where(wrong, other, centers)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        import pyarrow as pa
+
+        if batch.dtype.kind in "iu":
+            return pa.array(batch, type=pa.int32(), mask=batch < 0)
+        return pa.array(batch.tolist())
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        return _array(column.to_pylist())
+
+    def spec(self) -> dict[str, Any]:
+        return {"names_or_k": self.k if self.names is None else list(self.names)}
+
+    def _soft_rows(self, array: Batch) -> Batch:
+        if array.shape[1] != self.k:
+            raise InvalidLabelError(
+                f"a row of {array.shape[1]} numbers is not a soft vote over {self.k} classes. "
+                f"Give {self.k} probabilities per vote.",
+                0,
+            )
+        rows = array.astype(np.float64)
+        total = rows.sum(axis=1)
+        wrong = ~np.isfinite(total) | (rows < 0).any(axis=1) | (np.abs(total - 1.0) > 1e-3)
+        if wrong.any():
+            expected = f"a row of {self.k} probabilities that add up to 1"
+            index = int(np.flatnonzero(wrong)[0])
+            raise InvalidLabelError(f"label {rows[index].tolist()} is not {expected}. Normalise the row.", index)
+        normalised: Batch = rows / total[:, None]
+        return normalised
+
+    def _rows_from_objects(self, array: Batch) -> Batch:
+        rows = np.zeros((len(array), self.k))
+        for index, value in enumerate(array.tolist()):
+            try:
+                rows[index] = self._row(value)
+            except InvalidLabelError as error:
+                raise InvalidLabelError(str(error), index) from None
+        return rows
+
+    def _row(self, value: Any) -> FloatArray:
+        row = np.zeros(self.k)
+        if isinstance(value, (set, frozenset)):
+            if not value:
+                raise InvalidLabelError("an empty set of classes is no vote. Use None to abstain.")
+            row[self.codebook.encode(as_object_array(value)).astype(np.int64)] = 1.0 / len(value)
+        elif isinstance(value, _SOFT):
+            row[:] = self._soft_rows(_numbers(value).reshape(1, -1))[0]
+        else:
+            row[int(self.codebook.encode(as_object_array([value]))[0])] = 1.0
+        return row
+
+
+#: Cells that are more than one class: a set means "one of these", a sequence is a row of probabilities.
+_SOFT = (set, frozenset, list, tuple, np.ndarray)
+
+
+def _numbers(value: Any) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidLabelError(
+            f"label {value!r} is not a row of probabilities. Write 'one of these classes' as a set."
+        ) from None
+
+
+def _array(labels: Any) -> Batch:
+    items = list(labels)
+    if items and all(isinstance(item, (int, float, np.number)) for item in items):
+        return np.array(items)
+    if items and all(isinstance(item, np.ndarray) and item.ndim == 1 for item in items):
+        return np.stack(items)
+    return as_object_array(items)

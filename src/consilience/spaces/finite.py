@@ -1,0 +1,210 @@
+"""Finite metric spaces: a label is one of K nodes, with any cost between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, FloatArray, as_object_array
+from consilience.exceptions import DistanceError
+from consilience.families.base import Family
+from consilience.families.gibbs import GibbsFamily
+from consilience.solvers.backward import conditional
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.codes import Codebook
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FiniteMetric"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class FiniteMetric(LabelSpace):
+    """One of K nodes; the cost of a pair is given by a matrix, or by the shortest path in a graph.
+
+    Use it for ordinal classes, taxonomies, or any finite set with a distance.
+
+    Parameters
+    ----------
+    matrix_or_graph
+        A ``(K, K)`` matrix of distances, a networkx graph (edge attribute ``weight`` where there is one,
+        else hops), or a list of edges ``(u, v)`` or ``(u, v, length)``.
+    names
+        Names of the nodes of a matrix; a graph brings its own.
+
+    Examples
+    --------
+    >>> space = FiniteMetric([("animal", "cat"), ("animal", "dog")])
+    >>> space.names
+    ('animal', 'cat', 'dog')
+    >>> space.distance(space.as_batch(["cat"]), space.as_batch(["dog"])).tolist()
+    [2.0]
+    """
+
+    matrix: FloatArray
+    names: tuple[Any, ...] | None
+
+    def __init__(self, matrix_or_graph: Any, names: Sequence[Any] | None = None) -> None:
+        if hasattr(matrix_or_graph, "adjacency") and hasattr(matrix_or_graph, "edges"):
+            edges = [(u, v, data.get("weight", 1.0)) for u, v, data in matrix_or_graph.edges(data=True)]
+            nodes = list(matrix_or_graph.nodes)
+            matrix = _shortest_paths(nodes, edges)
+            names = _node_names(nodes) if names is None else names
+        elif _is_edge_list(matrix_or_graph):
+            edges = [(edge[0], edge[1], edge[2] if len(edge) == 3 else 1.0) for edge in matrix_or_graph]
+            nodes = list(dict.fromkeys(node for edge in edges for node in edge[:2]))
+            if all(isinstance(node, (int, np.integer)) for node in nodes):
+                nodes = sorted(nodes)
+            matrix = _shortest_paths(nodes, edges)
+            names = _node_names(nodes) if names is None else names
+        else:
+            matrix = _as_matrix(matrix_or_graph)
+        _check_matrix(matrix)
+        if names is not None:
+            names = Codebook.of_names(list(names), "node", "names=[...]").names
+            if len(names or ()) != len(matrix):
+                raise DistanceError(f"{len(names or ())} names were given for {len(matrix)} nodes. Give one per node.")
+        matrix = matrix.copy()
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "names", None if names is None else tuple(names))
+
+    @property
+    def k(self) -> int:
+        """Number of labels."""
+        return len(self.matrix)
+
+    @property
+    def n_labels(self) -> int | None:
+        return self.k
+
+    @property
+    def codebook(self) -> Codebook:
+        """Names and codes of the nodes."""
+        return Codebook(self.names, self.k, "node", "FiniteMetric(..., names=[...])")
+
+    @cached_property
+    def family(self) -> Family:
+        return GibbsFamily(self.matrix)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        distance: FloatArray = self.matrix[np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)]
+        return distance
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        return rng.integers(self.k, size=n)
+
+    def as_batch(self, labels: Any) -> Batch:
+        array = labels if isinstance(labels, np.ndarray) else _numbers_or_objects(labels)
+        return self.codebook.encode(array)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return self.codebook.decode(batch, like)
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        totals: FloatArray = np.zeros((len(weights), self.k))
+        for source in range(weights.shape[1]):
+            codes = np.where(weights[:, source] > 0, votes[:, source], 0).astype(np.int64)
+            totals += weights[:, source, None] * self.matrix[codes]
+        best: Batch = totals.argmin(axis=1)
+        return best
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        law = np.cumsum(conditional(self.matrix, weight)[0], axis=1)
+        drawn = (rng.random(len(centers))[:, None] > law[centers.astype(np.int64)]).sum(axis=1)
+        votes: Batch = np.minimum(drawn, self.k - 1)
+        return votes
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        import pyarrow as pa
+
+        if batch.dtype.kind in "iu":
+            return pa.array(batch, type=pa.int32(), mask=batch < 0)
+        return pa.array(batch.tolist())
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        return _numbers_or_objects(column.to_pylist())
+
+    def spec(self) -> dict[str, Any]:
+        return {"matrix_or_graph": self.matrix, "names": None if self.names is None else list(self.names)}
+
+
+def _as_matrix(value: Any) -> FloatArray:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DistanceError(
+            f"{value!r:.60} is neither a matrix of numbers nor a graph. Give a (K, K) matrix, a networkx graph, or a "
+            "list of edges written as tuples (u, v)."
+        ) from None
+
+
+def _node_names(nodes: list[Any]) -> list[Any] | None:
+    return None if nodes == list(range(len(nodes))) else nodes
+
+
+def _is_edge_list(value: Any) -> bool:
+    if isinstance(value, np.ndarray) or not isinstance(value, (list, tuple, set)):
+        return False
+    return all(isinstance(edge, tuple) and len(edge) in (2, 3) for edge in value) and len(value) > 0
+
+
+def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> FloatArray:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import shortest_path
+
+    position = {node: index for index, node in enumerate(nodes)}
+    shortest: dict[tuple[int, int], float] = {}  # of parallel edges the shortest counts
+    for u, v, length in edges:
+        if not (isinstance(length, (int, float, np.number)) and np.isfinite(length) and length > 0):
+            raise DistanceError(f"Edge {u!r} - {v!r} has length {length!r}. Lengths are positive numbers.")
+        ends = (position[u], position[v])
+        shortest[ends] = min(float(length), shortest.get(ends, np.inf))
+    rows, columns = zip(*shortest, strict=True) if shortest else ((), ())
+    shape = (len(nodes), len(nodes))
+    graph = coo_array((list(shortest.values()), (rows, columns)), shape=shape).tocsr()
+    matrix = np.asarray(shortest_path(graph, directed=False), dtype=np.float64)
+    if not np.isfinite(matrix).all():
+        row, column = np.argwhere(~np.isfinite(matrix))[0]
+        raise DistanceError(
+            f"There is no path between {nodes[row]!r} and {nodes[column]!r}. "
+            "Connect the graph, or pass a matrix that says how far apart its parts are."
+        )
+    return matrix
+
+
+def _check_matrix(matrix: FloatArray) -> None:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise DistanceError(f"A distance matrix is square; got shape {matrix.shape}. Give a (K, K) matrix.")
+    if len(matrix) < 2:
+        raise DistanceError(f"FiniteMetric needs at least 2 labels, got {len(matrix)}.")
+    bad = ~np.isfinite(matrix) | (matrix < 0)
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise DistanceError(
+            f"The distance from {row} to {column} is {matrix[row, column]}. Distances are finite and never negative."
+        )
+    if np.diag(matrix).any():
+        node = int(np.flatnonzero(np.diag(matrix))[0])
+        raise DistanceError(f"The distance from {node} to itself is {matrix[node, node]}; it must be 0. Set the diagonal to 0.")
+    if not np.allclose(matrix, matrix.T):
+        row, column = np.argwhere(~np.isclose(matrix, matrix.T))[0]
+        raise DistanceError(
+            f"The distance from {row} to {column} is {matrix[row, column]}, but {matrix[column, row]} back. "
+            "Symmetrise the matrix, for instance (matrix + matrix.T) / 2."
+        )
+    if not matrix.any():
+        raise DistanceError("All distances are 0, so all labels are the same label.")
+
+
+def _numbers_or_objects(labels: Any) -> Batch:
+    items = list(labels)
+    if items and all(isinstance(item, (int, float, np.number)) for item in items):
+        return np.array(items)
+    return as_object_array(items)

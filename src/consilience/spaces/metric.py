@@ -1,0 +1,187 @@
+"""Anything with a distance: the universal label space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, FloatArray, as_object_array
+from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
+from consilience.families.base import Family
+from consilience.families.distance import DistanceFamily
+from consilience.spaces.base import LabelSpace, check_distances
+from consilience.spaces.codes import plain_value
+from consilience.spaces.registry import distance_by_name, name_of_distance
+
+__all__ = ["Metric"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Metric(LabelSpace):
+    """Labels of any kind, with a distance function of yours.
+
+    Parameters
+    ----------
+    distance
+        A function of two labels that returns a number, or of two batches that returns one number per
+        pair (see `vectorized`), or the name of a registered distance.
+    candidates
+        Labels to choose from. Without them the best vote is chosen.
+    embed
+        A function from a batch of labels to ``(n, d)`` coordinates; or "mds", which learns coordinates
+        from the distances by landmark multidimensional scaling. Without it the distances alone are used.
+    vectorized
+        Whether `distance` takes batches. None finds out: it is called with two labels first.
+
+    Examples
+    --------
+    >>> space = Metric(lambda left, right: abs(len(left) - len(right)), candidates=["a", "bb", "cccc"])
+    >>> space.distance(space.as_batch(["a", "bb"]), space.as_batch(["cccc", "bb"])).tolist()
+    [3.0, 0.0]
+    """
+
+    function: Callable[..., Any]
+    candidates: Batch | None
+    embedding: Callable[[Batch], FloatArray] | str | None
+    vectorized: bool | None
+
+    def __init__(
+        self,
+        distance: Callable[..., Any] | str,
+        candidates: Sequence[Any] | Batch | None = None,
+        embed: Callable[[Batch], FloatArray] | str | None = None,
+        vectorized: bool | None = None,
+    ) -> None:
+        function = distance_by_name(distance) if isinstance(distance, str) else distance
+        if not callable(function):
+            raise DistanceError(f"Metric needs a function of two labels, got {type(distance).__name__}.")
+        if isinstance(embed, str) and embed != "mds":
+            raise UnsupportedError(f"embed={embed!r} is unknown. Use 'mds', a function, or None.")
+        object.__setattr__(self, "function", function)
+        object.__setattr__(self, "vectorized", vectorized)
+        object.__setattr__(self, "embedding", embed)
+        chosen = None if candidates is None else _batch(candidates)
+        if chosen is not None and len(chosen) == 0:
+            raise InvalidLabelError(
+                "candidates is empty. Give at least one label, or leave it out to choose among votes."
+            )
+        object.__setattr__(self, "candidates", chosen)
+
+    @property
+    def family(self) -> Family:
+        return DistanceFamily(
+            cost=self.cost, coordinates=self._embedding(), candidates=self.candidates, pool=self.random_pool
+        )
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        if len(left) == 0:
+            return np.zeros(0)
+        if self.vectorized or (self.vectorized is None and not self._takes_two_labels(left, right)):
+            return check_distances(self._call(left, right, "two batches of labels"), left, right)
+        pairs = [self._number(one, two, index) for index, (one, two) in enumerate(zip(left, right, strict=True))]
+        return check_distances(np.array(pairs), left, right)
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        if self.candidates is None:
+            raise UnsupportedError(
+                "Metric cannot make up labels from a distance alone. Pass candidates=, or subclass LabelSpace "
+                "and write `random`."
+            )
+        return self.candidates[rng.integers(len(self.candidates), size=n)]
+
+    def random_pool(self, size: int, seed: int) -> Batch | None:
+        return None if self.candidates is None else self.random(size, np.random.default_rng(seed))
+
+    def as_batch(self, labels: Any) -> Batch:
+        return _batch(labels)
+
+    def contains(self, label: object) -> bool:
+        return False  # any object may be a label, so no sentinel can be told from one
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        family = self.family_from_distance
+        if self.candidates is None:
+            return family.best_vote(votes, weights)
+        return family.best_candidate(votes, weights)
+
+    @property
+    def family_from_distance(self) -> DistanceFamily:
+        family = self.family
+        if not isinstance(family, DistanceFamily):
+            raise UnsupportedError("Metric always has a DistanceFamily.")
+        return family
+
+    def spec(self) -> dict[str, Any]:
+        if callable(self.embedding):
+            embed: str | None = name_of_distance(self.embedding)
+        else:
+            embed = self.embedding
+        candidates = None if self.candidates is None else self.candidates.tolist()
+        return {
+            "distance": name_of_distance(self.function),
+            "candidates": candidates,
+            "embed": embed,
+            "vectorized": self.vectorized,
+        }
+
+    def _embedding(self) -> Callable[[Batch], FloatArray] | str | None:
+        if not callable(self.embedding):
+            return self.embedding
+        function = self.embedding
+
+        def place(batch: Batch) -> FloatArray:
+            points = np.asarray(function(batch), dtype=np.float64)
+            if points.ndim != 2 or len(points) != len(batch) or not np.isfinite(points).all():
+                raise DistanceError(
+                    f"embed returned shape {points.shape} for {len(batch)} labels; expected ({len(batch)}, d) "
+                    "finite numbers."
+                )
+            return points
+
+        return place
+
+    def _takes_two_labels(self, left: Batch, right: Batch) -> bool:
+        try:
+            first = self.function(left[0], right[0])
+            return bool(np.ndim(first) == 0) and not isinstance(first, (str, bytes))
+        except Exception:  # a function of batches may fail in any way on two single labels
+            try:
+                return bool(np.shape(self.function(left, right)) != (len(left),))
+            except Exception:  # and if it fails on both, two labels make the better message
+                return True
+
+    def _call(self, left: Any, right: Any, what: str) -> Any:
+        try:
+            return self.function(left, right)
+        except Exception as error:
+            raise DistanceError(
+                f"The distance function raised {type(error).__name__}: {error}, called with {what}. "
+                "Correct it, or leave out the labels it cannot compare."
+            ) from error
+
+    def _number(self, left: Any, right: Any, index: int) -> float:
+        left, right = plain_value(left), plain_value(right)
+        value = self._call(left, right, f"{left!r} and {right!r} (pair {index})")
+        try:
+            if np.ndim(value) != 0:
+                raise TypeError
+            return float(value)
+        except (TypeError, ValueError):
+            raise DistanceError(
+                f"The distance function returned {value!r} between {left!r} and {right!r} (pair {index}); "
+                "expected one number. If it takes whole batches, pass vectorized=True."
+            ) from None
+
+
+def _batch(labels: Any) -> Batch:
+    if isinstance(labels, np.ndarray):
+        return labels
+    items = list(labels)
+    if items and all(isinstance(item, (int, float, np.number)) and not isinstance(item, bool) for item in items):
+        return np.array(items)
+    if items and all(isinstance(item, np.ndarray) and item.shape == items[0].shape for item in items):
+        return np.stack(items)
+    return as_object_array(items)

@@ -1,0 +1,49 @@
+"""Distances and spaces by name, so that a saved model can be read back without executing code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from consilience.exceptions import ModelFormatError
+
+__all__ = ["distance_by_name", "name_of_distance", "register_distance"]
+
+_DISTANCES: dict[str, Callable[..., Any]] = {}
+
+
+def register_distance(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a distance function a name under which models that use it are saved and loaded.
+
+    Examples
+    --------
+    >>> def gap(left, right):
+    ...     return abs(left - right)
+    >>> register_distance("gap", gap) is gap
+    True
+    """
+    known = _DISTANCES.get(name)
+    if known is not None and known is not function and known.__qualname__ != function.__qualname__:
+        raise ModelFormatError(f"A different distance is already registered as {name!r}. Choose another name.")
+    _DISTANCES[name] = function
+    return function
+
+
+def distance_by_name(name: str) -> Callable[..., Any]:
+    """Return a registered distance."""
+    if name not in _DISTANCES:
+        raise ModelFormatError(
+            f"No distance is registered as {name!r}. Call consilience.register_distance({name!r}, function) first."
+        )
+    return _DISTANCES[name]
+
+
+def name_of_distance(function: Callable[..., Any]) -> str:
+    """Return the name under which a distance is registered."""
+    for name, known in _DISTANCES.items():
+        if known is function:
+            return name
+    raise ModelFormatError(
+        f"The distance {getattr(function, '__name__', function)!r} has no registered name, and code is never saved. "
+        "Call consilience.register_distance('a-name', function) before save, and again before load."
+    )
