@@ -1,0 +1,144 @@
+"""From labels as users write them to labels as spaces compute with them, with errors that name the cell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.exceptions import InvalidLabelError, InvalidVotesError
+from consilience.spaces.base import LabelSpace
+from consilience.votes import Votes, as_votes
+
+__all__ = ["align_sources", "encode", "read_gold"]
+
+#: Rows converted at a time, so that no second copy of a large table is made.
+ROWS = 1 << 16
+
+
+def encode(votes: Votes, space: LabelSpace) -> Votes:
+    """Return the same votes with labels in the form of the space; unobserved cells hold anything."""
+    if votes.abstain is not None and space.contains(votes.abstain):
+        raise InvalidVotesError(
+            f"abstain={votes.abstain!r} is also a label of the space, so votes for it would be lost. "
+            "Recode the abstentions to a value outside the space, or say that nobody abstains "
+            "(Votes.from_matrix(..., abstain=None))."
+        )
+    if not votes.observed.any():
+        return replace(votes, labels=np.zeros(votes.observed.shape, dtype=np.int8))
+    if votes.labels.dtype == object or len(votes) <= ROWS:
+        return replace(votes, labels=_encode_rows(votes, space, 0, votes))
+    parts = [_encode_rows(votes[start : start + ROWS], space, start, votes) for start in range(0, len(votes), ROWS)]
+    return replace(votes, labels=np.concatenate(parts))
+
+
+def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> Batch:
+    labels, observed = votes.labels, votes.observed
+    n, m = observed.shape
+    if not observed.any():
+        filler = np.argwhere(whole.observed)[0]
+        labels = np.broadcast_to(whole.labels[tuple(filler)], labels.shape)
+        observed = np.ones_like(observed)
+    try:
+        if labels.dtype == object:
+            rows, columns = np.nonzero(observed)
+            batch = space.as_batch(labels[rows, columns])
+            encoded = np.zeros((n, m, *batch.shape[1:]), dtype=batch.dtype)
+            encoded[rows, columns] = batch
+            return encoded
+        rows = columns = np.zeros(0, dtype=np.int64)
+        filled = labels
+        if not observed.all():  # an abstaining cell borrows a valid label, so that one check serves all
+            first = np.argwhere(observed)[0]
+            mask = observed.reshape(n, m, *([1] * (labels.ndim - 2)))
+            filled = np.where(mask, labels, labels[tuple(first)])
+        batch = space.as_batch(filled.reshape(n * m, *labels.shape[2:]))
+        return batch.reshape(n, m, *batch.shape[1:])
+    except InvalidLabelError as error:
+        if error.index is None:
+            raise
+        row, source = (int(rows[error.index]), int(columns[error.index])) if len(rows) else divmod(error.index, m)
+        item = whole.items.tolist()[start + row]
+        place = f"Row {start + row}" if item == start + row else f"Row {start + row} (item {item!r})"
+        raise InvalidLabelError(f"{place}, source {votes.sources[source]!r}: {error}", error.index) from None
+
+
+def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
+    """Return known labels as the votes of one infallible source, or None if there are none.
+
+    Parameters
+    ----------
+    gold
+        One label per item, with NaN, None or -1 where unknown; or a pair ``(labels, known)``.
+    """
+    if gold is None:
+        return None
+    known = None
+    if isinstance(gold, tuple) and len(gold) == 2 and np.asarray(gold[1]).dtype == bool:
+        gold, known = gold
+    column = _column(gold)
+    if len(column) != n_items:
+        raise InvalidVotesError(
+            f"gold has {len(column)} labels for {n_items} items. Give one per item, None where it is unknown."
+        )
+    if known is not None:
+        mask = np.asarray(known).reshape(-1, 1)
+        if len(mask) != n_items:
+            raise InvalidVotesError(
+                f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
+                "Give one True or False per item."
+            )
+        votes = Votes.from_array(column, observed=mask, sources=["gold"])
+    else:
+        votes = Votes.from_array(column, sources=["gold"])
+        if votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
+            votes = replace(votes, observed=votes.observed & (votes.labels != -1))
+    if not votes.observed.any():
+        return None
+    return encode(votes, space)
+
+
+def _column(gold: Any) -> Batch:
+    if isinstance(gold, np.ndarray) and gold.dtype != object:
+        return gold[:, None]
+    array = np.asarray(gold) if not isinstance(gold, (list, tuple)) else None
+    if array is not None and array.dtype.kind in "iufb" and array.ndim >= 1:
+        return array[:, None]
+    if array is not None and array.ndim == 0:
+        raise InvalidVotesError(
+            f"gold={gold!r} is not a list of labels. Give one per item, None where it is unknown."
+        )
+    items = list(gold)
+    if items and all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
+        return np.array(items)[:, None]
+    return as_object_array(items)[:, None]
+
+
+def align_sources(votes: Any, sources: tuple[str, ...], names_given: bool) -> Votes:
+    """Return votes whose columns are the fitted sources in order, or say what differs."""
+    from consilience.exceptions import SourceMismatchError
+
+    table = as_votes(votes)
+    if table.sources == sources:
+        return table
+    if table.names_given and names_given:
+        missing = [name for name in sources if name not in table.sources]
+        extra = [name for name in table.sources if name not in sources]
+        if missing or extra:
+            parts = [f"missing {missing}" if missing else "", f"unknown {extra}" if extra else ""]
+            raise SourceMismatchError(
+                f"The votes come from other sources than the model was fitted on: {', '.join(p for p in parts if p)}. "
+                "Select the same sources (votes.select([...])), or fit again."
+            )
+        return table.select(sources)
+    if table.n_sources != len(sources):
+        hint = ""
+        if table.n_items == len(sources):
+            hint = " The table looks transposed: pass it with one row per item."
+        raise SourceMismatchError(
+            f"The votes have {table.n_sources} sources, the model was fitted on {len(sources)}.{hint} "
+            "Pass one column per fitted source."
+        )
+    return replace(table, sources=sources)

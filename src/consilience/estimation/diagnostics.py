@@ -1,0 +1,109 @@
+"""Findings that hold for any label type: who never votes, who overlaps too little, who misleads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consilience.arrays import IntArray
+from consilience.families.base import Diagnostic, Family, Request, Summary, Sums
+
+__all__ = ["general_diagnostics"]
+
+#: Two sources should meet on this many items before their agreement means much.
+MIN_OVERLAP = 10
+
+
+def general_diagnostics(
+    family: Family, sums: Sums, summary: Summary, request: Request, method: str, reason: str
+) -> tuple[Diagnostic, ...]:
+    """Return what a user should know about these votes and sources, worst first."""
+    votes = np.diag(sums["both"])
+    active = votes > 0
+    found = [Diagnostic("method", "info", (), f"Method {method!r}: {reason}.")]
+    silent = request.named(~active)
+    if silent:
+        found.append(
+            Diagnostic(
+                "never-votes",
+                "warning",
+                silent,
+                f"{', '.join(silent)}: no vote at all, so nothing is known and the weight is the average. "
+                "Leave the source out, or check how its abstentions are coded.",
+            )
+        )
+    if int(active.sum()) < 3:
+        found.append(
+            Diagnostic(
+                "too-few-sources",
+                "warning",
+                request.named(active),
+                f"{int(active.sum())} source(s) vote; agreement tells their qualities apart from 3 on. "
+                "Add sources, or pass gold= with a few known labels.",
+            )
+        )
+    found += _constant(family, sums, request)
+    found += _low_overlap(sums, request)
+    found += _adversarial(family, summary, request, votes)
+    dependent = [
+        f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
+        for a, b in np.argwhere(np.triu(request.dependent))
+    ]
+    if dependent:
+        involved = request.named(np.flatnonzero(request.dependent.sum(axis=1)))
+        message = f"Given as dependent, they share their votes (correlation in brackets): {'; '.join(dependent[:8])}."
+        found.append(Diagnostic("dependent-pair", "info", involved, message))
+    if int(sums["voted_items"]) < int(sums["items"]):
+        empty = int(sums["items"]) - int(sums["voted_items"])
+        message = f"{empty} of {int(sums['items'])} items have no vote; their label is missing and their confidence 0."
+        found.append(Diagnostic("items-without-votes", "info", (), message))
+    return tuple(found)
+
+
+def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
+    constant = family.constant_sources(sums)
+    active = np.diag(sums["both"]) > 0
+    # Labeling functions that vote one class only are the rule in their kind, not a finding.
+    if not constant.any() or constant.sum() * 2 > active.sum():
+        if constant.any() and constant[active].all() and _one_label(sums):
+            message = "All votes are for one and the same label, so nothing can be learned from agreement."
+            return [Diagnostic("constant-source", "warning", request.named(constant), message)]
+        return []
+    names = request.named(constant)
+    message = f"{', '.join(names)}: always the same label, whatever the item; such a vote carries no information."
+    return [Diagnostic("constant-source", "warning", names, message)]
+
+
+def _one_label(sums: Sums) -> bool:
+    return "votes" not in sums or int((sums["votes"].sum(axis=0) > 0).sum()) == 1
+
+
+def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
+    both = sums["both"].copy()
+    active = np.diag(both) > 0
+    np.fill_diagonal(both, 0)
+    partners = (both >= MIN_OVERLAP).sum(axis=1)
+    low = active & (partners < 2)
+    if active.sum() < 3 or not low.any():
+        return []
+    names = request.named(low)
+    shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
+    message = (
+        f"{shown}: fewer than two other sources vote on {MIN_OVERLAP} or more of the same items, so the quality is "
+        "mostly borrowed from the other sources. Collect overlapping votes, or pass gold=."
+    )
+    return [Diagnostic("low-overlap", "warning" if low.sum() * 2 < active.sum() else "info", names, message)]
+
+
+def _adversarial(family: Family, summary: Summary, request: Request, votes: IntArray) -> list[Diagnostic]:
+    chance = float(family.expected_cost(np.zeros(1))[0])
+    finite = np.isfinite(summary.cost_standard_error)
+    error = np.where(finite, summary.cost_standard_error, np.inf)
+    worse = (votes >= MIN_OVERLAP) & finite & (summary.expected_cost - 3.0 * error > chance * 1.02)
+    if not worse.any():
+        return []
+    names = request.named(worse)
+    message = (
+        f"{', '.join(names)}: worse than chance. A systematic error can still be informative, but check how the "
+        "labels are coded."
+    )
+    return [Diagnostic("adversarial-source", "warning", names, message)]

@@ -1,0 +1,63 @@
+"""Passes over votes: how a family reaches the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from consilience.families.base import Chunk, Sums
+from consilience.moments import as_chunk
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions
+
+__all__ = ["SAMPLE_ITEMS", "VotePasses"]
+
+#: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
+SAMPLE_ITEMS = 50_000
+
+
+@dataclass(frozen=True)
+class VotePasses:
+    """Passes over encoded votes.
+
+    Parameters
+    ----------
+    partitions
+        All the votes, or the sample that was kept of them.
+    n_items
+        How many items there are in all.
+    complete
+        Whether `partitions` holds all of them.
+    """
+
+    partitions: VotePartitions
+    n_items: int
+    seed: int
+    complete: bool = True
+
+    @cached_property
+    def sample(self) -> VotePartitions:
+        """The seeded sample of items (all of them when there are few)."""
+        if self.partitions.n_items <= SAMPLE_ITEMS:
+            return self.partitions
+        return self.partitions.sample(SAMPLE_ITEMS, self.seed)
+
+    @property
+    def n_sampled(self) -> int:
+        return self.sample.n_items
+
+    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
+        return self.partitions.reduce(lambda part: function(_chunk(part)))
+
+    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
+        return self.sample.reduce(lambda part: function(_chunk(part)))
+
+    def small_sample(self, size: int) -> Chunk:
+        """Return a few items in one chunk."""
+        return _chunk(
+            InMemoryPartitions.of_parts(list(self.sample.sample(size, self.seed).map(lambda part: part))).whole
+        )
+
+
+def _chunk(part: Part) -> Chunk:
+    return as_chunk(part.votes, part.gold)

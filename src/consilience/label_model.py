@@ -1,0 +1,342 @@
+"""The facade: votes in, labels with confidence out."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from consilience.arrays import Batch, FloatArray
+from consilience.encoding import align_sources, read_gold
+from consilience.estimation import SourceEstimator, estimate_from_moments, estimate_from_votes
+from consilience.estimation.estimate import take_moments
+from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
+from consilience.exceptions import (
+    ConsilienceWarning,
+    InvalidVotesError,
+    NotFittedError,
+    TransposedVotesError,
+    UnsupportedError,
+)
+from consilience.families.base import Diagnostic
+from consilience.inference import DECODERS, Inference, infer
+from consilience.model_files import read_model, write_model
+from consilience.moments import Moments
+from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.source_model import SourceModel, SourceTable
+from consilience.spaces.base import LabelSpace
+from consilience.votes import as_votes
+
+__all__ = ["LabelModel"]
+
+#: Unnamed tables with at least this many columns, and more columns than rows, look transposed.
+SUSPICIOUS_WIDTH = 30
+
+
+class LabelModel:
+    """Learn how far each source can be trusted, and label items by what they say together.
+
+    Parameters
+    ----------
+    space
+        What a label is: ``Classes(2)``, ``FiniteMetric(graph)``, ``Metric(distance)``, ...
+    method
+        "auto" picks and says why; "majority", the paper's "isotropic", "triplets" and "quadratic";
+        "moments", "em", "labelled"; or an object that implements `SourceEstimator`.
+    dependencies
+        Pairs of source names that are not independent given the truth, or None.
+    prior
+        "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or
+        one probability per label.
+    decode
+        "map" returns the most probable label (of least weighted cost where there are no probabilities),
+        "bayes" the one of least expected cost; "auto" is "map".
+    random_state
+        Seed of everything random; the same seed gives the same bits.
+
+    Attributes
+    ----------
+    source_model_ : SourceModel
+    sources_ : SourceTable
+        One row per source.
+    weight_, expected_cost_, standard_error_ : arrays of shape (n_sources,)
+    diagnostics_ : tuple of Diagnostic
+
+    Examples
+    --------
+    >>> from consilience import Classes, LabelModel
+    >>> votes = [["spam", "spam", "ham"], ["ham", "ham", "ham"], ["spam", "spam", None]] * 20
+    >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
+    >>> model.predict(votes)[:3].tolist()
+    ['spam', 'ham', 'spam']
+    """
+
+    def __init__(
+        self,
+        space: LabelSpace,
+        *,
+        method: str | SourceEstimator = "auto",
+        dependencies: Any = None,
+        prior: Any = "auto",
+        decode: str = "auto",
+        random_state: int | None = None,
+    ) -> None:
+        self.space = space
+        self.method = method
+        self.dependencies = dependencies
+        self.prior = prior
+        self.decode = decode
+        self.random_state = random_state
+
+    # --- learning ---------------------------------------------------------------------------------
+
+    def fit(self, votes: Any, gold: Any = None) -> Self:
+        """Learn the qualities of the sources.
+
+        Parameters
+        ----------
+        votes
+            A `Votes`, an array, a pandas, polars or Arrow frame with one column per source, or a
+            `VotePartitions`. In arrays of integers -1 abstains; NaN and None always do.
+        gold
+            Known labels of some items: one per item with NaN, None or -1 where unknown, or a pair
+            ``(labels, known)``.
+        """
+        self._check_settings()
+        partitions, names_given = self._partitions(votes, gold)
+        self._forget()
+        self.source_model_, self._moments = estimate_from_votes(
+            self.space, partitions, names_given=names_given, **self._options()
+        )
+        self._report()
+        return self
+
+    def partial_fit(self, votes: Any, gold: Any = None) -> Self:
+        """Add votes to those seen before, and learn again from the sums and a kept sample of items."""
+        self._check_settings()
+        moments: Moments = getattr(self, "_moments", Moments.zero())
+        if moments.sources:
+            votes = align_sources(votes, moments.sources, self.source_model_.names_given)
+        partitions, names_given = self._partitions(votes, gold)
+        added, passes = take_moments(self.space, partitions, self._seed, moments.family)
+        kept = _keep(getattr(self, "_kept", None), passes, moments.n_items, self._seed)
+        total = moments + added
+        self._forget()
+        self._moments, self._kept = total, kept
+        held = VotePasses(kept, total.n_items, self._seed, complete=kept.n_items == total.n_items)
+        self.source_model_ = estimate_from_moments(self.space, total, held, names_given=names_given, **self._options())
+        self._report()
+        return self
+
+    def fit_moments(self, moments: Moments) -> Self:
+        """Learn from moments alone, wherever and in however many parts they were taken."""
+        self._check_settings()
+        self._forget()
+        self._moments = moments
+        self.source_model_ = estimate_from_moments(self.space, moments, None, **self._options())
+        self._report()
+        return self
+
+    # --- labels -----------------------------------------------------------------------------------
+
+    def predict(self, votes: Any, *, fill: str | None = None) -> Batch:
+        """Return one label per item, in item order.
+
+        An item nobody voted on gets the missing value (NaN, -1 or None, by type);
+        ``fill="prior"`` guesses from the prior instead.
+        """
+        if fill not in (None, "prior"):
+            raise UnsupportedError(f"fill={fill!r} is unknown. Use 'prior', or None for missing values.")
+        if fill == "prior" and self.space.n_labels is None:
+            raise UnsupportedError(f"{type(self.space).__name__} has no prior to guess from. Leave fill at None.")
+        return self._infer(votes).as_labels(self.space, fill_missing=fill == "prior")
+
+    def predict_proba(self, votes: Any) -> FloatArray:
+        """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
+        probabilities = self._infer(votes).probabilities
+        if probabilities is None:
+            raise UnsupportedError(
+                f"{type(self.space).__name__} has no finite list of labels, so no probabilities. "
+                "Use confidence(votes), or FiniteMetric if there are few labels."
+            )
+        return probabilities
+
+    def confidence(self, votes: Any) -> FloatArray:
+        """Return how sure each label is, between 0 and 1.
+
+        For finite spaces the posterior probability of the label; otherwise the share of chance-level
+        cost that the weighted votes rule out.
+        """
+        return self._infer(votes).confidence
+
+    def score(self, votes: Any, gold: Any) -> float:
+        """Return how good the labels are on items whose label is known; larger is better.
+
+        Accuracy for classes, minus the mean distance otherwise. Items nobody voted on are left out.
+        """
+        inference = self._infer(votes)
+        known = read_gold(gold, self.space, len(inference.voted))
+        if known is None:
+            raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
+        rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
+        return self.space.score(inference.labels[rows], known.labels[rows, 0])
+
+    # --- what was learned ---------------------------------------------------------------------------
+
+    @property
+    def sources_(self) -> SourceTable:
+        """One row per source: votes, coverage, expected cost, weight and their standard errors."""
+        return self._model.table()
+
+    @property
+    def weight_(self) -> FloatArray:
+        """How loudly each source counts."""
+        return self._model.weight
+
+    @property
+    def expected_cost_(self) -> FloatArray:
+        """How far off each source is on average."""
+        return self._model.expected_cost
+
+    @property
+    def standard_error_(self) -> FloatArray:
+        """Standard error of `weight_`."""
+        return self._model.standard_error
+
+    @property
+    def diagnostics_(self) -> tuple[Diagnostic, ...]:
+        """Findings about this fit, worst first."""
+        return self._model.diagnostics
+
+    # --- files --------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file (arrays and JSON, never code)."""
+        write_model(path, self.space, self._model, self.get_params())
+
+    @classmethod
+    def load(cls, path: str | Path, space: LabelSpace | None = None) -> Self:
+        """Read a model back. Pass `space` where the label type is one of your own."""
+        space, source_model, settings = read_model(path, space)
+        model = cls(space, **settings)
+        model.source_model_ = source_model
+        return model
+
+    # --- scikit-learn's contract, without scikit-learn ----------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name."""
+        return {name: getattr(self, name) for name in _settings(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings by name."""
+        known = _settings(type(self))
+        for name, value in params.items():
+            if name not in known:
+                raise UnsupportedError(f"LabelModel has no setting {name!r}. Settings: {', '.join(known)}.")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=True, allow_nan=True, string=True, categorical=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "source_model_")
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        shown = [f"{self.space!r}"]
+        for name, value in self.get_params().items():
+            if name != "space" and not _same(value, defaults[name].default):
+                shown.append(f"{name}={value!r}")
+        return f"LabelModel({', '.join(shown)})"
+
+    # --- private ------------------------------------------------------------------------------------
+
+    @property
+    def _model(self) -> SourceModel:
+        model: SourceModel | None = getattr(self, "source_model_", None)
+        if model is None:
+            raise NotFittedError("This LabelModel has not been fitted. Call fit(votes) first.")
+        return model
+
+    @property
+    def _seed(self) -> int:
+        return 0 if self.random_state is None else int(self.random_state)
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            "dependencies": self.dependencies,
+            "prior": self.prior,
+            "seed": self._seed,
+        }
+
+    def _check_settings(self) -> None:
+        if not isinstance(self.space, LabelSpace):
+            raise UnsupportedError(
+                f"space={self.space!r} is not a label space. Pass Classes(k), FiniteMetric(matrix), Metric(f) ..."
+            )
+        if self.decode not in DECODERS:
+            raise UnsupportedError(f"decode={self.decode!r} is unknown. Use one of {', '.join(DECODERS)}.")
+
+    def _infer(self, votes: Any) -> Inference:
+        return infer(self._model, self.space, votes, self.decode)
+
+    def _partitions(self, votes: Any, gold: Any) -> tuple[VotePartitions, bool]:
+        if isinstance(votes, VotePartitions):
+            if gold is not None:
+                raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
+            return votes, True
+        table = as_votes(votes)
+        if not table.names_given and table.n_sources >= SUSPICIOUS_WIDTH and table.n_sources > table.n_items:
+            raise TransposedVotesError(
+                f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "
+                "column per source is expected. Pass matrix.T, or name the sources (sources=[...]) if this is right."
+            )
+        return InMemoryPartitions.of(table, read_gold(gold, self.space, len(table))), table.names_given
+
+    def _forget(self) -> None:
+        for name in ("source_model_", "_moments", "_kept"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _report(self) -> None:
+        serious = [item for item in self.diagnostics_ if item.severity != "info"]
+        if serious:
+            warnings.warn(
+                "; ".join(f"{item.code}: {item.message}" for item in serious),
+                ConsilienceWarning,
+                stacklevel=3,
+            )
+
+
+def _settings(cls: type) -> list[str]:
+    return [name for name in inspect.signature(cls).parameters if name != "self"]
+
+
+def _same(left: Any, right: Any) -> bool:
+    return left is right or (isinstance(left, (str, int, type(None))) and left == right)
+
+
+def _keep(kept: InMemoryPartitions | None, passes: VotePasses, n_before: int, seed: int) -> InMemoryPartitions:
+    """Keep a bounded sample of all items seen so far, by hashed id."""
+    parts = [] if kept is None else list(kept.map(lambda part: part))
+    offset = n_before
+    for part in passes.partitions.map(lambda part: part):
+        votes = part.votes
+        if votes.items.dtype.kind in "iu":  # rows of different calls may share their default ids
+            votes = replace(votes, items=votes.items + offset)
+        parts.append(replace(part, votes=votes))
+    together = InMemoryPartitions.of_parts(parts)
+    return together if together.n_items <= SAMPLE_ITEMS else together.sample(SAMPLE_ITEMS, seed)

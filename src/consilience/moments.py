@@ -1,0 +1,106 @@
+"""Moments: additive statistics of votes. A model can be fitted on them alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consilience.arrays import IntArray, hash_priority
+from consilience.encoding import encode, read_gold
+from consilience.exceptions import SourceMismatchError
+from consilience.families.base import GROUPS, Chunk, Family, Sums
+from consilience.spaces.base import LabelSpace
+from consilience.votes import Votes, as_votes
+
+__all__ = ["Moments", "as_chunk"]
+
+#: Items per chunk of `Moments.of`.
+ROWS = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over items that add up: counts, pair costs and squares, products.
+
+    Moments of parts of a table add up to the moments of the whole, whatever the parts.
+
+    Parameters
+    ----------
+    sources
+        Names of the sources; empty for the zero.
+    sums
+        The family's statistics.
+    family
+        The family that took them.
+
+    Examples
+    --------
+    >>> from consilience.spaces import Classes
+    >>> votes = as_votes(np.array([[0, 0, 1], [1, 1, -1], [0, 1, 0]]))
+    >>> whole = Moments.of(votes, Classes(2))
+    >>> parts = Moments.of(votes[:1], Classes(2)) + Moments.of(votes[1:], Classes(2))
+    >>> whole.n_items, bool((whole.both == parts.both).all())
+    (3, True)
+    """
+
+    sources: tuple[str, ...]
+    sums: Sums
+    family: Family | None = None
+
+    @classmethod
+    def zero(cls) -> Moments:
+        """Return the neutral element of addition."""
+        return cls((), Sums.zero())
+
+    @classmethod
+    def of(cls, votes: object, space: LabelSpace, gold: object = None, family: Family | None = None) -> Moments:
+        """Return the moments of a table of votes.
+
+        Parameters
+        ----------
+        family
+            The family to use where it was adapted to other votes before; by default the space's own.
+        """
+        table = as_votes(votes)
+        known = read_gold(gold, space, len(table))
+        encoded = encode(table, space)
+        taker = space.family.adapt(None, 0, 0) if family is None else family
+        sums = Sums.zero()
+        for start in range(0, len(encoded), ROWS):
+            rows = slice(start, start + ROWS)
+            sums = sums + taker.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
+        return cls(table.sources, sums, taker)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not self.sources or not other.sources:
+            return other if not self.sources else self
+        if self.sources != other.sources:
+            raise SourceMismatchError(
+                f"Moments of sources {list(self.sources)} and {list(other.sources)} do not add up. "
+                "Take both from the same sources in the same order (votes.select([...]))."
+            )
+        return Moments(self.sources, self.sums + other.sums, self.family)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.sums["items"]) if "items" in self.sums else 0
+
+    @property
+    def both(self) -> IntArray:
+        """``(m, m)``: on how many items two sources vote; the diagonal counts the votes of each."""
+        return self.sums["both"]
+
+    @property
+    def n_gold(self) -> int:
+        """Number of items whose label is known."""
+        return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
+
+
+def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
+    """Return encoded votes as a family sees them."""
+    groups = (hash_priority(votes.items, seed=1) % np.uint64(GROUPS)).astype(np.int64)
+    if gold is None:
+        return Chunk(votes.labels, votes.observed, groups)
+    return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0])

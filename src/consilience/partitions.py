@@ -1,0 +1,144 @@
+"""The one idea of scale: something that maps a function over chunks of votes and adds up the results.
+
+Estimators, EM rounds and prediction are written against `VotePartitions`; where the chunks live
+(an array, files, a cluster) is the business of its implementations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+
+from consilience.arrays import hash_priority
+from consilience.exceptions import InvalidVotesError
+from consilience.votes import Votes
+
+__all__ = ["InMemoryPartitions", "Part", "VotePartitions"]
+
+#: Items per chunk in memory.
+ROWS = 1 << 16
+
+
+class Additive(Protocol):
+    """Anything that can be added to its like."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+T = TypeVar("T")
+A = TypeVar("A", bound=Additive)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chunk of items: their votes and, where known, their true labels (as the votes of one source)."""
+
+    votes: Votes
+    gold: Votes | None = None
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    def __getitem__(self, key: Any) -> Part:
+        return Part(self.votes[key], None if self.gold is None else self.gold[key])
+
+
+class VotePartitions(ABC):
+    """Votes in chunks."""
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources, the same in every chunk."""
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """Number of items in all chunks."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        """Apply a function to every chunk, in order."""
+
+    @abstractmethod
+    def transform(self, function: Callable[[Part], Part]) -> VotePartitions:
+        """Return partitions whose chunks went through `function` once."""
+
+    def reduce(self, function: Callable[[Part], A]) -> A:
+        """Apply a function to every chunk and add up what it returns."""
+        results = self.map(function)
+        try:
+            total = next(results)
+        except StopIteration:
+            raise InvalidVotesError("There are no votes: no chunk holds a single item.") from None
+        for result in results:
+            total = total + result
+        return total
+
+    def sample(self, size: int, seed: int) -> InMemoryPartitions:
+        """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
+        share = min(size / max(self.n_items, 1), 1.0)
+        limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+
+        def choose(part: Part) -> Part:
+            return part if share >= 1.0 else part[hash_priority(part.votes.items, seed) < limit]
+
+        return InMemoryPartitions.of_parts(list(self.map(choose)))
+
+
+@dataclass(frozen=True)
+class InMemoryPartitions(VotePartitions):
+    """Votes in memory, cut into chunks of `rows` items (views, not copies)."""
+
+    whole: Part
+    rows: int = ROWS
+
+    @classmethod
+    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS) -> Self:
+        """Return partitions of a table of votes."""
+        return cls(Part(votes, gold), rows)
+
+    @classmethod
+    def of_parts(cls, parts: list[Part]) -> Self:
+        """Return partitions of chunks put together."""
+        if len(parts) == 1:
+            return cls(parts[0])
+        first = parts[0]
+        votes = _stack([part.votes for part in parts])
+        gold = None if first.gold is None else _stack([part.gold for part in parts if part.gold is not None])
+        return cls(Part(votes, gold))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.whole.votes.sources
+
+    @property
+    def n_items(self) -> int:
+        return len(self.whole)
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        if self.n_items <= self.rows:
+            yield function(self.whole)
+            return
+        for start in range(0, self.n_items, self.rows):
+            yield function(self.whole[start : start + self.rows])
+
+    def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
+        return InMemoryPartitions(function(self.whole), self.rows)
+
+
+def _stack(tables: list[Votes]) -> Votes:
+    """Put chunks of one table together; unlike `Votes.concatenate`, ids are kept as they are."""
+    first = tables[0]
+    return Votes(
+        labels=np.concatenate([table.labels for table in tables]),
+        observed=np.concatenate([table.observed for table in tables]),
+        sources=first.sources,
+        items=np.concatenate([table.items for table in tables]),
+        abstain=first.abstain,
+        names_given=first.names_given,
+    )

@@ -1,0 +1,253 @@
+"""Checks that every label space passes; public, for label types that live elsewhere.
+
+``check_space(MySpace())`` runs all of them and raises `SpaceCheckError` with everything it found.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, FloatArray
+from consilience.exceptions import ConsilienceError, ConsilienceWarning
+from consilience.label_model import LabelModel
+from consilience.moments import Moments
+from consilience.simulation import simulate
+from consilience.spaces.base import LabelSpace
+from consilience.votes import Votes
+
+__all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]
+
+#: Items and sources of the simulated tables.
+ITEMS, SOURCES = 60, 4
+
+
+class SpaceCheckError(ConsilienceError, AssertionError):
+    """A label space breaks its contract."""
+
+
+def check_space(space: LabelSpace, *, seed: int = 0) -> None:
+    """Check that a label space keeps its contract.
+
+    Examples
+    --------
+    >>> from consilience import Classes
+    >>> check_space(Classes(3))
+    """
+    failures = []
+    for check in SPACE_CHECKS:
+        try:
+            check(space, np.random.default_rng(seed))
+        except SpaceCheckError as error:
+            failures.append(f"{check.__name__}: {error}")
+    if failures:
+        raise SpaceCheckError(f"{type(space).__name__} breaks its contract.\n" + "\n".join(failures))
+
+
+def distance_is_symmetric(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that the distance is the same both ways, and never negative."""
+    left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
+    forth, back = space.distance(left, right), space.distance(right, left)
+    _require(np.shape(forth) == (ITEMS,), f"distance returned shape {np.shape(forth)}, expected ({ITEMS},)")
+    _require(bool((forth >= 0).all()), "a distance is negative or NaN")
+    _require(np.allclose(forth, back), "distance(a, b) differs from distance(b, a)")
+
+
+def distance_is_zero_on_itself(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that a label has no distance to itself."""
+    labels = space.random(ITEMS, rng)
+    _require(np.allclose(space.distance(labels, labels), 0.0), "distance(a, a) is not 0")
+
+
+def batch_equals_one_by_one(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that a batch is nothing but its labels."""
+    left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
+    whole = space.distance(left, right)
+    single = [float(space.distance(left[i : i + 1], right[i : i + 1])[0]) for i in range(ITEMS)]
+    _require(np.allclose(whole, single), "distances of a batch differ from those of its labels one by one")
+    placed = space.embed(left)
+    if placed is not None:
+        alone = np.concatenate([np.asarray(space.embed(left[i : i + 1])) for i in range(ITEMS)])
+        _require(np.allclose(placed, alone), "embed of a batch differs from embed one by one")
+
+
+def mean_beats_every_vote(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that the weighted mean never costs more than the best vote."""
+    votes, weights = _ballot(space, rng)
+    best = np.min([_spent(space, votes[:, a], votes, weights) for a in range(SOURCES)], axis=0)
+    mean = _spent(space, space.weighted_mean(votes, weights), votes, weights)
+    _require(bool((mean <= best + 1e-9 * (1 + best)).all()), "weighted_mean costs more than the best vote")
+
+
+def mean_ignores_zero_weights(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that a vote of weight zero is not there."""
+    votes, weights = _ballot(space, rng)
+    weights[:, 1] = 0.0
+    other = votes.copy()
+    other[:, 1] = space.random(ITEMS, rng)
+    kept = [0, 2, 3]
+    one = _spent(space, space.weighted_mean(votes, weights), votes[:, kept], weights[:, kept])
+    two = _spent(space, space.weighted_mean(other, weights), votes[:, kept], weights[:, kept])
+    _require(np.allclose(one, two), "a vote of weight 0 changes the weighted mean")
+
+
+def mean_ignores_scale_and_order(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that neither the scale of the weights nor the order of the sources matters."""
+    votes, weights = _ballot(space, rng)
+    order = rng.permutation(SOURCES)
+    plain = _spent(space, space.weighted_mean(votes, weights), votes, weights)
+    scaled = _spent(space, space.weighted_mean(votes, 7.0 * weights), votes, weights)
+    shuffled = _spent(space, space.weighted_mean(votes[:, order], weights[:, order]), votes, weights)
+    _require(np.allclose(plain, scaled), "the weighted mean changes when all weights are multiplied")
+    _require(np.allclose(plain, shuffled), "the weighted mean depends on the order of the sources")
+
+
+def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that `weight_from_cost` is the inverse of `expected_cost`."""
+    family = space.family
+    weights = _moderate_weights(space)
+    costs = family.expected_cost(weights)
+    _require(bool((np.diff(costs) < 0).all()), "a larger weight does not have a smaller expected cost")
+    back = family.weight_from_cost(costs)
+    _require(np.allclose(back, weights, rtol=1e-6), f"weight_from_cost(expected_cost(w)) = {back}, not {weights}")
+    ends = family.weight_from_cost(np.array([0.0, 1e12]))
+    _require(bool(np.isfinite(ends).all()), "weight_from_cost is not finite at the ends")
+
+
+def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check the forward map against simulated votes.
+
+    4000 votes: the tolerance of 12% is some 8 standard errors of their mean, so a false alarm is
+    practically excluded; pools of random labels are allowed to differ that much.
+    """
+    weight = float(_moderate_weights(space)[1])
+    truth = space.random(4000, rng)
+    costs = space.cost(truth, space.sample_around(truth, weight, rng))
+    expected = float(space.family.expected_cost(np.array([weight]))[0])
+    _require(
+        abs(costs.mean() - expected) <= 0.12 * expected,
+        f"votes of weight {weight:.3g} cost {costs.mean():.4g} on average, expected_cost says {expected:.4g}",
+    )
+
+
+def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that moments of parts are moments of the whole, and that there is a zero."""
+    votes = _votes(space, rng, coverage=0.8)
+    whole = Moments.of(votes, space)
+    cut = int(rng.integers(1, ITEMS - 1))
+    parts = Moments.of(votes[:cut], space) + Moments.zero() + Moments.of(votes[cut:], space)
+    for name, total in whole.sums.parts.items():
+        other = parts.sums[name]
+        same = np.array_equal(total, other) if total.dtype.kind in "iu" else np.allclose(total, other, rtol=1e-10)
+        _require(same, f"the sums {name!r} of two parts do not add up to those of the whole")
+
+
+def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that simulated sources come out in the order of their quality.
+
+    800 items and qualities that differ by about a factor of two; the best must beat the worst by far,
+    so a false alarm is practically excluded.
+    """
+    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    weights = space.family.weight_from_cost(chance * np.array([0.85, 0.6, 0.35, 0.15]))
+    truth = space.random(800, rng)
+    votes = simulate(space, space.as_labels(truth), weights, rng)
+    model = _quiet_fit(space, votes)
+    _require(
+        bool((np.argsort(model.expected_cost_) == np.array([3, 2, 1, 0])).all()),
+        f"sources simulated from bad to good have estimated costs {np.round(model.expected_cost_, 3)}",
+    )
+    agreement = space.cost(space.as_batch(model.predict(votes)), truth).mean()
+    worst = space.cost(space.as_batch(votes.labels[:, 0]), truth).mean()
+    _require(agreement < worst, "the labels are worse than the worst source")
+
+
+def labels_come_back_in_kind(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that predictions are labels of the kind that was put in."""
+    votes = _votes(space, rng)
+    predicted = _quiet_fit(space, votes).predict(votes)
+    _require(len(predicted) == ITEMS, f"{len(predicted)} labels for {ITEMS} items")
+    _require(
+        predicted.dtype.kind == votes.labels.dtype.kind or {predicted.dtype.kind, votes.labels.dtype.kind} <= set("iu"),
+        f"votes of type {votes.labels.dtype} came back as {predicted.dtype}",
+    )
+    again = space.as_batch(predicted)
+    _require(np.allclose(space.distance(again, again), 0.0), "predictions are not labels of the space")
+
+
+def labels_survive_storage(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that labels come back unchanged from an Arrow column."""
+    labels = space.as_labels(space.random(ITEMS, rng))
+    back = space.as_batch(space.from_arrow(space.to_arrow(labels)))
+    gap = space.distance(space.as_batch(labels), back)
+    _require(np.allclose(gap, 0.0), "labels written to Arrow come back different")
+
+
+def model_survives_storage(space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that a saved model predicts the same."""
+    votes = _votes(space, rng)
+    model = _quiet_fit(space, votes)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.npz"
+        model.save(path)
+        loaded = LabelModel.load(path, space=space)
+    gap = space.distance(space.as_batch(model.predict(votes)), space.as_batch(loaded.predict(votes)))
+    _require(np.allclose(gap, 0.0), "a model that was saved and loaded predicts other labels")
+    _require(np.allclose(model.weight_, loaded.weight_), "a model that was saved and loaded has other weights")
+
+
+#: Every check, in the order in which they are run.
+SPACE_CHECKS: tuple[Callable[[LabelSpace, np.random.Generator], None], ...] = (
+    distance_is_symmetric,
+    distance_is_zero_on_itself,
+    batch_equals_one_by_one,
+    mean_beats_every_vote,
+    mean_ignores_zero_weights,
+    mean_ignores_scale_and_order,
+    backward_undoes_forward,
+    expected_cost_matches_samples,
+    moments_add_up,
+    fit_recovers_the_order_of_sources,
+    labels_come_back_in_kind,
+    labels_survive_storage,
+    model_survives_storage,
+)
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SpaceCheckError(message)
+
+
+def _moderate_weights(space: LabelSpace) -> FloatArray:
+    """Weights of sources at 80, 50 and 25% of the cost of chance: where every space can tell them apart."""
+    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    return space.family.weight_from_cost(chance * np.array([0.8, 0.5, 0.25]))
+
+
+def _ballot(space: LabelSpace, rng: np.random.Generator) -> tuple[Batch, FloatArray]:
+    columns = [space.random(ITEMS, rng) for _ in range(SOURCES)]
+    return np.stack(columns, axis=1), rng.uniform(0.1, 1.0, (ITEMS, SOURCES))
+
+
+def _spent(space: LabelSpace, labels: Batch, votes: Batch, weights: FloatArray) -> FloatArray:
+    costs = [weights[:, a] * space.cost(votes[:, a], labels) for a in range(votes.shape[1])]
+    total: FloatArray = np.sum(costs, axis=0)
+    return total
+
+
+def _votes(space: LabelSpace, rng: np.random.Generator, coverage: float = 1.0) -> Votes:
+    truth = space.as_labels(space.random(ITEMS, rng))
+    weights = np.repeat(_moderate_weights(space)[1], SOURCES)
+    return simulate(space, truth, weights, rng, coverage=coverage)
+
+
+def _quiet_fit(space: LabelSpace, votes: Any) -> LabelModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return LabelModel(space).fit(votes)

@@ -1,0 +1,106 @@
+"""The contract of a label space, checked for every space that consilience exports."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.testing import SPACE_CHECKS, SpaceCheckError, check_space
+
+
+def word_gap(left: str, right: str) -> float:
+    return float(sum(one != two for one, two in zip(left, right, strict=True)))
+
+
+cs.register_distance("word-gap", word_gap)
+
+
+@dataclass(frozen=True)
+class Clock(cs.LabelSpace):
+    """Hours of the day: a space that writes the two required methods only."""
+
+    def distance(self, left, right):
+        gap = np.abs(np.asarray(left) - np.asarray(right)) % 24
+        return np.minimum(gap, 24 - gap).astype(float)
+
+    def random(self, n, rng):
+        return rng.integers(24, size=n)
+
+
+@dataclass(frozen=True)
+class Plane(cs.LabelSpace):
+    """Points of the plane under squared distance, with an exact mean and coordinates."""
+
+    power = 2.0
+
+    def distance(self, left, right):
+        return np.linalg.norm(left - right, axis=1)
+
+    def random(self, n, rng):
+        return rng.normal(size=(n, 2))
+
+    def embed(self, batch):
+        return batch
+
+    def weighted_mean(self, votes, weights):
+        return np.einsum("nmd,nm->nd", votes, weights) / weights.sum(axis=1, keepdims=True)
+
+
+WORDS = ["".join(letters) for letters in product("abc", repeat=4)]
+
+SPACES = {
+    "two classes": cs.Classes(2),
+    "named classes": cs.Classes(["cat", "dog", "bird", "fish"]),
+    "numbered classes": cs.Classes([1, 2, 3]),
+    "ordinal": cs.FiniteMetric(np.abs(np.subtract.outer(np.arange(5), np.arange(5)))),
+    "taxonomy": cs.FiniteMetric([("thing", "animal"), ("thing", "plant"), ("animal", "cat"), ("animal", "dog")]),
+    "words": cs.Metric(word_gap, candidates=WORDS),
+    "words, scaled to coordinates": cs.Metric(word_gap, candidates=WORDS, embed="mds"),
+    "own space": Clock(),
+    "own space with mean": Plane(),
+}
+
+
+@pytest.mark.parametrize("check", SPACE_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("name", SPACES)
+def test_space_keeps_its_contract(name, check):
+    check(SPACES[name], np.random.default_rng(0))
+
+
+def test_no_exported_space_is_missing_here():
+    exported = {
+        value
+        for value in vars(cs).values()
+        if inspect.isclass(value) and issubclass(value, cs.LabelSpace) and value is not cs.LabelSpace
+    }
+    assert exported == {type(space) for space in SPACES.values() if type(space).__module__.startswith("consilience")}
+
+
+@dataclass(frozen=True)
+class Crooked(cs.LabelSpace):
+    """Breaks symmetry, the zero, and its own mean."""
+
+    def distance(self, left, right):
+        return np.where(left < right, 2.0, 1.0)
+
+    def random(self, n, rng):
+        return rng.integers(6, size=n)
+
+    def weighted_mean(self, votes, weights):
+        return np.full(len(votes), 5)
+
+
+def test_check_space_names_every_broken_promise():
+    with pytest.raises(SpaceCheckError) as caught:
+        check_space(Crooked())
+    for check in ("distance_is_symmetric", "distance_is_zero_on_itself", "mean_beats_every_vote"):
+        assert check in str(caught.value)
+
+
+def test_check_space_passes_a_space_of_two_methods():
+    check_space(Clock())
