@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, as_object_array
+from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes, as_votes
@@ -27,6 +27,8 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
             "(Votes.from_matrix(..., abstain=None))."
         )
     if not votes.observed.any():
+        if space.n_labels is None:  # nothing to encode; the cells as they are keep the type of a missing label
+            return votes
         return replace(votes, labels=np.zeros(votes.observed.shape, dtype=np.int8))
     if votes.labels.dtype == object or len(votes) <= ROWS:
         return replace(votes, labels=_encode_rows(votes, space, 0, votes))
@@ -38,8 +40,7 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> B
     labels, observed = votes.labels, votes.observed
     n, m = observed.shape
     if not observed.any():
-        filler = np.argwhere(whole.observed)[0]
-        labels = np.broadcast_to(whole.labels[tuple(filler)], labels.shape)
+        labels = np.broadcast_to(whole.labels[_first_cell(whole.observed)], labels.shape)
         observed = np.ones_like(observed)
     try:
         if labels.dtype == object:
@@ -51,18 +52,28 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> B
         rows = columns = np.zeros(0, dtype=np.int64)
         filled = labels
         if not observed.all():  # an abstaining cell borrows a valid label, so that one check serves all
-            first = np.argwhere(observed)[0]
+            first = _first_cell(observed)
             mask = observed.reshape(n, m, *([1] * (labels.ndim - 2)))
-            filled = np.where(mask, labels, labels[tuple(first)])
+            filled = np.where(mask, labels, labels[first])
         batch = space.as_batch(filled.reshape(n * m, *labels.shape[2:]))
         return batch.reshape(n, m, *batch.shape[1:])
     except InvalidLabelError as error:
         if error.index is None:
             raise
         row, source = (int(rows[error.index]), int(columns[error.index])) if len(rows) else divmod(error.index, m)
-        item = whole.items.tolist()[start + row]
-        place = f"Row {start + row}" if item == start + row else f"Row {start + row} (item {item!r})"
+        row += start
+        if not whole.observed[row, source]:  # the borrowed label is the wrong one
+            from_here = votes.observed.any()
+            row, source = _first_cell(votes.observed if from_here else whole.observed)
+            row += start if from_here else 0
+        item = whole.items[row : row + 1].tolist()[0]
+        place = f"Row {row}" if item == row else f"Row {row} (item {item!r})"
         raise InvalidLabelError(f"{place}, source {votes.sources[source]!r}: {error}", error.index) from None
+
+
+def _first_cell(observed: BoolArray) -> tuple[int, int]:
+    row, column = divmod(int(observed.argmax()), observed.shape[1])
+    return row, column
 
 
 def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
@@ -107,9 +118,7 @@ def _column(gold: Any) -> Batch:
     if array is not None and array.dtype.kind in "iufb" and array.ndim >= 1:
         return array[:, None]
     if array is not None and array.ndim == 0:
-        raise InvalidVotesError(
-            f"gold={gold!r} is not a list of labels. Give one per item, None where it is unknown."
-        )
+        raise InvalidVotesError(f"gold={gold!r} is not a list of labels. Give one per item, None where it is unknown.")
     items = list(gold)
     if items and all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
         return np.array(items)[:, None]

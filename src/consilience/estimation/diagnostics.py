@@ -52,6 +52,7 @@ def general_diagnostics(
         involved = request.named(np.flatnonzero(request.dependent.sum(axis=1)))
         message = f"Given as dependent, they share their votes (correlation in brackets): {'; '.join(dependent[:8])}."
         found.append(Diagnostic("dependent-pair", "info", involved, message))
+    found += _unused_labels(sums)
     if int(sums["voted_items"]) < int(sums["items"]):
         empty = int(sums["items"]) - int(sums["voted_items"])
         message = f"{empty} of {int(sums['items'])} items have no vote; their label is missing and their confidence 0."
@@ -71,6 +72,19 @@ def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
     names = request.named(constant)
     message = f"{', '.join(names)}: always the same label, whatever the item; such a vote carries no information."
     return [Diagnostic("constant-source", "warning", names, message)]
+
+
+def _unused_labels(sums: Sums) -> list[Diagnostic]:
+    counts = sums["votes"].sum(axis=0) if "votes" in sums else np.zeros(0)
+    unused = np.flatnonzero(counts == 0)
+    if not counts.any() or len(unused) == 0:
+        return []
+    shown = ", ".join(map(str, unused[:8])) + (" ..." if len(unused) > 8 else "")
+    message = (
+        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {shown}). "
+        "If they cannot occur, leave them out of the space."
+    )
+    return [Diagnostic("unused-labels", "info", (), message)]
 
 
 def _one_label(sums: Sums) -> bool:

@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from consilience.arrays import hash_priority
 from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
-from consilience.partitions import InMemoryPartitions, Part, VotePartitions
+from consilience.partitions import Part, VotePartitions
 
 __all__ = ["SAMPLE_ITEMS", "VotePasses"]
 
@@ -53,10 +56,9 @@ class VotePasses:
         return self.sample.reduce(lambda part: function(_chunk(part)))
 
     def small_sample(self, size: int) -> Chunk:
-        """Return a few items in one chunk."""
-        return _chunk(
-            InMemoryPartitions.of_parts(list(self.sample.sample(size, self.seed).map(lambda part: part))).whole
-        )
+        """Return a few items in one chunk, in an order that does not depend on theirs."""
+        part = self.sample.sample(size, self.seed).whole
+        return _chunk(part[np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")])
 
 
 def _chunk(part: Part) -> Chunk:

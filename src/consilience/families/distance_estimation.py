@@ -17,7 +17,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Request, Sums
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.findings import SIGNIFICANCE, fell_back, needs_gold, no_signal, unidentified
-from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs
+from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs, shrunk_costs
 from consilience.families.pair_fits import (
     PairFit,
     additive_fit,
@@ -53,10 +53,13 @@ class _Problem:
 
 @dataclass(frozen=True)
 class _Spread:
-    """Covariances ``(m, m)``, and per source the variance ``(m,)`` and the mean ``(m, d)`` of its votes."""
+    """Covariances ``(m, m)``; per source the variance ``(m,)`` of its votes with the standard error of it, and
+    their mean ``(m, d)``.
+    """
 
     covariance: FloatArray
     variance: FloatArray
+    variance_error: FloatArray
     mean: FloatArray
 
 
@@ -106,6 +109,8 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     if "gold_count" in problem.sums:
         _, told, told_error = gold_costs(problem.sums)
         cost, error = blend(cost, error, np.maximum(told, floor), told_error)
+    if problem.request.method == "auto":
+        cost = shrunk_costs(cost, error, problem.active)
     notes = unidentified(fit.identified, problem.active, problem.request)
     return Estimate(_parameters(problem, cost, error), method, reason, (*notes, *_adversaries(problem, cost, error)))
 
@@ -121,7 +126,8 @@ def _from_trace(problem: _Problem, method: str) -> tuple[PairFit, FloatArray, Fl
     centre = np.average(spread.mean, axis=0, weights=weight)
     offset = ((spread.mean - centre) ** 2).sum(axis=1)
     cost = spread.variance + truth + offset - 2.0 * fit.value * np.sqrt(truth)
-    return _in_cost_units(problem, fit, cost, 2.0 * np.sqrt(truth) * fit.standard_error)
+    error = np.sqrt((2.0 * np.sqrt(truth) * fit.standard_error) ** 2 + spread.variance_error**2)
+    return _in_cost_units(problem, fit, cost, error)
 
 
 def _per_coordinate(problem: _Problem) -> tuple[PairFit, FloatArray, FloatArray]:
@@ -163,14 +169,16 @@ def _spread(problem: _Problem) -> _Spread:
         centre = np.einsum("aad->ad", sums["coordinate"]) / own[:, None]
         square = np.einsum("aad->ad", sums["coordinate_square"]) / own[:, None]
         variance = np.maximum((square - centre**2).sum(axis=1), 0.0)
-        return _Spread(pairs.product - np.einsum("abd,bad->ab", mean, mean), variance, centre)
+        error = variance * np.sqrt(2.0 / (own * centre.shape[1]))  # as for a normal law
+        return _Spread(pairs.product - np.einsum("abd,bad->ab", mean, mean), variance, error, centre)
     costs = problem.family.reference_costs
     own = np.maximum(sums["reach_count"].astype(np.float64), 1.0)
     reach = sums["reach"] / own[:, None]
     centre = fit_landmarks(costs).place(reach)
     # Where the references cannot resolve the mean, its length is taken from the mean reach itself.
     variance = np.maximum(reach.mean(axis=1) - costs.mean() / 2.0 - (centre**2).sum(axis=1), 1e-12)
-    return _Spread(pairs.product - centre @ centre.T, variance, centre)
+    level = np.maximum(sums["reach_square"] / own - reach.mean(axis=1) ** 2, 0.0)
+    return _Spread(pairs.product - centre @ centre.T, variance, np.sqrt(level / own), centre)
 
 
 def _truth_variance(loading: FloatArray, variance: FloatArray) -> float:
@@ -179,7 +187,8 @@ def _truth_variance(loading: FloatArray, variance: FloatArray) -> float:
     if reliability.sum() <= 0:
         return float(max(variance.mean(), 1e-12))
     lowest = float(reliability.max())  # a loading never exceeds sqrt(own variance * variance of the truth)
-    return float(max(np.average(variance, weights=reliability), lowest, 1e-12))
+    # Noise widens the votes of bad sources, so the best ones show best how far the truth itself scatters.
+    return float(max(np.average(variance, weights=reliability**4), lowest, 1e-12))
 
 
 def _in_cost_units(

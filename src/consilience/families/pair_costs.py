@@ -18,7 +18,16 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import GROUPS, Sums
 
-__all__ = ["PairCosts", "blend", "excess_correlation", "gold_costs", "gold_sums", "pair_costs", "pair_sums"]
+__all__ = [
+    "PairCosts",
+    "blend",
+    "excess_correlation",
+    "gold_costs",
+    "gold_sums",
+    "pair_costs",
+    "pair_sums",
+    "shrunk_costs",
+]
 
 #: A pair needs this many items on which both vote.
 MIN_CO_VOTES = 5
@@ -148,6 +157,29 @@ def blend(
     safe = np.where(known, total, 1.0)
     mixed = np.where(known, (value * own + told * other) / safe, value)
     return mixed, np.where(known, 1.0 / np.sqrt(safe), np.inf)
+
+
+def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatArray:
+    """Pull costs towards their mean as far as their errors explain why they differ.
+
+    Empirical Bayes with the between-source variance of DerSimonian and Laird: sources that are all alike
+    come out alike, however few votes there are.
+    """
+    known = used & np.isfinite(error)
+    if known.sum() < 3:
+        return cost
+    level, spread = cost[known], np.maximum(error[known], 1e-6 * cost[known].mean()) ** 2
+    weight = 1.0 / spread
+    mean = np.average(level, weights=weight)
+    freedom = int(known.sum()) - 1
+    heterogeneity = (weight * (level - mean) ** 2).sum()
+    # Within the scatter that equal sources show one time in a hundred, they count as equal.
+    excess = 0.0 if heterogeneity < freedom + 2.6 * np.sqrt(2.0 * freedom) else heterogeneity - freedom
+    between = excess / (weight.sum() - (weight**2).sum() / weight.sum())
+    centre = np.average(level, weights=1.0 / (spread + between))
+    shrunk = cost.copy()
+    shrunk[known] = centre + (level - centre) * between / (between + spread)
+    return shrunk
 
 
 def _moment(total: FloatArray, square: FloatArray, by_group: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

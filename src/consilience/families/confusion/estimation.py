@@ -14,6 +14,7 @@ from consilience.families.confusion import closed_form
 from consilience.families.confusion.likelihood import (
     LikelihoodModel,
     cofiring_misfit,
+    event_pairs,
     expected_counts,
     fit_rounds,
     score_products,
@@ -110,8 +111,7 @@ def votes_every_class(votes: FloatArray) -> BoolArray:
     seen = votes.sum(axis=0) > 0
     total = np.maximum(votes.sum(axis=1), 1.0)
     needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
-    # Few items cannot show every class; then a source counts as full when no class is out of reach.
-    needed = np.minimum(needed, 0.02 * total + 0.5)
+    needed = np.minimum(needed, np.maximum(0.1 * total, 1.0))  # few votes cannot be asked for five of each class
     every: BoolArray = ((votes >= needed[:, None]) | ~seen).all(axis=1) & (seen.sum() > 1)
     return every
 
@@ -148,8 +148,8 @@ def _likelihood(
     start = model.start(accuracy, np.full(k, 1.0 / k))
     notes: list[Diagnostic] = []
     opened = False
-    if (~full).sum() >= 5 and not correlation.any() and request.method != "em":
-        opened, soft = _informative_abstention(model, start, sums, passes, _fixed_prior(request, k))
+    if (~full).sum() >= 5 and not correlation.any() and "pairs" in sums and request.method != "em":
+        opened, soft = _informative_abstention(model, start, passes, _fixed_prior(request, k))
         if opened:
             model = soft
             reason += "; labeling functions fire independently given the class, so abstaining counts too"
@@ -174,20 +174,14 @@ def _likelihood(
 
 
 def _informative_abstention(
-    model: LikelihoodModel,
-    start: ConfusionParameters,
-    sums: Sums,
-    passes: Passes,
-    fixed_prior: FloatArray | None,
+    model: LikelihoodModel, start: ConfusionParameters, passes: Passes, fixed_prior: FloatArray | None
 ) -> tuple[bool, LikelihoodModel]:
     """Test whether sources fire independently given the class; only then is abstaining evidence."""
     soft = replace(model, strength=0.1, informative_abstention=True, fixed_prior=fixed_prior)
-    if "pairs" not in sums or passes.n_sampled < passes.n_items:
-        return False, soft  # no contingency table of exactly these items
     parameters, _ = fit_rounds(soft, start, passes.over_sample)
     expected = passes.over_sample(lambda chunk: expected_counts(parameters, chunk))
-    pairs = sums["pairs"].sum(axis=0).astype(np.float64)
-    misfit = cofiring_misfit(parameters, expected["counts"], expected["classes"], pairs, passes.n_items)
+    pairs = passes.over_sample(lambda chunk: Sums({"pairs": event_pairs(chunk, model.n_classes)}))["pairs"]
+    misfit = cofiring_misfit(parameters, expected["counts"], expected["classes"], pairs, passes.n_sampled)
     return misfit < 1.5, soft
 
 

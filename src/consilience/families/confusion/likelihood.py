@@ -16,7 +16,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Chunk, Sums
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
 
-__all__ = ["LikelihoodModel", "cofiring_misfit", "expected_counts", "fit_rounds", "score_products"]
+__all__ = ["LikelihoodModel", "cofiring_misfit", "event_pairs", "expected_counts", "fit_rounds", "score_products"]
 
 #: Pseudo-votes of a Dawid-Skene source: 7 right and 3 wrong, spread by its own one-coin accuracy.
 COIN_VOTES, COIN_ACCURACY = 10.0, 0.7
@@ -198,6 +198,18 @@ def cofiring_misfit(
         return float("inf")
     difference = (observed - expected)[upper][testable]
     return float((difference**2 / expected[upper][testable]).sum() / freedom)
+
+
+def event_pairs(chunk: Chunk, k: int) -> FloatArray:
+    """Return how often two events (a source votes a class) fire together, ``(m * k, m * k)``."""
+    if chunk.labels.ndim == 3:
+        flat = (chunk.labels * chunk.observed[:, :, None]).reshape(len(chunk), -1)
+        together: FloatArray = flat.T @ flat
+        return together
+    from consilience.kernels.classes import count_pairs
+
+    alone = np.zeros(len(chunk), dtype=np.int64)
+    return count_pairs(chunk.labels, chunk.observed, alone, 1, k)[0].astype(np.float64)
 
 
 def known_codes(chunk: Chunk) -> IntArray:

@@ -1,0 +1,199 @@
+"""Anything with a distance: the behaviour any aggregator should show, and the embedding path."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning
+from consilience.families.pair_costs import shrunk_costs
+
+
+def euclid(left, right):
+    return np.linalg.norm(left - right, axis=1)
+
+
+POINTS = cs.Metric(euclid, vectorized=True)
+
+
+def fit(votes, space=POINTS, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(space, **settings).fit(votes)
+
+
+def panel(seed, error=None, n=150, m=20, answers=5):
+    """Points in four dimensions; every item is answered by a few of many sources."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=(n, 4))
+    error = rng.lognormal(-0.5, 0.6, m) if error is None else np.asarray(error)
+    votes = truth[:, None] + rng.normal(size=(n, m, 4)) * error[None, :, None]
+    observed = np.zeros((n, m), dtype=bool)
+    for row in observed:
+        row[rng.choice(m, answers, replace=False)] = True
+    return truth, cs.Votes.from_array(votes, observed=observed), error
+
+
+def loss(model, votes, truth):
+    return float(euclid(model.predict(votes), truth).mean())
+
+
+def rank_correlation(left, right):
+    return np.corrcoef(np.argsort(np.argsort(left)), np.argsort(np.argsort(right)))[0, 1]
+
+
+def test_source_errors_are_recovered_in_order():
+    # about 37 answers per source; the mean over three panels is .96 with a scatter of about .02 per panel
+    found = []
+    for seed in range(3):
+        _, votes, error = panel(seed)
+        found.append(rank_correlation(fit(votes).expected_cost_, error))
+    assert np.mean(found) >= 0.93
+
+
+def test_labels_lie_between_random_choice_and_the_best_answer():
+    for seed in range(3):
+        truth, votes, _ = panel(seed)
+        gaps = np.linalg.norm(votes.labels - truth[:, None], axis=2)
+        random = np.nanmean(np.where(votes.observed, gaps, np.nan))
+        oracle = np.where(votes.observed, gaps, np.inf).min(axis=1).mean()
+        plain = loss(fit(votes, method="majority"), votes, truth)
+        assert oracle <= loss(fit(votes), votes, truth) < plain < random
+
+
+def test_a_lone_expert_wins_against_four_others():
+    error = np.r_[np.full(8, 0.1), np.full(12, 1.2)]
+    truth, votes, _ = panel(1, error)
+    predicted = fit(votes).predict(votes)
+    lone = np.flatnonzero(votes.observed[:, :8].sum(axis=1) == 1)
+    expert = votes.observed[lone, :8].argmax(axis=1)
+    assert np.mean(np.all(predicted[lone] == votes.labels[lone, expert], axis=1)) >= 0.95
+    assert len(truth) == len(predicted)
+
+
+def test_equal_sources_come_out_equal():
+    for seed in range(3):
+        truth, votes, _ = panel(seed, np.full(20, 0.7))
+        model = fit(votes)
+        assert model.expected_cost_.max() <= 1.5 * model.expected_cost_.min()
+        assert loss(model, votes, truth) <= 1.02 * loss(fit(votes, method="majority"), votes, truth)
+
+
+def test_spam_is_seldom_chosen():
+    truth, votes, _ = panel(2)
+    rng = np.random.default_rng(0)
+    labels = votes.labels.copy()
+    for source in range(6):
+        labels[:, source] = labels[rng.permutation(len(truth)), source]
+    spammed = cs.Votes.from_array(labels, observed=votes.observed)
+    predicted = fit(spammed).predict(spammed)
+    chosen = (predicted[:, None] == labels[:, :6]).all(axis=2) & votes.observed[:, :6]
+    assert chosen.any(axis=1).mean() <= 0.03
+
+
+def test_fewer_answers_cost_quality_smoothly():
+    losses = []
+    for answers in (2, 4, 8):
+        truth, votes, _ = panel(3, answers=answers)
+        losses.append(loss(fit(votes), votes, truth))
+    assert losses[0] > losses[1] > losses[2]
+
+
+def test_picks_do_not_depend_on_the_unit_of_the_distance():
+    truth, votes, _ = panel(4)
+    scaled = cs.Metric(lambda left, right: 1000.0 * euclid(left, right), vectorized=True)
+    assert np.allclose(fit(votes).predict(votes), fit(votes, space=scaled).predict(votes))
+    assert len(truth) == 150
+
+
+def test_given_items_in_another_order_the_picks_are_the_same():
+    _, votes, _ = panel(5)
+    order = np.random.default_rng(0).permutation(150)
+    assert np.allclose(fit(votes).predict(votes)[order], fit(votes[order]).predict(votes[order]))
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+def test_one_or_two_answers_per_item_have_a_defined_result(answers):
+    _, votes, _ = panel(6, answers=answers)
+    model = fit(votes)
+    assert np.isfinite(model.weight_).all()
+    assert np.isfinite(model.predict(votes)).all()
+
+
+def test_identical_answers_are_returned_with_high_confidence():
+    words = cs.Metric(lambda left, right: float(left != right))
+    votes = cs.Votes.from_array(np.array([["yes"] * 4, ["no"] * 4] * 30, dtype=object))
+    model = fit(votes, space=words)
+    assert model.predict(votes)[:2].tolist() == ["yes", "no"]
+    assert (model.confidence(votes) > 0.8).all()
+
+
+def test_confidence_falls_with_disagreement():
+    words = cs.Metric(lambda left, right: float(left != right))
+    rng = np.random.default_rng(0)
+    truth = rng.integers(5, size=400).astype(str).astype(object)
+    labels = np.where(rng.random((400, 5)) < 0.7, truth[:, None], rng.integers(5, size=(400, 5)).astype(str))
+    model = fit(cs.Votes.from_array(labels.astype(object)), space=words)
+    probe = np.array([list("11111"), list("11112"), list("11223"), ["1", None, None, None, None]], dtype=object)
+    sure = model.confidence(probe)
+    assert sure[0] > sure[1] > sure[2]
+    assert sure[0] > sure[3] > 0
+
+
+def test_candidates_may_win_though_nobody_voted_for_them():
+    between = cs.Metric(lambda left, right: abs(left - right), candidates=[0.0, 5.0, 10.0])
+    votes = np.array([[4.0, 5.5, 6.0]] * 20 + [[0.5, 0.4, 0.1]] * 20)
+    predicted = fit(votes, space=between).predict(votes)
+    assert predicted[0] == 5.0
+    assert predicted[-1] == 0.0
+
+
+def test_bayes_decoder_minimises_expected_cost_over_the_votes():
+    ladder = cs.Metric(lambda left, right: abs(float(left) - float(right)))
+    votes = np.array([[0.0, 1.0, 10.0]] * 40 + [[3.0, 4.0, 5.0]] * 40) + np.arange(80)[:, None] % 7
+    for decode in ("map", "bayes"):
+        predicted = fit(votes, space=ladder, decode=decode).predict(votes)
+        assert all(value in row for value, row in zip(predicted, votes, strict=True))
+
+
+@pytest.mark.parametrize("embed", ["mds", lambda batch: batch])
+@pytest.mark.parametrize("method", ["triplets", "moments"])
+def test_embedded_sources_are_recovered_in_order(embed, method):
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(800, 3))
+    error = np.array([0.3, 0.6, 0.9, 1.2])
+    labels = truth[:, None] + rng.normal(size=(800, 4, 3)) * error[None, :, None]
+    space = cs.Metric(lambda left, right: euclid(left, right) ** 2, embed=embed, vectorized=True)
+    model = fit(cs.Votes.from_array(labels), space=space, method=method)
+    assert np.argsort(model.expected_cost_).tolist() == [0, 1, 2, 3]
+    # expected squared distance is 3 error^2; truth's own scale is a gauge, hence the wide tolerance
+    assert model.expected_cost_ == pytest.approx(3 * error**2, rel=0.6)
+
+
+def test_shrinkage_by_hand():
+    used = np.ones(3, dtype=bool)
+    # differences well within the errors: all become the common mean
+    assert np.allclose(shrunk_costs(np.array([0.9, 1.0, 1.1]), np.full(3, 1.0), used), 1.0)
+    # differences far beyond the errors: hardly touched
+    sharp = np.array([1.0, 2.0, 3.0])
+    assert np.allclose(shrunk_costs(sharp, np.full(3, 1e-3), used), sharp, atol=1e-5)
+
+
+def test_slow_distances_are_not_evaluated_for_ever():
+    calls = 0
+
+    def counted(left, right):
+        nonlocal calls
+        calls += len(left)
+        return np.abs(left - right)
+
+    space = cs.Metric(counted, vectorized=True)
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=20_000)
+    votes = truth[:, None] + rng.normal(size=(20_000, 5)) * np.array([0.2, 0.4, 0.6, 0.8, 1.0])
+    fit(votes, space=space)
+    # 10 pairs per item, and references for a bounded number of items
+    assert calls < 10 * 20_000 + 2 * 500_000

@@ -1,0 +1,143 @@
+"""Finite metric spaces: exact moments against enumeration, recovery, priors."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning
+from consilience.families.gibbs import GibbsFamily
+
+LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
+
+
+def fit(space, votes, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(space, **settings).fit(votes)
+
+
+def ring(size):
+    gap = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    return np.minimum(gap, size - gap).astype(float)
+
+
+def law(matrix, weight):
+    mass = np.exp(-weight * matrix)
+    return mass / mass.sum(axis=1, keepdims=True)
+
+
+def test_pair_cost_equals_enumeration():
+    family = GibbsFamily(LADDER)
+    one, two = law(LADDER, 0.7), law(LADDER, 1.9)
+    total = 0.0
+    for y, u, v in product(range(6), repeat=3):
+        total += one[y, u] * two[y, v] * LADDER[u, v] / 6
+    assert family.pair_cost(np.array([0.7]), np.array([1.9]))[0] == pytest.approx(total)
+
+
+def test_posterior_equals_bayes_rule_by_enumeration():
+    class Known:
+        def estimate(self, moments, space, dependencies):
+            return np.array([0.4, 1.1, 2.0])
+
+    votes = np.array([[0, 3, 5], [2, 2, -1], [5, 0, 0]])
+    prior = np.array([0.3, 0.1, 0.1, 0.1, 0.1, 0.3])
+    model = fit(cs.FiniteMetric(LADDER), votes, method=Known(), prior=prior)
+    for row, item in enumerate(votes):
+        joint = prior.copy()
+        for a, weight in enumerate((0.4, 1.1, 2.0)):
+            if item[a] >= 0:
+                joint = joint * law(LADDER, weight)[:, item[a]]
+        assert np.allclose(model.predict_proba(votes)[row], joint / joint.sum())
+
+
+def test_decoders_minimise_what_they_promise():
+    space = cs.FiniteMetric(LADDER)
+    rng = np.random.default_rng(0)
+    votes = cs.simulate(space, rng.integers(6, size=300), [0.3, 0.5, 0.4, 0.6], rng)
+    likely = fit(space, votes, decode="map")
+    cheap = fit(space, votes, decode="bayes")
+    belief = likely.predict_proba(votes)
+    assert np.array_equal(likely.predict(votes), belief.argmax(axis=1))
+    assert np.array_equal(cheap.predict(votes), (belief @ LADDER).argmin(axis=1))
+    assert not np.array_equal(likely.predict(votes), cheap.predict(votes))
+
+
+@pytest.mark.parametrize("method", ["triplets", "quadratic", "moments", "em", "auto"])
+def test_weights_are_recovered(method):
+    space = cs.FiniteMetric(ring(12))
+    rng = np.random.default_rng(3)
+    weights = np.array([0.4, 0.6, 0.8, 1.0, 1.2])
+    votes = cs.simulate(space, rng.integers(12, size=20_000), weights, rng)
+    # measured errors are below .02 for the exact methods, which is some 3 standard errors; triplets average over
+    # distances, and quadratic takes all labels but one for the same truth: both keep a bias
+    tolerance = {"triplets": 0.12, "quadratic": 0.25}.get(method, 0.06)
+    assert np.abs(fit(space, votes, method=method).weight_ - weights).max() < tolerance
+
+
+def test_isotropic_keeps_a_bias_that_more_items_do_not_remove():
+    space = cs.FiniteMetric(ring(12))
+    rng = np.random.default_rng(3)
+    weights = np.array([0.2, 0.3, 0.5, 1.5])
+    votes = cs.simulate(space, rng.integers(12, size=20_000), weights, rng)
+    assert np.abs(fit(space, votes, method="isotropic").weight_ - weights).max() > 0.2
+    # the best source rests on three weak partners: its standard error is about .05
+    assert np.abs(fit(space, votes, method="em").weight_ - weights).max() < 0.2
+
+
+def test_an_uneven_prior_is_learned_and_an_even_one_left_alone():
+    space = cs.FiniteMetric(ring(8))
+    rng = np.random.default_rng(0)
+    weights = [0.8, 1.0, 1.2, 0.9]
+    shares = np.array([0.4, 0.2, 0.1, 0.1, 0.05, 0.05, 0.05, 0.05])
+    uneven = cs.simulate(space, rng.choice(8, 3000, p=shares), weights, rng)
+    even = cs.simulate(space, rng.integers(8, size=3000), weights, rng)
+    # the standard error of a share is about .02
+    assert np.abs(fit(space, uneven).source_model_.parameters.prior - shares).max() < 0.08
+    assert np.ptp(fit(space, even).source_model_.parameters.prior) == 0.0
+
+
+def test_gibbs_prior_is_the_weighted_frechet_rule():
+    matrix = np.array([[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0.0]])
+    votes = np.array([[0, 3, 3], [1, 2, 0], [0, 0, 3]] * 30)
+
+    class Known:
+        def estimate(self, moments, space, dependencies):
+            return np.array([0.5, 1.0, 1.5])
+
+    space = cs.FiniteMetric(matrix)
+    model = fit(space, votes, method=Known(), prior="gibbs")
+    expected = space.weighted_mean(votes, np.tile([0.5, 1.0, 1.5], (len(votes), 1)))
+    assert np.array_equal(model.predict(votes), expected)
+
+
+def test_copies_of_a_bad_source_are_flagged_and_not_trusted():
+    rng = np.random.default_rng(1)
+    space = cs.FiniteMetric(ring(15))
+    truth = rng.integers(15, size=1500)
+    votes = cs.simulate(space, truth, [0.1, 0.1, 0.1, 1.0, 1.2, 0.9, 1.1, 0.8, 1.3], rng).labels.copy()
+    copied = rng.random((1500, 2)) < 0.9
+    votes[:, 1:3] = np.where(copied, votes[:, :1], votes[:, 1:3])
+    with pytest.warns(ConsilienceWarning, match="dependent-pair"):
+        model = cs.LabelModel(space).fit(votes)
+    note = next(item for item in model.diagnostics_ if item.code == "dependent-pair")
+    assert set(note.sources) == {"source_0", "source_1", "source_2"}
+    assert model.source_model_.method == "moments"
+    # an independence-based fit would make the three copies the best sources of all
+    assert model.weight_[:3].max() < 0.4 < model.weight_[3:].min()
+
+
+def test_graphs_matrices_and_edge_lists_agree():
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.path_graph(5)
+    edges = cs.FiniteMetric([(0, 1), (1, 2), (2, 3), (3, 4)])
+    by_hand = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
+    assert np.array_equal(cs.FiniteMetric(graph).matrix, by_hand)
+    assert np.array_equal(edges.matrix, by_hand)
+    weighted = cs.FiniteMetric([("a", "b", 2.5), ("b", "c", 1.0)])
+    assert weighted.distance(weighted.as_batch(["a"]), weighted.as_batch(["c"]))[0] == 3.5

@@ -1,0 +1,88 @@
+"""The same numbers, however the items are ordered or cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.exceptions import SourceMismatchError
+from consilience.partitions import Part
+
+SPACES = [
+    cs.Classes(3),
+    cs.FiniteMetric(np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))),
+    cs.Metric(lambda left, right: abs(left - right), candidates=[0.0, 1.0, 2.0, 5.0]),
+]
+
+
+def table(space, n=400, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    weights = space.family.weight_from_cost(chance * np.linspace(0.2, 0.8, m))
+    return cs.simulate(space, space.random(n, rng), weights, rng, coverage=0.8)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
+@settings(max_examples=15)
+@given(rows=st.integers(1, 80), seed=st.integers(0, 100))
+def test_cutting_and_shuffling_change_nothing(space, rows, seed):
+    votes = table(space, n=60)
+    order = np.random.default_rng(seed).permutation(60)
+    whole = cs.LabelModel(space, method="moments").fit(cs.InMemoryPartitions.of(votes))
+    cut = cs.LabelModel(space, method="moments").fit(cs.InMemoryPartitions.of(votes[order], rows=rows))
+    assert np.allclose(whole.weight_, cut.weight_, rtol=1e-7, atol=1e-9)
+    assert np.array_equal(whole.source_model_.votes, cut.source_model_.votes)
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
+def test_prediction_does_not_depend_on_the_cut(space):
+    votes = table(space)
+    model = cs.LabelModel(space).fit(votes)
+    pieces = cs.InMemoryPartitions.of(votes, rows=37)
+    assert np.array_equal(model.predict(votes), model.predict(pieces))
+    assert np.allclose(model.confidence(votes), model.confidence(pieces))
+
+
+def test_reduce_adds_what_map_returns():
+    votes = table(SPACES[0])
+    parts = cs.InMemoryPartitions.of(votes, rows=64)
+    assert sum(parts.map(len)) == len(votes)
+    assert parts.reduce(lambda part: part.votes.observed.sum(axis=0)).tolist() == votes.observed.sum(axis=0).tolist()
+
+
+def test_samples_are_the_same_items_in_any_order():
+    votes = table(SPACES[0], n=3000)
+    order = np.random.default_rng(0).permutation(3000)
+    one = cs.InMemoryPartitions.of(votes).sample(500, seed=3)
+    two = cs.InMemoryPartitions.of(votes[order], rows=100).sample(500, seed=3)
+    assert set(one.whole.votes.items.tolist()) == set(two.whole.votes.items.tolist())
+    # binomial(3000, 1/6): five standard deviations are 102
+    assert abs(one.n_items - 500) < 102
+    assert set(cs.InMemoryPartitions.of(votes).sample(500, seed=4).whole.votes.items) != set(one.whole.votes.items)
+
+
+def test_gold_travels_with_its_items():
+    votes = table(SPACES[0], n=10)
+    gold = cs.Votes.from_matrix(np.arange(10)[:, None] % 3, sources=["gold"])
+    part = Part(votes, gold)[np.array([7, 2])]
+    assert part.gold is not None
+    assert part.gold.labels[:, 0].tolist() == [1, 2]
+
+
+def test_moments_of_different_sources_do_not_add():
+    votes = table(SPACES[0])
+    one, two = cs.Moments.of(votes, SPACES[0]), cs.Moments.of(votes.select(["source_1", "source_0"]), SPACES[0])
+    with pytest.raises(SourceMismatchError, match="same sources in the same order"):
+        one + two
+
+
+def test_counts_are_exact_integers():
+    votes = table(SPACES[0])
+    moments = cs.Moments.of(votes, SPACES[0])
+    seen = votes.observed.astype(int)
+    assert moments.both.dtype.kind == "i"
+    assert np.array_equal(moments.both, seen.T @ seen)
+    assert moments.sums["pairs"].dtype.kind == "i"
