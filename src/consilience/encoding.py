@@ -33,6 +33,8 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
     if votes.labels.dtype == object or len(votes) <= ROWS:
         return replace(votes, labels=_encode_rows(votes, space, 0, votes))
     parts = [_encode_rows(votes[start : start + ROWS], space, start, votes) for start in range(0, len(votes), ROWS)]
+    if np.may_share_memory(parts[0], votes.labels):  # the labels are already as the space wants them
+        return votes
     return replace(votes, labels=np.concatenate(parts))
 
 
@@ -42,14 +44,17 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> B
     if not observed.any():
         labels = np.broadcast_to(whole.labels[_first_cell(whole.observed)], labels.shape)
         observed = np.ones_like(observed)
+    rows = columns = np.zeros(0, dtype=np.int64)
     try:
+        cells = space.as_cells(labels, observed)
+        if cells is not None:
+            return cells
         if labels.dtype == object:
             rows, columns = np.nonzero(observed)
             batch = space.as_batch(labels[rows, columns])
             encoded = np.zeros((n, m, *batch.shape[1:]), dtype=batch.dtype)
             encoded[rows, columns] = batch
             return encoded
-        rows = columns = np.zeros(0, dtype=np.int64)
         filled = labels
         if not observed.all():  # an abstaining cell borrows a valid label, so that one check serves all
             first = _first_cell(observed)

@@ -36,7 +36,7 @@ class Inference:
     def as_labels(self, space: LabelSpace, *, fill_missing: bool) -> Batch:
         """Return the labels as the user writes them; missing where nobody voted, unless filled."""
         labels = space.as_labels(self.labels, self.like)
-        return labels if fill_missing else with_missing(labels, ~self.voted)
+        return labels if fill_missing else with_missing(labels, ~self.voted, not space.contains(-1))
 
 
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:

@@ -12,7 +12,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.encoding import align_sources, read_gold
-from consilience.estimation import SourceEstimator, estimate_from_moments, estimate_from_votes
+from consilience.estimation import SourceEstimator, estimate_from_moments
 from consilience.estimation.estimate import take_moments
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
 from consilience.exceptions import (
@@ -26,7 +26,7 @@ from consilience.families.base import Diagnostic
 from consilience.inference import DECODERS, Inference, infer
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
-from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces.base import LabelSpace
 from consilience.votes import as_votes
@@ -69,7 +69,7 @@ class LabelModel:
     Examples
     --------
     >>> from consilience import Classes, LabelModel
-    >>> votes = [["spam", "spam", "ham"], ["ham", "ham", "ham"], ["spam", "spam", None]] * 20
+    >>> votes = [["spam", "spam", "ham"], ["ham", "ham", "ham"], ["spam", None, "spam"]] * 20
     >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
     >>> model.predict(votes)[:3].tolist()
     ['spam', 'ham', 'spam']
@@ -108,11 +108,9 @@ class LabelModel:
         """
         self._check_settings()
         partitions, names_given = self._partitions(votes, gold)
-        self._forget()
-        self.source_model_, self._moments = estimate_from_votes(
-            self.space, partitions, names_given=names_given, **self._options()
-        )
-        self._report()
+        moments, passes = take_moments(self.space, partitions, self._seed)
+        model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
+        self._learned(model, moments, _keep(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
@@ -121,24 +119,29 @@ class LabelModel:
         moments: Moments = getattr(self, "_moments", Moments.zero())
         if moments.sources:
             votes = align_sources(votes, moments.sources, self.source_model_.names_given)
+        elif hasattr(self, "source_model_"):
+            raise UnsupportedError(
+                "This model was read from a file, which holds what was learned but not the sums to add to. "
+                "Call fit(votes) with all votes."
+            )
         partitions, names_given = self._partitions(votes, gold)
         added, passes = take_moments(self.space, partitions, self._seed, moments.family)
-        kept = _keep(getattr(self, "_kept", None), passes, moments.n_items, self._seed)
         total = moments + added
-        self._forget()
-        self._moments, self._kept = total, kept
-        held = VotePasses(kept, total.n_items, self._seed, complete=kept.n_items == total.n_items)
-        self.source_model_ = estimate_from_moments(self.space, total, held, names_given=names_given, **self._options())
-        self._report()
+        kept = getattr(self, "_kept", None)
+        if moments.sources and kept is None:  # learned from moments alone, so there are no old votes to go through
+            held = None
+        else:
+            kept = _keep(kept, passes.partitions, moments.n_items, self._seed)
+            held = VotePasses(kept, total.n_items, self._seed, complete=kept.n_items == total.n_items)
+        model = estimate_from_moments(self.space, total, held, names_given=names_given, **self._options())
+        self._learned(model, total, kept)
         return self
 
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from moments alone, wherever and in however many parts they were taken."""
         self._check_settings()
-        self._forget()
-        self._moments = moments
-        self.source_model_ = estimate_from_moments(self.space, moments, None, **self._options())
-        self._report()
+        model = estimate_from_moments(self.space, moments, None, **self._options())
+        self._learned(model, moments, None)
         return self
 
     # --- labels -----------------------------------------------------------------------------------
@@ -289,6 +292,9 @@ class LabelModel:
             )
         if self.decode not in DECODERS:
             raise UnsupportedError(f"decode={self.decode!r} is unknown. Use one of {', '.join(DECODERS)}.")
+        seed = self.random_state
+        if seed is not None and (not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0):
+            raise UnsupportedError(f"random_state={seed!r} is not a seed. Use a whole number from 0 on, or None.")
 
     def _infer(self, votes: Any) -> Inference:
         return infer(self._model, self.space, votes, self.decode)
@@ -306,12 +312,9 @@ class LabelModel:
             )
         return InMemoryPartitions.of(table, read_gold(gold, self.space, len(table))), table.names_given
 
-    def _forget(self) -> None:
-        for name in ("source_model_", "_moments", "_kept"):
-            if hasattr(self, name):
-                delattr(self, name)
-
-    def _report(self) -> None:
+    def _learned(self, model: SourceModel, moments: Moments, kept: InMemoryPartitions | None) -> None:
+        """Take over a finished estimate, all at once: a fit that fails leaves the model as it was."""
+        self.source_model_, self._moments, self._kept = model, moments, kept
         serious = [item for item in self.diagnostics_ if item.severity != "info"]
         if serious:
             warnings.warn(
@@ -329,14 +332,18 @@ def _same(left: Any, right: Any) -> bool:
     return left is right or (isinstance(left, (str, int, type(None))) and left == right)
 
 
-def _keep(kept: InMemoryPartitions | None, passes: VotePasses, n_before: int, seed: int) -> InMemoryPartitions:
-    """Keep a bounded sample of all items seen so far, by hashed id."""
-    parts = [] if kept is None else list(kept.map(lambda part: part))
-    offset = n_before
-    for part in passes.partitions.map(lambda part: part):
+def _keep(kept: InMemoryPartitions | None, added: VotePartitions, n_before: int, seed: int) -> InMemoryPartitions:
+    """Keep a bounded sample of all items seen so far; every one of them has the same chance to be in it."""
+    share = SAMPLE_ITEMS / (n_before + added.n_items)
+
+    def thin(part: Part) -> Part:  # a threshold on the hashed ids: what was dropped before would be dropped again
+        return part if share >= 1.0 else InMemoryPartitions(part).sample(round(share * len(part)), seed).whole
+
+    def choose(part: Part) -> Part:
         votes = part.votes
         if votes.items.dtype.kind in "iu":  # rows of different calls may share their default ids
-            votes = replace(votes, items=votes.items + offset)
-        parts.append(replace(part, votes=votes))
-    together = InMemoryPartitions.of_parts(parts)
-    return together if together.n_items <= SAMPLE_ITEMS else together.sample(SAMPLE_ITEMS, seed)
+            votes = replace(votes, items=votes.items + n_before)
+        return thin(replace(part, votes=votes))
+
+    old = [] if kept is None else [thin(kept.whole)]
+    return InMemoryPartitions.of_parts([*old, *added.map(choose)])

@@ -26,6 +26,7 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
     name = type(space).__name__
     document = {
         "space": name,
+        "n_labels": space.n_labels,
         "space_arguments": space.spec() if name in SPACES else {},
         "settings": {key: _storable(value) for key, value in settings.items() if key != "space"},
         "sources": list(model.sources),
@@ -44,6 +45,13 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
 def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
     """Return the space, what was learned, and the settings."""
     document = read_document(path)
+    try:
+        return _restored(document, space)
+    except KeyError as error:
+        raise ModelFormatError(f"{str(path)!r} lacks {error}; it is damaged. Fit and save again.") from None
+
+
+def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
     name = document["space"]
     if space is None:
         if name not in SPACES:
@@ -54,6 +62,11 @@ def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[Label
         space = SPACES[name](**document["space_arguments"])
     elif type(space).__name__ != name:
         raise ModelFormatError(f"The model's labels are of type {name!r}, not {type(space).__name__!r}.")
+    elif space.n_labels != document["n_labels"]:
+        raise ModelFormatError(
+            f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
+            "Pass the space that the model was fitted with."
+        )
     parameters = space.family.restore(document["parameters"])
     model = SourceModel(
         sources=tuple(document["sources"]),
@@ -74,6 +87,8 @@ def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[Label
 
 
 def _storable(value: Any) -> Any:
+    if isinstance(value, (set, frozenset)):
+        return list(value)
     if isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)) or value is None:
         return value
     return "auto"  # an estimator object is code; what it learned is in the parameters

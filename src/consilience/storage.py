@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from consilience.arrays import as_object_array
 from consilience.exceptions import ModelFormatError
 
 __all__ = ["FORMAT", "read_document", "write_document"]
@@ -35,6 +37,9 @@ def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
         ) from None
     arrays[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
     target = Path(path)
+    if target.is_dir() or not target.parent.is_dir():
+        fault = "is a folder" if target.is_dir() else f"lies in {str(target.parent)!r}, which is no folder"
+        raise ModelFormatError(f"{str(target)!r} {fault}. Give the path of a file in a folder that exists.")
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -47,22 +52,29 @@ def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
 
 def read_document(path: str | Path) -> dict[str, Any]:
     """Return what `write_document` wrote."""
+    foreign = f"{str(path)!r} is not a consilience model, or it is damaged"
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+        with zipfile.ZipFile(path) as archive:
+            arrays = {name.removesuffix(".npy"): _read_array(archive, name) for name in archive.namelist()}
+        header = json.loads(arrays.pop(_HEADER).tobytes().decode())
     except FileNotFoundError:
         raise ModelFormatError(f"There is no model at {str(path)!r}. Check the path.") from None
-    except (ValueError, OSError, BadZipFile, EOFError) as error:
-        raise ModelFormatError(f"{str(path)!r} is not a consilience model: {error}.") from None
-    if _HEADER not in arrays:
-        raise ModelFormatError(f"{str(path)!r} is not a consilience model: it has no header.")
-    header = json.loads(arrays.pop(_HEADER).tobytes().decode())
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        fault = "it has no header" if isinstance(error, KeyError) else f"{type(error).__name__} while reading it"
+        raise ModelFormatError(f"{foreign} ({fault}). Pass a file that LabelModel.save wrote.") from None
+    if not isinstance(header, dict) or not isinstance(header.get("document", {}), dict):
+        raise ModelFormatError(f"{foreign} (its header is none). Pass a file that LabelModel.save wrote.")
     if header.get("format") != FORMAT:
         raise ModelFormatError(
             f"{str(path)!r} has format {header.get('format')}; this version reads {FORMAT}. Fit and save again."
         )
-    document: dict[str, Any] = _merge(header["document"], arrays)
+    document: dict[str, Any] = _merge(header.get("document", {}), arrays)
     return document
+
+
+def _read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
+    with archive.open(name) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
 
 
 def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
@@ -74,7 +86,9 @@ def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
         return {"__list__": [_split(item, arrays, path) for item in value.tolist()]}
     if isinstance(value, Mapping):
         return {str(key): _split(item, arrays, f"{path}/{key}") for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
+    if isinstance(value, tuple):
+        return {"__tuple__": [_split(item, arrays, path) for item in value]}
+    if isinstance(value, list):
         return [_split(item, arrays, path) for item in value]
     return value.item() if isinstance(value, np.generic) else value
 
@@ -86,7 +100,9 @@ def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
                 raise ModelFormatError(f"The model file lacks the array {value['__array__']!r}; it is damaged.")
             return arrays[value["__array__"]]
         if set(value) == {"__list__"}:
-            return value["__list__"]
+            return as_object_array(_merge(item, arrays) for item in value["__list__"])
+        if set(value) == {"__tuple__"}:
+            return tuple(_merge(item, arrays) for item in value["__tuple__"])
         return {key: _merge(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
         return [_merge(item, arrays) for item in value]

@@ -122,11 +122,11 @@ def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None
 def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check the forward map against simulated votes.
 
-    4000 votes: the tolerance of 12% is some 8 standard errors of their mean, so a false alarm is
+    2000 votes: the tolerance of 12% is some 5 standard errors of their mean, so a false alarm is
     practically excluded; pools of random labels are allowed to differ that much.
     """
     weight = float(_moderate_weights(space)[1])
-    truth = space.random(4000, rng)
+    truth = space.random(2000, rng)
     costs = space.cost(truth, space.sample_around(truth, weight, rng))
     expected = float(space.family.expected_cost(np.array([weight]))[0])
     _require(

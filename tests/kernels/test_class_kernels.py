@@ -32,7 +32,7 @@ def test_row_agreement_by_hand():
     codes = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 0]], dtype=np.int8)
     observed = np.array([[True, True, True], [True, True, False], [True, False, False]])
     # row 0: one of three pairs agrees; row 1: its one pair agrees; row 2 has no pair
-    total, rows = agreement_of_rows(codes, observed, 2)
+    total, rows = agreement_of_rows(codes, observed)
     assert total == pytest.approx(1 / 3 + 1)
     assert rows == 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consilience.arrays import IntArray
+from consilience.arrays import BoolArray, IntArray
 from consilience.families.base import Diagnostic, Family, Request, Summary, Sums
 
 __all__ = ["general_diagnostics"]
@@ -43,6 +43,7 @@ def general_diagnostics(
         )
     found += _constant(family, sums, request)
     found += _low_overlap(sums, request)
+    found += _copied(family, sums, request)
     found += _adversarial(family, summary, request, votes)
     dependent = [
         f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
@@ -62,16 +63,45 @@ def general_diagnostics(
 
 def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
     constant = family.constant_sources(sums)
-    active = np.diag(sums["both"]) > 0
-    # Labeling functions that vote one class only are the rule in their kind, not a finding.
+    votes = np.diag(sums["both"])
+    active = votes > 0
+    if constant.any() and constant[active].all() and _one_label(sums):
+        message = "All votes are for one and the same label, so nothing can be learned from agreement."
+        return [Diagnostic("constant-source", "warning", request.named(constant), message)]
+    # Labeling functions that vote one class only are the rule in their kind, and tell by where they vote.
+    constant &= votes >= 0.9 * int(sums["voted_items"])
     if not constant.any() or constant.sum() * 2 > active.sum():
-        if constant.any() and constant[active].all() and _one_label(sums):
-            message = "All votes are for one and the same label, so nothing can be learned from agreement."
-            return [Diagnostic("constant-source", "warning", request.named(constant), message)]
         return []
     names = request.named(constant)
     message = f"{', '.join(names)}: always the same label, whatever the item; such a vote carries no information."
     return [Diagnostic("constant-source", "warning", names, message)]
+
+
+def _copied(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
+    """Report pairs that never differ, on more items than chance and skill would explain."""
+    same = _never_differ(sums) & (sums["both"] >= 3 * MIN_OVERLAP) & ~request.dependent
+    varied = ~family.constant_sources(sums)
+    pairs = np.argwhere(np.triu(same & np.outer(varied, varied), 1))
+    if len(pairs) == 0:
+        return []
+    named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:8]]
+    message = (
+        f"{'; '.join(named)}{' ...' if len(pairs) > 8 else ''}: the same vote on every item they share. If one copies "
+        "the other, pass dependencies= with these pairs, so that they count as one."
+    )
+    return [Diagnostic("copied-source", "info", request.named(np.unique(pairs)), message)]
+
+
+def _never_differ(sums: Sums) -> BoolArray:
+    if "pair_cost" in sums:
+        never: BoolArray = sums["pair_cost"].sum(axis=0) <= 0.0
+    elif "pairs" in sums:
+        m, k = sums["votes"].shape
+        agree = np.einsum("acbc->ab", sums["pairs"].sum(axis=0).reshape(m, k, m, k))
+        never = agree >= sums["both"] - 1e-9
+    else:
+        never = sums["agree"] >= sums["both"] if "agree" in sums else np.zeros(sums["both"].shape, dtype=bool)
+    return never
 
 
 def _unused_labels(sums: Sums) -> list[Diagnostic]:
@@ -96,7 +126,8 @@ def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
     active = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)
-    low = active & (partners < 2)
+    # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
+    low = active & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
     if active.sum() < 3 or not low.any():
         return []
     names = request.named(low)

@@ -307,10 +307,14 @@ class Family(ABC):
             )
 
 
-def count_sums(chunk: Chunk) -> dict[str, npt.NDArray[Any]]:
-    """Return the counts that every family keeps: items, and how often two sources vote on the same one."""
-    seen = chunk.observed.astype(np.float32)
-    both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
+def count_sums(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Return the counts that every family keeps: items, and how often two sources vote on the same one.
+
+    `both` is passed where the family has counted that already.
+    """
+    if both is None:
+        seen = chunk.observed.astype(np.float32)
+        both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
     return {
         "items": np.array(len(chunk), dtype=np.int64),
         "voted_items": np.array(int(chunk.observed.any(axis=1).sum()), dtype=np.int64),

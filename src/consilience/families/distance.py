@@ -12,7 +12,6 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import (
-    GROUPS,
     Chunk,
     Estimate,
     Family,
@@ -25,23 +24,17 @@ from consilience.families.base import (
 )
 from consilience.families.distance_estimation import estimate_distances
 from consilience.families.distance_parameters import DistanceParameters
-from consilience.families.distance_statistics import distance_statistics
+from consilience.families.distance_statistics import Background, distance_statistics, take_background
 from consilience.solvers.landmarks import Landmarks, fit_landmarks
 from consilience.solvers.pooled import PooledCurve
 from consilience.solvers.sharing import shared_weights
 
 __all__ = ["DistanceFamily", "DistanceParameters"]
 
-#: Labels that stand for the whole space: the zero point of products, and the pool of the backward map.
-REFERENCES = 32
-#: Costs to references are evaluated for about this many votes at most.
-REFERENCE_BUDGET = 500_000
 #: Random labels that stand for the space before any vote is seen.
 POOL = 128
 #: Up to this many candidates count as the whole space.
 MAX_LISTED = 256
-#: How many landmarks the multidimensional scaling rests on.
-LANDMARKS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +53,8 @@ class DistanceFamily(Family):
         Labels to choose from instead of the votes, or None.
     pool
         ``size, seed -> labels`` that represent the space before any vote is seen, or None.
-    references
-        Labels that represent the space, taken from the votes by `adapt`.
+    background
+        What votes on different items look like, taken from the votes by `adapt`.
     """
 
     cost: Callable[[Batch, Batch], FloatArray]
@@ -69,52 +62,29 @@ class DistanceFamily(Family):
     mean: Callable[[Batch, FloatArray], Batch] | None = None
     candidates: Batch | None = None
     pool: Callable[[int, int], Batch | None] | None = None
-    references: Batch | None = None
+    background: Background | None = None
     landmarks: Landmarks | None = None
     landmark_labels: Batch | None = None
-    reference_groups: int = GROUPS
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "labelled")
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> DistanceFamily:
-        """Take references (and landmarks) from the votes of a sample of items, or from the pool."""
-        if sample is None:
-            return self._adapt_to_pool()
-        rng = np.random.default_rng(seed)
-        rows, columns = np.nonzero(sample.observed)
-        if len(rows) == 0:
-            return self
-        # One vote from each of many items: votes on one item are too alike to represent the space.
-        order = rng.permutation(len(rows))
-        _, first = np.unique(rows[order], return_index=True)
-        chosen = order[rng.permutation(first)]
-        wanted = LANDMARKS if self.coordinates == "mds" else REFERENCES
-        chosen = chosen[:wanted]
-        labels = sample.labels[rows[chosen], columns[chosen]]
-        m = sample.observed.shape[1]
-        share = REFERENCE_BUDGET / (REFERENCES * m * max(n_items, len(sample), 1))
-        groups = int(np.clip(np.ceil(GROUPS * share), 2, GROUPS))
-        family = replace(self, references=labels[:REFERENCES], reference_groups=groups)
-        if self.coordinates == "mds":
-            fitted = fit_landmarks(self.cost_table(labels, labels))
-            family = replace(family, landmarks=fitted, landmark_labels=labels)
-        return family
-
-    def _adapt_to_pool(self) -> DistanceFamily:
-        labels = None if self.pool is None else self.pool(LANDMARKS, 0)
-        if labels is None:
-            return self
-        family = replace(self, references=labels[:REFERENCES])
+        """Look at votes on different items, and learn coordinates where asked for."""
+        background = None if sample is None else take_background(self, sample, seed)
+        family = replace(self, background=background)
         if self.coordinates != "mds":
+            return family
+        labels = None if background is None else background.references
+        if labels is None and self.pool is not None:
+            labels = self.pool(POOL, 0)
+        if labels is None or len(labels) < 2:
             return family
         return replace(family, landmarks=fit_landmarks(self.cost_table(labels, labels)), landmark_labels=labels)
 
     def constant_sources(self, sums: Sums) -> BoolArray:
-        if "reach_square" not in sums:
+        if self.background is None:
             return np.zeros(len(sums["both"]), dtype=bool)
-        count = np.maximum(sums["reach_count"], 1)
-        level = sums["reach"].mean(axis=1) / count
-        spread = sums["reach_square"] / count - level**2
-        constant: BoolArray = (sums["reach_count"] >= 10) & (spread <= 1e-9 * np.maximum(level**2, 1e-12))
+        own = np.diag(self.background.chance)
+        constant: BoolArray = (np.diag(sums["both"]) >= 10) & (own <= 1e-9 * self.chance)
         return constant
 
     def cost_table(self, left: Batch, right: Batch) -> FloatArray:
@@ -140,7 +110,7 @@ class DistanceFamily(Family):
     @cached_property
     def reference_costs(self) -> FloatArray:
         """``(L, L)`` costs among the references."""
-        labels = self.references
+        labels = None if self.background is None else self.background.references
         if labels is None and self.pool is not None:
             labels = self.pool(POOL, 0)
         if labels is None or len(labels) < 2:
@@ -154,6 +124,20 @@ class DistanceFamily(Family):
         costs = self.reference_costs
         return float(costs.sum() / (len(costs) * (len(costs) - 1)))
 
+    @property
+    def looks_bounded(self) -> bool:
+        """Whether unrelated labels are all about equally far apart, as where a cost has a maximum."""
+        return float(self.reference_costs.max()) <= 3.0 * self.chance
+
+    @cached_property
+    def chance_in_coordinates(self) -> float:
+        """Mean squared distance between two unrelated labels in the coordinates."""
+        labels = self.landmark_labels if self.background is None else self.background.references
+        if labels is None:
+            return 1.0
+        points = self.place(labels)
+        return max(2.0 * float(points.var(axis=0).sum()) * len(points) / max(len(points) - 1, 1), 1e-12)
+
     def doubt(self, chance: float) -> float:
         """Return the weight of a source a quarter better than chance."""
         return max(float(self.weight_from_cost(np.array([0.75 * chance]))[0]), 1e-9)
@@ -165,7 +149,8 @@ class DistanceFamily(Family):
             costs = self.cost_table(self.candidates, self.candidates)
             if costs.max() > 0:
                 return PooledCurve.of(costs, complete=True)
-        return PooledCurve.of(self.reference_costs)
+        smallest = None if self.background is None or self.background.smallest <= 0 else self.background.smallest
+        return PooledCurve.of(self.reference_costs, quantum=smallest)
 
     def statistics(self, chunk: Chunk) -> Sums:
         return distance_statistics(self, chunk)

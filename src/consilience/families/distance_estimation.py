@@ -1,8 +1,8 @@
 """How the quality of sources is learned from a cost alone, or from coordinates.
 
-``isotropic``: costs between independent sources add up (the paper's Algorithm 4; exact for squared
-distances and isotropic noise). ``triplets`` and ``moments``: the covariance of the votes in the hidden
-Euclidean space is rank one (Algorithm 2), which also holds where costs are bounded.
+The cost between two votes around the same truth is composed of the costs of the two sources: they add up for
+squared distances (the paper's isotropic simplification), their squares add up for distances, and where costs have
+a maximum the votes of bad sources cannot get further apart than chance. Which of these holds is read off the pairs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Request, Sums
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.findings import SIGNIFICANCE, fell_back, needs_gold, no_signal, unidentified
-from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs, shrunk_costs
-from consilience.families.pair_fits import (
-    PairFit,
-    additive_fit,
-    product_fit,
-    robust_product_fit,
-    uncorrelated_influence,
+from consilience.families.pair_costs import (
+    PairCosts,
+    blend,
+    excess_correlation,
+    gold_costs,
+    pair_costs,
+    shrunk_costs,
 )
-from consilience.solvers.landmarks import fit_landmarks
+from consilience.families.pair_fits import PairFit, additive_fit, composed_fit, product_fit, uncorrelated_influence
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -43,24 +42,17 @@ class _Problem:
 
     @property
     def usable(self) -> BoolArray:
-        return self.pairs.usable(self.request.dependent)
+        usable = self.pairs.usable(self.request.dependent)
+        if self.family.background is not None:
+            # Two sources that both say the same thing all the time agree for no good reason.
+            typical = self.family.background.chance
+            usable &= ~(typical < 0.02 * self.family.chance)
+        return usable
 
     @property
     def active(self) -> BoolArray:
         active: BoolArray = np.diag(self.sums["both"]) > 0
         return active
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """Covariances ``(m, m)``; per source the variance ``(m,)`` of its votes with the standard error of it, and
-    their mean ``(m, d)``.
-    """
-
-    covariance: FloatArray
-    variance: FloatArray
-    variance_error: FloatArray
-    mean: FloatArray
 
 
 def estimate_distances(family: DistanceFamily, sums: Sums, request: Request) -> Estimate:
@@ -82,29 +74,56 @@ def _automatic(problem: _Problem) -> Estimate:
         if "gold_count" in problem.sums:
             return _labelled(problem)
         return _fallback(problem, f"{count} source(s) vote, qualities need 3", ())
-    if "pair_product" not in problem.sums:
-        return _learned(problem, "isotropic", "no reference labels were at hand, so pair costs")
-    left, right = np.nonzero(np.triu(problem.usable))
-    spread = _spread(problem)
-    z = spread.covariance[left, right] / np.maximum(problem.pairs.product_error[left, right], 1e-12)
-    chance = no_signal_probability(z)
+    chance = _no_signal_chance(problem)
     if chance > SIGNIFICANCE and not problem.request.n_gold:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(problem.request, reason),))
-    return _learned(problem, "moments", "covariance of the votes in the space behind the distance, robustly")
+    return _learned(problem, "moments", "pair costs fitted with a robust loss")
+
+
+def _no_signal_chance(problem: _Problem) -> float:
+    """Return how likely such closeness is between sources that vote independently of each other."""
+    left, right = np.nonzero(np.triu(problem.usable))
+    background, pairs = problem.family.background, problem.pairs
+    if background is None:
+        apart = problem.family.chance - pairs.cost[left, right]
+        return no_signal_probability(apart / np.maximum(pairs.cost_error[left, right], 1e-12))
+    known = np.isfinite(background.chance[left, right])
+    left, right = left[known], right[known]
+    error = np.sqrt(background.chance_error[left, right] ** 2 + pairs.cost_error[left, right] ** 2)
+    return no_signal_probability((background.chance - pairs.cost)[left, right] / np.maximum(error, 1e-12))
 
 
 def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
+    pairs, family = problem.pairs, problem.family
     if method == "isotropic":
-        pairs = problem.pairs
         fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
         cost, error = fit.value, fit.standard_error
+    elif method == "triplets" and "coordinate_product" in problem.sums:
+        fit, cost, error = _per_coordinate(problem)
+    elif method == "triplets":
+        half = family.chance / 2.0
+        covariance = half - pairs.cost / 2.0
+        fit = product_fit(covariance, pairs.cost_error / 2, pairs.cost_influence / 2, problem.usable, half, 1.0)
+        cost, error = family.chance * (1.0 - fit.value), family.chance * fit.standard_error
+    elif "square_cost" in problem.sums:
+        squares = pair_costs(problem.sums, "square")
+        chance = family.chance_in_coordinates
+        fit = composed_fit(
+            squares.cost, squares.cost_error, squares.cost_influence, problem.usable, chance, bounded=False
+        )
+        cost, error = _in_cost_units(problem, fit.value, fit.standard_error)
     else:
-        if "pair_product" not in problem.sums:
-            raise UnsupportedError(f"method={method!r} needs reference labels. Use 'isotropic', or fit(votes).")
-        by_coordinate = method == "triplets" and "coordinate_product" in problem.sums
-        fit, cost, error = _per_coordinate(problem) if by_coordinate else _from_trace(problem, method)
-    floor = 1e-3 * problem.family.chance
+        fit = composed_fit(
+            pairs.cost,
+            pairs.cost_error,
+            pairs.cost_influence,
+            problem.usable,
+            family.chance,
+            bounded=family.looks_bounded,
+        )
+        cost, error = fit.value, fit.standard_error
+    floor = _cost_floor(problem)
     cost = np.maximum(cost, floor)
     if "gold_count" in problem.sums:
         _, told, told_error = gold_costs(problem.sums)
@@ -113,21 +132,6 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
         cost = shrunk_costs(cost, error, problem.active)
     notes = unidentified(fit.identified, problem.active, problem.request)
     return Estimate(_parameters(problem, cost, error), method, reason, (*notes, *_adversaries(problem, cost, error)))
-
-
-def _from_trace(problem: _Problem, method: str) -> tuple[PairFit, FloatArray, FloatArray]:
-    """Fit one loading per source to the covariances summed over all dimensions."""
-    pairs, spread = problem.pairs, _spread(problem)
-    limit = float(np.sqrt(max(np.max(spread.variance, initial=0.0), 1e-12)))
-    solve = product_fit if method == "triplets" else robust_product_fit
-    fit = solve(spread.covariance, pairs.product_error, pairs.product_influence, problem.usable, 1.0, limit)
-    truth = _truth_variance(fit.value, spread.variance)
-    weight = np.maximum(fit.value, 0.0) + 1e-12
-    centre = np.average(spread.mean, axis=0, weights=weight)
-    offset = ((spread.mean - centre) ** 2).sum(axis=1)
-    cost = spread.variance + truth + offset - 2.0 * fit.value * np.sqrt(truth)
-    error = np.sqrt((2.0 * np.sqrt(truth) * fit.standard_error) ** 2 + spread.variance_error**2)
-    return _in_cost_units(problem, fit, cost, error)
 
 
 def _per_coordinate(problem: _Problem) -> tuple[PairFit, FloatArray, FloatArray]:
@@ -157,28 +161,7 @@ def _per_coordinate(problem: _Problem) -> tuple[PairFit, FloatArray, FloatArray]
         identified &= fit.identified
     error = np.where(identified, np.sqrt(variance_of_cost), np.inf)
     shape = PairFit(cost, error, identified, np.zeros_like(count))
-    return _in_cost_units(problem, shape, cost, error)
-
-
-def _spread(problem: _Problem) -> _Spread:
-    sums, pairs = problem.sums, problem.pairs
-    if "coordinate" in sums:
-        count = np.maximum(pairs.count, 1.0)
-        mean = sums["coordinate"] / count[:, :, None]
-        own = np.maximum(np.diag(sums["both"]).astype(np.float64), 1.0)
-        centre = np.einsum("aad->ad", sums["coordinate"]) / own[:, None]
-        square = np.einsum("aad->ad", sums["coordinate_square"]) / own[:, None]
-        variance = np.maximum((square - centre**2).sum(axis=1), 0.0)
-        error = variance * np.sqrt(2.0 / (own * centre.shape[1]))  # as for a normal law
-        return _Spread(pairs.product - np.einsum("abd,bad->ab", mean, mean), variance, error, centre)
-    costs = problem.family.reference_costs
-    own = np.maximum(sums["reach_count"].astype(np.float64), 1.0)
-    reach = sums["reach"] / own[:, None]
-    centre = fit_landmarks(costs).place(reach)
-    # Where the references cannot resolve the mean, its length is taken from the mean reach itself.
-    variance = np.maximum(reach.mean(axis=1) - costs.mean() / 2.0 - (centre**2).sum(axis=1), 1e-12)
-    level = np.maximum(sums["reach_square"] / own - reach.mean(axis=1) ** 2, 0.0)
-    return _Spread(pairs.product - centre @ centre.T, variance, np.sqrt(level / own), centre)
+    return shape, *_in_cost_units(problem, cost, error)
 
 
 def _truth_variance(loading: FloatArray, variance: FloatArray) -> float:
@@ -191,26 +174,26 @@ def _truth_variance(loading: FloatArray, variance: FloatArray) -> float:
     return float(max(np.average(variance, weights=reliability**4), lowest, 1e-12))
 
 
-def _in_cost_units(
-    problem: _Problem, fit: PairFit, squared: FloatArray, error: FloatArray
-) -> tuple[PairFit, FloatArray, FloatArray]:
+def _in_cost_units(problem: _Problem, squared: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Turn squared distances between coordinates into costs, by how the two relate on the references."""
     family, squared = problem.family, np.maximum(squared, 0.0)
-    if "coordinate" not in problem.sums or family.references is None or family.landmarks is not None:
-        return fit, squared, error
-    placed = family.place(family.references)
+    if family.background is None or family.landmarks is not None:
+        return squared, error
+    references = family.background.references
+    placed = family.place(references)
     upper = np.triu_indices(len(placed), 1)
     distance = ((placed[:, None] - placed[None]) ** 2).sum(axis=2)[upper]
-    cost = family.cost_table(family.references, family.references)[upper]
+    cost = family.cost_table(references, references)[upper]
     kept = (distance > 1e-12) & (cost > 1e-12)
     if kept.sum() < 3 or np.ptp(np.log(distance[kept])) < 1e-6:
-        return fit, squared, error
+        return squared, error
     power, level = np.polyfit(np.log(distance[kept]), np.log(cost[kept]), 1)
     power = float(np.clip(power, 0.1, 2.0))
     base = np.maximum(squared, 1e-9 * float(distance.mean()))
     value = np.exp(level) * base**power
     slope = power * value / base
-    return fit, value, np.where(np.isfinite(error), np.where(np.isfinite(error), error, 0.0) * slope, np.inf)
+    finite = np.isfinite(error)
+    return value, np.where(finite, np.where(finite, error, 0.0) * slope, np.inf)
 
 
 def _labelled(problem: _Problem) -> Estimate:
@@ -219,8 +202,15 @@ def _labelled(problem: _Problem) -> Estimate:
     count, cost, error = gold_costs(problem.sums)
     average = np.average(cost, weights=count) if count.sum() > 0 else problem.family.chance
     shrunk = (cost * count + average * 2.0) / (count + 2.0)
-    floored = np.maximum(shrunk, 1e-3 * problem.family.chance)
+    floored = np.maximum(shrunk, _cost_floor(problem))
     return Estimate(_parameters(problem, floored, error), "labelled", f"{problem.request.n_gold} known labels")
+
+
+def _cost_floor(problem: _Problem) -> float:
+    """Return a cost that no source is taken to be below: a thousandth of what two sources cost each other."""
+    typical = problem.pairs.cost[problem.usable]
+    level = float(np.median(typical)) if len(typical) else problem.family.chance
+    return max(1e-3 * level, 1e-6 * problem.family.chance)
 
 
 def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> DistanceParameters:
@@ -241,7 +231,7 @@ def _equal(problem: _Problem) -> DistanceParameters:
     m = len(problem.active)
     typical = problem.pairs.cost[problem.usable]
     level = float(np.median(typical)) / 2.0 if len(typical) else 0.5 * problem.family.chance
-    level = min(max(level, 1e-3 * problem.family.chance), 0.9 * problem.family.chance)
+    level = min(max(level, _cost_floor(problem)), 0.9 * problem.family.chance)
     return _parameters(problem, np.full(m, level), np.full(m, np.inf))
 
 
@@ -251,7 +241,7 @@ def _fallback(problem: _Problem, reason: str, notes: tuple[Diagnostic, ...]) -> 
 
 def _adversaries(problem: _Problem, cost: FloatArray, error: FloatArray) -> tuple[Diagnostic, ...]:
     chance = problem.family.chance
-    names = problem.request.named(problem.active & np.isfinite(error) & (cost - 3.0 * error > chance))
+    names = problem.request.named(problem.active & np.isfinite(error) & (cost - 3.0 * error > 1.1 * chance))
     if not names:
         return ()
     message = (

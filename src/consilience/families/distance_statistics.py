@@ -1,7 +1,8 @@
-"""The sums behind `DistanceFamily`: pair costs, products around references, coordinates."""
+"""What `DistanceFamily` takes from votes: a few reference labels first, then sums of pair costs and coordinates."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,96 +14,112 @@ from consilience.families.pair_costs import gold_sums, pair_sums
 if TYPE_CHECKING:
     from consilience.families.distance import DistanceFamily
 
-__all__ = ["distance_statistics"]
+__all__ = ["Background", "distance_statistics", "take_background"]
+
+#: Labels that stand for the whole space.
+REFERENCES = 48
+#: Pairs of votes on different items looked at per pair of sources.
+MISMATCHES = 200
+#: Items whose votes show in which steps costs come.
+STEP_ITEMS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What votes on *different* items look like, from a sample.
+
+    Parameters
+    ----------
+    references
+        Votes on different items, one each.
+    chance, chance_error
+        ``(m, m)`` mean cost between votes of two sources on different items, and its standard error.
+    smallest
+        Smallest positive cost between votes on the same item; 0 where costs are continuous.
+    """
+
+    references: Batch
+    chance: FloatArray
+    chance_error: FloatArray
+    smallest: float
+
+
+def take_background(family: DistanceFamily, sample: Chunk, seed: int) -> Background | None:
+    """Return the background of a sample of items, or None if it holds no vote."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.nonzero(sample.observed)
+    if len(rows) == 0:
+        return None
+    # One vote from each of many items: votes on one item are too alike to represent the space.
+    order = rng.permutation(len(rows))
+    _, first = np.unique(rows[order], return_index=True)
+    chosen = order[rng.permutation(first)][:REFERENCES]
+    references = sample.labels[rows[chosen], columns[chosen]]
+    chance, error = _mismatched_costs(family, sample, rng)
+    return Background(references, chance, error, _smallest_step(family, sample))
 
 
 def distance_statistics(family: DistanceFamily, chunk: Chunk) -> Sums:
-    """Return the sums of one pass.
-
-    Products around the references cost many evaluations, so they are taken on the first
-    `reference_groups` groups of items only; pair costs are taken on all.
-    """
+    """Return the sums of one pass."""
+    labels, observed = chunk.labels, chunk.observed
     parts = count_sums(chunk)
+    parts |= pair_sums(lambda rows, a, b: family.cost(labels[rows, a], labels[rows, b]), observed, chunk.groups)
     if family.has_coordinates:
-        parts |= _with_coordinates(family, chunk)
-    elif family.references is not None:
-        near = chunk.groups < family.reference_groups
-        parts |= _with_references(family, _part(chunk, near), family.references)
-        far = _pair_costs(family, _part(chunk, ~near))
-        for name in ("pair_count", "pair_cost", "pair_cost_square"):
-            parts[name] = parts[name] + far[name]
-    else:
-        parts |= _pair_costs(family, chunk)
+        parts |= _coordinate_sums(family, chunk)
     known = chunk.gold_rows
     if len(known) and chunk.known is not None:
-        observed = chunk.observed[known]
-        parts |= gold_sums(family.costs_to(chunk.known[known], chunk.labels[known], observed), observed)
+        costs = family.costs_to(chunk.known[known], labels[known], observed[known])
+        parts |= gold_sums(costs, observed[known])
     return Sums(parts)
 
 
-def _pair_costs(family: DistanceFamily, chunk: Chunk) -> dict[str, Any]:
-    labels = chunk.labels
-    nowhere = np.zeros(chunk.observed.shape)
-    sums = pair_sums(
-        lambda rows, a, b: family.cost(labels[rows, a], labels[rows, b]),
-        nowhere,
-        0.0,
-        chunk.observed,
-        chunk.groups,
-    )
-    return {name: part for name, part in sums.items() if "product" not in name}
-
-
-def _with_references(family: DistanceFamily, chunk: Chunk, references: Batch) -> dict[str, Any]:
-    labels, observed = chunk.labels, chunk.observed
-    rows, columns = np.nonzero(observed)
-    reach = np.zeros((*observed.shape, len(references)))
-    if len(rows):
-        reach[rows, columns] = family.cost_table(labels[rows, columns], references)
-    parts = pair_sums(
-        lambda at, a, b: family.cost(labels[at, a], labels[at, b]),
-        reach.mean(axis=2),
-        float(family.reference_costs.mean()),
-        observed,
-        chunk.groups,
-    )
-    parts["product_count"] = parts["pair_count"].copy()
-    parts["reach"] = reach.sum(axis=0)
-    parts["reach_square"] = (reach.mean(axis=2) ** 2).sum(axis=0)
-    parts["reach_count"] = observed.sum(axis=0).astype(np.int64)
-    return parts
-
-
-def _with_coordinates(family: DistanceFamily, chunk: Chunk) -> dict[str, Any]:
+def _coordinate_sums(family: DistanceFamily, chunk: Chunk) -> dict[str, Any]:
     observed = chunk.observed
-    placed = _placed(family, chunk.labels, observed)
-    seen = observed.astype(np.float64)
-    parts = _pair_costs(family, chunk)
-    products = pair_sums(
-        lambda at, a, b: ((placed[at, a] - placed[at, b]) ** 2).sum(axis=1),
-        (placed**2).sum(axis=2),
-        0.0,
-        observed,
-        chunk.groups,
-    )
-    parts["product_count"] = products["pair_count"]
-    parts["pair_product"] = products["pair_product"]
-    parts["pair_product_square"] = products["pair_product_square"]
-    parts["coordinate"] = np.einsum("nad,nb->abd", placed, seen)
-    parts["coordinate_square"] = np.einsum("nad,nb->abd", placed**2, seen)
-    parts["coordinate_product"] = np.einsum("nad,nbd->abd", placed, placed)
-    parts["coordinate_product_square"] = np.einsum("nad,nbd->abd", placed**2, placed**2)
-    return parts
-
-
-def _placed(family: DistanceFamily, labels: Batch, observed: BoolArray) -> FloatArray:
     rows, columns = np.nonzero(observed)
-    points = family.place(labels[rows, columns]) if len(rows) else family.place(labels[:1, 0])
+    points = family.place(chunk.labels[rows, columns]) if len(rows) else family.place(chunk.labels[:1, 0])
     placed = np.zeros((*observed.shape, points.shape[1]))
     if len(rows):
         placed[rows, columns] = points
-    return placed
+    seen = observed.astype(np.float64)
+    squares = pair_sums(lambda at, a, b: ((placed[at, a] - placed[at, b]) ** 2).sum(axis=1), observed, chunk.groups)
+    return {
+        "square_cost": squares["pair_cost"],
+        "square_cost_square": squares["pair_cost_square"],
+        "coordinate": np.einsum("nad,nb->abd", placed, seen),
+        "coordinate_square": np.einsum("nad,nb->abd", placed**2, seen),
+        "coordinate_product": np.einsum("nad,nbd->abd", placed, placed),
+        "coordinate_product_square": np.einsum("nad,nbd->abd", placed**2, placed**2),
+    }
 
 
-def _part(chunk: Chunk, rows: BoolArray) -> Chunk:
-    return Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows])
+def _mismatched_costs(family: DistanceFamily, sample: Chunk, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    m = sample.observed.shape[1]
+    chance, error = np.full((m, m), np.nan), np.full((m, m), np.inf)
+    for a in range(m):
+        for b in range(a, m):
+            left = rng.permutation(np.flatnonzero(sample.observed[:, a]))
+            right = rng.permutation(np.flatnonzero(sample.observed[:, b]))
+            count = min(len(left), len(right), MISMATCHES)
+            left, right = left[:count], right[:count]
+            apart = left != right
+            if apart.sum() < 2:
+                continue
+            costs = family.cost(sample.labels[left[apart], a], sample.labels[right[apart], b])
+            chance[a, b] = chance[b, a] = costs.mean()
+            error[a, b] = error[b, a] = costs.std() / np.sqrt(len(costs))
+    return chance, error
+
+
+def _smallest_step(family: DistanceFamily, sample: Chunk) -> float:
+    found: list[float] = []
+    for row in range(min(len(sample), STEP_ITEMS)):
+        present: BoolArray = sample.observed[row]
+        mine = sample.labels[row, present]
+        if len(mine) >= 2:
+            table = family.cost_table(mine, mine)
+            found += table[np.triu_indices(len(mine), 1)].tolist()
+    costs = np.array(found)
+    positive = costs[costs > 0]
+    if len(positive) == 0 or len(np.unique(positive)) > 0.5 * len(positive):
+        return 0.0
+    return float(positive.min())

@@ -83,11 +83,16 @@ class GibbsFamily(Family):
         """Mean cost against weight, for a uniform truth."""
         return CostCurve.of(self.matrix)
 
-    @property
-    def reach(self) -> FloatArray:
-        """Mean cost from each label to all labels."""
-        reach: FloatArray = self.matrix.mean(axis=1)
-        return reach
+    @cached_property
+    def kernel(self) -> FloatArray:
+        """Products of the labels in the Euclidean space whose squared distances are the costs.
+
+        For independent sources the covariance of these products is rank one, whereas the costs add up only
+        for isotropic noise.
+        """
+        matrix = self.matrix
+        kernel: FloatArray = -(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0
+        return kernel
 
     def statistics(self, chunk: Chunk) -> Sums:
         labels, observed = chunk.labels, chunk.observed
@@ -97,10 +102,9 @@ class GibbsFamily(Family):
         parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
         parts |= pair_sums(
             lambda rows, a, b: self.matrix[codes[rows, a], codes[rows, b]],
-            self.reach[codes],
-            float(self.matrix.mean()),
             observed,
             chunk.groups,
+            lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],
         )
         if m * m * size <= MAX_JOINT:
             joint = np.zeros((size, m, m), dtype=np.int64)

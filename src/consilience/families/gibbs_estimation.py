@@ -36,7 +36,7 @@ ITEMS_PER_LABEL = 10
 #: Residuals beyond this many standard errors flag a pair as dependent (from five sources on).
 FLAG = 5.0
 MAX_WEIGHT = 8.0
-MAX_ROUNDS = 150
+MAX_ROUNDS = 300
 PRECISE = 0.02
 #: Width of the weak pull of each weight towards the mean weight.
 SPREAD = 1.0
@@ -218,7 +218,7 @@ def _rounds(
     family, active = problem.family, problem.active
     grid, means = _grid(family.matrix)
     converged = False
-    sums = Sums.zero()
+    sums, error = Sums.zero(), np.full(len(active), np.inf)
     for _ in range(limit):
         current = parameters
         sums = run(lambda chunk, at=current: family.round(at, chunk))  # type: ignore[misc]
@@ -231,10 +231,12 @@ def _rounds(
             slope = means @ sums["mass"][source] - sums["spent"][source] - (grid - centre) / SPREAD**2
             weight[source] = np.clip(np.interp(0.0, -slope, grid), 0.0, MAX_WEIGHT)
         parameters = replace(current, weight=weight, prior=prior)
-        if np.abs(weight - current.weight).max() < 1e-4 and np.abs(prior - current.prior).max() < 1e-5:
+        error = _score_error(sums["outer"], active)
+        # Steps far below the sampling error change no label; a flat likelihood can crawl for hundreds more.
+        still = np.abs(weight - current.weight)[active] < np.maximum(1e-4, 0.01 * error[active])
+        if still.all() and np.abs(prior - current.prior).max() < 1e-4:
             converged = True
             break
-    error = _score_error(sums["outer"], active)
     return _Fit(parameters, error, float(sums["log_likelihood"]), converged)
 
 
@@ -259,7 +261,7 @@ def _isotropic(problem: _Problem) -> tuple[FloatArray, FloatArray]:
 
 def _triplets(problem: _Problem) -> tuple[FloatArray, FloatArray]:
     """Algorithm 2 on the centred products of the hidden embedding, summed over its coordinates."""
-    pairs, kernel = problem.pairs, _kernel(problem)
+    pairs, kernel = problem.pairs, problem.family.kernel
     spread = max(float(problem.prior @ np.diag(kernel) - problem.prior @ kernel @ problem.prior), 1e-12)
     fit = product_fit(
         _centred(problem),
@@ -326,16 +328,10 @@ def _shares(problem: _Problem) -> FloatArray:
     return share
 
 
-def _kernel(problem: _Problem) -> FloatArray:
-    matrix = problem.family.matrix
-    kernel: FloatArray = -(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0
-    return kernel
-
-
 def _centred(problem: _Problem) -> FloatArray:
     """Return the covariances of the hidden embedding: products minus the product of the sources' means."""
     share = _shares(problem)
-    centred: FloatArray = problem.pairs.product - share @ _kernel(problem) @ share.T
+    centred: FloatArray = problem.pairs.product - share @ problem.family.kernel @ share.T
     return centred
 
 

@@ -1,10 +1,4 @@
-"""Pair moments from distances: what two sources cost each other, and the covariance behind it.
-
-A cost of negative type is a squared Euclidean distance in some (hidden) space, so that the product of
-two votes around a reference point is ``(reach(a) + reach(b) - cost(a, b) - spread) / 2`` with
-``reach(x)`` the mean cost from x to the references. For independent sources its mean is rank one,
-whereas the costs themselves add up only for isotropic noise (the paper's simplification).
-"""
+"""Pair moments from distances: what two sources cost each other, and the product behind it where there is one."""
 
 from __future__ import annotations
 
@@ -40,7 +34,8 @@ PairCost = Callable[[IntArray, int, int], FloatArray]
 class PairCosts:
     """Pair quantities ``(m, m)``, with the influence ``(groups, m, m)`` of each group of items on them.
 
-    `product` is the mean product around the references; `count` says on how many items a pair rests.
+    `product` is the mean product of two votes, for spaces that define one; `count` says on how many items a pair
+    rests.
     """
 
     count: FloatArray
@@ -59,52 +54,38 @@ class PairCosts:
 
 
 def pair_sums(
-    cost: PairCost, reach: FloatArray, spread: float, observed: BoolArray, groups: IntArray
+    cost: PairCost, observed: BoolArray, groups: IntArray, product: PairCost | None = None
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return the additive sums behind `PairCosts`.
-
-    Parameters
-    ----------
-    reach
-        ``(n, m)`` mean cost from each vote to the references.
-    spread
-        Mean cost between two references.
-    """
+    """Return the additive sums behind `PairCosts`, with those of a product of the two votes where one is given."""
     m = observed.shape[1]
     count = np.zeros((GROUPS, m, m), dtype=np.int64)
-    total, product = np.zeros((GROUPS, m, m)), np.zeros((GROUPS, m, m))
-    square, product_square = np.zeros((m, m)), np.zeros((m, m))
+    totals = {name: np.zeros((GROUPS, m, m)) for name in ("pair_cost", "pair_product")}
+    squares = {f"{name}_square": np.zeros((m, m)) for name in totals}
+    functions = {"pair_cost": cost} if product is None else {"pair_cost": cost, "pair_product": product}
     for a in range(m):
         for b in range(a + 1, m):
             rows = np.flatnonzero(observed[:, a] & observed[:, b])
             if len(rows) == 0:
                 continue
-            between = cost(rows, a, b)
-            inner = (reach[rows, a] + reach[rows, b] - between - spread) / 2.0
             where = groups[rows]
             count[:, a, b] = np.bincount(where, minlength=GROUPS)
-            total[:, a, b] = np.bincount(where, between, minlength=GROUPS)
-            product[:, a, b] = np.bincount(where, inner, minlength=GROUPS)
-            square[a, b] = between @ between
-            product_square[a, b] = inner @ inner
-    parts: dict[str, npt.NDArray[Any]] = {
-        "pair_count": count,
-        "pair_cost": total,
-        "pair_product": product,
-        "pair_cost_square": square,
-        "pair_product_square": product_square,
-    }
+            for name, function in functions.items():
+                value = function(rows, a, b)
+                totals[name][:, a, b] = np.bincount(where, value, minlength=GROUPS)
+                squares[f"{name}_square"][a, b] = value @ value
+    parts: dict[str, npt.NDArray[Any]] = {"pair_count": count}
+    for name in functions:
+        parts |= {name: totals[name], f"{name}_square": squares[f"{name}_square"]}
     return {name: part + np.swapaxes(part, -1, -2) for name, part in parts.items()}
 
 
-def pair_costs(sums: Sums) -> PairCosts:
-    """Return the pair moments held in the sums."""
+def pair_costs(sums: Sums, kind: str = "pair") -> PairCosts:
+    """Return the pair moments held in the sums; `kind` names the sums to read."""
     by_group = sums["pair_count"].astype(np.float64)
-    cost = _moment(sums["pair_cost"], sums["pair_cost_square"], by_group)
+    cost = _moment(sums[f"{kind}_cost"], sums[f"{kind}_cost_square"], by_group)
     product = (np.zeros_like(cost[0]), np.zeros_like(cost[1]), np.zeros_like(cost[2]))
-    if "pair_product" in sums:
-        counted = sums["product_count"].astype(np.float64) if "product_count" in sums else by_group
-        product = _moment(sums["pair_product"], sums["pair_product_square"], counted)
+    if kind == "pair" and "pair_product" in sums:
+        product = _moment(sums["pair_product"], sums["pair_product_square"], by_group)
     return PairCosts(by_group.sum(axis=0), *cost, *product)
 
 
@@ -183,8 +164,14 @@ def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatA
 
 
 def _moment(total: FloatArray, square: FloatArray, by_group: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    count = np.maximum(by_group.sum(axis=0), 1.0)
+    items = by_group.sum(axis=0)
+    count = np.maximum(items, 1.0)
     mean = total.sum(axis=0) / count
-    variance = np.maximum(square / count - mean**2, 0.0) / count
+    variance = np.maximum(square / count - mean**2, 0.0)
+    # A pair that meets on few items may agree by luck, and its own variance would make it count too much:
+    # it borrows from what its two sources show elsewhere.
+    level = np.sqrt((items * mean**2).sum(axis=0) / np.maximum(items.sum(axis=0), 1.0))
+    scatter = (items * variance).sum() / max(float((items * mean**2).sum()), 1e-300)
+    variance = (count * variance + 10.0 * scatter * np.outer(level, level)) / (count + 10.0)
     influence = (total - by_group * mean) / count
-    return mean, np.sqrt(variance), influence
+    return mean, np.sqrt(variance / count), influence

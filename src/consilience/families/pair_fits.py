@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.solvers.isotropic import isotropic_costs
-from consilience.solvers.robust import fit_pair_moments, sandwich
+from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
 from consilience.solvers.triplets import rank_one, triplet_loadings
 
-__all__ = ["PairFit", "additive_fit", "product_fit", "robust_product_fit", "uncorrelated_influence"]
+__all__ = [
+    "PairFit",
+    "additive_fit",
+    "composed_fit",
+    "product_fit",
+    "robust_product_fit",
+    "uncorrelated_influence",
+]
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,78 @@ def product_fit(
     loadings = triplet_loadings(covariance, usable, error, combine="least_squares")
     value = np.clip(loadings.value / np.sqrt(scale), -limit, limit)
     return _with_error(value, loadings.identified, covariance, error, influence, usable, scale)
+
+
+def composed_fit(
+    cost: FloatArray, error: FloatArray, influence: FloatArray, usable: BoolArray, chance: float, *, bounded: bool
+) -> PairFit:
+    """Solve for one cost per source how the costs of two sources compose, under a Cauchy loss.
+
+    Three compositions are tried (in units of `chance`): ``a + b - a b / cap`` where costs have a maximum (exact for
+    classes and vectors of bits; the cap is 1 when votes are spread evenly over the space and larger otherwise),
+    ``a + b`` (squared distance in a Euclidean space), ``sqrt(a^2 + b^2)`` (distance in it). `bounded` says whether
+    the first or the second is expected; it is kept unless another fits clearly better.
+    """
+    left, right = _pairs(usable)
+    m = len(usable)
+    if len(left) == 0:
+        return _nothing(m, np.full(m, 0.5 * chance))
+    additive = additive_fit(cost, usable.astype(float), influence, usable)
+    observed, deviation = cost[left, right] / chance, np.maximum(error[left, right] / chance, 1e-12)
+    typical = max(float(np.median(observed)), 1e-9)
+    starts = [np.clip(additive.value / chance, 0.02 * typical, 0.95), np.full(m, min(typical / 2.0, 0.9))]
+    rows = np.arange(len(left))
+
+    def solve(compose: Callable[[FloatArray, FloatArray], _Composed], upper: float) -> PairMomentFit:
+        def jacobian(value: FloatArray) -> FloatArray:
+            composed = compose(value[left], value[right])
+            slopes = np.zeros((len(left), m))
+            slopes[rows, left], slopes[rows, right] = composed.by_left, composed.by_right
+            return slopes
+
+        return fit_pair_moments(
+            lambda value: compose(value[left], value[right]).cost,
+            jacobian,
+            observed,
+            deviation,
+            starts,
+            lower=1e-9,
+            upper=upper,
+            prior_spread=2.0 * typical,  # weak beside the typical disagreement, whatever its scale
+            corrected_scatter=m >= 7,
+        )
+
+    capped = [solve(partial(_bounded, cap=cap), cap) for cap in (1.0, 1.2, 1.5)]
+    fits = [min(capped, key=lambda fit: fit.cost), solve(_added, 5.0), solve(_euclidean, 5.0)]
+    best = fits[0] if bounded else fits[1]
+    for other in fits:
+        if other.cost + 2.0 < best.cost:
+            best = other
+    law = sandwich(best.jacobian, best.precision, influence[:, left, right] / chance)
+    spread = np.where(additive.identified, np.sqrt(np.maximum(np.diag(law), 0.0)), np.inf)
+    residual = np.zeros((m, m))
+    residual[left, right] = residual[right, left] = best.residual_z
+    value = np.where(additive.identified, best.weight, np.median(best.weight))
+    return PairFit(chance * value, chance * spread, additive.identified, residual)
+
+
+class _Composed(NamedTuple):
+    cost: FloatArray
+    by_left: FloatArray
+    by_right: FloatArray
+
+
+def _bounded(left: FloatArray, right: FloatArray, cap: float) -> _Composed:
+    return _Composed(left + right - left * right / cap, 1.0 - right / cap, 1.0 - left / cap)
+
+
+def _added(left: FloatArray, right: FloatArray) -> _Composed:
+    return _Composed(left + right, np.ones_like(left), np.ones_like(right))
+
+
+def _euclidean(left: FloatArray, right: FloatArray) -> _Composed:
+    length = np.maximum(np.hypot(left, right), 1e-300)
+    return _Composed(length, left / length, right / length)
 
 
 def robust_product_fit(

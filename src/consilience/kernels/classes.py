@@ -37,22 +37,35 @@ def count_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups
     array of shape (n_groups, m * k, m * k)
     """
     n, m = codes.shape
-    size = np.zeros(n_groups, np.int64)
+    start = np.zeros(n_groups + 1, np.int64)
     for i in range(n):
-        size[groups[i]] += 1
+        start[groups[i] + 1] += 1
     offset = np.zeros(n_groups + 1, np.int64)  # first word of each group; groups never share a word
     for g in range(n_groups):
-        offset[g + 1] = offset[g] + (size[g] + 63) // 64
-    bits = np.zeros((m * k, offset[n_groups]), np.uint64)
-    filled = np.zeros(n_groups, np.int64)
+        offset[g + 1] = offset[g] + (start[g + 1] + 63) // 64
+        start[g + 1] += start[g]
+    rows = np.empty(n, np.int64)
+    filled = start[:-1].copy()
     for i in range(n):
-        g = groups[i]
-        word = offset[g] + filled[g] // 64
-        mask = np.uint64(1) << np.uint64(filled[g] % 64)
-        filled[g] += 1
-        for a in range(m):
-            if observed[i, a]:
-                bits[a * k + codes[i, a], word] |= mask
+        rows[filled[groups[i]]] = i
+        filled[groups[i]] += 1
+    bits = np.zeros((m * k, offset[n_groups]), np.uint64)
+    votes = np.empty(m, np.int64)
+    packed = np.empty((k, m), np.uint64)  # one word of every event
+    for g in range(n_groups):
+        for word in range(offset[g], offset[g + 1]):
+            first = start[g] + 64 * (word - offset[g])
+            packed[:] = np.uint64(0)
+            for position in range(min(64, start[g + 1] - first)):
+                i = rows[first + position]
+                for a in range(m):
+                    votes[a] = codes[i, a] if observed[i, a] else -1
+                for v in range(k):  # without branches, so that it runs on several sources at once
+                    for a in range(m):
+                        packed[v, a] |= np.uint64(votes[a] == v) << np.uint64(position)
+            for a in range(m):
+                for v in range(k):
+                    bits[a * k + v, word] = packed[v, a]
     counts = np.zeros((n_groups, m * k, m * k), np.int64)
     for x in range(m * k):
         for y in range(x, m * k):
@@ -66,23 +79,21 @@ def count_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups
 
 
 @numba.njit(cache=True)
-def agreement_of_rows(codes: IntArray, observed: BoolArray, k: int) -> tuple[float, int]:
+def agreement_of_rows(codes: IntArray, observed: BoolArray) -> tuple[float, int]:
     """Return the sum over items of the share of agreeing vote pairs, and the number of items with a pair."""
     n, m = codes.shape
-    count = np.zeros(k, np.int64)
     total = 0.0
     rows = 0
     for i in range(n):
-        count[:] = 0
         votes = 0
+        same = 0
         for a in range(m):
             if observed[i, a]:
-                count[codes[i, a]] += 1
                 votes += 1
+                for b in range(a):
+                    if observed[i, b] and codes[i, a] == codes[i, b]:
+                        same += 2
         if votes >= 2:
-            same = 0
-            for c in range(k):
-                same += count[c] * (count[c] - 1)
             total += same / (votes * (votes - 1))
             rows += 1
     return total, rows

@@ -51,6 +51,14 @@ class LabelSpace(ABC):
             return labels
         return as_object_array(labels)
 
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        """Return a whole ``(n, m)`` table of votes in the form the space computes with, without copying it.
+
+        None where that cannot be done; the cells then go through `as_batch`. An error carries the
+        position of the wrong cell in the flattened table.
+        """
+        return None
+
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return a batch as the user writes labels; the inverse of `as_batch`.
 
@@ -131,7 +139,7 @@ class LabelSpace(ABC):
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
         pool = self.random(POOL, rng)
-        costs = np.stack([self.cost(centers, _repeat(pool, index, len(centers))) for index in range(POOL)], axis=1)
+        costs = self.family_from_distance.cost_table(centers, pool)
         noise = rng.gumbel(size=costs.shape)
         chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
         return chosen
@@ -182,14 +190,14 @@ def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
     return array
 
 
-def with_missing(labels: Batch, missing: BoolArray) -> Batch:
-    """Return labels with the value for "no label" put in: NaN, -1 or None, by type."""
+def with_missing(labels: Batch, missing: BoolArray, minus_one_is_free: bool = True) -> Batch:
+    """Return labels with the value for "no label" put in: NaN, -1 (where that is no label) or None, by type."""
     if not missing.any():
         return labels
-    result = labels.astype(np.float64) if labels.dtype.kind == "b" else labels.copy()
+    result = labels.copy()
     if result.dtype.kind == "f":
         result[missing] = np.nan
-    elif result.dtype.kind in "iu":
+    elif result.dtype.kind in "iu" and minus_one_is_free:
         result = result.astype(np.int64)
         result[missing] = -1
     else:
@@ -197,12 +205,6 @@ def with_missing(labels: Batch, missing: BoolArray) -> Batch:
         for row in np.flatnonzero(missing):
             result[row] = None
     return result
-
-
-def _repeat(pool: Batch, index: int, n: int) -> Batch:
-    if pool.dtype == object:
-        return as_object_array([pool[index]] * n)
-    return np.broadcast_to(pool[index], (n, *pool.shape[1:]))
 
 
 def _is_missing(label: Any) -> bool:

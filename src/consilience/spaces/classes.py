@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.confusion import ConfusionFamily
@@ -59,12 +59,18 @@ class Classes(LabelSpace):
                 "Give a whole number or a list of names."
             )
         else:
-            book = Codebook.of_names(list(cast(Iterable[Any], names_or_k)), "class", "Classes([...])")
+            book = Codebook.of_names(list(names_or_k), "class", "Classes([...])")
             names, k = book.names, book.k
+            unfit = next((name for name in names or () if isinstance(name, _SOFT)), None)
+            if unfit is not None:  # as a vote it would be a row of probabilities, or a set of classes
+                raise InvalidLabelError(f"A class cannot be called {unfit!r}. Use text or numbers.")
         if k < 2:
             raise InvalidLabelError(f"Classes needs at least 2 classes, got {k}.")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "k", k)
+
+    def __repr__(self) -> str:
+        return f"Classes({self.k if self.names is None else list(self.names)})"
 
     @classmethod
     def of(cls, labels: Any) -> Classes:
@@ -107,6 +113,9 @@ class Classes(LabelSpace):
         if array.dtype == object and any(isinstance(value, _SOFT) for value in array.tolist()):
             return self._rows_from_objects(array)
         return self.codebook.encode(array)
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        return self.codebook.check_cells(labels, observed)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return self.codebook.decode(batch, like)

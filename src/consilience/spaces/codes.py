@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, IntArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 
 __all__ = ["Codebook", "locate", "plain_value"]
@@ -83,11 +83,24 @@ class Codebook:
 
     def check(self, codes: Batch) -> Batch:
         """Return integer codes in the smallest type, or name the first that is out of range."""
-        small = np.dtype(np.int8 if self.k <= 127 else np.int32)
         wrong = (codes < 0) | (codes >= self.k)
         if wrong.any():
             raise locate(codes, wrong, self.expected, ABSTAIN_STEP)
-        return codes if codes.dtype == small else codes.astype(small)
+        return codes if codes.dtype == self._small else codes.astype(self._small)
+
+    def check_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        """Return a table of integer codes as it is, or name its first wrong cell; None for other types."""
+        if labels.ndim != 2 or labels.dtype.kind not in "iu" or self.numeric_names:
+            return None
+        unsigned = labels.view(labels.dtype.str.replace("i", "u"))  # a negative code becomes a huge one
+        wrong = (unsigned >= self.k) & observed
+        if wrong.any():
+            raise locate(labels.ravel(), wrong.ravel(), self.expected, ABSTAIN_STEP)
+        return labels if labels.dtype == self._small else labels.astype(self._small)
+
+    @property
+    def _small(self) -> np.dtype[Any]:
+        return np.dtype(np.int8 if self.k <= 127 else np.int32)
 
     def _whole(self, array: Batch) -> Batch:
         wrong = ~np.isfinite(array) | (array != np.round(array))

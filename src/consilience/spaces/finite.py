@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import DistanceError
 from consilience.families.base import Family
 from consilience.families.gibbs import GibbsFamily
@@ -75,6 +75,10 @@ class FiniteMetric(LabelSpace):
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", None if names is None else tuple(names))
 
+    def __repr__(self) -> str:
+        shown = [] if self.names is None else [*map(repr, self.names[:6]), *["..."] * (self.k > 6)]
+        return f"FiniteMetric({self.k} labels{': ' if shown else ''}{', '.join(shown)})"
+
     @property
     def k(self) -> int:
         """Number of labels."""
@@ -103,6 +107,9 @@ class FiniteMetric(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         array = labels if isinstance(labels, np.ndarray) else _numbers_or_objects(labels)
         return self.codebook.encode(array)
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        return self.codebook.check_cells(labels, observed)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return self.codebook.decode(batch, like)
@@ -192,7 +199,9 @@ def _check_matrix(matrix: FloatArray) -> None:
         )
     if np.diag(matrix).any():
         node = int(np.flatnonzero(np.diag(matrix))[0])
-        raise DistanceError(f"The distance from {node} to itself is {matrix[node, node]}; it must be 0. Set the diagonal to 0.")
+        raise DistanceError(
+            f"The distance from {node} to itself is {matrix[node, node]}; it must be 0. Set the diagonal to 0."
+        )
     if not np.allclose(matrix, matrix.T):
         row, column = np.argwhere(~np.isclose(matrix, matrix.T))[0]
         raise DistanceError(

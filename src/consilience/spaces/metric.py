@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array
-from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
+from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormatError, UnsupportedError
 from consilience.families.base import Family
 from consilience.families.distance import DistanceFamily
 from consilience.spaces.base import LabelSpace, check_distances
@@ -59,7 +59,12 @@ class Metric(LabelSpace):
         if not callable(function):
             raise DistanceError(f"Metric needs a function of two labels, got {type(distance).__name__}.")
         if isinstance(embed, str) and embed != "mds":
-            raise UnsupportedError(f"embed={embed!r} is unknown. Use 'mds', a function, or None.")
+            try:
+                embed = distance_by_name(embed)
+            except ModelFormatError:
+                raise UnsupportedError(
+                    f"embed={embed!r} is unknown. Use 'mds', a function, a registered name, or None."
+                ) from None
         object.__setattr__(self, "function", function)
         object.__setattr__(self, "vectorized", vectorized)
         object.__setattr__(self, "embedding", embed)
@@ -69,6 +74,14 @@ class Metric(LabelSpace):
                 "candidates is empty. Give at least one label, or leave it out to choose among votes."
             )
         object.__setattr__(self, "candidates", chosen)
+
+    def __repr__(self) -> str:
+        parts = [getattr(self.function, "__name__", type(self.function).__name__)]
+        if self.candidates is not None:
+            parts.append(f"{len(self.candidates)} candidates")
+        if self.embedding is not None:
+            parts.append(f"embed={getattr(self.embedding, '__name__', self.embedding)!r}")
+        return f"Metric({', '.join(parts)})"
 
     @property
     def family(self) -> Family:
@@ -114,15 +127,21 @@ class Metric(LabelSpace):
             raise UnsupportedError("Metric always has a DistanceFamily.")
         return family
 
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        if self.candidates is None:
+            return super().sample_around(centers, weight, rng)
+        costs = self.family_from_distance.cost_table(centers, self.candidates)
+        chosen: Batch = self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
+        return chosen
+
     def spec(self) -> dict[str, Any]:
         if callable(self.embedding):
             embed: str | None = name_of_distance(self.embedding)
         else:
             embed = self.embedding
-        candidates = None if self.candidates is None else self.candidates.tolist()
         return {
             "distance": name_of_distance(self.function),
-            "candidates": candidates,
+            "candidates": self.candidates,
             "embed": embed,
             "vectorized": self.vectorized,
         }
@@ -163,15 +182,15 @@ class Metric(LabelSpace):
             ) from error
 
     def _number(self, left: Any, right: Any, index: int) -> float:
-        left, right = plain_value(left), plain_value(right)
-        value = self._call(left, right, f"{left!r} and {right!r} (pair {index})")
+        pair = f"{plain_value(left)!r} and {plain_value(right)!r} (pair {index})"
+        value = self._call(left, right, pair)
         try:
             if np.ndim(value) != 0:
                 raise TypeError
             return float(value)
         except (TypeError, ValueError):
             raise DistanceError(
-                f"The distance function returned {value!r} between {left!r} and {right!r} (pair {index}); "
+                f"The distance function returned {value!r} between {pair}; "
                 "expected one number. If it takes whole batches, pass vectorized=True."
             ) from None
 

@@ -21,6 +21,7 @@ __all__ = [
     "moment_skill",
     "prior_from_shares",
     "quadratic_tables",
+    "skill_under_prior",
     "triplet_skill",
 ]
 
@@ -77,6 +78,33 @@ def quadratic_tables(
         table[:, :, c] = wrong / wrong.sum(axis=1, keepdims=True) * (1 - right)[:, None]
         table[:, c, c] = right
     return table, identified
+
+
+def skill_under_prior(
+    skill: FloatArray, votes: FloatArray, scale: float, prior: FloatArray | None
+) -> tuple[FloatArray, FloatArray, float]:
+    """Correct skills for uneven classes, whose votes covary less.
+
+    The covariance is ``(1 - sum p^2) d d'``; `skill` was solved with `scale` in place of the bracket.
+    Without a given prior, prior and skill are solved in turn from the vote shares.
+
+    Returns
+    -------
+    skill, prior, and the factor between the two skills.
+    """
+    k = votes.shape[1]
+    current = np.full(k, 1.0 / k) if prior is None else prior
+    stretch = 1.0
+    for _ in range(100):
+        stretch = float(np.sqrt(scale / max(1.0 - (current**2).sum(), 1e-3)))
+        if prior is not None:
+            break
+        corrected = np.clip(skill * stretch, -1.0, 1.0)
+        updated = prior_from_shares(votes, accuracy_from_skill(corrected, k))
+        if np.abs(updated - current).max() < 1e-8:
+            break
+        current = updated
+    return np.clip(skill * stretch, -1.0, 1.0), current, stretch
 
 
 def prior_from_shares(votes: FloatArray, accuracy: FloatArray) -> FloatArray:

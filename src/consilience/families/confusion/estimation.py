@@ -17,6 +17,7 @@ from consilience.families.confusion.likelihood import (
     event_pairs,
     expected_counts,
     fit_rounds,
+    row_agreement,
     score_products,
     with_errors,
 )
@@ -42,6 +43,8 @@ __all__ = ["estimate_confusions"]
 
 #: Below this skill of the third best source, weights cannot be trusted and equal ones are kept.
 WEAK_SKILL = 0.35
+#: Precision of a labeling function before anything is known.
+ANCHOR = 0.8
 #: A sample is enough when every accuracy is known this well; otherwise all items are used.
 PRECISE = 0.005
 
@@ -116,10 +119,10 @@ def votes_every_class(votes: FloatArray) -> BoolArray:
     return every
 
 
-def agreement_anchor(row_agreement: FloatArray, k: int) -> float:
+def agreement_anchor(agreement_of_rows: FloatArray, k: int) -> float:
     """Return one precision for all events from how often two votes on the same item agree."""
-    agreeing, rows = float(row_agreement[0]), float(row_agreement[1])
-    assumed = 0.8**2 + 0.2**2 / (k - 1)
+    agreeing, rows = float(agreement_of_rows[0]), float(agreement_of_rows[1])
+    assumed = ANCHOR**2 + (1 - ANCHOR) ** 2 / (k - 1)
     agreement = (agreeing + 50.0 * assumed) / (rows + 50.0)
     skill = np.sqrt(max(agreement - 1.0 / k, 0.0) / (1.0 - 1.0 / k))
     return float(np.clip((1.0 + (k - 1) * skill) / k, 0.6, 0.95))
@@ -132,7 +135,8 @@ def _likelihood(
     full = votes_every_class(votes)
     # Where two labeling functions fire together their covariance says nothing about skill.
     skill = closed_form.triplet_skill(moments, request.dependent | ~np.outer(full, full))
-    correlation = _correlation(moments, skill.value, votes, full, request.dependent)
+    loading = np.sqrt(moments.scale) * skill.value
+    correlation = _correlation(moments, loading, votes, full, request.dependent)
     balance = None if isinstance(request.prior, str) else request.prior
     share = passes.n_sampled / max(passes.n_items, 1)
     sampled = share < 1.0
@@ -140,7 +144,7 @@ def _likelihood(
         full=full,
         votes=votes * share,
         n_items=passes.n_sampled,
-        anchor=agreement_anchor(sums["row_agreement"], k),
+        anchor=ANCHOR if full.all() else agreement_anchor(passes.over_sample(row_agreement)["rows"], k),
         correlation=correlation,
         fixed_prior=_fixed_prior(request, k) if full.all() else None,
     )
@@ -186,12 +190,12 @@ def _informative_abstention(
 
 
 def _correlation(
-    moments: PairMoments, skill: FloatArray, votes: FloatArray, full: BoolArray, dependent: BoolArray
+    moments: PairMoments, loading: FloatArray, votes: FloatArray, full: BoolArray, dependent: BoolArray
 ) -> FloatArray:
     """Return how far dependent sources repeat each other: given the class, or as a share of common votes."""
     if not dependent.any():
         return np.zeros_like(moments.both)
-    conditional = moments.correlation(skill, dependent)
+    conditional = moments.correlation(loading, dependent)
     count = votes.sum(axis=1)
     union = np.maximum(count[:, None] + count[None, :] - moments.both, 1.0)
     common = np.where(dependent, moments.agreement * moments.both / union, 0.0)
@@ -200,17 +204,19 @@ def _correlation(
 
 def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
     k = votes.shape[1]
-    accuracy = closed_form.accuracy_from_skill(skill.value, k)
-    error = skill.standard_error * (k - 1) / k
+    value, prior, stretch = skill.value, _fixed_prior(request, k), 1.0
+    if request.method != "isotropic":
+        value, prior, stretch = closed_form.skill_under_prior(skill.value, votes, moments.scale, prior)
+    elif prior is None:
+        prior = closed_form.prior_from_shares(votes, closed_form.accuracy_from_skill(value, k))
+    accuracy = closed_form.accuracy_from_skill(value, k)
+    error = skill.standard_error * stretch * (k - 1) / k
     if "gold" in sums:
         accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
-    prior = _fixed_prior(request, k)
-    if prior is None:
-        prior = closed_form.prior_from_shares(votes, accuracy)
     table = one_coin_tables(accuracy, k)
     if k == 2:  # two classes: the covariance fixes both rates once the prior is known
         mean = votes[:, 1] / np.maximum(votes.sum(axis=1), 1.0)
-        gap = (2 * accuracy - 1) * np.sqrt(0.25 / (prior[0] * prior[1]))
+        gap = 2 * accuracy - 1
         table[:, 1, 1] = np.clip(mean + prior[0] * gap, 1e-3, 1 - 1e-3)
         table[:, 1, 0] = np.clip(mean - prior[1] * gap, 1e-3, 1 - 1e-3)
         table[:, 0] = 1.0 - table[:, 1]
@@ -226,9 +232,7 @@ def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMome
 def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
     k = votes.shape[1]
     skill = closed_form.triplet_skill(moments, request.dependent)
-    prior = _fixed_prior(request, k)
-    if prior is None:
-        prior = closed_form.prior_from_shares(votes, closed_form.accuracy_from_skill(skill.value, k))
+    _, prior, stretch = closed_form.skill_under_prior(skill.value, votes, moments.scale, _fixed_prior(request, k))
     if "pairs" not in sums:
         raise UnsupportedError(
             f"method='quadratic' keeps a table of {len(votes)} x {k} events squared, too large here. "
@@ -237,7 +241,7 @@ def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Req
     pairs = sums["pairs"].sum(axis=0).astype(np.float64)
     table, identified = closed_form.quadratic_tables(moments, pairs, votes, prior, request.dependent)
     accuracy = np.einsum("acc,c->a", table, prior)
-    error = skill.standard_error * (k - 1) / k
+    error = skill.standard_error * stretch * (k - 1) / k
     if "gold" in sums:
         accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
     parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
@@ -273,7 +277,7 @@ def _parameters(
     request: Request,
 ) -> ConfusionParameters:
     m, k = votes.shape
-    skill = (k * accuracy - 1) / (k - 1)
+    loading = np.sqrt(1.0 - (prior**2).sum()) * (k * accuracy - 1) / (k - 1)
     full = np.ones(m, dtype=bool)
     return ConfusionParameters(
         table=table,
@@ -281,7 +285,7 @@ def _parameters(
         prior=prior,
         shift=np.zeros(k),
         abstention=np.zeros((m, k)),
-        correlation=_correlation(moments, skill, votes, full, request.dependent),
+        correlation=_correlation(moments, loading, votes, full, request.dependent),
         accuracy=accuracy,
         cost_standard_error=np.where(votes.sum(axis=1) > 0, error, np.inf),
     )
@@ -313,7 +317,7 @@ def _plain_vote(votes: FloatArray, moments: PairMoments, request: Request) -> Co
         moments,
         request,
     )
-    return replace(parameters, shares=True)
+    return replace(parameters, shares=True, full=votes_every_class(votes))
 
 
 def _fallback(

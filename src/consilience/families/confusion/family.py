@@ -55,25 +55,24 @@ class ConfusionFamily(Family):
 
     def statistics(self, chunk: Chunk) -> Sums:
         k, m = self.n_classes, chunk.observed.shape[1]
-        parts = count_sums(chunk)
-        grouped = m * k <= MAX_GROUPED_EVENTS
+        n_groups = GROUPS if m * k <= MAX_GROUPED_EVENTS else 1
+        groups = chunk.groups if n_groups > 1 else np.zeros(len(chunk), dtype=np.int64)
         if chunk.labels.ndim == 3:
             flat = (chunk.labels * chunk.observed[:, :, None]).reshape(len(chunk), m * k)
+            parts = count_sums(chunk)
             parts["votes"] = flat.sum(axis=0).reshape(m, k)
-            parts["pairs"] = _soft_pairs(flat, chunk.groups, GROUPS if grouped else 1)
-            parts["row_agreement"] = _soft_row_agreement(flat.reshape(len(chunk), m, k), chunk.observed)
-        else:
-            from consilience.kernels.classes import agreement_of_rows, count_pairs
+            parts["pairs"] = _soft_pairs(flat, groups, n_groups)
+        elif m * k <= MAX_EVENTS:
+            from consilience.kernels.classes import count_pairs
 
-            if m * k <= MAX_EVENTS:
-                groups = chunk.groups if grouped else np.zeros(len(chunk), dtype=np.int64)
-                pairs = count_pairs(chunk.labels, chunk.observed, groups, GROUPS if grouped else 1, k)
-                parts["pairs"] = pairs
-                parts["votes"] = np.einsum("gxx->x", pairs).reshape(m, k)
-            else:
-                parts["votes"], parts["agree"] = _sparse_counts(chunk, k)
-            agreement, rows = agreement_of_rows(chunk.labels, chunk.observed, k)
-            parts["row_agreement"] = np.array([agreement, rows])
+            pairs = count_pairs(chunk.labels, chunk.observed, groups, n_groups, k)
+            together = pairs.sum(axis=0)
+            parts = count_sums(chunk, both=together.reshape(m, k, m, k).sum(axis=(1, 3)))
+            parts["votes"] = np.diag(together).reshape(m, k)
+            parts["pairs"] = pairs
+        else:
+            parts = count_sums(chunk)
+            parts["votes"], parts["agree"] = _sparse_counts(chunk, k)
         rows_known = chunk.gold_rows
         if len(rows_known):
             parts["gold"] = _gold_counts(chunk, rows_known, k)
@@ -148,16 +147,6 @@ def _soft_pairs(flat: FloatArray, groups: IntArray, n_groups: int) -> FloatArray
         rows = flat[groups == group]
         total[group] = rows.T @ rows
     return total
-
-
-def _soft_row_agreement(votes: FloatArray, observed: BoolArray) -> FloatArray:
-    cast = observed.sum(axis=1)
-    counts = votes.sum(axis=1)
-    own = (votes**2).sum(axis=(1, 2))
-    rows = cast >= 2
-    pairs = np.maximum(cast * (cast - 1), 1)
-    share = ((counts**2).sum(axis=1) - own) / pairs
-    return np.array([share[rows].sum(), rows.sum()])
 
 
 def _sparse_counts(chunk: Chunk, k: int) -> tuple[IntArray, IntArray]:

@@ -16,7 +16,15 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Chunk, Sums
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
 
-__all__ = ["LikelihoodModel", "cofiring_misfit", "event_pairs", "expected_counts", "fit_rounds", "score_products"]
+__all__ = [
+    "LikelihoodModel",
+    "cofiring_misfit",
+    "event_pairs",
+    "expected_counts",
+    "fit_rounds",
+    "row_agreement",
+    "score_products",
+]
 
 #: Pseudo-votes of a Dawid-Skene source: 7 right and 3 wrong, spread by its own one-coin accuracy.
 COIN_VOTES, COIN_ACCURACY = 10.0, 0.7
@@ -127,7 +135,7 @@ def expected_counts(parameters: ConfusionParameters, chunk: Chunk) -> Sums:
             known,
         )
         return Sums({"counts": counts, "classes": classes, "log_likelihood": np.array(likelihood)})
-    labels = chunk.labels
+    labels = chunk.labels * chunk.observed[:, :, None]
     covered: BoolArray = np.asarray(chunk.observed.any(axis=1))
     scores = parameters.offset + parameters.soft_scores(labels, chunk.observed)
     top = scores.max(axis=1, keepdims=True)
@@ -200,6 +208,20 @@ def cofiring_misfit(
     return float((difference**2 / expected[upper][testable]).sum() / freedom)
 
 
+def row_agreement(chunk: Chunk) -> Sums:
+    """Return the sum over items of the share of agreeing pairs of votes, and the number of items with a pair."""
+    if chunk.labels.ndim == 2:
+        from consilience.kernels.classes import agreement_of_rows
+
+        return Sums({"rows": np.array(agreement_of_rows(chunk.labels, chunk.observed))})
+    votes = chunk.labels * chunk.observed[:, :, None]
+    cast = chunk.observed.sum(axis=1)
+    paired = cast >= 2
+    same = (votes.sum(axis=1) ** 2).sum(axis=1) - (votes**2).sum(axis=(1, 2))
+    share = same / np.maximum(cast * (cast - 1), 1)
+    return Sums({"rows": np.array([share[paired].sum(), paired.sum()])})
+
+
 def event_pairs(chunk: Chunk, k: int) -> FloatArray:
     """Return how often two events (a source votes a class) fire together, ``(m * k, m * k)``."""
     if chunk.labels.ndim == 3:
@@ -209,7 +231,8 @@ def event_pairs(chunk: Chunk, k: int) -> FloatArray:
     from consilience.kernels.classes import count_pairs
 
     alone = np.zeros(len(chunk), dtype=np.int64)
-    return count_pairs(chunk.labels, chunk.observed, alone, 1, k)[0].astype(np.float64)
+    counted: FloatArray = count_pairs(chunk.labels, chunk.observed, alone, 1, k)[0].astype(np.float64)
+    return counted
 
 
 def known_codes(chunk: Chunk) -> IntArray:

@@ -1,7 +1,7 @@
 """Pair moments of categorical votes: agreement, and the class-summed covariance that is rank one.
 
-With d = (k accuracy - 1) / (k - 1) the covariance of two independent sources is g d d' with
-g = 1 - 1/k; exact for sources that err evenly, and for two classes whatever the confusions.
+With d = (k accuracy - 1) / (k - 1) the covariance of two independent sources that err evenly is g d d',
+g = 1 - sum p(c)^2, which is 1 - 1/k for even classes; for two classes it is rank one whatever the confusions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PairMoments:
 
     @property
     def scale(self) -> float:
-        """The factor g of the rank-one form."""
+        """The factor g of the rank-one form for even classes."""
         return 1.0 - 1.0 / self.n_classes
 
     def usable(self, dependent: BoolArray) -> BoolArray:
@@ -55,9 +55,15 @@ class PairMoments:
         np.fill_diagonal(usable, False)
         return usable
 
-    def correlation(self, skill: FloatArray, dependent: BoolArray) -> FloatArray:
-        """Return the correlation given the class on the dependent pairs, in [0, 1]."""
-        explained = self.scale * np.outer(skill, skill)
+    def correlation(self, loading: FloatArray, dependent: BoolArray) -> FloatArray:
+        """Return the correlation given the class on the dependent pairs, in [0, 1].
+
+        Parameters
+        ----------
+        loading
+            ``(m,)``; two independent sources have the product of theirs as covariance.
+        """
+        explained = np.outer(loading, loading)
         own = np.maximum(self.variance - np.diag(explained), 0.1 * self.variance)
         noise = np.sqrt(np.outer(own, own))
         rho = np.divide(

@@ -106,8 +106,10 @@ class ConfusionParameters(Parameters):
                 counts[rows, labels[rows, source].astype(np.int64)] += weight[rows, source]
         total = counts.sum(axis=1, keepdims=True)
         empty = total[:, 0] <= 0
-        # Ties go to the class that is more frequent overall: a documented rule instead of the class index.
-        shares = counts / np.where(total > 0, total, 1.0) + 1e-9 * self.prior
+        # Ties: judges are followed to the more frequent class; of two labeling functions the one that makes the
+        # rarer claim is the more specific.
+        leaning = self.prior if self.full.all() else 1.0 - self.prior
+        shares = counts / np.where(total > 0, total, 1.0) + 1e-9 * leaning
         shares[empty] = self.prior
         normalised: FloatArray = shares / shares.sum(axis=1, keepdims=True)
         return normalised

@@ -1,0 +1,110 @@
+"""What the experiments share: arguments, quiet fits, measures, and Markdown tables of results."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import consilience as cs
+
+RESULTS = Path(__file__).resolve().parent / "results"
+CALIBRATION_BINS = 15
+#: Stands where a full run judges its targets.
+QUICK = "A quick run on small settings: targets are not judged."
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an experiment was asked to do, and the command that asks for the same again."""
+
+    seeds: int
+    quick: bool
+    results: Path
+    command: str
+
+
+def read_settings(
+    module: str, description: str | None, seeds: int, quick_seeds: int, arguments: Sequence[str] | None = None
+) -> Settings:
+    """Read ``--seeds``, ``--quick`` and ``--results`` from the command line."""
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("--seeds", type=int, help=f"random repetitions ({seeds}, or {quick_seeds} with --quick)")
+    parser.add_argument("--quick", action="store_true", help="a few small settings: shows that it runs, proves nothing")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the table to")
+    given = parser.parse_args(arguments)
+    count = given.seeds or (quick_seeds if given.quick else seeds)
+    command = f"python -m {module} --seeds {count}{' --quick' * given.quick}"
+    return Settings(count, given.quick, given.results, command)
+
+
+def fit_quietly(model: cs.LabelModel, votes: cs.Votes, gold: Any = None) -> cs.LabelModel:
+    """Fit a model whose findings are reported in a table instead of as warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        return model.fit(votes, gold=gold)
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table whose first column is text and whose other columns are numbers."""
+    rule = ["---", *["---:"] * (len(columns) - 1)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [columns, rule, *rows])
+
+
+def write_results(path: Path, title: str, command: str, settings: Sequence[str], blocks: Sequence[str]) -> None:
+    """Write a title, one line of provenance, and blocks of Markdown."""
+    provenance = f"`{command}` · consilience {cs.__version__} · {'; '.join(settings)}."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n\n".join([f"# {title}", provenance, *blocks]) + "\n", encoding="utf-8")
+
+
+def verdict(claim: str, holds: bool, evidence: str) -> str:
+    """Return one line that says whether a target was reached, and the number that decides it."""
+    return f"- {claim}: **{'holds' if holds else 'missed'}** ({evidence})"
+
+
+def signed(value: float, digits: int) -> str:
+    """Return a difference with its sign, and no sign on what rounds to zero."""
+    rounded = round(value, digits) + 0.0
+    return f"{rounded:+.{digits}f}" if rounded else f"{0:.{digits}f}"
+
+
+def macro_f1(truth: IntArray, predicted: IntArray, n_classes: int) -> float:
+    """Return the mean over the classes that occur of the harmonic mean of precision and recall."""
+    scores = []
+    for label in range(n_classes):
+        actual, claimed = truth == label, predicted == label
+        if actual.any():
+            scores.append(2.0 * np.sum(actual & claimed) / (actual.sum() + claimed.sum()))
+    return float(np.mean(scores))
+
+
+def calibration_error(truth: IntArray, probabilities: FloatArray) -> float:
+    """Return the expected calibration error: how far the top probability is from the accuracy, bin by bin."""
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == truth
+    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
+    gap = np.bincount(bins, weights=confidence - right, minlength=CALIBRATION_BINS)
+    return float(np.abs(gap).sum() / len(truth))
+
+
+def vote_counts(matrix: IntArray, n_classes: int) -> FloatArray:
+    """Return ``(n, k)`` votes for each class; a negative number abstains."""
+    return np.stack([(matrix == label).sum(axis=1) for label in range(n_classes)], axis=1).astype(float)
+
+
+def majority_draws(matrix: IntArray, n_classes: int, draws: int) -> Iterator[IntArray]:
+    """Yield majority votes whose ties are broken at random, by one generator with seed 0."""
+    rng = np.random.default_rng(0)
+    counts = vote_counts(matrix, n_classes)
+    for _ in range(draws):
+        yield (counts + 1e-3 * rng.random(counts.shape)).argmax(axis=1)

@@ -1,0 +1,99 @@
+"""Small tables of votes with their truth, shipped with the package: for the demo, the docs and first steps.
+
+All of them are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.datasets.words import word_edit_distance
+from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric
+from consilience.votes import Votes
+
+__all__ = ["TOPICS", "PRODUCT_TREE", "Example", "load_products", "load_sentences", "load_tickets", "word_edit_distance"]
+
+#: The topics of a support ticket.
+TOPICS = ("account", "billing", "delivery", "technical")
+
+#: The edges of the product taxonomy: (general, special).
+PRODUCT_TREE = (
+    ("goods", "kitchen"),
+    ("goods", "garden"),
+    ("goods", "toys"),
+    ("kitchen", "pans"),
+    ("kitchen", "knives"),
+    ("kitchen", "kettles"),
+    ("garden", "seeds"),
+    ("garden", "spades"),
+    ("toys", "puzzles"),
+    ("toys", "dolls"),
+    ("toys", "kites"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A table of votes whose truth is known.
+
+    Parameters
+    ----------
+    space
+        What a label is.
+    votes
+        Who said what about which item.
+    truth
+        ``(n_items,)`` the true label of every item.
+    """
+
+    space: LabelSpace
+    votes: Votes
+    truth: Batch
+
+
+def load_tickets() -> Example:
+    """Return 300 support tickets whose topic was voted on by six sources of very different quality.
+
+    Examples
+    --------
+    >>> load_tickets().votes
+    Votes(300 items, 6 sources, 87% observed)
+    """
+    return _read("tickets.csv", Classes(TOPICS))
+
+
+def load_products() -> Example:
+    """Return 250 products that seven sources put into a taxonomy of 12 nodes.
+
+    Examples
+    --------
+    >>> example = load_products()
+    >>> example.space.distance(example.space.as_batch(["pans"]), example.space.as_batch(["kites"])).tolist()
+    [4.0]
+    """
+    return _read("products.csv", FiniteMetric(list(PRODUCT_TREE)))
+
+
+def load_sentences() -> Example:
+    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words.
+
+    Examples
+    --------
+    >>> str(load_sentences().truth[0])
+    'the train to the coast leaves at nine'
+    """
+    return _read("sentences.csv", Metric(word_edit_distance))
+
+
+def _read(name: str, space: LabelSpace) -> Example:
+    """Read a wide table: item, one column per source (empty = abstains), truth."""
+    text = (files(__name__) / name).read_text(encoding="utf-8")
+    (_, *sources, _), *rows = csv.reader(text.splitlines())
+    cells = np.array([[cell or None for cell in row[1:-1]] for row in rows], dtype=object)
+    votes = Votes.from_array(cells, sources=sources, items=[row[0] for row in rows])
+    return Example(space, votes, as_object_array([row[-1] for row in rows]))

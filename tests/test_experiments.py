@@ -1,0 +1,124 @@
+"""The experiments and benchmarks run, measure what they say, and use public names only."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import consilience as cs
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted([*ROOT.glob("experiments/*.py"), *ROOT.glob("benchmarks/*.py")])
+
+
+@pytest.fixture(autouse=True)
+def root_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+@pytest.fixture
+def tables() -> ModuleType:
+    return importlib.import_module("experiments.tables")
+
+
+@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic"])
+def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
+    importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds 1 --quick")
+
+
+@pytest.mark.data
+def test_the_experiment_on_real_votes_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.classes_real").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "classes_real.md", "python -m experiments.classes_real --seeds 5 --quick")
+    assert "youtube" in text
+    assert str(data_directory) not in text
+
+
+def test_the_experiment_on_real_votes_says_which_variable_names_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    with pytest.raises(SystemExit, match="CONSILIENCE_DATA is not set"):
+        importlib.import_module("experiments.classes_real").main(["--quick"])
+
+
+def test_the_benchmark_writes_its_table(tmp_path: Path) -> None:
+    script = str(ROOT / "benchmarks" / "bench_classes.py")
+    subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
+    _check_table(tmp_path / "classes.md", "python benchmarks/bench_classes.py --quick")
+
+
+def _check_table(path: Path, command: str) -> str:
+    text = path.read_text(encoding="utf-8")
+    assert f"`{command}` · consilience {cs.__version__}" in text
+    assert "nan" not in text
+    widths = {line.count("|") for line in text.splitlines() if line.startswith("| ---")}
+    assert widths
+    assert {line.count("|") for line in text.splitlines() if line.startswith("|")} == widths
+    return text
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_experiments_and_benchmarks_use_public_names_only(script: Path) -> None:
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    assert [name for name in _imported(tree) if name.startswith("consilience.")] == []
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "cs"
+    }
+    assert used - {*cs.__all__, "__version__"} == set()
+
+
+def _imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_macro_f1_is_the_mean_over_the_classes_that_occur(tables: ModuleType) -> None:
+    truth, predicted = np.array([0, 0, 0, 1]), np.array([0, 0, 1, 1])
+    # class 0: precision 1, recall 2/3, F1 4/5; class 1: precision 1/2, recall 1, F1 2/3; class 2 does not occur
+    assert tables.macro_f1(truth, predicted, 3) == pytest.approx((4 / 5 + 2 / 3) / 2)
+
+
+def test_calibration_error_compares_confidence_and_accuracy_bin_by_bin(tables: ModuleType) -> None:
+    probabilities = np.array([[0.9, 0.1], [0.9, 0.1], [0.4, 0.6], [0.4, 0.6]])
+    # at .9 one of two is right, a gap of .8 items; at .6 both are, another .8
+    assert tables.calibration_error(np.array([0, 1, 1, 1]), probabilities) == pytest.approx(1.6 / 4)
+
+
+def test_majority_breaks_ties_at_random_and_nothing_else(tables: ModuleType) -> None:
+    matrix = np.array([[0, 0, 1], [0, 1, -1]])
+    draws = np.array(list(tables.majority_draws(matrix, 2, 40)))
+    assert (draws[:, 0] == 0).all()
+    assert set(draws[:, 1]) == {0, 1}
+    again = np.array(list(tables.majority_draws(matrix, 2, 40)))
+    np.testing.assert_array_equal(draws, again)
+
+
+def test_a_difference_that_rounds_to_zero_has_no_sign(tables: ModuleType) -> None:
+    assert [tables.signed(value, 3) for value in (-0.0004, 0.0, 0.0126, -0.5)] == ["0.000", "0.000", "+0.013", "-0.500"]
+
+
+def test_simulated_votes_follow_their_settings() -> None:
+    simulate_votes = importlib.import_module("experiments.classes_synthetic").simulate_votes
+    matrix, truth, k = simulate_votes("imbal", 3, 20_000)
+    assert (matrix.shape, k) == ((20_000, 10), 2)
+    # n = 200,000 cells and 20,000 items: five standard errors, a false alarm in a million
+    assert (matrix < 0).mean() == pytest.approx(0.3, abs=0.006)
+    assert truth.mean() == pytest.approx(0.2, abs=0.015)
+    copied, _, _ = simulate_votes("corr", 3, 20_000)
+    both = (copied[:, 8] >= 0) & (copied[:, 9] >= 0)
+    # both keep the original (.81), or one or both are redrawn and agree by chance (.52 as 6 of 10 votes are right)
+    expected = 0.81 + 0.19 * 0.52
+    assert (copied[both, 8] == copied[both, 9]).mean() == pytest.approx(expected, abs=0.015)

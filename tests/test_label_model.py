@@ -1,0 +1,354 @@
+"""The facade: from votes to labels, in the kind the votes came in, whatever the order and the pieces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from simulated import CASES, SPACES, simulated
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning, InvalidVotesError, UnsupportedError
+
+nan = float("nan")
+WITHOUT_GOLD = [case for case in CASES if case[1] != "labelled"]
+FINITE = ["two classes", "three classes", "path"]
+
+
+def spam(codes: np.ndarray) -> np.ndarray:
+    """Return codes as names, None for -1."""
+    return np.array(["ham", "spam", None], dtype=object)[codes]
+
+
+def matrix() -> np.ndarray:
+    """Return votes for 2 classes in which item 7 has none."""
+    data = simulated("two classes")
+    codes = np.where(data.votes.observed, data.votes.labels, -1)
+    codes[7] = -1
+    return codes
+
+
+# --- three lines -----------------------------------------------------------------------------------
+
+
+def test_three_lines_from_a_matrix_to_labels_better_than_most_sources():
+    data = simulated("three classes", n=1000, coverage=1.0)
+    model = cs.LabelModel(cs.Classes(3))
+    labels = model.fit(data.votes.labels).predict(data.votes.labels)
+    # The best source is right with probability 0.79; together they reach 0.86. 1000 items: standard error 0.011.
+    assert (labels == data.truth).mean() > 0.82
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_labels_of_every_kind_of_space_beat_the_average_source(kind):
+    data = simulated(kind, n=600)
+    model = cs.LabelModel(data.space).fit(data.votes)
+    seen = data.votes.observed
+    alone = [
+        data.space.score(data.votes.labels[rows, source], data.truth[rows]) for source, rows in enumerate(seen.T.copy())
+    ]
+    assert model.score(data.votes, data.truth) > np.mean(alone)
+
+
+def test_fit_returns_the_model_itself():
+    model = cs.LabelModel(cs.Classes(2))
+    assert model.fit(matrix()) is model
+    assert model.partial_fit(matrix()) is model
+    assert model.fit_moments(cs.Moments.of(matrix(), cs.Classes(2))) is model
+
+
+# --- labels in, same kind of labels out ------------------------------------------------------------
+
+
+def test_integers_come_back_as_integers_with_minus_one_for_missing():
+    labels = cs.LabelModel(cs.Classes(2)).fit(matrix()).predict(matrix())
+    assert labels.dtype == np.int64
+    assert set(labels) == {-1, 0, 1}
+    assert np.flatnonzero(labels == -1).tolist() == [7]
+
+
+def test_names_come_back_as_names_with_none_for_missing():
+    names = spam(matrix())
+    labels = cs.LabelModel(cs.Classes(["ham", "spam"])).fit(names).predict(names)
+    assert labels.dtype == object
+    assert set(labels) == {"ham", "spam", None}
+    assert labels[7] is None
+
+
+def test_codes_come_back_as_codes_even_where_classes_have_names():
+    labels = cs.LabelModel(cs.Classes(["ham", "spam"])).fit(matrix()).predict(matrix())
+    assert labels.dtype == np.int64
+
+
+def test_whole_numbers_as_names_come_back_as_these_numbers():
+    tens = np.where(matrix() < 0, -1, 10 + 10 * matrix())
+    assert set(cs.LabelModel(cs.Classes([10, 20])).fit(tens).predict(tens)) == {-1, 10, 20}
+
+
+def test_fractions_as_names_come_back_as_fractions_with_nan_for_missing():
+    halves = np.where(matrix() < 0, nan, matrix() + 0.5)
+    labels = cs.LabelModel(cs.Classes([0.5, 1.5])).fit(halves).predict(halves)
+    assert np.isnan(labels[7])
+    assert set(np.delete(labels, 7)) == {0.5, 1.5}
+
+
+def test_missing_is_none_where_minus_one_is_a_class():
+    signs = cs.Votes.from_matrix(np.where(matrix() < 0, 0, 2 * matrix() - 1), abstain=0)
+    labels = cs.LabelModel(cs.Classes([-1, 1])).fit(signs).predict(signs)
+    assert labels[7] is None
+    assert set(np.delete(labels, 7)) == {-1, 1}
+
+
+def test_booleans_as_names_come_back_as_booleans_with_none_for_missing():
+    answers = np.where(matrix() < 0, None, (matrix() > 0).astype(object))
+    labels = cs.LabelModel(cs.Classes([False, True])).fit(answers).predict(answers)
+    assert labels[7] is None
+    assert set(np.delete(labels, 7)) == {False, True}
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_frames_of_names_give_the_labels_of_the_matrix(frame):
+    names = spam(matrix())
+    table = frame({f"worker {index}": names[:, index].tolist() for index in range(5)})
+    space = cs.Classes(["ham", "spam"])
+    model = cs.LabelModel(space).fit(table)
+    assert model.predict(table).tolist() == cs.LabelModel(space).fit(names).predict(names).tolist()
+    assert model.source_model_.sources[0] == "worker 0"
+
+
+def test_frames_of_numbers_with_nulls_give_the_labels_of_the_matrix():
+    columns = {
+        str(name): [None if vote < 0 else int(vote) for vote in column] for name, column in enumerate(matrix().T)
+    }
+    labels = cs.LabelModel(cs.Classes(2)).fit(matrix()).predict(matrix())
+    for table in (pl.DataFrame(columns), pd.DataFrame(columns, dtype="Int64"), columns):
+        assert np.array_equal(cs.LabelModel(cs.Classes(2)).fit(table).predict(table), labels)
+
+
+def test_nodes_come_back_by_name():
+    space = cs.FiniteMetric([("cat", "animal"), ("animal", "dog")])
+    votes = [["cat", "cat", "animal"], ["dog", "dog", "dog"], [None, None, None]] * 20
+    with pytest.warns(ConsilienceWarning, match="no-signal"):  # 20 repeated items are no evidence of quality
+        model = cs.LabelModel(space, random_state=0).fit(votes[:3])
+    assert model.predict(votes[:3]).tolist() == ["cat", "dog", None]
+
+
+def test_labels_of_a_metric_come_back_as_the_objects_they_are():
+    words = [["colour", "color", "colour"], ["gray", "grey", "grey"], [None, None, None]] * 20
+    model = cs.LabelModel(cs.Metric(lambda left, right: float(left != right)), method="majority").fit(words)
+    assert model.predict(words)[:3].tolist() == ["colour", "grey", None]
+
+
+# --- order and missing items -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_labels_come_in_the_order_of_the_items(kind):
+    data = simulated(kind)
+    model = cs.LabelModel(data.space).fit(data.votes)
+    order = np.random.default_rng(1).permutation(len(data.votes))
+    assert np.array_equal(model.predict(data.votes[order]), model.predict(data.votes)[order])
+
+
+@pytest.mark.parametrize("row", [0, 200, 399])
+@pytest.mark.parametrize("kind", SPACES)
+def test_item_without_votes_is_missing_and_has_no_confidence(kind, row):
+    data = simulated(kind)
+    observed = data.votes.observed.copy()
+    observed[row] = False
+    votes = cs.Votes.from_array(data.votes.labels, observed=observed, sources=data.votes.sources)
+    model = cs.LabelModel(data.space).fit(votes)
+    labels, confidence = model.predict(votes), model.confidence(votes)
+    assert len(labels) == 400
+    assert labels[row] == -1 or np.isnan(labels[row])
+    assert confidence[row] == 0.0
+    assert "items-without-votes" in {item.code for item in model.diagnostics_}
+
+
+@pytest.mark.parametrize("kind", FINITE)
+def test_fill_by_the_prior_gives_the_most_frequent_label(kind):
+    data = simulated(kind)
+    size = data.space.n_labels
+    prior = np.full(size, 0.4 / (size - 1))
+    prior[1] = 0.6
+    model = cs.LabelModel(data.space, prior=prior).fit(data.votes)
+    nobody = cs.Votes.from_array(data.votes.labels, observed=np.zeros((400, 5)), sources=data.votes.sources)
+    assert set(model.predict(nobody, fill="prior")) == {1}
+    assert set(model.predict(nobody)) == {-1}
+
+
+@pytest.mark.parametrize("kind", FINITE)
+def test_probabilities_add_up_to_one_also_for_items_without_votes(kind):
+    data = simulated(kind, coverage=0.3)
+    probabilities = cs.LabelModel(data.space).fit(data.votes).predict_proba(data.votes)
+    assert probabilities.shape == (400, data.space.n_labels)
+    assert (probabilities >= 0).all()
+    assert np.allclose(probabilities.sum(axis=1), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", FINITE)
+def test_label_and_confidence_are_the_largest_probability(kind):
+    data = simulated(kind, coverage=1.0)
+    model = cs.LabelModel(data.space).fit(data.votes)
+    probabilities = model.predict_proba(data.votes)
+    assert np.array_equal(model.predict(data.votes), probabilities.argmax(axis=1))
+    assert np.array_equal(model.confidence(data.votes), probabilities.max(axis=1))
+
+
+def test_bayes_decoding_minimises_the_expected_distance():
+    data = simulated("path", coverage=1.0)
+    model = cs.LabelModel(data.space, decode="bayes").fit(data.votes)
+    expected = model.predict_proba(data.votes) @ data.space.matrix
+    assert np.array_equal(model.predict(data.votes), expected.argmin(axis=1))
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_confidence_lies_between_zero_and_one(kind):
+    data = simulated(kind, coverage=0.5)
+    confidence = cs.LabelModel(data.space).fit(data.votes).confidence(data.votes)
+    assert ((confidence >= 0) & (confidence <= 1)).all()
+
+
+def test_score_leaves_out_unknown_items_and_items_without_votes():
+    votes = np.array([[0, 0, 0], [1, 1, 1], [-1, -1, -1], [1, 1, 1]] * 10)
+    model = cs.LabelModel(cs.Classes(2), method="majority").fit(votes)
+    gold = np.array([0, 0, 0, -1] * 10)  # right, wrong, no vote, unknown
+    assert model.score(votes, gold) == 0.5
+
+
+# --- the same again --------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+@pytest.mark.parametrize(("kind", "method"), WITHOUT_GOLD)
+def test_same_seed_gives_the_same_bits(kind, method):
+    data = simulated(kind)
+    first, second = (cs.LabelModel(data.space, method=method, random_state=3).fit(data.votes) for _ in range(2))
+    assert np.array_equal(first.weight_, second.weight_)
+    assert np.array_equal(first.standard_error_, second.standard_error_)
+    assert np.array_equal(first.confidence(data.votes), second.confidence(data.votes))
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+@pytest.mark.parametrize(("kind", "method"), WITHOUT_GOLD)
+def test_order_of_items_does_not_matter(kind, method):
+    data = simulated(kind)
+    order = np.random.default_rng(1).permutation(len(data.votes))
+    model = cs.LabelModel(data.space, method=method).fit(data.votes)
+    shuffled = cs.LabelModel(data.space, method=method).fit(data.votes[order])
+    assert np.allclose(model.weight_, shuffled.weight_, rtol=0, atol=1e-10)
+    assert np.array_equal(model.predict(data.votes), shuffled.predict(data.votes))
+
+
+@pytest.mark.parametrize(("kind", "method"), [case for case in WITHOUT_GOLD if case[0] in FINITE])
+def test_order_of_sources_does_not_matter(kind, method):
+    data = simulated(kind)
+    order = [4, 2, 0, 1, 3]
+    moved = data.votes.select([data.votes.sources[index] for index in order])
+    model = cs.LabelModel(data.space, method=method).fit(data.votes)
+    other = cs.LabelModel(data.space, method=method).fit(moved)
+    # Loops end at a tolerance of their own, so that the order of the sums shows up to 1e-9.
+    assert np.allclose(model.weight_[order], other.weight_, rtol=0, atol=1e-8)
+    assert np.array_equal(model.predict(data.votes), other.predict(moved))
+
+
+def test_order_of_sources_does_not_matter_for_the_costs_of_a_metric():
+    data = simulated("metric")
+    order = [4, 2, 0, 1, 3]
+    moved = data.votes.select([data.votes.sources[index] for index in order])
+    model = cs.LabelModel(data.space, method="isotropic").fit(data.votes)
+    other = cs.LabelModel(data.space, method="isotropic").fit(moved)
+    assert np.allclose(model.expected_cost_[order], other.expected_cost_, rtol=0, atol=1e-10)
+
+
+def test_named_sources_may_come_in_any_order_at_predict():
+    data = simulated("three classes")
+    model = cs.LabelModel(data.space).fit(data.votes)
+    moved = data.votes.select(["eve", "cleo", "ann", "bob", "dan"])
+    assert np.array_equal(model.predict_proba(data.votes), model.predict_proba(moved))
+
+
+def test_relabelling_the_classes_relabels_the_predictions():
+    data = simulated("three classes")
+    votes = np.where(data.votes.observed, data.votes.labels, -1)
+    swapped = np.array([2, 0, 1, -1])[votes]
+    model = cs.LabelModel(data.space).fit(votes)
+    other = cs.LabelModel(data.space).fit(swapped)
+    assert np.allclose(model.weight_, other.weight_, atol=1e-8)
+    assert np.allclose(model.predict_proba(votes)[:, [0, 1, 2]], other.predict_proba(swapped)[:, [2, 0, 1]], atol=1e-8)
+
+
+@pytest.mark.parametrize("unit", [36.0, 0.01])
+@pytest.mark.parametrize("method", ["auto", "majority", "isotropic", "triplets", "moments"])
+def test_unit_of_the_distance_does_not_matter(method, unit):
+    data = simulated("metric")
+    scaled = cs.Metric(lambda left, right: unit * np.abs(left - right), vectorized=True)
+    model = cs.LabelModel(data.space, method=method).fit(data.votes)
+    other = cs.LabelModel(scaled, method=method).fit(data.votes)
+    assert np.allclose(unit * other.weight_, model.weight_, rtol=1e-6)
+    assert np.allclose(other.confidence(data.votes), model.confidence(data.votes), atol=1e-6)
+    assert np.array_equal(other.predict(data.votes), model.predict(data.votes))
+
+
+# --- settings and results --------------------------------------------------------------------------
+
+
+def test_auto_says_what_it_picked_and_why():
+    model = cs.LabelModel(cs.Classes(2)).fit(matrix())
+    [finding] = [item for item in model.diagnostics_ if item.code == "method"]
+    assert finding.message == f"Method '{model.source_model_.method}': {model.source_model_.reason}."
+    assert model.source_model_.reason
+
+
+def test_table_of_sources_prints_and_converts():
+    table = cs.LabelModel(cs.Classes(2)).fit(simulated("two classes").votes).sources_
+    assert len(repr(table).splitlines()) == 1 + 5
+    assert "eve" in table._repr_html_()
+    assert table.to_pandas().shape == table.to_polars().shape == table.to_arrow().shape == (5, 7)
+
+
+@pytest.mark.parametrize("kind", FINITE)
+def test_given_prior_moves_the_posterior(kind):
+    data = simulated(kind)
+    size = data.space.n_labels
+    tilted = np.r_[0.7, np.full(size - 1, 0.3 / (size - 1))]
+    flat = cs.LabelModel(data.space, prior="uniform").fit(data.votes).predict_proba(data.votes)
+    moved = cs.LabelModel(data.space, prior=tilted).fit(data.votes).predict_proba(data.votes)
+    assert moved[:, 0].mean() > flat[:, 0].mean() + 0.01
+
+
+class Told:
+    """A `SourceEstimator` that returns what it was told, and remembers what it was given."""
+
+    def __init__(self, weight):
+        self.weight = np.asarray(weight, dtype=float)
+
+    def estimate(self, moments, space, dependencies):
+        self.seen = (moments.n_items, moments.sources, dependencies)
+        return self.weight
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_estimator_of_ones_own_sets_the_weights(kind):
+    data = simulated(kind)
+    told = Told([3.0, 0.5, 0.5, 0.5, 0.5])
+    model = cs.LabelModel(data.space, method=told, dependencies=[("bob", "cleo")]).fit(data.votes)
+    assert isinstance(told, cs.SourceEstimator)
+    assert told.seen == (400, data.votes.sources, (("bob", "cleo"),))
+    assert np.allclose(model.weight_, told.weight)
+    assert model.source_model_.method == "Told"
+    heard = data.votes.observed[:, 0]
+    assert (model.predict(data.votes) == data.votes.labels[:, 0])[heard].mean() > 0.95
+
+
+@pytest.mark.parametrize("weight", [[1.0], [1.0, nan, 1.0, 1.0, 1.0]], ids=["too few", "nan"])
+def test_estimator_of_ones_own_must_return_finite_weights(weight):
+    with pytest.raises(InvalidVotesError, match=r"Told.estimate returned .* expected 5 finite numbers"):
+        cs.LabelModel(cs.Classes(2), method=Told(weight)).fit(matrix())
+
+
+def test_loaded_model_cannot_learn_on(tmp_path):
+    cs.LabelModel(cs.Classes(2)).fit(matrix()).save(tmp_path / "model.npz")
+    with pytest.raises(UnsupportedError, match="read from a file"):
+        cs.LabelModel.load(tmp_path / "model.npz").partial_fit(matrix())

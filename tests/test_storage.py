@@ -1,0 +1,356 @@
+"""Models on disk: read back unchanged, without executing code, and refused when they are something else."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from refusals import refused
+from simulated import SPACES, gap, simulated
+
+import consilience as cs
+from consilience import storage
+from consilience.exceptions import ModelFormatError
+
+
+def spread(left, right):
+    return np.abs(left - right).sum(axis=-1)
+
+
+def as_points(batch):
+    return np.asarray(batch, dtype=float).reshape(len(batch), -1)
+
+
+@pytest.fixture(autouse=True)
+def _registered():
+    """Register the distances of this file."""
+    cs.register_distance("test gap", gap)
+    cs.register_distance("test spread", spread)
+    cs.register_distance("test points", as_points)
+
+
+def round_trip(model: cs.LabelModel, path: Path) -> cs.LabelModel:
+    model.save(path)
+    return cs.LabelModel.load(path)
+
+
+def fitted(kind: str = "three classes", **settings) -> tuple[cs.LabelModel, cs.Votes]:
+    data = simulated(kind)
+    return cs.LabelModel(data.space, **settings).fit(data.votes), data.votes
+
+
+# --- back unchanged --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_model_of_every_space_predicts_the_same_after_a_round_trip(kind, tmp_path):
+    model, votes = fitted(kind)
+    back = round_trip(model, tmp_path / "model.npz")
+    assert np.array_equal(back.predict(votes), model.predict(votes))
+    assert np.array_equal(back.confidence(votes), model.confidence(votes))
+    if model.space.n_labels:
+        assert np.array_equal(back.predict_proba(votes), model.predict_proba(votes))
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_all_that_was_learned_is_the_same_after_a_round_trip(kind, tmp_path):
+    model, _ = fitted(kind, dependencies=[("ann", "bob")])
+    back = round_trip(model, tmp_path / "model.npz")
+    assert back.sources_.columns == model.sources_.columns
+    assert repr(back.sources_) == repr(model.sources_)
+    assert back.diagnostics_ == model.diagnostics_
+    assert np.array_equal(back.source_model_.correlation, model.source_model_.correlation)
+    for name in ("sources", "n_items", "method", "reason", "dependencies", "names_given"):
+        assert getattr(back.source_model_, name) == getattr(model.source_model_, name)
+
+
+@pytest.mark.parametrize("method", ["majority", "isotropic", "triplets", "quadratic", "moments", "em"])
+@pytest.mark.parametrize("kind", ["two classes", "path"])
+def test_model_of_every_method_predicts_the_same_after_a_round_trip(kind, method, tmp_path):
+    model, votes = fitted(kind, method=method)
+    back = round_trip(model, tmp_path / "model.npz")
+    assert np.array_equal(back.predict_proba(votes), model.predict_proba(votes))
+
+
+def test_settings_are_the_same_after_a_round_trip(tmp_path):
+    settings = {
+        "method": "moments",
+        "dependencies": [("ann", "bob"), (2, 3)],
+        "prior": [0.2, 0.3, 0.5],
+        "decode": "bayes",
+        "random_state": 7,
+    }
+    model, votes = fitted(**settings)
+    back = round_trip(model, tmp_path / "model.npz")
+    assert {name: value for name, value in back.get_params().items() if name != "space"} == settings
+    assert np.array_equal(back.fit(votes).weight_, model.weight_)
+
+
+def test_set_of_dependencies_can_be_fitted_again_after_a_round_trip(tmp_path):
+    model, votes = fitted(dependencies={("ann", "bob")})
+    back = round_trip(model, tmp_path / "model.npz")
+    assert back.fit(votes).source_model_.dependencies == (("ann", "bob"),)
+
+
+def test_estimator_of_ones_own_is_not_stored_but_what_it_learned_is(tmp_path):
+    class Equal:
+        def estimate(self, moments, space, dependencies):
+            return np.full(len(moments.sources), 2.0)
+
+    model, votes = fitted(method=Equal())
+    back = round_trip(model, tmp_path / "model.npz")
+    assert back.method == "auto"
+    assert back.source_model_.method == "Equal"
+    assert np.array_equal(back.predict_proba(votes), model.predict_proba(votes))
+
+
+def test_infinite_standard_errors_survive(tmp_path):
+    model, _ = fitted(method="majority")
+    assert np.isinf(round_trip(model, tmp_path / "model.npz").standard_error_).all()
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        cs.Classes(["ham", "spam"]),
+        cs.Classes([0.5, 2.5]),
+        cs.Classes([False, True]),
+        cs.FiniteMetric([("cat", "animal"), ("animal", "dog")]),
+        cs.FiniteMetric(nx.grid_2d_graph(2, 2)),
+    ],
+    ids=repr,
+)
+def test_names_of_any_kind_survive(space, tmp_path):
+    codes = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10)
+    names = space.as_labels(codes.reshape(-1), np.dtype(object)).reshape(codes.shape)
+    back = round_trip(cs.LabelModel(space, method="majority").fit(names), tmp_path / "model.npz")
+    assert back.space.names == space.names
+    assert [type(name) for name in back.space.names] == [type(name) for name in space.names]
+
+
+@pytest.mark.parametrize(
+    ("distance", "candidates"),
+    [
+        (spread, np.array([[0.0, 0.0], [1.0, 1.0]])),
+        (gap, np.array([0.0, 1.0])),
+        (gap, None),
+    ],
+    ids=["rows", "numbers", "none"],
+)
+def test_candidates_of_any_shape_survive(distance, candidates, tmp_path):
+    codes = simulated("two classes", coverage=1.0).votes.labels.astype(float)
+    votes = codes if distance is gap else np.stack([codes, codes], axis=2)
+    model = cs.LabelModel(cs.Metric(distance, candidates=candidates, vectorized=True)).fit(votes)
+    back = round_trip(model, tmp_path / "model.npz")
+    assert np.array_equal(back.predict(votes), model.predict(votes))
+
+
+def test_text_candidates_survive(tmp_path):
+    def differs(left, right):
+        return float(left != right)
+
+    cs.register_distance("test differs", differs)
+    words = [["gray", "grey", "grey"], ["black", "black", "gray"]] * 10
+    space = cs.Metric(differs, candidates=["gray", "grey", "black"], vectorized=False)
+    back = round_trip(cs.LabelModel(space, method="majority").fit(words), tmp_path / "model.npz")
+    assert back.predict(words)[:2].tolist() == ["grey", "black"]
+
+
+def test_registered_embedding_survives(tmp_path):
+    codes = simulated("two classes", coverage=1.0).votes.labels.astype(float)
+    model = cs.LabelModel(cs.Metric(gap, embed=as_points, vectorized=True)).fit(codes)
+    back = round_trip(model, tmp_path / "model.npz")
+    assert back.space.embedding is as_points
+    assert np.array_equal(back.predict(codes), model.predict(codes))
+
+
+def test_any_file_name_will_do(tmp_path):
+    model, _ = fitted()
+    model.save(str(tmp_path / "model without suffix"))
+    assert np.array_equal(cs.LabelModel.load(str(tmp_path / "model without suffix")).weight_, model.weight_)
+
+
+# --- distances and spaces of one's own -------------------------------------------------------------
+
+
+def test_unregistered_distance_is_refused_on_save(tmp_path):
+    votes = simulated("metric").votes
+    model = cs.LabelModel(cs.Metric(lambda left, right: abs(left - right))).fit(votes)
+    with refused(ModelFormatError, "<lambda>", "code is never saved", "register_distance"):
+        model.save(tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_distance_that_is_no_longer_registered_is_refused_on_load(tmp_path, monkeypatch):
+    model, _ = fitted("metric")
+    model.save(tmp_path / "model.npz")
+    monkeypatch.setattr("consilience.spaces.registry._DISTANCES", {})
+    with refused(ModelFormatError, "'test gap'", "consilience.register_distance('test gap', function)"):
+        cs.LabelModel.load(tmp_path / "model.npz")
+
+
+def test_space_can_be_passed_instead_of_registered(tmp_path, monkeypatch):
+    model, votes = fitted("metric")
+    model.save(tmp_path / "model.npz")
+    monkeypatch.setattr("consilience.spaces.registry._DISTANCES", {})
+    back = cs.LabelModel.load(tmp_path / "model.npz", space=model.space)
+    assert np.array_equal(back.predict(votes), model.predict(votes))
+
+
+def test_another_distance_under_a_taken_name_is_refused():
+    with refused(ModelFormatError, "'test gap'", "another name"):
+        cs.register_distance("test gap", spread)
+
+
+@dataclass(frozen=True)
+class Hours(cs.LabelSpace):
+    """Hours of the day, on a circle."""
+
+    def distance(self, left, right):
+        apart = np.abs(left - right) % 24.0
+        return np.minimum(apart, 24.0 - apart)
+
+    def random(self, n, rng):
+        return rng.uniform(0.0, 24.0, size=n)
+
+
+def test_space_of_ones_own_is_passed_to_load(tmp_path):
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0, 24, size=(200, 1))
+    votes = (truth + rng.normal(size=(200, 4)) * [0.5, 1.0, 2.0, 4.0]) % 24
+    model = cs.LabelModel(Hours()).fit(votes)
+    model.save(tmp_path / "model.npz")
+    back = cs.LabelModel.load(tmp_path / "model.npz", space=Hours())
+    assert np.array_equal(back.predict(votes), model.predict(votes))
+    with refused(ModelFormatError, "'Hours'", "not part of consilience", "space=Hours(...)"):
+        cs.LabelModel.load(tmp_path / "model.npz")
+
+
+@pytest.mark.parametrize(
+    ("space", "parts"),
+    [(Hours(), ["'Classes'", "'Hours'"]), (cs.Classes(4), ["3 labels", "4"])],
+    ids=["type", "size"],
+)
+def test_another_space_than_that_of_the_model_is_refused(space, parts, tmp_path):
+    fitted()[0].save(tmp_path / "model.npz")
+    with refused(ModelFormatError, *parts):
+        cs.LabelModel.load(tmp_path / "model.npz", space=space)
+
+
+# --- something else --------------------------------------------------------------------------------
+
+
+def test_file_holds_arrays_and_json_and_no_pickle(tmp_path):
+    fitted()[0].save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    assert json.loads(arrays["header.json"].tobytes())["format"] == storage.FORMAT
+    assert all(array.dtype != object for array in arrays.values())
+
+
+def files_that_are_no_models(folder: Path) -> dict[str, Path]:
+    contents = {"text": b"weights: 1, 2, 3", "empty": b"", "pickle": pickle.dumps({"weight": 1})}
+    paths = {name: folder / name for name in contents}
+    for name, content in contents.items():
+        paths[name].write_bytes(content)
+    np.save(folder / "array.npy", np.arange(3))
+    np.savez(folder / "arrays.npz", weight=np.arange(3))
+    np.savez(folder / "objects.npz", **{"header.json": np.array([{"format": 1}], dtype=object)})
+    np.savez(folder / "words.npz", **{"header.json": np.frombuffer(b"{not json", dtype=np.uint8)})
+    np.savez(folder / "list.npz", **{"header.json": np.frombuffer(b"[1, 2]", dtype=np.uint8)})
+    with zipfile.ZipFile(folder / "archive.zip", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    names = ["array.npy", "arrays.npz", "objects.npz", "words.npz", "list.npz", "archive.zip"]
+    return paths | {name: folder / name for name in names} | {"folder": folder}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "text",
+        "empty",
+        "pickle",
+        "array.npy",
+        "arrays.npz",
+        "objects.npz",
+        "words.npz",
+        "list.npz",
+        "archive.zip",
+        "folder",
+    ],
+)
+def test_file_that_is_no_model_is_refused(name, tmp_path):
+    path = files_that_are_no_models(tmp_path)[name]
+    with refused(ModelFormatError, str(path), "not a consilience model", "LabelModel.save"):
+        cs.LabelModel.load(path)
+
+
+def test_missing_file_is_refused(tmp_path):
+    with refused(ModelFormatError, "no model at", "nowhere.npz", "Check the path"):
+        cs.LabelModel.load(tmp_path / "nowhere.npz")
+
+
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.999])
+def test_truncated_file_is_refused(share, tmp_path):
+    path = tmp_path / "model.npz"
+    fitted()[0].save(path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with refused(ModelFormatError, "damaged"):
+        cs.LabelModel.load(path)
+
+
+def test_other_format_version_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "FORMAT", 99)
+    fitted()[0].save(tmp_path / "model.npz")
+    monkeypatch.undo()
+    with refused(ModelFormatError, "format 99", f"reads {storage.FORMAT}", "Fit and save"):
+        cs.LabelModel.load(tmp_path / "model.npz")
+
+
+def test_file_that_lacks_a_part_is_refused(tmp_path):
+    storage.write_document(tmp_path / "model.npz", {"space": "Classes", "space_arguments": {"names_or_k": 2}})
+    with refused(ModelFormatError, "lacks", "damaged"):
+        cs.LabelModel.load(tmp_path / "model.npz")
+
+
+# --- writing ---------------------------------------------------------------------------------------
+
+
+def test_folder_that_does_not_exist_is_refused(tmp_path):
+    with refused(ModelFormatError, "no folder", "folder that exists"):
+        fitted()[0].save(tmp_path / "nowhere" / "model.npz")
+
+
+def test_failing_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    fitted()[0].save(path)
+    before = path.read_bytes()
+
+    def full_disk(*arguments, **settings):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(np, "savez", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        fitted()[0].save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nested_documents_come_back_as_they_were(tmp_path):
+    document = {
+        "numbers": np.arange(3),
+        "nested": {"pair": ("a", 1), "list": [1.5, None, True, "x"], "deep": [{"array": np.eye(2)}]},
+    }
+    storage.write_document(tmp_path / "document", document)
+    back = storage.read_document(tmp_path / "document")
+    assert np.array_equal(back["numbers"], [0, 1, 2])
+    assert back["nested"]["pair"] == ("a", 1)
+    assert back["nested"]["list"] == [1.5, None, True, "x"]
+    assert np.array_equal(back["nested"]["deep"][0]["array"], np.eye(2))
