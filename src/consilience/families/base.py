@@ -162,11 +162,14 @@ class Posterior:
         ``(n,)`` in [0, 1].
     probabilities
         ``(n, k)`` for finite spaces, else None.
+    details
+        What else a family knows about each item, by name; first axis is the item.
     """
 
     labels: Batch
     confidence: FloatArray
     probabilities: FloatArray | None = None
+    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from consilience.arrays import BoolArray
+import numpy as np
+
+from consilience.arrays import BoolArray, IntArray
 from consilience.exceptions import InvalidVotesError
 from consilience.families.base import Diagnostic, Request
 
-__all__ = ["fell_back", "needs_gold", "no_signal", "not_converged", "polished", "unidentified"]
+__all__ = ["dependent_pairs", "fell_back", "needs_gold", "no_signal", "not_converged", "polished", "unidentified"]
 
 #: Agreement that chance would produce this often is not taken for signal.
 SIGNIFICANCE = 0.01
@@ -26,6 +28,19 @@ def no_signal(request: Request, reason: str) -> Diagnostic:
     """The votes agree no more than by chance."""
     return Diagnostic(
         "no-signal", "warning", request.sources, f"No quality can be learned: {reason}. Add better sources."
+    )
+
+
+def dependent_pairs(left: IntArray, right: IntArray, request: Request) -> Diagnostic:
+    """Some pairs agree more than the weights of the two sources explain."""
+    names = [f"{request.sources[a]} and {request.sources[b]}" for a, b in zip(left, right, strict=True)]
+    involved = np.unique(np.concatenate([left, right]))
+    return Diagnostic(
+        "dependent-pair",
+        "warning",
+        request.named(involved),
+        f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
+        "the likelihood would trust them, so the robust pair moments are kept. Pass dependencies= to tell.",
     )
 
 

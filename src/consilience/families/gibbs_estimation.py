@@ -13,6 +13,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     SIGNIFICANCE,
+    dependent_pairs,
     fell_back,
     needs_gold,
     no_signal,
@@ -103,17 +104,7 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
     fit = _moments(problem)
     flagged = np.abs(fit.residual_z) > FLAG
     if int(active.sum()) >= 5 and flagged.any():
-        names = [
-            f"{request.sources[a]} and {request.sources[b]}" for a, b in zip(left[flagged], right[flagged], strict=True)
-        ]
-        involved = np.unique(np.concatenate([left[flagged], right[flagged]]))
-        note = Diagnostic(
-            "dependent-pair",
-            "warning",
-            request.named(involved),
-            f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
-            f"the likelihood would trust them, so the robust pair moments are kept. Pass dependencies= to tell.",
-        )
+        note = dependent_pairs(left[flagged], right[flagged], request)
         weight, error = _moment_weights(problem, fit)
         reason = "pair moments under a robust loss, as some pairs look dependent"
         return Estimate(_parameters(problem, weight, error), "moments", reason, (note,))

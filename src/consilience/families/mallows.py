@@ -1,0 +1,281 @@
+"""Rankings: P(vote | truth) proportional to exp(-weight * discordant pairs), the Mallows law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.exceptions import InvalidLabelError
+from consilience.families.base import (
+    GROUPS,
+    Chunk,
+    Estimate,
+    Family,
+    Parameters,
+    Passes,
+    Posterior,
+    Request,
+    Summary,
+    Sums,
+    count_sums,
+)
+from consilience.families.mallows_posterior import decode_rankings, pair_probabilities, tally
+from consilience.solvers.mallows import DistanceCurve, mean_distance, pair_retention
+from consilience.solvers.sharing import shared_weights
+
+__all__ = ["MallowsFamily", "MallowsParameters"]
+
+#: Rankings of more items than this need the number of items declared.
+MAX_RAGGED = 128
+#: Largest table of vote sizes per pair of sources (it serves the moments of partial rankings).
+MAX_SIZE_TABLE = 4_000_000
+LIMIT = 8.0
+
+
+@dataclass(frozen=True)
+class MallowsParameters(Parameters):
+    """Weights of sources of rankings.
+
+    Parameters
+    ----------
+    weight, standard_error
+        Each ``(m,)``.
+    correlation
+        ``(m, m)``; zero outside the dependencies.
+    expected_cost
+        ``(m,)`` mean number of discordant pairs of a vote, for the sizes of votes this source casts.
+    cost_slope
+        ``(m,)`` derivative of it by the weight.
+    """
+
+    weight: FloatArray
+    standard_error: FloatArray
+    correlation: FloatArray
+    expected_cost: FloatArray
+    cost_slope: FloatArray
+
+
+@dataclass(frozen=True)
+class MallowsFamily(Family):
+    """Votes on rankings under Kendall's tau.
+
+    Parameters
+    ----------
+    max_items
+        Number of items of a ranking, or the largest one; None where it is not declared.
+    signed
+        Whether a source may be worse than random (a negative weight).
+    ragged
+        Whether the number of items differs from row to row.
+    """
+
+    max_items: int | None
+    signed: bool = False
+    ragged: bool = False
+    methods: ClassVar[tuple[str, ...]] = (
+        "auto",
+        "majority",
+        "isotropic",
+        "triplets",
+        "quadratic",
+        "moments",
+        "em",
+        "labelled",
+    )
+
+    @property
+    def largest(self) -> int:
+        """The largest number of items there can be."""
+        return MAX_RAGGED if self.max_items is None else self.max_items
+
+    @property
+    def typical(self) -> int:
+        """The number of items to which `expected_cost` refers."""
+        return 5 if self.max_items is None else self.max_items
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest weight."""
+        return (-LIMIT if self.signed else 0.0, LIMIT)
+
+    def statistics(self, chunk: Chunk) -> Sums:
+        from consilience.kernels.mallows import pair_agreements
+        from consilience.kernels.ranking_votes import bucket_counts
+
+        votes = visible(chunk.labels, chunk.observed)
+        self._check_size(votes)
+        m = votes.shape[1]
+        agree, both = pair_agreements(votes)
+        parts = count_sums(chunk)
+        parts |= {
+            "pair_agree": _by_group(agree, chunk.groups, m),
+            "pair_both": _by_group(both, chunk.groups, m),
+            "agree_agree": _square(np.einsum("np,np->p", agree, agree, dtype=np.float64), m),
+            "agree_both": _square(np.einsum("np,np->p", agree, both, dtype=np.float64), m),
+            "both_both": _square(np.einsum("np,np->p", both, both, dtype=np.float64), m),
+            "buckets": bucket_counts(votes, chunk.observed, self.largest),
+        }
+        seen = (votes >= 0).sum(axis=2)
+        row = self.row_sizes(chunk.labels, chunk.observed)
+        short = chunk.observed & (seen < row[:, None])
+        highest = votes.max(axis=2)
+        tied = chunk.observed & (seen > 0) & (highest + 1 < seen)
+        parts["partial_votes"] = np.array(int(short.sum()), dtype=np.int64)
+        parts["tied_votes"] = np.array(int(tied.sum()), dtype=np.int64)
+        parts["row_sizes"] = np.bincount(row, minlength=self.largest + 1)
+        parts["sizes"] = self._size_table(both, seen, m)
+        parts |= self._gold(chunk, votes)
+        return Sums(parts)
+
+    def _size_table(self, both: npt.NDArray[Any], seen: IntArray, m: int) -> IntArray:
+        """Co-ordered pairs by how many items the two sources rank (by the larger number if that is too much)."""
+        width = self.largest + 1
+        left, right = np.triu_indices(m, 1)
+        full = len(left) * width * width <= MAX_SIZE_TABLE
+        table = np.zeros((len(left), width * width if full else width), dtype=np.int64)
+        for pair, (a, b) in enumerate(zip(left, right, strict=True)):
+            key = seen[:, a] * width + seen[:, b] if full else np.maximum(seen[:, a], seen[:, b])
+            table[pair] = np.bincount(key, both[:, pair], minlength=table.shape[1]).astype(np.int64)
+        return table.reshape(len(left), width, width) if full else table
+
+    def _gold(self, chunk: Chunk, votes: npt.NDArray[np.int16]) -> dict[str, npt.NDArray[Any]]:
+        from consilience.kernels.ranking_votes import bucket_counts, expected_discordance
+
+        rows = chunk.gold_rows
+        if len(rows) == 0 or chunk.known is None:
+            return {}
+        truth = chunk.known[rows].astype(np.int16)
+        left, right = np.triu_indices(truth.shape[1], 1)
+        ahead = truth[:, left] < truth[:, right]
+        level = (truth[:, left] == truth[:, right]) | (truth[:, left] < 0) | (truth[:, right] < 0)
+        certain = np.where(level, 0.5, ahead.astype(np.float64))
+        return {
+            "gold_discordant": expected_discordance(votes[rows], certain).sum(axis=0),
+            "gold_buckets": bucket_counts(votes[rows], chunk.observed[rows], self.largest),
+        }
+
+    def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
+        from consilience.families.mallows_estimation import estimate_mallows
+
+        self.check_method(request.method, passes, needs_votes=("em",))
+        return estimate_mallows(self, sums, request, passes)
+
+    def round(self, parameters: MallowsParameters, chunk: Chunk, seed: int = 0) -> Sums:
+        from consilience.kernels.ranking_votes import bucket_counts, expected_discordance, expected_under_weight
+
+        votes = visible(chunk.labels, chunk.observed)
+        counted = tally(votes, self.row_sizes(chunk.labels, chunk.observed), self._loads(parameters, chunk.observed))
+        probability, likelihood = pair_probabilities(counted, seed)
+        probability = _with_known(probability, chunk)
+        spent = expected_discordance(votes, probability)
+        table = np.stack([mean_distance(value, np.arange(votes.shape[2] + 1)) for value in parameters.weight])
+        score = expected_under_weight(votes, chunk.observed, table) - spent
+        return Sums(
+            {
+                "spent": spent.sum(axis=0),
+                "round_buckets": bucket_counts(votes, chunk.observed, self.largest),
+                "outer": score.T @ score,
+                "log_likelihood": np.array(likelihood),
+            }
+        )
+
+    def posterior(self, parameters: MallowsParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        votes = visible(labels, observed)
+        counted = tally(votes, self.row_sizes(labels, observed), self._loads(parameters, observed))
+        return decode_rankings(counted, votes, decode)
+
+    def _loads(self, parameters: MallowsParameters, observed: BoolArray) -> FloatArray:
+        loads: FloatArray = parameters.weight * shared_weights(observed, parameters.correlation)
+        return loads
+
+    def row_sizes(self, labels: Batch, observed: BoolArray) -> IntArray:
+        """Return how many items each row has."""
+        if not self.ragged:
+            return np.full(len(labels), labels.shape[2], dtype=np.int64)
+        exists = (labels > -2) & observed[:, :, None]
+        sizes: IntArray = exists.any(axis=1).sum(axis=1).astype(np.int64)
+        return sizes
+
+    def _check_size(self, votes: npt.NDArray[np.int16]) -> None:
+        if votes.shape[2] > self.largest:
+            raise InvalidLabelError(
+                f"rankings of {votes.shape[2]} items, but at most {self.largest} are expected. "
+                "Declare the largest number: Rankings(n, ragged=True)."
+            )
+
+    def summary(self, parameters: MallowsParameters) -> Summary:
+        finite = np.isfinite(parameters.standard_error)
+        error = np.where(finite, parameters.standard_error, 0.0) * np.abs(parameters.cost_slope)
+        return Summary(
+            parameters.expected_cost,
+            parameters.weight,
+            parameters.standard_error,
+            np.where(finite, error, np.inf),
+            parameters.correlation,
+        )
+
+    def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
+        m = len(weight)
+        curve = self.typical_curve
+        return MallowsParameters(weight, np.zeros(m), np.zeros((m, m)), curve.mean(weight), -curve.variance(weight))
+
+    def restore(self, fields: Mapping[str, Any]) -> Parameters:
+        return MallowsParameters(**fields)
+
+    @property
+    def typical_curve(self) -> DistanceCurve:
+        """Expected discordances of one complete ranking, by weight."""
+        histogram = np.zeros(self.typical + 1)
+        histogram[self.typical] = 1.0
+        return DistanceCurve.of(histogram)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        return self.typical_curve.mean(np.asarray(weight, dtype=float))
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        return self.typical_curve.weight_from_mean(np.asarray(cost, dtype=float))
+
+    def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        items = self.typical
+        gap = np.arange(1, items)
+        pairs = items * (items - 1) / 2
+        one, two = (pair_retention(np.atleast_1d(np.asarray(w, dtype=float)), items - 1) for w in (left, right))
+        cost: FloatArray = pairs * (1.0 - (one * two) @ ((items - gap) / pairs)) / 2.0
+        return cost
+
+
+def visible(labels: Batch, observed: BoolArray) -> npt.NDArray[np.int16]:
+    """Return the votes with every abstention as a ranking of nothing."""
+    votes: npt.NDArray[np.int16] = np.where(observed[:, :, None], labels, -1).astype(np.int16)
+    return votes
+
+
+def _by_group(values: npt.NDArray[Any], groups: IntArray, m: int) -> IntArray:
+    member = (groups == np.arange(GROUPS)[:, None]).astype(np.float64)
+    return _square(np.rint(member @ values).astype(np.int64), m)
+
+
+def _square(values: npt.NDArray[Any], m: int) -> npt.NDArray[Any]:
+    """Spread values per pair of sources over symmetric matrices."""
+    left, right = np.triu_indices(m, 1)
+    result = np.zeros((*values.shape[:-1], m, m), dtype=values.dtype)
+    result[..., left, right] = values
+    result[..., right, left] = values
+    return result
+
+
+def _with_known(probability: FloatArray, chunk: Chunk) -> FloatArray:
+    rows = chunk.gold_rows
+    if len(rows) == 0 or chunk.known is None:
+        return probability
+    truth = chunk.known[rows]
+    left, right = np.triu_indices(truth.shape[1], 1)
+    ordered = (truth[:, left] >= 0) & (truth[:, right] >= 0) & (truth[:, left] != truth[:, right])
+    probability = probability.copy()
+    probability[rows] = np.where(ordered, (truth[:, left] < truth[:, right]).astype(float), probability[rows])
+    return probability

@@ -1,0 +1,98 @@
+"""What votes on rankings look like beside a posterior: expected discordances, bucket sizes."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import FloatArray, IntArray
+
+__all__ = ["bucket_counts", "expected_discordance", "expected_under_weight"]
+
+
+@numba.njit(cache=True, nogil=True)
+def expected_discordance(positions: npt.NDArray[np.int16], probability: FloatArray) -> FloatArray:
+    """Return ``(n, m)`` expected numbers of pairs that each vote orders against the truth.
+
+    Parameters
+    ----------
+    positions
+        ``(n, m, r)``; negative is unseen, equal positions are ties; neither counts.
+    probability
+        ``(n, r (r - 1) / 2)`` probability that i comes before j in the truth.
+    """
+    n, m, r = positions.shape
+    result = np.zeros((n, m))
+    for t in range(n):
+        for a in range(m):
+            total = 0.0
+            pair = 0
+            for i in range(r):
+                here = positions[t, a, i]
+                for j in range(i + 1, r):
+                    there = positions[t, a, j]
+                    if here >= 0 and there >= 0:
+                        if here < there:
+                            total += 1.0 - probability[t, pair]
+                        elif there < here:
+                            total += probability[t, pair]
+                    pair += 1
+            result[t, a] = total
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def bucket_counts(positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], sizes: int) -> IntArray:
+    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
+
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    """
+    n, m, r = positions.shape
+    result = np.zeros((m, sizes + 1), np.int64)
+    count = np.zeros(r + 1, np.int64)
+    for t in range(n):
+        for a in range(m):
+            if observed[t, a]:
+                count[:] = 0
+                seen = 0
+                for i in range(r):
+                    if positions[t, a, i] >= 0:
+                        count[positions[t, a, i]] += 1
+                        seen += 1
+                result[a, seen] += 1
+                for position in range(r + 1):
+                    if count[position] > 0:
+                        result[a, count[position]] -= 1
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def expected_under_weight(
+    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], mean: FloatArray
+) -> FloatArray:
+    """Return ``(n, m)`` expected discordances of each vote under its source's weight.
+
+    Parameters
+    ----------
+    mean
+        ``(m, r + 1)`` expected discordances of a ranking of s items by each source.
+    """
+    n, m, r = positions.shape
+    result = np.zeros((n, m))
+    count = np.zeros(r + 1, np.int64)
+    for t in range(n):
+        for a in range(m):
+            if observed[t, a]:
+                count[:] = 0
+                seen = 0
+                for i in range(r):
+                    if positions[t, a, i] >= 0:
+                        count[positions[t, a, i]] += 1
+                        seen += 1
+                total = mean[a, seen]
+                for position in range(r + 1):
+                    if count[position] > 1:
+                        total -= mean[a, count[position]]
+                result[t, a] = total
+    return result
