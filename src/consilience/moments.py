@@ -17,6 +17,8 @@ __all__ = ["Moments", "as_chunk"]
 
 #: Items per chunk of `Moments.of`.
 ROWS = 1 << 16
+#: Items that show a family what it cannot know before any vote.
+SAMPLE = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,10 @@ class Moments:
         table = as_votes(votes)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
-        taker = space.family.adapt(None, 0, 0) if family is None else family
+        own = space.family
+        taker = own.adapt(None, 0, 0) if family is None else family
+        if taker is own and len(encoded):  # nothing is known before any vote, so these votes must do
+            taker = own.adapt(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
         sums = Sums.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)

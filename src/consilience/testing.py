@@ -43,7 +43,7 @@ def check_space(space: LabelSpace, *, seed: int = 0) -> None:
     for check in SPACE_CHECKS:
         try:
             check(space, np.random.default_rng(seed))
-        except SpaceCheckError as error:
+        except ConsilienceError as error:
             failures.append(f"{check.__name__}: {error}")
     if failures:
         raise SpaceCheckError(f"{type(space).__name__} breaks its contract.\n" + "\n".join(failures))

@@ -69,16 +69,21 @@ class DistanceFamily(Family):
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> DistanceFamily:
         """Look at votes on different items, and learn coordinates where asked for."""
+        if sample is None and self.pool_labels is None:
+            return self
         background = None if sample is None else take_background(self, sample, seed)
         family = replace(self, background=background)
         if self.coordinates != "mds":
             return family
-        labels = None if background is None else background.references
-        if labels is None and self.pool is not None:
-            labels = self.pool(POOL, 0)
+        labels = self.pool_labels if background is None else background.references
         if labels is None or len(labels) < 2:
             return family
         return replace(family, landmarks=fit_landmarks(self.cost_table(labels, labels)), landmark_labels=labels)
+
+    @cached_property
+    def pool_labels(self) -> Batch | None:
+        """Random labels that stand for the space before any vote is seen, where it can make some."""
+        return None if self.pool is None else self.pool(POOL, 0)
 
     def constant_sources(self, sums: Sums) -> BoolArray:
         if self.background is None:
@@ -110,9 +115,7 @@ class DistanceFamily(Family):
     @cached_property
     def reference_costs(self) -> FloatArray:
         """``(L, L)`` costs among the references."""
-        labels = None if self.background is None else self.background.references
-        if labels is None and self.pool is not None:
-            labels = self.pool(POOL, 0)
+        labels = self.pool_labels if self.background is None else self.background.references
         if labels is None or len(labels) < 2:
             return np.array([[0.0, 1.0], [1.0, 0.0]])
         costs = self.cost_table(labels, labels)

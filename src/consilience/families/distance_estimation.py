@@ -166,12 +166,12 @@ def _per_coordinate(problem: _Problem) -> tuple[PairFit, FloatArray, FloatArray]
 
 def _truth_variance(loading: FloatArray, variance: FloatArray) -> float:
     """Return the variance of the truth: not identified by the votes, so that of the best sources."""
-    reliability = np.clip(loading, 0.0, None) ** 2 / np.maximum(variance, 1e-12)
+    varies = variance > 1e-9 * variance.max()  # a silent or constant source shows nothing
+    reliability = np.where(varies, np.clip(loading, 0.0, None) ** 2 / np.where(varies, variance, 1.0), 0.0)
     if reliability.sum() <= 0:
         return float(max(variance.mean(), 1e-12))
-    lowest = float(reliability.max())  # a loading never exceeds sqrt(own variance * variance of the truth)
     # Noise widens the votes of bad sources, so the best ones show best how far the truth itself scatters.
-    return float(max(np.average(variance, weights=reliability**4), lowest, 1e-12))
+    return float(max(np.average(variance, weights=reliability**4), 1e-12))
 
 
 def _in_cost_units(problem: _Problem, squared: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.exceptions import DistanceError
 from consilience.families.base import Chunk, Sums, count_sums
 from consilience.families.pair_costs import gold_sums, pair_sums
 
@@ -55,6 +56,7 @@ def take_background(family: DistanceFamily, sample: Chunk, seed: int) -> Backgro
     _, first = np.unique(rows[order], return_index=True)
     chosen = order[rng.permutation(first)][:REFERENCES]
     references = sample.labels[rows[chosen], columns[chosen]]
+    _check_distance(family, references[:12])
     chance, error = _mismatched_costs(family, sample, rng)
     return Background(references, chance, error, _smallest_step(family, sample))
 
@@ -76,10 +78,11 @@ def distance_statistics(family: DistanceFamily, chunk: Chunk) -> Sums:
 def _coordinate_sums(family: DistanceFamily, chunk: Chunk) -> dict[str, Any]:
     observed = chunk.observed
     rows, columns = np.nonzero(observed)
-    points = family.place(chunk.labels[rows, columns]) if len(rows) else family.place(chunk.labels[:1, 0])
+    if len(rows) == 0:
+        return {}
+    points = family.place(chunk.labels[rows, columns])
     placed = np.zeros((*observed.shape, points.shape[1]))
-    if len(rows):
-        placed[rows, columns] = points
+    placed[rows, columns] = points
     seen = observed.astype(np.float64)
     squares = pair_sums(lambda at, a, b: ((placed[at, a] - placed[at, b]) ** 2).sum(axis=1), observed, chunk.groups)
     return {
@@ -108,6 +111,25 @@ def _mismatched_costs(family: DistanceFamily, sample: Chunk, rng: np.random.Gene
             chance[a, b] = chance[b, a] = costs.mean()
             error[a, b] = error[b, a] = costs.std() / np.sqrt(len(costs))
     return chance, error
+
+
+def _check_distance(family: DistanceFamily, labels: Batch) -> None:
+    table = family.cost_table(labels, labels)
+    if not np.allclose(np.diag(table), 0.0):
+        index = int(np.flatnonzero(~np.isclose(np.diag(table), 0.0))[0])
+        raise DistanceError(
+            f"The distance from {_shown(labels, index)} to itself is {table[index, index]:.6g}; it must be 0."
+        )
+    if not np.allclose(table, table.T):
+        one, two = np.argwhere(~np.isclose(table, table.T))[0]
+        raise DistanceError(
+            f"The distance from {_shown(labels, one)} to {_shown(labels, two)} is {table[one, two]:.6g}, but {table[two, one]:.6g} "
+            "back. Make it symmetric, for instance by taking the mean of both."
+        )
+
+
+def _shown(labels: Batch, index: int) -> str:
+    return repr(labels[index : index + 1].tolist()[0])
 
 
 def _smallest_step(family: DistanceFamily, sample: Chunk) -> float:

@@ -8,7 +8,16 @@ from consilience.arrays import BoolArray, IntArray
 from consilience.exceptions import InvalidVotesError
 from consilience.families.base import Diagnostic, Request
 
-__all__ = ["dependent_pairs", "fell_back", "needs_gold", "no_signal", "not_converged", "polished", "unidentified"]
+__all__ = [
+    "adversaries",
+    "dependent_pairs",
+    "fell_back",
+    "needs_gold",
+    "no_signal",
+    "not_converged",
+    "polished",
+    "unidentified",
+]
 
 #: Agreement that chance would produce this often is not taken for signal.
 SIGNIFICANCE = 0.01
@@ -42,6 +51,24 @@ def dependent_pairs(left: IntArray, right: IntArray, request: Request) -> Diagno
         f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
         "the likelihood would trust them, so the robust pair moments are kept. Pass dependencies= to tell.",
     )
+
+
+def adversaries(left: IntArray, right: IntArray, apart: BoolArray, request: Request) -> tuple[Diagnostic, ...]:
+    """Some sources are further from most others than unrelated ones would be.
+
+    `left`, `right` and `apart` are the pairs of sources that were looked at, and whether they are too far apart.
+    """
+    m = len(request.sources)
+    met = np.bincount(left, minlength=m) + np.bincount(right, minlength=m)
+    far = np.bincount(left[apart], minlength=m) + np.bincount(right[apart], minlength=m)
+    names = request.named((met >= 2) & (2 * far > met))
+    if not names:
+        return ()
+    message = (
+        f"{', '.join(names)}: further from the other sources than chance would put it; the weight is zero. "
+        "Check how its labels are coded; they may be reversed."
+    )
+    return (Diagnostic("adversarial-source", "warning", names, message),)
 
 
 def not_converged() -> Diagnostic:

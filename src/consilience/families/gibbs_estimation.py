@@ -13,12 +13,14 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     SIGNIFICANCE,
+    adversaries,
     dependent_pairs,
     fell_back,
     needs_gold,
     no_signal,
     not_converged,
     polished,
+    unidentified,
 )
 from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs
 from consilience.families.pair_fits import additive_fit, product_fit
@@ -76,6 +78,8 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
     if method == "em":
         if passes is None:
             raise UnsupportedError("method='em' needs votes.")
+        if not problem.active.any():
+            return _fallback(problem, "nobody votes", ())
         start = _moments(problem)
         return _polish(problem, start.weight, passes, "asked for")
     solvers: dict[str, Callable[[_Problem], tuple[FloatArray, FloatArray]]] = {
@@ -85,7 +89,11 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
         "moments": lambda at: _moment_weights(at, _moments(at)),
     }
     weight, error = solvers[method](problem)
-    return Estimate(_parameters(problem, weight, error), method, "asked for")
+    notes = unidentified(np.isfinite(error), problem.active, request)
+    if not np.isfinite(error[problem.active]).any():
+        reason = "no source has two independent partners"
+        return Estimate(_equal(problem), method, f"equal weights, as {reason}", (*notes, fell_back(reason)))
+    return Estimate(_parameters(problem, weight, error), method, "asked for", notes)
 
 
 def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
@@ -102,16 +110,18 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = _moments(problem)
-    flagged = np.abs(fit.residual_z) > FLAG
+    flagged = fit.residual_z < -FLAG  # closer than independent sources of these weights would be
+    found = adversaries(left, right, fit.residual_z > FLAG, request)
     if int(active.sum()) >= 5 and flagged.any():
         note = dependent_pairs(left[flagged], right[flagged], request)
         weight, error = _moment_weights(problem, fit)
         reason = "pair moments under a robust loss, as some pairs look dependent"
-        return Estimate(_parameters(problem, weight, error), "moments", reason, (note,))
+        return Estimate(_parameters(problem, weight, error), "moments", reason, (note, *found))
     if passes is None:
         weight, error = _moment_weights(problem, fit)
-        return Estimate(_parameters(problem, weight, error), "moments", "only moments are at hand")
-    return _polish(problem, fit.weight, passes, "exact pair moments, then maximum likelihood")
+        return Estimate(_parameters(problem, weight, error), "moments", "only moments are at hand", found)
+    polished_fit = _polish(problem, fit.weight, passes, "exact pair moments, then maximum likelihood")
+    return replace(polished_fit, diagnostics=(*found, *polished_fit.diagnostics))
 
 
 def _moments(problem: _Problem) -> PairMomentFit:

@@ -13,6 +13,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     SIGNIFICANCE,
+    adversaries,
     dependent_pairs,
     fell_back,
     needs_gold,
@@ -112,19 +113,20 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = moment_fit(problem)
-    flagged = np.abs(fit.residual_z) > FLAG
+    flagged = fit.residual_z > FLAG  # in closer agreement than independent sources of these weights would be
+    found = adversaries(left, right, fit.residual_z < -FLAG, request)
     if count >= 5 and flagged.any() and not (problem.is_partial or problem.is_tied):
         note = dependent_pairs(left[flagged], right[flagged], request)
-        return _from_moments(
-            problem, fit, "exact pair moments under a robust loss, as some pairs look dependent", (note,)
-        )
+        reason = "exact pair moments under a robust loss, as some pairs look dependent"
+        return _from_moments(problem, fit, reason, (note, *found))
     if passes is None:
-        return _from_moments(problem, fit, "only moments are at hand", ())
+        return _from_moments(problem, fit, "only moments are at hand", found)
     reason = "exact pair moments, then maximum likelihood"
     if problem.is_partial or problem.is_tied:
         kinds = [name for name, found in (("partial", problem.is_partial), ("tied", problem.is_tied)) if found]
         reason = f"maximum likelihood, as some rankings are {' and '.join(kinds)}"
-    return _polish(problem, fit.weight, passes, reason)
+    estimate = _polish(problem, fit.weight, passes, reason)
+    return replace(estimate, diagnostics=(*found, *estimate.diagnostics))
 
 
 def _isotropic(problem: Problem) -> PairFit:
@@ -280,8 +282,8 @@ def _solve(
         excess = (swapped * pairs).sum(axis=1) - spent - (weight - centre) / SPREAD**2
         low, high = np.where(excess > 0, weight, low), np.where(excess > 0, high, weight)
         slope = (pair_retention_slope(weight, pairs.shape[1]) * pairs).sum(axis=1) / 2.0 + 1.0 / SPREAD**2
-        proposal = weight + excess / slope
-        proposal = np.where((proposal > low) & (proposal < high), proposal, 0.5 * (low + high))
+        step = weight + excess / slope
+        proposal: FloatArray = np.where((step > low) & (step < high), step, 0.5 * (low + high))
         if np.abs(proposal - weight).max() < 1e-10:
             return proposal
         weight = proposal

@@ -77,13 +77,14 @@ def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, p
 def _automatic(
     sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes | None
 ) -> Estimate:
-    m = len(votes)
     full = votes_every_class(votes)
     active = votes.sum(axis=1) > 0
     if int(active.sum()) < 3:
         if request.n_gold:
             return _labelled(sums, votes, moments, request)
         return _fallback(votes, moments, request, f"{int(active.sum())} source(s) vote, qualities need 3", ())
+    if int((votes.sum(axis=0) > 0).sum()) == 1 and not request.n_gold:
+        return _fallback(votes, moments, request, "all votes are for one and the same class", ())
     judges = full & active
     if judges.all() or judges.sum() >= 3:
         skill = closed_form.triplet_skill(moments, request.dependent)
@@ -93,7 +94,7 @@ def _automatic(
             reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
             return _fallback(votes, moments, request, reason, (no_signal(request, reason),))
         best = np.sort(np.abs(skill.value[judges]))[::-1]
-        if judges[active].all() and m >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
+        if judges[active].all() and active.sum() >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
             reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
             return _fallback(votes, moments, request, reason, ())
     if passes is None:
@@ -101,6 +102,7 @@ def _automatic(
             closed = closed_form.moment_skill(moments, request.dependent)
             return replace(
                 _from_skill(closed, sums, votes, moments, request),
+                method="moments",
                 reason="only moments are at hand, so pair moments instead of the likelihood",
             )
         reason = "labeling functions that vote only some classes need the votes themselves; call fit(votes)"
@@ -115,7 +117,8 @@ def votes_every_class(votes: FloatArray) -> BoolArray:
     total = np.maximum(votes.sum(axis=1), 1.0)
     needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
     needed = np.minimum(needed, np.maximum(0.1 * total, 1.0))  # few votes cannot be asked for five of each class
-    every: BoolArray = ((votes >= needed[:, None]) | ~seen).all(axis=1) & (seen.sum() > 1)
+    silent = votes.sum(axis=1) == 0  # who never votes does not make the others labeling functions
+    every: BoolArray = (((votes >= needed[:, None]) | ~seen).all(axis=1) | silent) & (seen.sum() > 1)
     return every
 
 
@@ -159,13 +162,13 @@ def _likelihood(
             reason += "; labeling functions fire independently given the class, so abstaining counts too"
     parameters, converged = fit_rounds(model, start, passes.over_sample)
     outer = passes.over_sample(lambda chunk: score_products(parameters, chunk))["outer"]
-    fitted = with_errors(parameters, outer, votes)
+    fitted = _with_silent(with_errors(parameters, outer, votes), votes)
     if sampled:
         worst = float(np.max(fitted.cost_standard_error[votes.sum(axis=1) > 0], initial=0.0))
         if worst > PRECISE and passes.complete:
             model = replace(model, votes=votes, n_items=passes.n_items)
             parameters, converged = fit_rounds(model, parameters, passes.over_all, max_rounds=20)
-            fitted = with_errors(parameters, outer, votes, scale=1.0 / share)
+            fitted = _with_silent(with_errors(parameters, outer, votes, scale=1.0 / share), votes)
             used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
         else:
             used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
@@ -220,13 +223,18 @@ def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMome
         table[:, 1, 1] = np.clip(mean + prior[0] * gap, 1e-3, 1 - 1e-3)
         table[:, 1, 0] = np.clip(mean - prior[1] * gap, 1e-3, 1 - 1e-3)
         table[:, 0] = 1.0 - table[:, 1]
+    notes = unidentified(skill.identified, votes.sum(axis=1) > 0, request)
+    if not np.isfinite(error[votes.sum(axis=1) > 0]).any():
+        return _equal(votes, moments, request, notes)
     parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
-    return Estimate(
-        parameters,
-        request.method,
-        "asked for",
-        unidentified(skill.identified, votes.sum(axis=1) > 0, request),
-    )
+    return Estimate(parameters, request.method, "asked for", notes)
+
+
+def _equal(votes: FloatArray, moments: PairMoments, request: Request, notes: tuple[Diagnostic, ...]) -> Estimate:
+    """Keep equal weights where no source is identified: better than the accident of a solver's start."""
+    reason = "no source has two independent partners"
+    found = (*notes, fell_back(reason))
+    return Estimate(_plain_vote(votes, moments, request), request.method, f"equal weights, as {reason}", found)
 
 
 def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
@@ -244,8 +252,11 @@ def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Req
     error = skill.standard_error * stretch * (k - 1) / k
     if "gold" in sums:
         accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
+    notes = unidentified(identified, votes.sum(axis=1) > 0, request)
+    if not (identified & (votes.sum(axis=1) > 0)).any():
+        return _equal(votes, moments, request, notes)
     parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
-    return Estimate(parameters, "quadratic", "asked for", unidentified(identified, votes.sum(axis=1) > 0, request))
+    return Estimate(parameters, "quadratic", "asked for", notes)
 
 
 def _labelled(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
@@ -279,7 +290,7 @@ def _parameters(
     m, k = votes.shape
     loading = np.sqrt(1.0 - (prior**2).sum()) * (k * accuracy - 1) / (k - 1)
     full = np.ones(m, dtype=bool)
-    return ConfusionParameters(
+    parameters = ConfusionParameters(
         table=table,
         full=full,
         prior=prior,
@@ -289,6 +300,15 @@ def _parameters(
         accuracy=accuracy,
         cost_standard_error=np.where(votes.sum(axis=1) > 0, error, np.inf),
     )
+    return _with_silent(parameters, votes)
+
+
+def _with_silent(parameters: ConfusionParameters, votes: FloatArray) -> ConfusionParameters:
+    """Give sources that never vote the average accuracy of the others."""
+    active = votes.sum(axis=1) > 0
+    if active.all() or not active.any():
+        return parameters
+    return replace(parameters, accuracy=np.where(active, parameters.accuracy, parameters.accuracy[active].mean()))
 
 
 def _gold_accuracy(gold: FloatArray) -> tuple[FloatArray, FloatArray]:
