@@ -61,6 +61,9 @@ SPACES = {
     "taxonomy": cs.FiniteMetric([("thing", "animal"), ("thing", "plant"), ("animal", "cat"), ("animal", "dog")]),
     "words": cs.Metric(word_gap, candidates=WORDS),
     "words, scaled to coordinates": cs.Metric(word_gap, candidates=WORDS, embed="mds"),
+    "rankings": cs.Rankings(4),
+    "rankings of named items": cs.Rankings(["milk", "juice", "tea", "water"]),
+    "rankings of any length": cs.Rankings(None),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -12,9 +12,10 @@ from consilience.families.base import Diagnostic
 from consilience.label_model import LabelModel
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, register_distance
+from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, register_distance
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -28,12 +29,16 @@ __all__ = [
     "LabelSpace",
     "Metric",
     "Moments",
+    "Rankings",
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
     "VotePartitions",
     "Votes",
+    "borda",
+    "copeland",
     "exceptions",
+    "kemeny",
     "register_distance",
     "simulate",
     "testing",

@@ -22,55 +22,55 @@ DECODERS = ("auto", "map", "bayes")
 
 @dataclass(frozen=True)
 class Inference:
-    """Labels (in the form of the space), confidence, and probabilities of finite spaces.
+    """What the model believes about every item, in the form of the space.
 
     `voted` says which items have a vote, `like` which type the votes came in.
     """
 
-    labels: Batch
-    confidence: FloatArray
-    probabilities: FloatArray | None
+    posterior: Posterior
     voted: BoolArray
     like: npt.DTypeLike
 
+    @property
+    def confidence(self) -> FloatArray:
+        """Confidence of each label, 0 where nobody voted."""
+        return np.where(self.voted, self.posterior.confidence, 0.0)
+
     def as_labels(self, space: LabelSpace, *, fill_missing: bool) -> Batch:
         """Return the labels as the user writes them; missing where nobody voted, unless filled."""
-        labels = space.as_labels(self.labels, self.like)
+        labels = space.as_labels(self.posterior.labels, self.like)
         return labels if fill_missing else with_missing(labels, ~self.voted, not space.contains(-1))
 
 
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
     """Return what the model believes about every item of a table or of partitions."""
-    if not isinstance(votes, VotePartitions):
-        table = align_sources(votes, model.sources, model.names_given)
-        if len(table) == 0:
-            return _of_part(model, space, Part(table), decode)
-        votes = InMemoryPartitions.of(table)
-    parts = list(votes.map(lambda part: _of_part(model, space, part, decode)))
-    return parts[0] if len(parts) == 1 else _join(parts)
+    if isinstance(votes, VotePartitions):
+        return _join(list(votes.map(lambda part: _of_table(model, space, part.votes, decode))))
+    return _of_table(model, space, votes, decode)
 
 
-def _of_part(model: SourceModel, space: LabelSpace, part: Part, decode: str) -> Inference:
-    table = align_sources(part.votes, model.sources, model.names_given)
+def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
+    table = align_sources(votes, model.sources, model.names_given)
     encoded = encode(table, space)
-    observed = encoded.observed
-    posterior: Posterior = space.family.posterior(model.parameters, encoded.labels, observed, decode)
-    voted: BoolArray = np.asarray(observed.any(axis=1))
-    return Inference(
-        posterior.labels,
-        np.where(voted, posterior.confidence, 0.0),
-        posterior.probabilities,
-        voted,
-        table.labels.dtype if table.labels.ndim == 2 else np.dtype(object),
-    )
+    like = table.labels.dtype if table.labels.ndim == 2 else np.dtype(object)
+
+    def of_part(part: Part) -> Inference:
+        labels, observed = part.votes.labels, part.votes.observed
+        posterior = space.family.posterior(model.parameters, labels, observed, decode)
+        return Inference(posterior, np.asarray(observed.any(axis=1)), like)
+
+    return _join(list(InMemoryPartitions.of(encoded).map(of_part)))
 
 
 def _join(parts: list[Inference]) -> Inference:
-    probabilities = [part.probabilities for part in parts if part.probabilities is not None]
-    return Inference(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
+    if len(parts) == 1:
+        return parts[0]
+    beliefs = [part.posterior for part in parts]
+    probabilities = [belief.probabilities for belief in beliefs if belief.probabilities is not None]
+    joined = Posterior(
+        np.concatenate([belief.labels for belief in beliefs]),
+        np.concatenate([belief.confidence for belief in beliefs]),
         np.concatenate(probabilities) if probabilities else None,
-        np.concatenate([part.voted for part in parts]),
-        parts[0].like,
+        {name: np.concatenate([belief.details[name] for belief in beliefs]) for name in beliefs[0].details},
     )
+    return Inference(joined, np.concatenate([part.voted for part in parts]), parts[0].like)

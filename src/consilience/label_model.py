@@ -22,7 +22,7 @@ from consilience.exceptions import (
     TransposedVotesError,
     UnsupportedError,
 )
-from consilience.families.base import Diagnostic
+from consilience.families.base import Diagnostic, Posterior
 from consilience.inference import DECODERS, Inference, infer
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
@@ -54,7 +54,7 @@ class LabelModel:
         one probability per label.
     decode
         "map" returns the most probable label (of least weighted cost where there are no probabilities),
-        "bayes" the one of least expected cost; "auto" is "map".
+        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and "map" otherwise.
     random_state
         Seed of everything random; the same seed gives the same bits.
 
@@ -160,7 +160,7 @@ class LabelModel:
 
     def predict_proba(self, votes: Any) -> FloatArray:
         """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
-        probabilities = self._infer(votes).probabilities
+        probabilities = self._infer(votes).posterior.probabilities
         if probabilities is None:
             raise UnsupportedError(
                 f"{type(self.space).__name__} has no finite list of labels, so no probabilities. "
@@ -176,6 +176,16 @@ class LabelModel:
         """
         return self._infer(votes).confidence
 
+    def posterior(self, votes: Any) -> Posterior:
+        """Return labels, confidence, probabilities and what else the label type knows about each item.
+
+        For rankings `details` holds ``pair_probability``, ``expected_error`` (share of pairs expected to be in the
+        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``.
+        """
+        inference = self._infer(votes)
+        labels = inference.as_labels(self.space, fill_missing=False)
+        return replace(inference.posterior, labels=labels, confidence=inference.confidence)
+
     def score(self, votes: Any, gold: Any) -> float:
         """Return how good the labels are on items whose label is known; larger is better.
 
@@ -186,7 +196,7 @@ class LabelModel:
         if known is None:
             raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
         rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
-        return self.space.score(inference.labels[rows], known.labels[rows, 0])
+        return self.space.score(inference.posterior.labels[rows], known.labels[rows, 0])
 
     # --- what was learned ---------------------------------------------------------------------------
 

@@ -123,8 +123,8 @@ def _check_distance(family: DistanceFamily, labels: Batch) -> None:
     if not np.allclose(table, table.T):
         one, two = np.argwhere(~np.isclose(table, table.T))[0]
         raise DistanceError(
-            f"The distance from {_shown(labels, one)} to {_shown(labels, two)} is {table[one, two]:.6g}, but {table[two, one]:.6g} "
-            "back. Make it symmetric, for instance by taking the mean of both."
+            f"The distance from {_shown(labels, one)} to {_shown(labels, two)} is {table[one, two]:.6g}, but "
+            f"{table[two, one]:.6g} back. Make it symmetric, for instance by taking the mean of both."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.base import GROUPS, Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     SIGNIFICANCE,
     adversaries,
@@ -39,8 +39,12 @@ __all__ = ["estimate_mallows"]
 FLAG = 5.0
 MAX_ROUNDS, SAMPLED_ROUNDS = 100, 24
 PRECISE = 0.02
+#: Items on which long rankings are polished.
+SAMPLED_ITEMS = 3000
 #: Width of the weak pull of each weight towards the mean weight.
 SPREAD = 1.0
+
+Run = Callable[[Callable[[Chunk], Sums]], Sums]
 
 
 @dataclass(frozen=True)
@@ -202,15 +206,22 @@ def _polish(problem: Problem, start: FloatArray, passes: Passes, reason: str) ->
     """Maximise the likelihood by EM, with a weak pull to the mean weight."""
     low, _ = problem.family.bounds
     base = _parameters(problem, np.clip(start, max(low, -4.0) + 0.01, 4.0), np.full(len(start), np.inf))
-    sampled = _is_sampled(problem)
-    fit = _rounds(problem, base, passes.over_sample, SAMPLED_ROUNDS if sampled else MAX_ROUNDS, sampled)
-    share = passes.n_sampled / max(passes.n_items, 1)
     notes: list[Diagnostic] = []
-    if share < 1.0:
+    if _is_sampled(problem):  # long rankings: the posterior itself is sampled, so a few thousand items must do
+        share = min(1.0, SAMPLED_ITEMS / max(passes.n_sampled, 1))
+        kept = int(np.ceil(GROUPS * share))
+        fit = _rounds(problem, base, _part_of(passes.over_sample, kept), SAMPLED_ROUNDS, average=True)
+        if kept < GROUPS or passes.n_sampled < passes.n_items:
+            used = f"about {int(passes.n_sampled * kept / GROUPS):,} of {passes.n_items:,} items"
+            worst = float(np.max(fit.standard_error[problem.active], initial=0.0))
+            notes.append(polished(used, "a weight", worst, PRECISE))
+        return Estimate(_parameters(problem, fit.parameters.weight, fit.standard_error), "em", reason, tuple(notes))
+    fit = _rounds(problem, base, passes.over_sample, MAX_ROUNDS)
+    if passes.n_sampled < passes.n_items:
         worst = float(np.max(fit.standard_error[problem.active], initial=0.0))
         used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
         if worst > PRECISE and passes.complete:
-            fit = _rounds(problem, fit.parameters, passes.over_all, 10, sampled)
+            fit = _rounds(problem, fit.parameters, passes.over_all, 10)
             used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
         notes.append(polished(used, "a weight", worst, PRECISE))
     if not fit.converged:
@@ -232,12 +243,28 @@ def _is_sampled(problem: Problem) -> bool:
     return len(size) > 0 and int(size[-1]) > EXACT_ITEMS
 
 
+def _part_of(run: Run, kept: int) -> Run:
+    """Return passes over the items of the first groups only."""
+
+    def over_part(function: Callable[[Chunk], Sums]) -> Sums:
+        def on_part(chunk: Chunk) -> Sums:
+            rows = np.flatnonzero(chunk.groups < kept)
+            known = None if chunk.known is None else chunk.known[rows]
+            is_known = None if chunk.is_known is None else chunk.is_known[rows]
+            return function(Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows], known, is_known))
+
+        return run(on_part)
+
+    return over_part
+
+
 def _rounds(
     problem: Problem,
     parameters: MallowsParameters,
-    run: Callable[[Callable[[Chunk], Sums]], Sums],
+    run: Run,
     limit: int,
-    sampled: bool,
+    *,
+    average: bool = False,
 ) -> _Fit:
     family, active = problem.family, problem.active
     sums = Sums.zero()
@@ -255,10 +282,10 @@ def _rounds(
         error = np.where(active, np.sqrt(np.maximum(variance, 0.0)), np.inf)
         history.append(weight)
         step = np.abs(weight - current.weight)[active]
-        if not sampled and (step < np.maximum(1e-5, 0.01 * error[active])).all():
+        if not average and (step < np.maximum(1e-5, 0.01 * error[active])).all():
             converged = True
             break
-    if sampled and history:
+    if average:
         parameters = replace(parameters, weight=np.mean(history[len(history) // 2 :], axis=0))
         converged = True
     return _Fit(parameters, error, converged)

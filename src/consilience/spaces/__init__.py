@@ -4,6 +4,7 @@ from consilience.spaces.base import LabelSpace
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.metric import Metric
+from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "register_distance"]
+__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "register_distance"]

@@ -1,0 +1,292 @@
+"""Rankings from what people have at hand: orders, scores, top-k lists, pairwise preferences, PrefLib text.
+
+All of them return positions (int16; 0 = first, equal = tied, -1 = not seen), ready for `Votes.from_array`. Mind the
+difference between an item that a source did not see (-1) and one that it ranked below the others (tied last).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch
+from consilience.exceptions import InvalidLabelError, UnsupportedError
+from consilience.spaces.ranking_items import MOST_ITEMS, UNSEEN, ItemCodes, Positions
+
+__all__ = ["positions_from_orders", "positions_from_pairs", "positions_from_scores", "positions_from_top_k"]
+
+Result = TypeVar("Result")
+
+
+def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
+    """Return positions from orders, best first.
+
+    Parameters
+    ----------
+    orders
+        One order per row: a list of item numbers or names, in which a tuple or set is a tie. Lists of lists of
+        orders, or an object array of shape (n, m), hold one order per row and source; None is no order.
+    items
+        Number or names of all items; the largest item number decides without it. Items that an order leaves out
+        are not seen; where they are meant to come last, use `positions_from_top_k`.
+
+    Returns
+    -------
+    array of shape (n, r) or (n, m, r)
+        Where there was None it is -1 throughout; then say ``observed=(positions >= 0).any(axis=-1)`` to
+        `Votes.from_array`.
+
+    Examples
+    --------
+    >>> positions_from_orders([[2, 0, 1], [1, (0, 2)]])
+    array([[1, 2, 0],
+           [1, 0, 1]], dtype=int16)
+    >>> positions_from_orders([["tea", "milk"]], items=["milk", "juice", "tea"])
+    array([[ 1, -1,  0]], dtype=int16)
+    """
+    codes = ItemCodes.of(items)
+    whole = _permutations(orders, codes)
+    if whole is not None:
+        return whole
+    cells, shape = _cells(orders)
+    groups = [_at(index, shape, partial(codes.groups, cell)) for index, cell in enumerate(cells)]
+    number = codes.number
+    if number is None:
+        number = 1 + max((item for order in groups for group in order for item in group), default=-1)
+    table = np.full((len(cells), number), UNSEEN, dtype=np.int16)
+    for row, order in zip(table, groups, strict=True):
+        for position, group in enumerate(order):
+            row[group] = position
+    return table.reshape(*shape, number)
+
+
+def positions_from_top_k(lists: Any, items: int | Sequence[str]) -> Positions:
+    """Return positions from lists of the best items; all others are tied behind them.
+
+    "Ranked below" is not "not seen": a source that names its three favourites of seven did see the other four. For
+    items that it really was not shown, set the positions to -1 afterwards.
+
+    Parameters
+    ----------
+    lists
+        As in `positions_from_orders`.
+    items
+        Number or names of all items.
+
+    Examples
+    --------
+    >>> positions_from_top_k([[3, 1], [0]], 4)
+    array([[2, 1, 2, 0],
+           [0, 1, 1, 1]], dtype=int16)
+    """
+    table = positions_from_orders(lists, items)
+    listed = table >= 0
+    last = table.max(axis=-1, keepdims=True, initial=-1) + 1
+    return np.where(listed | ~listed.any(axis=-1, keepdims=True), table, last).astype(np.int16)
+
+
+def positions_from_scores(
+    scores: npt.ArrayLike,
+    *,
+    larger_is_better: bool = True,
+    tie_tolerance: float = 0.0,
+    seen: npt.ArrayLike | None = None,
+) -> Positions:
+    """Return positions by score.
+
+    Parameters
+    ----------
+    scores
+        Shape (n, r), or (n, m, r) for m sources: one score per item.
+    tie_tolerance
+        Items within this distance of the best one of their group are tied with it.
+    seen
+        Of the shape of the scores: False where a source did not see the item, whatever the score.
+
+    Examples
+    --------
+    >>> positions_from_scores([[0.2, 0.9, 0.85]], tie_tolerance=0.1)
+    array([[1, 0, 0]], dtype=int16)
+    """
+    table = _numbers(scores)
+    if not tie_tolerance >= 0:
+        raise UnsupportedError(f"tie_tolerance={tie_tolerance!r} is not a tolerance. Use a number from 0 on.")
+    shown = np.ones(table.shape, dtype=bool) if seen is None else np.asarray(seen, dtype=bool)
+    if shown.shape != table.shape:
+        raise InvalidLabelError(f"seen has shape {shown.shape}, the scores {table.shape}. Give one per score.")
+    missing = np.isnan(table) & shown
+    if missing.any():
+        *place, item = np.argwhere(missing)[0].tolist()
+        raise InvalidLabelError(
+            f"{_place(place)}item {item}: the score is NaN. Give a number, or say seen=False where a source did not "
+            "see the item."
+        )
+    cost = np.where(shown, -table if larger_is_better else table, np.inf)
+    order = np.lexsort((cost, ~shown), axis=-1)
+    ordered = np.take_along_axis(cost, order, axis=-1)
+    group = np.zeros(table.shape, dtype=np.int16)
+    best = ordered[..., 0]
+    for place_in_order in range(1, table.shape[-1]):
+        here = ordered[..., place_in_order]
+        with np.errstate(invalid="ignore"):  # infinity minus itself
+            worse = (here != best) & ~(here - best <= tie_tolerance)
+        best = np.where(worse, here, best)
+        group[..., place_in_order] = group[..., place_in_order - 1] + worse
+    positions = np.empty_like(group)
+    np.put_along_axis(positions, order, group, axis=-1)
+    return np.where(shown, positions, np.int16(UNSEEN))
+
+
+def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: Any = None) -> Positions:
+    """Return positions from pairwise preferences that amount to a ranking.
+
+    Parameters
+    ----------
+    preferences
+        For each row a list of pairs (better, worse) of item numbers or names; or an object array of such lists,
+        shape (n, m). They must settle the order of all items that occur, directly or through others. Items in no
+        pair are not seen; None is no ranking.
+    items
+        Number or names of all items.
+    ties
+        Like `preferences`: lists of pairs of equally good items.
+
+    Examples
+    --------
+    >>> positions_from_pairs([[(0, 2), (2, 1)]], 4, ties=[[(1, 3)]])
+    array([[0, 2, 1, 2]], dtype=int16)
+    """
+    codes = ItemCodes.of(items)
+    number = codes.number or 0
+    cells, shape = _cells(preferences, nested=False)
+    equal = [None] * len(cells) if ties is None else _cells(ties, nested=False)[0]
+    if len(equal) != len(cells):
+        raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
+    table = np.full((len(cells), number), UNSEEN, dtype=np.int16)
+    for index, (pairs, tied) in enumerate(zip(cells, equal, strict=True)):
+        table[index] = _at(index, shape, partial(_ranking_of_pairs, pairs, tied, codes))
+    return table.reshape(*shape, number)
+
+
+def _permutations(orders: Any, codes: ItemCodes) -> Positions | None:
+    """Return positions of an array of full orders of item numbers at once; None for anything else."""
+    if not isinstance(orders, np.ndarray) or orders.dtype.kind not in "iu" or orders.ndim < 2:
+        return None
+    r = orders.shape[-1]
+    if codes.number not in (None, r) or r > MOST_ITEMS or not (np.sort(orders, axis=-1) == np.arange(r)).all():
+        return None
+    positions = np.empty(orders.shape, dtype=np.int16)
+    np.put_along_axis(positions, orders, np.broadcast_to(np.arange(r, dtype=np.int16), orders.shape), axis=-1)
+    return positions
+
+
+def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...]]:
+    """Return one order per row, or per row and source, and the shape they have."""
+    if isinstance(data, np.ndarray):
+        scalars = data.dtype != object or not all(_is_cell(value) for value in data.flat)
+        shape = data.shape[:-1] if scalars else data.shape
+        return (list(data.reshape(-1, data.shape[-1])) if scalars else list(data.flat)), shape
+    rows = list(data)
+    if nested and rows and all(isinstance(row, list) and row and all(map(_is_inner, row)) for row in rows):
+        if len({len(row) for row in rows}) > 1:
+            raise InvalidLabelError("The rows have different numbers of orders. Give one per source, None for none.")
+        return [cell for row in rows for cell in row], (len(rows), len(rows[0]))
+    return rows, (len(rows),)
+
+
+def _is_cell(value: Any) -> bool:
+    return value is None or isinstance(value, (list, tuple, np.ndarray))
+
+
+def _is_inner(value: Any) -> bool:
+    return value is None or isinstance(value, (list, np.ndarray))
+
+
+def _at(index: int, shape: tuple[int, ...], work: Callable[[], Result]) -> Result:
+    """Do the work for one cell; an error names the place."""
+    try:
+        return work()
+    except InvalidLabelError as error:
+        place = [int(number) for number in np.unravel_index(index, shape)]
+        raise InvalidLabelError(f"{_place(place)}{error}", index) from None
+
+
+def _place(place: Sequence[int]) -> str:
+    """Return "Row 3, source 1: " for the indices of a cell."""
+    if not place:
+        return ""
+    names = ["Row", "source", *["axis"] * len(place)]
+    return ", ".join(f"{name} {number}" for name, number in zip(names, place, strict=False)) + ": "
+
+
+def _numbers(scores: npt.ArrayLike) -> Batch:
+    try:
+        table = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidLabelError("The scores are not an array of numbers, one row of r scores per ranking.") from None
+    if table.ndim == 0 or table.shape[-1] == 0:
+        raise InvalidLabelError(f"The scores have shape {table.shape}; the last axis must hold one score per item.")
+    return table
+
+
+def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
+    """Return the positions of one ranking: the only order in which the groups of ties can stand."""
+    number = codes.number or 0
+    leader = list(range(number))  # of the group of ties
+    for left, right in _pairs(tied, codes):
+        old, new = leader[left], leader[right]
+        leader = [new if value == old else value for value in leader]
+    strict, equal = _pairs(pairs, codes), _pairs(tied, codes)
+    if not (strict or equal) and not (pairs is None and tied is None):
+        raise InvalidLabelError("there is no pair. Use None where a source does not rank anything.")
+    occurring = sorted({leader[item] for pair in strict + equal for item in pair})
+    behind: dict[int, set[int]] = {group: set() for group in occurring}
+    for better, worse in strict:
+        behind[leader[better]].add(leader[worse])
+    ahead = {group: sum(group in others for others in behind.values()) for group in occurring}
+    place: dict[int, int] = {}
+    free = [group for group in occurring if not ahead[group]]
+    while free:
+        if len(free) > 1:
+            one, two = (codes.name(group) for group in free[:2])
+            raise InvalidLabelError(
+                f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie; judgements that "
+                "make no whole ranking need a model of pairwise preferences (Bradley-Terry)."
+            )
+        group = free.pop()
+        place[group] = len(place)
+        for other in sorted(behind[group]):
+            ahead[other] -= 1
+            if not ahead[other]:
+                free.append(other)
+    if len(place) < len(occurring):
+        cycle = " > ".join(repr(codes.name(group)) for group in _cycle(behind, set(occurring) - set(place)))
+        counted = " (tied items count as one)" if equal else ""
+        raise InvalidLabelError(
+            f"the preferences go in a circle: {cycle}{counted}. Drop one of them; judgements that contradict each "
+            "other need a model of pairwise preferences (Bradley-Terry)."
+        )
+    return np.array([place.get(leader[item], UNSEEN) for item in range(number)], dtype=np.int16)
+
+
+def _cycle(behind: dict[int, set[int]], left: set[int]) -> list[int]:
+    """Walk backwards among groups that all have somebody ahead, until one comes again."""
+    path = [min(left)]
+    while True:
+        before = min(group for group in left if path[-1] in behind[group])
+        if before in path:
+            return [before, *reversed(path[path.index(before) :])]
+        path.append(before)
+
+
+def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:
+    result = []
+    for pair in [] if pairs is None else list(pairs):
+        if isinstance(pair, (str, bytes)) or np.shape(pair) != (2,):
+            raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
+        result.append((codes.find(pair[0]), codes.find(pair[1])))
+    return result

@@ -1,0 +1,311 @@
+"""Rankings: a label is a position per item; the distance counts the pairs of items in opposite order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
+from consilience.families.base import Family
+from consilience.families.mallows import MallowsFamily
+from consilience.solvers.kemeny import KemenyResult, minimise_disagreement
+from consilience.spaces import preflib, ranking_builders
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.codes import plain_value
+from consilience.spaces.ranking_items import ABSENT, UNSEEN, ItemCodes, Positions, dense_positions
+from consilience.spaces.ranking_labels import RankingReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["PairMargins", "Rankings"]
+
+#: Numbers of items of random rankings where no number is declared.
+FEWEST, MOST = 3, 7
+
+
+@dataclass(frozen=True, repr=False)
+class Rankings(LabelSpace):
+    """Rankings of items: full, partial, tied, top-k.
+
+    A label is a position per item: 0 = first, equal positions = tied, -1 = not seen by this source. An item that a
+    source ranked below the others (a top-k list) is not unseen but tied last; the difference matters much.
+    Positions behind a tie may follow at once (0, 1, 1, 2) or skip a place (0, 1, 1, 3).
+
+    Where the items have names, a label may also be a list of names, best first, with ties as tuples, or a dict
+    ``{name: position}``; items that it leaves out are not seen. Predictions come back as lists of names then, and as
+    positions where the votes were numbers.
+
+    Where the number of items differs from row to row (the documents of a query), labels are lists or arrays of
+    different lengths. All sources must rank the same items of a row in the same sequence, with -1 for those they did
+    not see; -2 at the end of a row of a rectangular array pads it.
+
+    Parameters
+    ----------
+    items
+        The number of items, their names, or None: the number differs from row to row.
+    allow_ties
+        Whether a vote may hold ties.
+    ragged
+        Whether the number of items differs from row to row, with `items` as the largest; it does where that is None.
+    signed
+        Whether a source may be worse than random.
+
+    Examples
+    --------
+    >>> space = Rankings(["milk", "juice", "tea"])
+    >>> space.as_batch([["tea", "milk"], {"milk": 0, "juice": 1, "tea": 1}, [2, 0, 1]])
+    array([[ 1, -1,  0],
+           [ 0,  1,  1],
+           [ 2,  0,  1]], dtype=int16)
+    >>> Rankings(3).distance(np.array([[0, 1, 2]]), np.array([[2, 0, 1]]))
+    array([2.])
+    """
+
+    items: int | Sequence[str] | None
+    allow_ties: bool = field(default=True, kw_only=True)
+    ragged: bool = field(default=False, kw_only=True)
+    signed: bool = field(default=False, kw_only=True)
+
+    positions_from_orders = staticmethod(ranking_builders.positions_from_orders)
+    positions_from_scores = staticmethod(ranking_builders.positions_from_scores)
+    positions_from_top_k = staticmethod(ranking_builders.positions_from_top_k)
+    positions_from_pairs = staticmethod(ranking_builders.positions_from_pairs)
+    read_preflib = staticmethod(preflib.read_preflib)
+
+    def __post_init__(self) -> None:
+        codes = ItemCodes.of(self.items)
+        if codes.names is not None and self.ragged:
+            raise InvalidLabelError(
+                "Items that have names are the same in every row, so ragged=True contradicts them. Leave it out; "
+                "what a source did not see is left out of its ranking."
+            )
+        object.__setattr__(self, "items", codes.number if codes.names is None else codes.names)
+        object.__setattr__(self, "ragged", bool(self.ragged or codes.number is None))
+
+    def __repr__(self) -> str:
+        options = [
+            f"{item.name}={getattr(self, item.name)}"
+            for item in fields(self)[1:]
+            if getattr(self, item.name) != item.default and not (item.name == "ragged" and self.items is None)
+        ]
+        items = list(self.names) if self.names is not None else self.items
+        return f"Rankings({', '.join([repr(items), *options])})"
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Names of the items, where they have some."""
+        return None if self.items is None or isinstance(self.items, int) else tuple(self.items)
+
+    @property
+    def n_items(self) -> int | None:
+        """Number of items, or the largest; None where none is declared."""
+        return self.items if self.items is None or isinstance(self.items, int) else len(self.items)
+
+    @property
+    def family(self) -> Family:
+        return MallowsFamily(self.n_items, signed=self.signed, ragged=self.ragged)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
+        agreement, both = _agreement(left, right)
+        discordant: FloatArray = (both - agreement) / 2.0
+        return discordant
+
+    def kendall_error(self, predicted: Any, gold: Any) -> float:
+        """Return which fraction of the pairs that the gold rankings order is wrong, averaged over the rankings.
+
+        A pair that the prediction leaves open (a tie, an unseen item) is half wrong. Rows without a prediction, or
+        whose gold orders nothing, are left out.
+
+        Parameters
+        ----------
+        predicted, gold
+            n labels each, as users write them; None, or -1 throughout, is no label.
+
+        Examples
+        --------
+        >>> Rankings(3).kendall_error([[0, 1, 2], [0, 1, 2]], [[0, 1, 2], [1, 0, 2]])
+        0.16666666666666666
+        """
+        columns = [_column(labels) for labels in (predicted, gold)]
+        if len(columns[0]) != len(columns[1]):
+            raise InvalidLabelError(f"{len(columns[0])} predictions for {len(columns[1])} gold labels. Give as many.")
+        rows = np.flatnonzero(_present(columns[0]) & _present(columns[1]))
+        if not len(rows):
+            return float("nan")
+        guess, truth = (self.as_batch(column[rows]) for column in columns)
+        agreement = _agreement(guess, truth)[0]
+        ordered = _agreement(truth, truth)[1]
+        counted = ordered > 0
+        if not counted.any():
+            return float("nan")
+        wrong = (ordered - agreement)[counted] / (2.0 * ordered[counted])
+        return float(wrong.mean())
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return `n` random rankings without ties.
+
+        Where no number of items is declared, they have 3 to 7 items; row t of every call has the same number.
+        """
+        width = MOST if self.n_items is None else self.n_items
+        sizes = np.full(n, width) if self.n_items is not None else FEWEST + np.arange(n) % (MOST - FEWEST + 1)
+        exists = np.arange(width) < sizes[:, None]
+        return _ranked(np.where(exists, rng.random((n, width)), np.inf), exists, ABSENT)
+
+    def as_batch(self, labels: Any) -> Batch:
+        table = RankingReader(ItemCodes.of(self.items), self.ragged).read(labels)
+        return dense_positions(table, allow_ties=self.allow_ties)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        if self.ragged:
+            sizes = (batch != ABSENT).sum(axis=1)
+            rows = batch.astype(np.int64)
+            return as_object_array(row[:size] for row, size in zip(rows, sizes, strict=True))
+        if self.names is None or (like is not None and np.dtype(like).kind in "iuf"):
+            return batch.astype(np.int64)
+        return as_object_array(_order(row, self.names) for row in batch.tolist())
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the weighted Kemeny ranking: the one of least weighted distance to the votes.
+
+        It has no ties. An item that no source sees is unseen in it.
+        """
+        positions: Positions = PairMargins.of(votes, weights).kemeny().positions.astype(np.int16)
+        if self.ragged:
+            exists = ((votes != ABSENT) & (weights > 0)[:, :, None]).any(axis=1)
+            positions[~exists] = ABSENT
+        return positions
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        """Return one draw per centre from the Mallows law; the draw has no ties, and sees what the centre sees.
+
+        Ties of a centre are broken at random first.
+        """
+        from consilience.kernels.mallows import sample_mallows
+
+        seen = centers >= 0
+        strict = centers
+        if np.any(centers.max(axis=1, initial=-1) + 1 != seen.sum(axis=1)):
+            strict = _ranked(np.where(seen, centers + rng.random(centers.shape), np.inf), seen, UNSEEN)
+        votes = sample_mallows(strict.astype(np.int64), seen, float(weight), rng.random(centers.shape))
+        return np.where(seen, votes, centers).astype(np.int16)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        """Return positions as list<int16>; null where there is no ranking. Names become positions."""
+        import pyarrow as pa
+
+        column = _column(batch)
+        present = _present(column)
+        table = self.as_batch(column[present]) if present.any() else np.zeros((0, 0), dtype=np.int16)
+        sizes = np.zeros(len(column), dtype=np.int64)
+        sizes[present] = (table != ABSENT).sum(axis=1)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        values = pa.array(table[table != ABSENT], type=pa.int16())
+        return pa.ListArray.from_arrays(offsets, values, mask=pa.array(~present))
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        """Return positions: ``(n, r)``, with -1 throughout where there is no ranking; or objects where ragged."""
+        rows = column.to_pylist()
+        if self.ragged or any(row is not None and len(row) != self.n_items for row in rows):
+            return as_object_array(None if row is None else np.array(row, dtype=np.int64) for row in rows)
+        missing = [UNSEEN] * (self.n_items or 0)
+        return np.array([missing if row is None else row for row in rows], dtype=np.int64).reshape(len(rows), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class PairMargins:
+    """By how much weight the votes of each row favour one item of a pair.
+
+    Parameters
+    ----------
+    margins
+        ``(n, r (r - 1) / 2)``, as `minimise_disagreement` takes them.
+    sizes
+        ``(n,)`` numbers of items of the rows.
+    seen
+        ``(n, r)``: whether any vote sees the item.
+    """
+
+    margins: FloatArray
+    sizes: IntArray
+    seen: BoolArray
+
+    @classmethod
+    def of(cls, votes: Batch, weights: FloatArray) -> PairMargins:
+        """Add up votes ``(n, m, r)``; those of weight zero are not there."""
+        from consilience.kernels.mallows import margins_of
+
+        there = (weights > 0)[:, :, None]
+        sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
+        seen = np.asarray(((votes >= 0) & there).any(axis=1))
+        margins = margins_of(np.ascontiguousarray(votes, dtype=np.int16), np.ascontiguousarray(weights, np.float64))
+        return cls(margins, sizes, seen)
+
+    @property
+    def width(self) -> int:
+        """The largest number of items."""
+        return int(self.seen.shape[1])
+
+    def kemeny(self, **options: Any) -> KemenyResult:
+        """Return the ranking of each row that contradicts the least weight; -1 for items that no vote sees."""
+        found = minimise_disagreement(self.margins, self.width, self.sizes, **options)
+        return replace(found, positions=self.of_seen(found.positions))
+
+    def of_seen(self, positions: IntArray) -> IntArray:
+        """Return the positions among the items that some vote sees; -1 for the others."""
+        if self.seen.all():
+            return positions
+        return _ranked(np.where(self.seen, positions, np.inf), self.seen, UNSEEN).astype(np.int64)
+
+
+def _agreement(left: Batch, right: Batch) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Return ``(n,)`` pairs of items ordered alike minus differently, and pairs that both order."""
+    from consilience.kernels.mallows import pair_agreements
+
+    width = max(left.shape[1], right.shape[1])
+    pair = np.full((len(left), 2, width), ABSENT, dtype=np.int16)
+    pair[:, 0, : left.shape[1]], pair[:, 1, : right.shape[1]] = left, right
+    agreement, both = pair_agreements(pair)
+    return agreement[:, 0], both[:, 0]
+
+
+def _ranked(keys: FloatArray, kept: BoolArray, other: int) -> Positions:
+    """Return the place of each key in its row, smallest first; `other` where it is not kept."""
+    order = np.argsort(keys, axis=1, kind="stable")
+    positions = np.empty(keys.shape, dtype=np.int16)
+    np.put_along_axis(positions, order, np.broadcast_to(np.arange(keys.shape[1], dtype=np.int16), keys.shape), axis=1)
+    return np.where(kept, positions, np.int16(other))
+
+
+def _order(positions: list[int], names: tuple[str, ...]) -> list[Any]:
+    """Return names, best first; ties as tuples, unseen items left out."""
+    groups: dict[int, list[str]] = {}
+    for name, position in zip(names, positions, strict=True):
+        if position >= 0:
+            groups.setdefault(position, []).append(name)
+    return [tuple(groups[place]) if len(groups[place]) > 1 else groups[place][0] for place in sorted(groups)]
+
+
+def _column(labels: Any) -> Batch:
+    return labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+
+
+def _present(column: Batch) -> BoolArray:
+    """Return which labels are there: not None, and not -1 throughout."""
+    if column.ndim == 2 and column.dtype.kind in "iu":
+        return np.asarray((column >= 0).any(axis=1))
+    return np.array([not is_null(label) and not _is_unseen(label) for label in column], dtype=bool)
+
+
+def _is_unseen(label: Any) -> bool:
+    return (
+        isinstance(label, (np.ndarray, list))
+        and len(label) > 0
+        and all(plain_value(value) == UNSEEN for value in label)
+    )

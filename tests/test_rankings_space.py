@@ -1,0 +1,357 @@
+"""Rankings as a label space: reading labels, distance, means, samples, storage, and every refusal."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.encoding import encode
+from consilience.exceptions import InvalidLabelError
+from consilience.spaces.rankings import Rankings
+from consilience.votes import Votes
+from tests.refusals import refused
+
+NAMED = Rankings(["milk", "juice", "tea"])
+
+
+def discordant(left, right) -> int:
+    """Count pairs in opposite order, one by one."""
+    total = 0
+    for i, j in combinations(range(len(left)), 2):
+        if min(left[i], left[j], right[i], right[j]) >= 0:
+            total += (left[i] - left[j]) * (right[i] - right[j]) < 0
+    return total
+
+
+def bucket_orders(r: int) -> st.SearchStrategy[list[int]]:
+    """Dense positions of r items with ties and unseen items, at least one seen."""
+
+    def dense(values: list[int]) -> list[int]:
+        places = {value: place for place, value in enumerate(sorted({value for value in values if value >= 0}))}
+        return [places.get(value, -1) for value in values]
+
+    return st.lists(st.integers(-1, r), min_size=r, max_size=r).filter(lambda values: max(values) >= 0).map(dense)
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int64, np.uint8, np.float32, np.float64, object])
+def test_arrays_of_any_number_type_are_positions(dtype):
+    batch = Rankings(3).as_batch(np.array([[0, 1, 2], [1, 1, 0]], dtype=dtype))
+    assert batch.dtype == np.int16
+    assert batch.tolist() == [[0, 1, 2], [1, 1, 0]]
+
+
+def test_the_batch_is_never_the_callers_array():
+    labels = np.array([[0, 1, 2]], dtype=np.int16)
+    assert not np.shares_memory(Rankings(3).as_batch(labels), labels)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[[0, 1, 2], (2, 1, 0)], [np.array([0, 1, 2]), [2.0, 1.0, 0.0]], [np.array([0, 1, 2]), np.array([2, 1, 0])]],
+)
+def test_cells_may_be_lists_tuples_and_arrays(cells):
+    assert Rankings(3).as_batch(cells).tolist() == [[0, 1, 2], [2, 1, 0]]
+
+
+def test_positions_behind_a_tie_may_follow_at_once_or_skip_a_place():
+    batch = Rankings(5).as_batch([[0, 1, 1, 2, -1], [0, 1, 1, 3, -1], [3, 0, 0, 0, 4], [0, 0, 0, 0, 0]])
+    assert batch.tolist() == [[0, 1, 1, 2, -1], [0, 1, 1, 2, -1], [1, 0, 0, 0, 2], [0, 0, 0, 0, 0]]
+
+
+def test_names_come_as_orders_or_dicts_and_the_rest_is_unseen():
+    batch = NAMED.as_batch(
+        [["tea", "milk"], [("tea", "milk"), "juice"], {"juice": 0}, {"milk": 1, "tea": 0, "juice": 1}]
+    )
+    assert batch.tolist() == [[1, -1, 0], [0, 1, 0], [-1, 0, -1], [1, 1, 0]]
+
+
+def test_an_array_of_names_is_an_array_of_orders():
+    assert NAMED.as_batch(np.array([["tea", "milk", "juice"]])).tolist() == [[1, 2, 0]]
+
+
+def test_ragged_rows_are_padded_at_the_end():
+    labels = [[1, 0], [0, 1, 2, -1]]
+    assert Rankings(None).as_batch(labels).tolist() == [[1, 0, -2, -2], [0, 1, 2, -1]]
+    assert Rankings(5, ragged=True).as_batch(labels).tolist() == [[1, 0, -2, -2, -2], [0, 1, 2, -1, -2]]
+
+
+def test_a_rectangular_array_may_be_padded_by_the_user():
+    table = np.array([[0, 1, -2, -2], [0, 1, 2, -2]])
+    assert Rankings(None).as_batch(table).tolist() == table.tolist()
+    assert Rankings(3, ragged=True).as_batch(table).tolist() == [[0, 1, -2], [0, 1, 2]]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(bucket_orders(4), min_size=1, max_size=6))
+def test_reading_is_idempotent_and_labels_come_back(rows):
+    space = Rankings(4)
+    batch = space.as_batch(rows)
+    assert batch.tolist() == rows
+    assert space.as_batch(batch).tolist() == rows
+    assert space.as_labels(batch).tolist() == rows
+    named = Rankings(["a", "b", "c", "d"])
+    assert named.as_batch(named.as_labels(batch)).tolist() == rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(2, 5).flatmap(bucket_orders), min_size=1, max_size=6))
+def test_ragged_labels_come_back_without_padding(rows):
+    space = Rankings(None)
+    assert [label.tolist() for label in space.as_labels(space.as_batch(rows))] == rows
+    column = space.to_arrow(space.as_labels(space.as_batch(rows)))
+    assert column.to_pylist() == [None if max(row) < 0 else row for row in rows]
+
+
+def test_named_labels_come_back_as_the_votes_came():
+    batch = NAMED.as_batch([["tea", ("milk", "juice")], ["milk"]])
+    assert NAMED.as_labels(batch).tolist() == [["tea", ("milk", "juice")], ["milk"]]
+    assert NAMED.as_labels(batch, np.dtype(object)).tolist() == [["tea", ("milk", "juice")], ["milk"]]
+    assert NAMED.as_labels(batch, np.dtype(np.int64)).tolist() == [[1, 1, 0], [0, -1, -1]]
+
+
+def test_contains_tells_rankings_from_other_things():
+    space = Rankings(3)
+    assert space.contains([0, 1, 2])
+    assert space.contains(np.array([0, 0, 1]))
+    assert not any(space.contains(value) for value in (-1, 0, None, "abc", [0, 1], [0, 2, 4], {"a": 0}))
+
+
+def test_a_wrong_label_is_named_with_row_and_source():
+    votes = Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 3, 1]]], sources=["ann", "bob"])
+    with refused(InvalidLabelError, "Row 1", "'bob'", "[0, 3, 1]", "gap"):
+        encode(votes, Rankings(3))
+
+
+# --- refusals ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("space", "label", "parts"),
+    [
+        (Rankings(3, allow_ties=False), [0, 0, 1], ["[0, 0, 1] repeats a position", "allow_ties=True"]),
+        (Rankings(3, allow_ties=False), [0, 0, 2], ["repeats a position"]),
+        (Rankings(3), [0, 2, 2], ["gap in its positions after 0", "positions_from_scores"]),
+        (Rankings(4), [0, 0, 1, 3], ["gap in its positions after 1"]),
+        (Rankings(3), [0, -1, 2], ["gap in its positions after 0"]),
+        (Rankings(3), [0, 1, 10**9], ["gap in its positions after 1"]),
+        (Rankings(3), [1, 2, 3], ["nothing at position 0, its best is 1", "subtract 1"]),
+        (Rankings(3), [1, 3, 5], ["nothing at position 0", "without gaps"]),
+        (Rankings(3), [-1, 1, -1], ["nothing at position 0"]),
+        (Rankings(3), [-1, -1, -1], ["ranks no item", "None where a source abstains"]),
+        (Rankings(3), [], ["the ranking is empty", "None where a source abstains"]),
+        (Rankings(None), [], ["the ranking is empty"]),
+        (Rankings(3), [0, -3, 1], ["a position below -1"]),
+        (Rankings(3), [0, 1, -2], ["a position below -1", "ragged=True only"]),
+        (Rankings(None), [0, -2, 1], ["-2 before its end", "-1"]),
+        (Rankings(3), [0, 1], ["has 2 items; expected 3", "-1", "ragged=True"]),
+        (Rankings(3), [0, 1, 2, 3], ["has 4 items; expected 3", "Rankings(4)"]),
+        (Rankings(3, ragged=True), [0, 1, 2, 3], ["has 4 items; expected at most 3", "Rankings(4, ragged=True)"]),
+        (Rankings(3), [0, float("nan"), 1], ["no position", "-1 for an item that is not seen"]),
+        (Rankings(3), [0, 0.5, 1], ["no position", "positions_from_scores"]),
+        (Rankings(3), [0, 10**30, 1], ["no position"]),
+        (Rankings(3), [0, None, 1], ["holds None"]),
+        (Rankings(3), [True, False, True], ["holds True"]),
+        (Rankings(3), ["a", "b", "c"], ["is an order", "Rankings([...])", "positions_from_orders"]),
+        (Rankings(3), {"a": 0}, ["is a dict", "no names"]),
+        (Rankings(3), 1, ["label 1 is no ranking", "the positions of 3 items", "each row and source"]),
+        (Rankings(None), None, ["label None is no ranking", "a list with the position of each item"]),
+        (NAMED, "tea", ["label 'tea' is no ranking", "names, best first"]),
+        (NAMED, ["tea", "coffee"], ["'coffee' is unknown", "'milk', 'juice', 'tea'"]),
+        (NAMED, ["tea", "tea"], ["'tea' is listed twice"]),
+        (NAMED, ["tea", 7], ["item 7 is not one of the items 0 .. 2"]),
+        (NAMED, {"coffee": 0}, ["'coffee' is unknown"]),
+        (NAMED, {"tea": "first"}, ["'tea' is at 'first'"]),
+        (NAMED, {"tea": 0, "milk": 2}, ["gap"]),
+    ],
+)
+def test_what_is_no_ranking_is_refused_with_its_index(space, label, parts):
+    good = ["tea", "milk"] if space.names else list(range(space.n_items or 3))
+    with refused(InvalidLabelError, *parts):
+        space.as_batch([label])
+    with pytest.raises(InvalidLabelError) as caught:
+        space.as_batch([good, good, label, good])
+    assert caught.value.index == 2
+
+
+def test_a_table_of_wrong_shape_is_refused():
+    with refused(InvalidLabelError, "has 2 items; expected 3"):
+        Rankings(3).as_batch(np.array([[0, 1], [1, 0]]))
+    with refused(InvalidLabelError, "shape (2, 2)"):
+        Rankings(3).as_batch(np.zeros((1, 2, 2), dtype=int))
+
+
+@pytest.mark.parametrize(
+    ("items", "options", "parts"),
+    [
+        (1, {}, ["items=1", "2 to 32767"]),
+        (10**6, {}, ["items=1000000"]),
+        (True, {}, ["neither how many"]),
+        (2.5, {}, ["neither how many"]),
+        ("abc", {}, ["neither how many", "a list of names"]),
+        ([1, 2], {}, ["cannot be called 1"]),
+        (["a", "a"], {}, ["'a' is named twice"]),
+        (["a", "b"], {"ragged": True}, ["ragged=True contradicts"]),
+    ],
+)
+def test_a_space_without_sense_is_refused(items, options, parts):
+    with refused(InvalidLabelError, *parts):
+        Rankings(items, **options)
+
+
+# --- the space ---------------------------------------------------------------------------------------
+
+
+def test_a_space_prints_as_it_is_written_and_is_restored_from_its_spec():
+    spaces = [Rankings(5), NAMED, Rankings(None), Rankings(9, ragged=True), Rankings(4, allow_ties=False, signed=True)]
+    shown = [
+        "Rankings(5)",
+        "Rankings(['milk', 'juice', 'tea'])",
+        "Rankings(None)",
+        "Rankings(9, ragged=True)",
+        "Rankings(4, allow_ties=False, signed=True)",
+    ]
+    assert [repr(space) for space in spaces] == shown
+    assert [Rankings(**space.spec()) for space in spaces] == spaces
+    assert len({*spaces}) == 5
+    assert [space.n_items for space in spaces] == [5, 3, None, 9, 4]
+    assert [space.n_labels for space in spaces] == [None] * 5
+
+
+def test_distance_of_worked_examples():
+    space = Rankings(4)
+    left = space.as_batch([[0, 1, 2, 3]] * 5)
+    right = space.as_batch([[3, 2, 1, 0], [0, 2, 1, 3], [0, 0, 1, 1], [1, 0, -1, -1], [0, 0, 0, 0]])
+    assert space.distance(left, right).tolist() == [6.0, 1.0, 0.0, 1.0, 0.0]
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(2, 6).flatmap(lambda r: st.tuples(bucket_orders(r), bucket_orders(r))))
+def test_distance_counts_discordant_pairs(pair):
+    left, right = pair
+    space = Rankings(len(left))
+    found = space.distance(space.as_batch([left, right, left]), space.as_batch([right, left, left]))
+    assert found.tolist() == [discordant(left, right)] * 2 + [0.0]
+
+
+def test_batches_of_different_width_can_be_compared():
+    space = Rankings(None)
+    narrow, wide = space.as_batch([[0, 1, 2]]), space.as_batch([[2, 1, 0], [0, 1, 2, 3]])[:1]
+    assert narrow.shape != wide.shape
+    assert space.distance(narrow, wide).tolist() == [3.0]
+
+
+def test_kendall_error_of_worked_examples():
+    space = Rankings(3)
+    assert space.kendall_error([[0, 1, 2]], [[2, 1, 0]]) == 1.0
+    assert space.kendall_error([[0, 1, 2]], [[1, 0, 2]]) == pytest.approx(1 / 3)
+    assert space.kendall_error([[0, 0, 0]], [[1, 0, 2]]) == 0.5  # nothing is decided
+    assert space.kendall_error([[0, 1, -1]], [[1, 0, 2]]) == pytest.approx((1 + 0.5 + 0.5) / 3)
+    assert space.kendall_error([[0, 1, 2]], [[1, 0, -1]]) == 1.0  # the gold orders one pair only
+    assert NAMED.kendall_error([["tea", "milk", "juice"]], [[1, 2, 0]]) == 0.0
+
+
+def test_kendall_error_leaves_out_rows_without_label():
+    space = Rankings(3)
+    predicted = np.array([[0, 1, 2], [-1, -1, -1], [0, 1, 2], [0, 1, 2]])
+    gold = [[1, 0, 2], [0, 1, 2], None, [0, 0, 0]]
+    assert space.kendall_error(predicted, gold) == pytest.approx(1 / 3)
+    assert np.isnan(space.kendall_error(predicted[1:2], gold[1:2]))
+    assert np.isnan(space.kendall_error(predicted[3:], gold[3:]))
+    with refused(InvalidLabelError, "4 predictions for 3 gold labels"):
+        space.kendall_error(predicted, gold[:3])
+
+
+def test_random_rankings_are_uniform():
+    """6 orders of 3 items, 6000 draws: chi-square above 25.7 has probability 1e-4."""
+    drawn = Rankings(3).random(6000, np.random.default_rng(0))
+    counts = np.unique(drawn, axis=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert ((counts - 1000) ** 2 / 1000).sum() < 25.7
+
+
+def test_random_ragged_rankings_have_three_to_seven_items():
+    space = Rankings(None)
+    one, two = (space.random(50, np.random.default_rng(seed)) for seed in (0, 1))
+    assert {len(label) for label in space.as_labels(one)} == {3, 4, 5, 6, 7}
+    assert ((one == -2) == (two == -2)).all()
+    assert (space.as_batch(space.as_labels(one)) == one).all()
+
+
+@pytest.mark.parametrize("weight", [-0.5, 0.0, 0.8])
+def test_votes_around_a_centre_follow_the_mallows_law(weight):
+    """6 orders, 12000 draws: chi-square above 25.7 has probability 1e-4."""
+    space = Rankings(3)
+    center = [2, 0, 1]
+    drawn = space.sample_around(space.as_batch([center] * 12000), weight, np.random.default_rng(5))
+    chance = {order: np.exp(-weight * discordant(order, center)) for order in permutations(range(3))}
+    total = sum(chance.values())
+    found = {order: int((drawn == order).all(axis=1).sum()) for order in chance}
+    expected = {order: 12000 * value / total for order, value in chance.items()}
+    assert sum((found[order] - expected[order]) ** 2 / expected[order] for order in chance) < 25.7
+
+
+def test_votes_around_a_centre_see_what_it_sees():
+    space = Rankings(None)
+    center = space.as_batch([[0, 1, -1], [0, 1, 1, 0, 2]])
+    drawn = space.sample_around(center, 50.0, np.random.default_rng(0))
+    assert drawn[0].tolist() == [0, 1, -1, -2, -2]
+    assert sorted(drawn[1].tolist()) == [0, 1, 2, 3, 4]  # ties of the centre are broken
+    assert space.distance(center, drawn).tolist() == [0.0, 0.0]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(bucket_orders(4), min_size=2, max_size=5), st.integers(0, 2**32 - 1))
+def test_weighted_mean_is_the_best_of_all_orders(votes, seed):
+    space = Rankings(4)
+    weights = np.random.default_rng(seed).uniform(0.1, 2.0, (1, len(votes)))
+    mean = space.weighted_mean(space.as_batch(votes)[None], weights)[0].tolist()
+
+    def cost(order):
+        return sum(weight * discordant(vote, order) for vote, weight in zip(votes, weights[0], strict=True))
+
+    assert cost(mean) == pytest.approx(min(map(cost, permutations(range(4)))))
+    unseen = (np.array(votes) < 0).all(axis=0)
+    assert [position == -1 for position in mean] == unseen.tolist()
+    assert sorted(position for position in mean if position >= 0) == list(range(4 - unseen.sum()))
+
+
+def test_weighted_mean_of_ragged_rows_ignores_what_has_no_weight():
+    space = Rankings(None)
+    votes = space.as_batch([[1, 0], [1, 0], [0, 1, 2, 3], [0, 1, 2], [0, 2, 1], [-1, -1, 0]]).reshape(2, 3, 4)
+    mean = space.weighted_mean(votes, np.array([[1.0, 1.0, 0.0], [1.0, 2.0, 1.0]]))
+    assert mean.tolist() == [[1, 0, -2, -2], [0, 2, 1, -2]]
+    assert space.weighted_mean(votes, np.zeros((2, 3))).tolist() == [[-2] * 4] * 2
+
+
+def test_arrow_columns_are_lists_of_int16_with_nulls():
+    import pyarrow as pa
+
+    column = Rankings(3).to_arrow(np.array([[0, 1, 2], [-1, -1, -1], [1, 0, -1]]))
+    assert column.type == pa.list_(pa.int16())
+    assert column.to_pylist() == [[0, 1, 2], None, [1, 0, -1]]
+    assert Rankings(3).from_arrow(column).tolist() == [[0, 1, 2], [-1, -1, -1], [1, 0, -1]]
+    assert NAMED.to_arrow(NAMED.as_labels(NAMED.as_batch([["tea"]]))).to_pylist() == [[-1, -1, 0]]
+    assert Rankings(3).to_arrow(np.array([[-1, -1, -1]])).to_pylist() == [None]
+    ragged = Rankings(None).from_arrow(pa.array([[0, 1], None, [0, 1, 2]], type=pa.list_(pa.int16())))
+    assert [None if label is None else label.tolist() for label in ragged] == [[0, 1], None, [0, 1, 2]]
+
+
+def test_an_arrow_column_of_other_length_is_refused_with_its_index():
+    import pyarrow as pa
+
+    with pytest.raises(InvalidLabelError, match="has 2 items; expected 3") as caught:
+        Rankings(3).as_batch(Rankings(3).from_arrow(pa.array([[0, 1, 2], [0, 1]])))
+    assert caught.value.index == 1
+
+
+def test_the_family_knows_the_number_of_items():
+    family = Rankings(7, signed=True).family
+    assert float(family.expected_cost(np.zeros(1))[0]) == pytest.approx(7 * 6 / 4)
+    assert Rankings(3).family_from_distance.cost is not None
