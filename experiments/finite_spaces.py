@@ -1,6 +1,6 @@
 """Claim: on any finite metric space the label model does as well as one that knows the source qualities.
 
-Nodes of random graphs under hop distance. Settings and seeds of the note on finite spaces, section 6,
+Nodes of random graphs under hop distance. Settings and seeds of an earlier simulation study,
 whose numbers stand beside ours.
 """
 
@@ -206,7 +206,7 @@ def accuracy_table(measured: dict[Setting, dict[str, Scores]]) -> str:
                 signed(mean["ours"] - mean["oracle"], 3),
             ]
         )
-    return markdown_table(["setting", *names, "note", "ours - note", "ours - oracle"], rows)
+    return markdown_table(["setting", *names, "study", "ours - study", "ours - oracle"], rows)
 
 
 def distance_table(measured: dict[Setting, dict[str, Scores]]) -> str:
@@ -238,7 +238,7 @@ def prior_table(measured: dict[tuple[int, str], dict[str, list[float]]]) -> str:
                 " / ".join(f"{value:.3f}" for value in NOTE_PRIOR[size, law]),
             ]
         )
-    columns = ['prior="auto"', 'prior="uniform"', "oracle", "auto - oracle", "note: learned / uniform / oracle"]
+    columns = ['prior="auto"', 'prior="uniform"', "oracle", "auto - oracle", "study: learned / uniform / oracle"]
     return markdown_table(["setting", *columns], rows)
 
 
@@ -254,9 +254,9 @@ def verdicts(measured: dict[Setting, dict[str, Scores]]) -> str:
     return "\n".join(
         [
             verdict(
-                f"Accuracy within {TOLERANCE} of the note on average over its {len(to_note)} settings",
+                f"Accuracy within {TOLERANCE} of the study on average over its {len(to_note)} settings",
                 float(np.mean(to_note)) >= -TOLERANCE,
-                f"mean of ours - note is {signed(float(np.mean(to_note)), 4)}, the lowest {signed(min(to_note), 3)}",
+                f"mean of ours - study is {signed(float(np.mean(to_note)), 4)}, the lowest {signed(min(to_note), 3)}",
             ),
             verdict(
                 f"Accuracy within {TOLERANCE} of the oracle in every setting with m >= 6",
@@ -276,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "*het*: a third of the weights U(1.5, 3), the others U(.05, .3); *hom*: all U(.8, 1.2). "
         "*majority* is the node of least summed distance to the votes; all others take the most probable node of the "
         "posterior with Z(y). *ours* is `LabelModel(space)`; *oracle* knows the true weights and the uniform prior; "
-        '*note* is the row "E5 EM, MAP with Z(y)" of our note on finite spaces, which has no m=9.',
+        "*study* is what EM with Z(y) reached in an earlier study with the same settings, which has no m=9.",
         accuracy_table(measured),
         "## Targets",
         QUICK if settings.quick else verdicts(measured),

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from consilience.encoding import encode
 from consilience.exceptions import InvalidLabelError
 from consilience.spaces.rankings import Rankings
 from consilience.votes import Votes
-from tests.refusals import refused
 
 NAMED = Rankings(["milk", "juice", "tea"])
 
@@ -63,6 +63,17 @@ def test_cells_may_be_lists_tuples_and_arrays(cells):
 def test_positions_behind_a_tie_may_follow_at_once_or_skip_a_place():
     batch = Rankings(5).as_batch([[0, 1, 1, 2, -1], [0, 1, 1, 3, -1], [3, 0, 0, 0, 4], [0, 0, 0, 0, 0]])
     assert batch.tolist() == [[0, 1, 1, 2, -1], [0, 1, 1, 2, -1], [1, 0, 0, 0, 2], [0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("r", [2, 8, 63, 64, 200])
+def test_any_number_of_items_is_checked(r):
+    space, rng = Rankings(r), np.random.default_rng(r)
+    rows = space.random(20, rng)
+    assert (space.as_batch(rows) == rows).all()
+    rows[7] = np.where(rows[7] == r - 1, r, rows[7])
+    with pytest.raises(InvalidLabelError, match=f"gap in its positions after {r - 2}") as caught:
+        space.as_batch(rows)
+    assert caught.value.index == 7
 
 
 def test_names_come_as_orders_or_dicts_and_the_rest_is_unseen():
@@ -157,7 +168,6 @@ def test_a_wrong_label_is_named_with_row_and_source():
         (Rankings(3), [0, 0.5, 1], ["no position", "positions_from_scores"]),
         (Rankings(3), [0, 10**30, 1], ["no position"]),
         (Rankings(3), [0, None, 1], ["holds None"]),
-        (Rankings(3), [True, False, True], ["holds True"]),
         (Rankings(3), ["a", "b", "c"], ["is an order", "Rankings([...])", "positions_from_orders"]),
         (Rankings(3), {"a": 0}, ["is a dict", "no names"]),
         (Rankings(3), 1, ["label 1 is no ranking", "the positions of 3 items", "each row and source"]),

@@ -66,9 +66,7 @@ def test_pair_probabilities_equal_enumeration_with_partial_and_tied_votes():
     votes = np.array([[[0, 1, 2, 3], [1, 0, -1, 2], [0, 0, 1, 1]]])
     weights = np.array([0.5, 1.2, 0.8])
     model = fit(cs.Rankings(4), cs.Votes.from_array(votes, observed=np.ones((1, 3), bool)), method=Known(*weights))
-    mass = np.array(
-        [np.exp(-sum(w * discordant(v, y) for w, v in zip(weights, votes[0], strict=True))) for y in orders(4)]
-    )
+    mass = np.array([np.exp(-weighted_cost(weights, votes[0], y)) for y in orders(4)])
     i, j = np.triu_indices(4, 1)
     expected = (mass / mass.sum()) @ (orders(4)[:, i] < orders(4)[:, j])
     found = model.posterior(cs.Votes.from_array(votes, observed=np.ones((1, 3), bool))).details["pair_probability"]
@@ -85,10 +83,8 @@ def test_decoders_minimise_what_they_promise(decode):
     i, j = np.triu_indices(4, 1)
     for row, label in enumerate(belief.labels):
         if decode == "map":
-            costs = [
-                sum(w * discordant(v, y) for w, v in zip(weights, votes.labels[row], strict=True)) for y in orders(4)
-            ]
-            mine = sum(w * discordant(v, label) for w, v in zip(weights, votes.labels[row], strict=True))
+            costs = [weighted_cost(weights, votes.labels[row], y) for y in orders(4)]
+            mine = weighted_cost(weights, votes.labels[row], label)
         else:
             chance = belief.details["pair_probability"][row]
             costs = [np.where(y[i] < y[j], 1 - chance, chance).sum() for y in orders(4)]

@@ -1,4 +1,4 @@
-"""How the weights of sources over a finite space are learned (note on finite spaces, sections 6, 7, 9)."""
+"""How the weights of sources over a finite space are learned."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def _rounds(
         parameters = replace(current, weight=weight, prior=prior)
         error = _score_error(sums["outer"], active)
         # Steps far below the sampling error change no label; a flat likelihood can crawl for hundreds more.
-        still = np.abs(weight - current.weight)[active] < np.maximum(1e-4, 0.01 * error[active])
+        still = np.abs(weight - current.weight)[active] < np.maximum(1e-4, 0.002 * error[active])
         if still.all() and np.abs(prior - current.prior).max() < 1e-4:
             converged = True
             break

@@ -1,4 +1,4 @@
-"""How the weights of sources of rankings are learned (note on rankings, sections 1, 5, 7, 9)."""
+"""How the weights of sources of rankings are learned."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 The pairs with a positive margin form a directed graph. Between its strongly connected blocks an order can respect
 every pair, so only blocks have to be searched: small ones exactly, by the recursion over subsets
 ``best(S) = min over the last item i of S of best(S - i) + cost of i after S - i``, large ones by moving single items.
-``notes/rankings_and_finite_spaces.md``, section 8.
 
 All loops see the items in the order of a `preference`, never in the order of their index, so that the choice among
 equally good orders follows the preference.

@@ -2,7 +2,7 @@
 
 The law is ``p(order) ∝ exp(-sum of the weights of the pairs it contradicts)``. Its normaliser is a sum over
 orders that the subset recursion of exact Kemeny aggregation turns into ``r 2^r`` terms; running it from both ends
-gives every pair probability as well (``notes/rankings_and_finite_spaces.md``, section 1). Above about 14 items, sample.
+gives every pair probability as well. Above about 14 items, sample.
 """
 
 from __future__ import annotations

@@ -116,6 +116,9 @@ def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
         ``(n, r)`` whole numbers; -1 is unseen, -2 is no item of this row. Two ways of counting are understood: the
         group behind a tie follows at once (0, 1, 1, 2), or skips one place per tied item (0, 1, 1, 3).
     """
+    quick = _dense_already(table, allow_ties)
+    if quick is not None:
+        return quick
     negative: BoolArray = np.asarray((table < ABSENT).any(axis=1))
     if negative.any():
         raise _error(table, negative, "holds a position below -1", "Positions count from 0; -1 is not seen")
@@ -144,6 +147,24 @@ def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
     rows = np.flatnonzero(~dense)
     if len(rows):
         small[rows] = _closed_up(small[rows], ordered[rows])
+    return small
+
+
+def _dense_already(table: Batch, allow_ties: bool) -> Positions | None:
+    """Return the positions if all rows are dense, found without sorting; None if one may not be, or for many items."""
+    r = table.shape[1]
+    if not 0 < r < 64 or len(table) == 0 or table.min() < ABSENT or table.max() >= r:
+        return None
+    small: Positions = table.astype(np.int16)
+    bit = np.zeros(r + 2, dtype=np.uint64)  # its last two are those of the positions -1 and -2
+    bit[:r] = np.uint64(1) << np.arange(r, dtype=np.uint64)
+    taken = np.zeros(len(table), dtype=np.uint64)
+    for column in small.T:
+        taken |= bit[column]
+    if np.any((taken & (taken + np.uint64(1))) != 0) or not taken.all():
+        return None
+    if not allow_ties and np.any(np.bitwise_count(taken) < (small >= 0).sum(axis=1)):
+        return None
     return small
 
 

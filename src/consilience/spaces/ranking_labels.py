@@ -121,9 +121,9 @@ class RankingReader:
         if not self.ragged:
             if width != self.codes.number:
                 raise self._wrong_size(width, 0)
-            padded = (table == ABSENT).any(axis=1)
+            padded = table == ABSENT
             if padded.any():
-                index = int(np.flatnonzero(padded)[0])
+                index = int(np.argwhere(padded)[0, 0])
                 raise InvalidLabelError(
                     f"ranking {table[index].tolist()} holds a position below -1. -1 is not seen; -2 says that a row "
                     "has no such item, which is possible with ragged=True only.",

@@ -1,4 +1,4 @@
-"""Which estimate for which categorical sources, and what to say about it (note on classes, section 0)."""
+"""Which estimate for which categorical sources, and what to say about it."""
 
 from __future__ import annotations
 
