@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.encoding import align_sources, encode
 from consilience.families.base import Posterior
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -22,24 +22,23 @@ DECODERS = ("auto", "map", "bayes")
 
 @dataclass(frozen=True)
 class Inference:
-    """What the model believes about every item, in the form of the space.
+    """What the model believes about every item, with labels as the user writes them.
 
-    `voted` says which items have a vote, `like` which type the votes came in.
+    `voted` says which items have a vote.
     """
 
     posterior: Posterior
     voted: BoolArray
-    like: npt.DTypeLike
 
     @property
     def confidence(self) -> FloatArray:
         """Confidence of each label, 0 where nobody voted."""
         return np.where(self.voted, self.posterior.confidence, 0.0)
 
-    def as_labels(self, space: LabelSpace, *, fill_missing: bool) -> Batch:
-        """Return the labels as the user writes them; missing where nobody voted, unless filled."""
-        labels = space.as_labels(self.posterior.labels, self.like)
-        return labels if fill_missing else with_missing(labels, ~self.voted, not space.contains(-1))
+    def labels(self, space: LabelSpace, *, fill_missing: bool) -> Batch:
+        """Return the labels; missing where nobody voted, unless filled."""
+        found = self.posterior.labels
+        return found if fill_missing else with_missing(found, ~self.voted, not space.contains(-1))
 
 
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
@@ -52,12 +51,14 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inf
 def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
     table = align_sources(votes, model.sources, model.names_given)
     encoded = encode(table, space)
-    like = table.labels.dtype if table.labels.ndim == 2 else np.dtype(object)
+    spelled_out = table.labels.ndim > 2 and table.labels.dtype.kind not in "iu"  # such as rows of probabilities
+    like = np.dtype(object) if spelled_out else table.labels.dtype
 
     def of_part(part: Part) -> Inference:
         labels, observed = part.votes.labels, part.votes.observed
-        posterior = space.family.posterior(model.parameters, labels, observed, decode)
-        return Inference(posterior, np.asarray(observed.any(axis=1)), like)
+        belief = space.family.posterior(model.parameters, labels, observed, decode)
+        belief = replace(belief, labels=space.as_labels(belief.labels, like))
+        return Inference(belief, np.asarray(observed.any(axis=1)))
 
     return _join(list(InMemoryPartitions.of(encoded).map(of_part)))
 
@@ -68,9 +69,16 @@ def _join(parts: list[Inference]) -> Inference:
     beliefs = [part.posterior for part in parts]
     probabilities = [belief.probabilities for belief in beliefs if belief.probabilities is not None]
     joined = Posterior(
-        np.concatenate([belief.labels for belief in beliefs]),
+        _stack([belief.labels for belief in beliefs]),
         np.concatenate([belief.confidence for belief in beliefs]),
         np.concatenate(probabilities) if probabilities else None,
-        {name: np.concatenate([belief.details[name] for belief in beliefs]) for name in beliefs[0].details},
+        {name: _stack([belief.details[name] for belief in beliefs]) for name in beliefs[0].details},
     )
-    return Inference(joined, np.concatenate([part.voted for part in parts]), parts[0].like)
+    return Inference(joined, np.concatenate([part.voted for part in parts]))
+
+
+def _stack(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Put arrays of items together; rows of different shape become objects."""
+    if len({array.shape[1:] for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    return as_object_array(row for array in arrays for row in array)

@@ -156,7 +156,7 @@ class LabelModel:
             raise UnsupportedError(f"fill={fill!r} is unknown. Use 'prior', or None for missing values.")
         if fill == "prior" and self.space.n_labels is None:
             raise UnsupportedError(f"{type(self.space).__name__} has no prior to guess from. Leave fill at None.")
-        return self._infer(votes).as_labels(self.space, fill_missing=fill == "prior")
+        return self._infer(votes).labels(self.space, fill_missing=fill == "prior")
 
     def predict_proba(self, votes: Any) -> FloatArray:
         """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
@@ -183,7 +183,7 @@ class LabelModel:
         wrong order), and whether the ranking is proven ``optimal``, with its ``gap``.
         """
         inference = self._infer(votes)
-        labels = inference.as_labels(self.space, fill_missing=False)
+        labels = inference.labels(self.space, fill_missing=False)
         return replace(inference.posterior, labels=labels, confidence=inference.confidence)
 
     def score(self, votes: Any, gold: Any) -> float:
@@ -196,7 +196,7 @@ class LabelModel:
         if known is None:
             raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
         rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
-        return self.space.score(inference.posterior.labels[rows], known.labels[rows, 0])
+        return self.space.score(self.space.as_batch(inference.posterior.labels[rows]), known.labels[rows, 0])
 
     # --- what was learned ---------------------------------------------------------------------------
 

@@ -149,7 +149,7 @@ class MallowsFamily(Family):
         rows = chunk.gold_rows
         if len(rows) == 0 or chunk.known is None:
             return {}
-        truth = chunk.known[rows].astype(np.int16)
+        truth = _of_width(chunk.known[rows], votes.shape[2])
         left, right = np.triu_indices(truth.shape[1], 1)
         ahead = truth[:, left] < truth[:, right]
         level = (truth[:, left] == truth[:, right]) | (truth[:, left] < 0) | (truth[:, right] < 0)
@@ -195,6 +195,8 @@ class MallowsFamily(Family):
 
     def row_sizes(self, labels: Batch, observed: BoolArray) -> IntArray:
         """Return how many items each row has."""
+        if labels.ndim == 2:
+            return np.zeros(len(labels), dtype=np.int64)
         if not self.ragged:
             return np.full(len(labels), labels.shape[2], dtype=np.int64)
         exists = (labels > -2) & observed[:, :, None]
@@ -251,13 +253,23 @@ class MallowsFamily(Family):
 
 def visible(labels: Batch, observed: BoolArray) -> npt.NDArray[np.int16]:
     """Return the votes with every abstention as a ranking of nothing."""
+    if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
+        return np.full((*observed.shape, 2), -1, dtype=np.int16)
     votes: npt.NDArray[np.int16] = np.where(observed[:, :, None], labels, -1).astype(np.int16)
     return votes
 
 
+def _of_width(truth: Batch, width: int) -> npt.NDArray[np.int16]:
+    """Return known rankings padded, or cut, to the width of the votes."""
+    result = np.full((len(truth), width), -2, dtype=np.int16)
+    kept = min(width, truth.shape[1])
+    result[:, :kept] = truth[:, :kept]
+    return result
+
+
 def _by_group(values: npt.NDArray[Any], groups: IntArray, m: int) -> IntArray:
     member = (groups == np.arange(GROUPS)[:, None]).astype(np.float64)
-    return _square(np.rint(member @ values).astype(np.int64), m)
+    return _square(np.rint(member @ values.astype(np.float64)).astype(np.int64), m)
 
 
 def _square(values: npt.NDArray[Any], m: int) -> npt.NDArray[Any]:
@@ -273,7 +285,7 @@ def _with_known(probability: FloatArray, chunk: Chunk) -> FloatArray:
     rows = chunk.gold_rows
     if len(rows) == 0 or chunk.known is None:
         return probability
-    truth = chunk.known[rows]
+    truth = _of_width(chunk.known[rows], chunk.labels.shape[2])
     left, right = np.triu_indices(truth.shape[1], 1)
     ordered = (truth[:, left] >= 0) & (truth[:, right] >= 0) & (truth[:, left] != truth[:, right])
     probability = probability.copy()
