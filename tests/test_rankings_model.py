@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import consilience as cs
 import numpy as np
 import pytest
+
+import consilience as cs
 from consilience.exceptions import ConsilienceWarning
 
 
@@ -61,3 +62,31 @@ def test_posterior_tells_pair_probabilities_and_expected_error(ragged):
     assert belief.details["optimal"].all()
     # 200 rankings, a share of wrong pairs near .1: the standard error of the mean is about .012
     assert belief.details["expected_error"].mean() == pytest.approx(space.kendall_error(belief.labels, truth), abs=0.05)
+
+
+def test_integer_programming_proves_what_the_search_leaves_open():
+    rng = np.random.default_rng(3)
+    labels = np.argsort(rng.random((20, 7, 18)), axis=2)  # without any signal, so majorities run in cycles
+    votes = cs.Votes.from_array(labels, observed=np.ones((20, 7), bool))
+    searched = quiet(cs.Rankings(18), votes, method="majority", decode="map").posterior(votes).details
+    solved = quiet(cs.Rankings(18, exact="milp"), votes, method="majority", decode="map").posterior(votes).details
+    assert not searched["optimal"].all()
+    assert solved["optimal"].all()
+    assert (solved["gap"] == 0).all()
+
+
+def test_unknown_solver_is_refused():
+    with pytest.raises(cs.exceptions.InvalidLabelError, match="'dp' or 'milp'"):
+        cs.Rankings(5, exact="cplex")
+
+
+def test_item_sets_nobody_ranked_are_named():
+    labels = np.array([[[0, 1, 2]] * 3] * 20)
+    observed = np.ones((20, 3), bool)
+    observed[[4, 9]] = False
+    items = np.array([f"query {number}" for number in range(20)], dtype=object)
+    votes = cs.Votes.from_array(labels, observed=observed, items=items)
+    model = quiet(cs.Rankings(3), votes)
+    note = next(item for item in model.diagnostics_ if item.code == "items-without-votes")
+    assert "2 of 20 items" in note.message
+    assert "(query 4, query 9)" in note.message

@@ -12,8 +12,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.encoding import align_sources, read_gold
-from consilience.estimation import SourceEstimator, estimate_from_moments
-from consilience.estimation.estimate import take_moments
+from consilience.estimation import SourceEstimator, estimate_from_moments, take_moments
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
 from consilience.exceptions import (
     ConsilienceWarning,

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from consilience.arrays import BoolArray, IntArray
-from consilience.families.base import Diagnostic, Family, Request, Summary, Sums
+from consilience.families.base import Diagnostic, Estimate, Family, Request, Summary, Sums
 
-__all__ = ["general_diagnostics"]
+__all__ = ["general_diagnostics", "items_without_votes"]
 
 #: Two sources should meet on this many items before their agreement means much.
 MIN_OVERLAP = 10
 
 
 def general_diagnostics(
-    family: Family, sums: Sums, summary: Summary, request: Request, method: str, reason: str
+    family: Family, sums: Sums, summary: Summary, request: Request, estimate: Estimate
 ) -> tuple[Diagnostic, ...]:
     """Return what a user should know about these votes and sources, worst first."""
     votes = np.diag(sums["both"])
     active = votes > 0
-    found = [Diagnostic("method", "info", (), f"Method {method!r}: {reason}.")]
+    found = [Diagnostic("method", "info", (), f"Method {estimate.method!r}: {estimate.reason}.")]
     silent = request.named(~active)
     if silent:
         found.append(
@@ -54,11 +54,18 @@ def general_diagnostics(
         message = f"Given as dependent, they share their votes (correlation in brackets): {'; '.join(dependent[:8])}."
         found.append(Diagnostic("dependent-pair", "info", involved, message))
     found += _unused_labels(sums)
-    if int(sums["voted_items"]) < int(sums["items"]):
-        empty = int(sums["items"]) - int(sums["voted_items"])
-        message = f"{empty} of {int(sums['items'])} items have no vote; their label is missing and their confidence 0."
-        found.append(Diagnostic("items-without-votes", "info", (), message))
     return tuple(found)
+
+
+def items_without_votes(sums: Sums, ids: tuple[str, ...]) -> tuple[Diagnostic, ...]:
+    """Return the finding that some items have no vote, with the ids of the first ones."""
+    items = int(sums["items"])
+    empty = items - int(sums["voted_items"])
+    if empty == 0:
+        return ()
+    named = f" ({', '.join(ids)}{', ...' if empty > len(ids) else ''})" if ids else ""
+    message = f"{empty} of {items} items have no vote{named}; their label is missing and their confidence 0."
+    return (Diagnostic("items-without-votes", "info", (), message),)
 
 
 def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
-from consilience.estimation.diagnostics import general_diagnostics
+from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
 from consilience.estimation.passes import VotePasses
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.families.base import Estimate, Family, Request
@@ -19,10 +19,12 @@ from consilience.partitions import Part, VotePartitions
 from consilience.source_model import SourceModel
 from consilience.spaces.base import LabelSpace
 
-__all__ = ["SourceEstimator", "estimate_from_moments", "estimate_from_votes", "take_moments"]
+__all__ = ["SourceEstimator", "estimate_from_moments", "take_moments"]
 
 #: Items whose votes represent the space before any statistics are taken.
 ADAPT_ITEMS = 400
+#: Items that a finding names.
+SHOWN_ITEMS = 5
 NAMED_PRIORS = ("auto", "uniform", "gibbs")
 
 
@@ -33,31 +35,6 @@ class SourceEstimator(Protocol):
     def estimate(self, moments: Moments, space: LabelSpace, dependencies: tuple[tuple[str, str], ...]) -> FloatArray:
         """Return ``(m,)`` weights."""
         ...
-
-
-def estimate_from_votes(
-    space: LabelSpace,
-    partitions: VotePartitions,
-    *,
-    method: str | SourceEstimator = "auto",
-    dependencies: Any = None,
-    prior: Any = "auto",
-    seed: int = 0,
-    names_given: bool = True,
-) -> tuple[SourceModel, Moments]:
-    """Learn about the sources from votes; return also the moments that were taken on the way."""
-    moments, passes = take_moments(space, partitions, seed)
-    model = estimate_from_moments(
-        space,
-        moments,
-        passes,
-        method=method,
-        dependencies=dependencies,
-        prior=prior,
-        seed=seed,
-        names_given=names_given,
-    )
-    return model, moments
 
 
 def take_moments(
@@ -108,7 +85,8 @@ def estimate_from_moments(
             f"Names: {', '.join(family.methods)}."
         )
     summary = family.summary(estimate.parameters)
-    general = general_diagnostics(family, moments.sums, summary, request, estimate.method, estimate.reason)
+    general = general_diagnostics(family, moments.sums, summary, request, estimate)
+    general += items_without_votes(moments.sums, () if passes is None else passes.items_without_votes(SHOWN_ITEMS))
     ordered = sorted(
         (*general, *estimate.diagnostics), key=lambda item: ("error", "warning", "info").index(item.severity)
     )

@@ -55,6 +55,16 @@ class VotePasses:
     def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
         return self.sample.reduce(lambda part: function(_chunk(part)))
 
+    def items_without_votes(self, count: int) -> tuple[str, ...]:
+        """Return the ids of the first few items that nobody voted on."""
+        found: list[str] = []
+        for part in self.partitions.map(lambda part: part):
+            silent = np.flatnonzero(~part.votes.observed.any(axis=1))[: count - len(found)]
+            found += [str(item) for item in part.votes.items[silent].tolist()]
+            if len(found) >= count:
+                break
+        return tuple(found)
+
     def small_sample(self, size: int) -> Chunk:
         """Return a few items in one chunk, in an order that does not depend on theirs."""
         part = self.sample.sample(size, self.seed).whole

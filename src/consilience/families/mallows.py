@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -72,11 +72,16 @@ class MallowsFamily(Family):
         Whether a source may be worse than random (a negative weight).
     ragged
         Whether the number of items differs from row to row.
+    exact, time_limit
+        How rankings of more than 15 items are decoded: by local search with a bound ("dp"), or by integer
+        programming ("milp") within so many seconds.
     """
 
     max_items: int | None
     signed: bool = False
     ragged: bool = False
+    exact: Literal["dp", "milp"] = "dp"
+    time_limit: float | None = None
     methods: ClassVar[tuple[str, ...]] = (
         "auto",
         "majority",
@@ -187,7 +192,7 @@ class MallowsFamily(Family):
     def posterior(self, parameters: MallowsParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         votes = visible(labels, observed)
         counted = tally(votes, self.row_sizes(labels, observed), self._loads(parameters, observed))
-        return decode_rankings(counted, votes, decode)
+        return decode_rankings(counted, votes, decode, exact=self.exact, time_limit=self.time_limit)
 
     def _loads(self, parameters: MallowsParameters, observed: BoolArray) -> FloatArray:
         loads: FloatArray = parameters.weight * shared_weights(observed, parameters.correlation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -62,13 +63,22 @@ def pair_probabilities(counted: Tally, seed: int = 0) -> tuple[FloatArray, float
     return probability, 0.0
 
 
-def decode_rankings(counted: Tally, votes: npt.NDArray[np.int16], decode: str) -> Posterior:
+def decode_rankings(
+    counted: Tally,
+    votes: npt.NDArray[np.int16],
+    decode: str,
+    *,
+    exact: Literal["dp", "milp"] = "dp",
+    time_limit: float | None = None,
+) -> Posterior:
     """Return the ranking of each row: Kemeny on pair probabilities ("bayes", the default) or on the margins ("map")."""
     probability, _ = pair_probabilities(counted)
     keys = np.round(np.abs(counted.margins) * 1e6).sum(axis=1).astype(np.int64)  # of the votes, not of the row's place
     margins = counted.margins if decode == "map" else 2.0 * probability - 1.0
     favour = _standing(probability, counted.width, counted.sizes)
-    found = minimise_disagreement(margins, counted.width, counted.sizes, tie_break=favour, keys=keys)
+    found = minimise_disagreement(
+        margins, counted.width, counted.sizes, tie_break=favour, keys=keys, exact=exact, time_limit=time_limit
+    )
     ranked = np.asarray((votes >= 0).any(axis=1))
     positions = _visible_positions(found.positions, ranked, counted.sizes)
     right = _share_right(positions, probability)

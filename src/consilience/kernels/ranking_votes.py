@@ -42,6 +42,18 @@ def expected_discordance(positions: npt.NDArray[np.int16], probability: FloatArr
     return result
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _fill_buckets(vote: npt.NDArray[np.int16], count: IntArray) -> int:
+    """Count the items at each position of a vote, and return how many it ranks."""
+    count[:] = 0
+    seen = 0
+    for i in range(vote.shape[0]):
+        if vote[i] >= 0:
+            count[vote[i]] += 1
+            seen += 1
+    return seen
+
+
 @numba.njit(cache=True, nogil=True)
 def bucket_counts(positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], sizes: int) -> IntArray:
     """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
@@ -54,12 +66,7 @@ def bucket_counts(positions: npt.NDArray[np.int16], observed: npt.NDArray[np.boo
     for t in range(n):
         for a in range(m):
             if observed[t, a]:
-                count[:] = 0
-                seen = 0
-                for i in range(r):
-                    if positions[t, a, i] >= 0:
-                        count[positions[t, a, i]] += 1
-                        seen += 1
+                seen = _fill_buckets(positions[t, a], count)
                 result[a, seen] += 1
                 for position in range(r + 1):
                     if count[position] > 0:
@@ -84,12 +91,7 @@ def expected_under_weight(
     for t in range(n):
         for a in range(m):
             if observed[t, a]:
-                count[:] = 0
-                seen = 0
-                for i in range(r):
-                    if positions[t, a, i] >= 0:
-                        count[positions[t, a, i]] += 1
-                        seen += 1
+                seen = _fill_buckets(positions[t, a], count)
                 total = mean[a, seen]
                 for position in range(r + 1):
                     if count[position] > 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,11 @@ class Rankings(LabelSpace):
         Whether the number of items differs from row to row, with `items` as the largest; it does where that is None.
     signed
         Whether a source may be worse than random.
+    exact
+        Predictions of up to 15 items, and longer ones without large cycles of majorities, are always the best ones.
+        What remains goes to a local search with a lower bound ("dp") or to integer programming ("milp").
+    time_limit
+        Seconds for all integer programs of a call together.
 
     Examples
     --------
@@ -71,6 +76,8 @@ class Rankings(LabelSpace):
     allow_ties: bool = field(default=True, kw_only=True)
     ragged: bool = field(default=False, kw_only=True)
     signed: bool = field(default=False, kw_only=True)
+    exact: Literal["dp", "milp"] = field(default="dp", kw_only=True)
+    time_limit: float | None = field(default=None, kw_only=True)
 
     positions_from_orders = staticmethod(ranking_builders.positions_from_orders)
     positions_from_scores = staticmethod(ranking_builders.positions_from_scores)
@@ -85,6 +92,8 @@ class Rankings(LabelSpace):
                 "Items that have names are the same in every row, so ragged=True contradicts them. Leave it out; "
                 "what a source did not see is left out of its ranking."
             )
+        if self.exact not in ("dp", "milp"):
+            raise InvalidLabelError(f"exact={self.exact!r} is unknown. Use 'dp' or 'milp'.")
         object.__setattr__(self, "items", codes.number if codes.names is None else codes.names)
         object.__setattr__(self, "ragged", bool(self.ragged or codes.number is None))
 
@@ -109,7 +118,7 @@ class Rankings(LabelSpace):
 
     @property
     def family(self) -> Family:
-        return MallowsFamily(self.n_items, signed=self.signed, ragged=self.ragged)
+        return MallowsFamily(self.n_items, self.signed, self.ragged, self.exact, self.time_limit)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
