@@ -17,7 +17,6 @@ __all__ = [
     "NotFittedError",
     "PriorError",
     "SourceMismatchError",
-    "TooFewSourcesError",
     "TransposedVotesError",
     "UnknownSourceError",
     "UnsupportedError",
@@ -63,10 +62,6 @@ class SourceMismatchError(ConsilienceError, ValueError):
 
 class UnknownSourceError(ConsilienceError, ValueError):
     """A source name does not occur in the votes."""
-
-
-class TooFewSourcesError(ConsilienceError, ValueError):
-    """A method needs more (independent) sources than there are."""
 
 
 class PriorError(ConsilienceError, ValueError):

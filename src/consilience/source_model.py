@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
+from consilience.exceptions import MissingPackageError
 from consilience.families.base import Diagnostic, Parameters, Summary
 
 __all__ = ["SourceModel", "SourceTable"]
@@ -113,18 +115,21 @@ class SourceTable:
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.columns)
+        return _package("pandas").DataFrame(self.columns)
 
     def to_polars(self) -> Any:
         """Return a polars DataFrame."""
-        import polars as pl
-
-        return pl.DataFrame(self.columns)
+        return _package("polars").DataFrame(self.columns)
 
     def _shown(self) -> list[list[str]]:
         return [[_text(name, value) for value in values] for name, values in self.columns.items()]
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise MissingPackageError(f"{name} is not installed. Run: pip install {name}, or use to_arrow().") from None
 
 
 def _text(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.solvers.isotropic import isotropic_correlation, isotropic_costs
+from consilience.solvers.isotropic import isotropic_costs
 
 
 def everything(count):
@@ -123,33 +123,3 @@ def test_recovers_noise_variances_from_simulated_scores():
     pair_cost = ((votes[:, :, None] - votes[:, None, :]) ** 2).mean(axis=0)
     value = isotropic_costs(pair_cost, everything(5)).value
     np.testing.assert_allclose(value, variances, atol=0.16)
-
-
-def test_correlation_worked_by_hand():
-    # Errors with variances 1 and 4 and covariance 1: D = 1 + 4 - 2, correlation 1 / 2.
-    pair_cost = np.array([[0.0, 3.0, 3.0], [3.0, 0.0, 3.0], [3.0, 3.0, 0.0]])
-    dependent = np.zeros((3, 3), dtype=bool)
-    dependent[0, 1] = dependent[1, 0] = True
-    correlation = isotropic_correlation(pair_cost, np.array([1.0, 4.0, 1.0]), dependent)
-    expected = np.zeros((3, 3))
-    expected[0, 1] = expected[1, 0] = 0.5
-    np.testing.assert_allclose(correlation, expected)
-
-
-def test_copies_are_fully_correlated_and_independent_errors_are_not():
-    costs = np.array([2.0, 2.0])
-    both = everything(2)
-    assert isotropic_correlation(np.zeros((2, 2)), costs, both)[0, 1] == 1.0
-    assert isotropic_correlation(np.full((2, 2), 4.0), costs, both)[0, 1] == 0.0
-
-
-@given(
-    st.lists(st.floats(-1.0, 10.0), min_size=2, max_size=5),
-    st.floats(0.0, 20.0) | st.just(float("nan")),
-)
-def test_correlation_is_always_between_zero_and_one(costs, between):
-    count = len(costs)
-    pair_cost = np.full((count, count), between)
-    correlation = isotropic_correlation(pair_cost, np.array(costs), everything(count))
-    assert ((correlation >= 0) & (correlation <= 1)).all()
-    assert not correlation.diagonal().any()

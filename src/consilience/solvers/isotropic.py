@@ -15,7 +15,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.solvers.pairs import has_odd_cycle, usable_pairs
 
-__all__ = ["Estimate", "isotropic_correlation", "isotropic_costs"]
+__all__ = ["Estimate", "isotropic_costs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,38 +82,3 @@ def isotropic_costs(pair_cost: FloatArray, independent: BoolArray, weights: Floa
     if known.any():
         value[alone] = np.median(value[known])
     return Estimate(value, identified)
-
-
-def isotropic_correlation(pair_cost: FloatArray, costs: FloatArray, dependent: BoolArray) -> FloatArray:
-    """Return how strongly the errors of dependent sources are correlated.
-
-    The shared error of a pair is ``(mu_a + mu_b - D_ab) / 2``; divided by ``sqrt(mu_a mu_b)`` it is
-    a correlation.
-
-    Parameters
-    ----------
-    pair_cost : array of shape (m, m)
-    costs : array of shape (m,)
-        Expected cost of each source, from `isotropic_costs`.
-    dependent : array of shape (m, m)
-
-    Returns
-    -------
-    array of shape (m, m)
-        Between 0 and 1; 0 for independent pairs, on the diagonal, and where it cannot be computed.
-
-    Examples
-    --------
-    >>> pair_cost = np.array([[0.0, 1.0], [1.0, 0.0]])
-    >>> isotropic_correlation(pair_cost, np.array([1.0, 1.0]), np.ones((2, 2), dtype=bool))
-    array([[0. , 0.5],
-           [0.5, 0. ]])
-    """
-    positive = np.maximum(costs, 0.0)
-    scale = np.sqrt(np.outer(positive, positive))
-    shared = (costs[:, None] + costs - pair_cost) / 2
-    measured = np.asarray(dependent, dtype=bool) & (scale > 0) & np.isfinite(shared)
-    np.fill_diagonal(measured, False)
-    ratio = np.divide(shared, scale, out=np.zeros_like(scale), where=measured)
-    correlation: FloatArray = np.clip(ratio, 0.0, 1.0)
-    return correlation
