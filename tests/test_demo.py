@@ -1,4 +1,4 @@
-"""The demo does the main job: it labels three tables, shows them and writes the files."""
+"""The demo does the main job: it labels four tables, shows them and writes the files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from consilience.cli import main
 from consilience.datasets import Example
 
 FOLDER = Path(datasets.__file__).parent
-LOADERS = [datasets.load_tickets, datasets.load_products, datasets.load_sentences]
+LOADERS = [datasets.load_tickets, datasets.load_products, datasets.load_guests, datasets.load_sentences]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_demo_ends_well_and_warns_of_nothing(ran: tuple[Result, Path]) -> None:
 
 def test_demo_is_short_enough_to_read_and_fits_the_terminal(ran: tuple[Result, Path]) -> None:
     lines = ran[0].output.splitlines()
-    assert len(lines) < 120
+    assert len(lines) < 140
     assert max(len(line) for line in lines if not line.startswith("Wrote")) <= 100
 
 
@@ -77,7 +77,7 @@ def test_demo_writes_one_label_per_item(ran: tuple[Result, Path], outcome: demo.
         header, *rows = csv.reader(file)
     assert header == ["item", "label", "confidence"]
     assert [row[0] for row in rows] == outcome.example.votes.items.tolist()
-    assert [row[1] for row in rows] == outcome.labels.tolist()
+    assert [row[1] for row in rows] == [demo.spelled(label) for label in outcome.labels]
     assert all(0.0 <= float(row[2]) <= 1.0 for row in rows)
 
 
@@ -167,6 +167,23 @@ def test_acting_on_the_warning_pays(outcomes: dict[str, demo.Outcome]) -> None:
     assert told.distance < products.score("consilience").distance
 
 
+def test_scores_of_rankings_count_what_is_left_open_as_half_wrong(outcomes: dict[str, demo.Outcome]) -> None:
+    # The purchases of a guest who bought two jams of five put one pair of ten in the right order at best: 0.45 is left.
+    example = outcomes["guests"].example
+    column = example.votes.sources.index("purchases")
+    short = np.array([len(order) == 2 for order in example.votes.labels[:, column]])
+    score = demo.score_of(example, "purchases", example.votes.labels[:, column], short)
+    assert short.sum() > 0
+    assert 0.45 <= score.distance <= 0.55
+    assert score.right == 0.0
+
+
+def test_rankings_are_written_best_first(ran: tuple[Result, Path], outcomes: dict[str, demo.Outcome]) -> None:
+    with (ran[1] / "labels-guests.csv").open(encoding="utf-8", newline="") as file:
+        first = next(csv.DictReader(file))
+    assert datasets.read_ranking(first["label"]) == outcomes["guests"].labels[0]
+
+
 def test_rescued_items_are_right_where_the_majority_is_wrong(outcome: demo.Outcome) -> None:
     truth, rows = outcome.example.truth, np.flatnonzero(outcome.rescued)
     assert len(rows) > 0
@@ -184,7 +201,7 @@ def test_generator_makes_the_committed_tables(tmp_path: Path) -> None:
 
 
 def test_tables_are_small() -> None:
-    assert sum(path.stat().st_size for path in FOLDER.glob("*.csv")) < 60_000
+    assert sum(path.stat().st_size for path in FOLDER.glob("*.csv")) < 90_000
 
 
 @pytest.mark.parametrize("load", LOADERS, ids=lambda load: load.__name__)
@@ -196,9 +213,24 @@ def test_truth_and_votes_are_labels_of_the_space(load: object) -> None:
     assert example.votes.observed.any(axis=1).all()
 
 
+def test_sources_of_rankings_keep_not_seen_and_ranked_below_apart() -> None:
+    example = datasets.load_guests()
+    orders = {name: example.votes.labels[:, column] for column, name in enumerate(example.votes.sources)}
+    assert all(isinstance(order[3], tuple) and len(order[3]) == 2 for order in orders["waiter"])
+    assert {len(order) for order in orders["purchases"]} == {2, 3, 4, 5}
+    assert not any(isinstance(group, tuple) for order in orders["purchases"] for group in order)
+
+
+@pytest.mark.parametrize(
+    "order", [["fig"], ["fig", "plum"], [("fig", "plum"), "kiwi"], ["kiwi", ("fig", "lime", "plum")]]
+)
+def test_rankings_survive_being_spelled(order: list[object]) -> None:
+    assert datasets.read_ranking(datasets.spell_ranking(order)) == order
+
+
 def test_loading_the_datasets_imports_no_heavy_package() -> None:
     program = (
-        "import sys; from consilience.datasets import load_tickets, load_sentences; load_tickets(); load_sentences();"
+        "import sys; from consilience import datasets; datasets.load_tickets(); datasets.load_guests();"
         "print([name for name in ('pandas', 'pyarrow', 'numba', 'scipy', 'rich', 'click') if name in sys.modules])"
     )
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

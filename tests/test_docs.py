@@ -139,7 +139,9 @@ def test_every_method_is_described(page: str) -> None:
 def test_label_types_page_says_which_methods_a_metric_lacks() -> None:
     row = next(row for row in table_rows(ROOT / "docs" / "label_types.md", "property") if row[0] == "methods")
     lacking = set(cs.Classes(2).family.methods) - set(cs.Metric(abs).family.methods)
-    assert set(re.findall(r"`(\w+)`", row[3])) == lacking
+    assert set(re.findall(r"`(\w+)`", row[4])) == lacking
+    assert row[1:4] == ["all"] * 3
+    assert set(cs.Rankings(3).family.methods) == set(cs.Classes(2).family.methods)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -169,6 +171,15 @@ def test_a_swapped_judge_is_turned_round() -> None:
     accuracy = compare()
     assert accuracy["consilience"] > accuracy["majority vote"] + 0.05
     assert accuracy["consilience"] > accuracy["consilience, without it"] + 0.05
+
+
+def test_learned_weights_more_than_halve_the_error_of_equal_ones() -> None:
+    # n = 300 rankings of 8 items; the ratio of the errors over eight seeds was between 0.30 and 0.35.
+    rows = {row.name: row for row in runpy.run_path(str(ROOT / "examples" / "rank_aggregation.py"))["compare"]()}
+    equal = rows["Kemeny, equal weights"]
+    for name in ("Kemeny, learned weights", "consilience, least expected error"):
+        assert rows[name].error < 0.5 * equal.error
+        assert rows[name].optimal == equal.optimal == 1.0
 
 
 def test_costs_learned_from_a_lambda_are_near_the_truth() -> None:

@@ -38,7 +38,7 @@ def main() -> None:
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
 def demo(output: Path, seed: int) -> None:
-    """Label three small example tables and show what was learned.
+    """Label four small example tables and show what was learned.
 
     Support tickets (classes), products in a taxonomy (a finite metric space) and sentences (any distance): who can be
     trusted, what the diagnostics say, how the labels compare with majority vote and with the truth. The tables are

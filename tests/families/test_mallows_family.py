@@ -207,6 +207,41 @@ def test_copies_are_flagged_and_given_dependencies_are_shared():
     assert space.kendall_error(told.predict(table), truth) < 0.2
 
 
+@pytest.mark.parametrize("share", [0.01, 0.5])
+def test_copies_are_flagged_among_partial_rankings_too(share):
+    space = cs.Rankings(5)
+    rng = np.random.default_rng(2)
+    votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
+    labels = votes.labels.copy()
+    copied = rng.random((1500, 2)) < 0.9
+    labels[:, 1:3] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1:3])
+    for row, source in np.argwhere(rng.random((1500, 8)) < share):  # hides one item of some votes
+        hidden = labels[row, source] == rng.integers(5)
+        behind = labels[row, source] > labels[row, source][hidden]
+        labels[row, source] = np.where(hidden, -1, labels[row, source] - behind)
+    table = cs.Votes.from_array(labels, observed=votes.observed)
+    with pytest.warns(ConsilienceWarning, match="dependent-pair"):
+        model = cs.LabelModel(space).fit(table)
+    assert model.source_model_.method == ("moments" if share < 0.2 else "em")
+    assert model.weight_[:3].max() < 0.3 < model.weight_[3:].min()
+    assert space.kendall_error(model.predict(table), truth) < 0.2
+
+
+def test_long_rankings_come_out_the_same_wherever_they_stand():
+    space = cs.Rankings(15)
+    votes, _ = simulated(space, 60, [0.05, 0.1, 0.15, 0.1])
+    model = fit(space, votes)
+    whole = model.predict(votes)
+    assert np.array_equal(model.predict(votes[30:]), whole[30:])
+    assert np.array_equal(model.predict(votes[::-1])[::-1], whole)
+
+
+def test_quadratic_is_not_misled_by_random_sources():
+    space = cs.Rankings(5)
+    votes, _ = simulated(space, 6000, [1.0, 0.8, 0.6, 0.0, 0.0, 0.0])
+    assert fit(space, votes, method="quadratic").weight_ == pytest.approx([1.0, 0.8, 0.6, 0.0, 0.0, 0.0], abs=0.15)
+
+
 def test_votes_without_signal_fall_back():
     space = cs.Rankings(4)
     rng = np.random.default_rng(0)

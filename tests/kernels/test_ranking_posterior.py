@@ -77,7 +77,7 @@ def test_gibbs_converges_to_the_posterior(scale):
     rng = np.random.default_rng(1)
     margins, sizes = scale * rng.normal(size=(6, 15)), np.array([6, 6, 6, 4, 1, 0])
     order = np.tile(np.arange(6), (6, 1))
-    estimate = pair_posterior_gibbs(margins, 6, sizes, order, 4100, 100, 0)
+    estimate = pair_posterior_gibbs(margins, 6, sizes, order, 4100, 100, 0, np.arange(len(margins)))
     assert np.abs(estimate - pair_posterior(margins, 6, sizes)[0]).max() < 0.06
     assert all(sorted(row[:size]) == list(range(size)) for row, size in zip(order, sizes, strict=True))
 
@@ -85,7 +85,7 @@ def test_gibbs_converges_to_the_posterior(scale):
 def test_gibbs_stays_finite_for_huge_margins():
     margins = np.full((1, 10), 1e4)
     order = np.arange(5)[None, ::-1].copy()
-    estimate = pair_posterior_gibbs(margins, 5, np.array([5]), order, 50, 10, 0)
+    estimate = pair_posterior_gibbs(margins, 5, np.array([5]), order, 50, 10, 0, np.zeros(1, dtype=np.int64))
     assert np.all(estimate == 1.0)
     assert order.tolist() == [[0, 1, 2, 3, 4]]
 
@@ -95,6 +95,6 @@ def test_gibbs_repeats_with_the_seed():
     runs = []
     for seed in (7, 7, 8):
         order = np.tile(np.arange(5), (3, 1))
-        runs.append(pair_posterior_gibbs(margins, 5, np.full(3, 5), order, 20, 5, seed))
+        runs.append(pair_posterior_gibbs(margins, 5, np.full(3, 5), order, 20, 5, seed, np.arange(3)))
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])

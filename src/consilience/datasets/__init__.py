@@ -6,20 +6,38 @@ All of them are simulated (`tools/make_demo_data.py`), so that the truth is know
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array
+from consilience.datasets.orders import read_ranking, spell_ranking
 from consilience.datasets.words import word_edit_distance
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric
+from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings
 from consilience.votes import Votes
 
-__all__ = ["TOPICS", "PRODUCT_TREE", "Example", "load_products", "load_sentences", "load_tickets", "word_edit_distance"]
+__all__ = [
+    "JAMS",
+    "PRODUCT_TREE",
+    "TOPICS",
+    "Example",
+    "load_guests",
+    "load_products",
+    "load_sentences",
+    "load_tickets",
+    "read_ranking",
+    "spell_ranking",
+    "word_edit_distance",
+]
 
 #: The topics of a support ticket.
 TOPICS = ("account", "billing", "delivery", "technical")
+
+#: The jams on the breakfast table.
+JAMS = ("fig", "kiwi", "lime", "pear", "plum")
 
 #: The edges of the product taxonomy: (general, special).
 PRODUCT_TREE = (
@@ -90,10 +108,27 @@ def load_sentences() -> Example:
     return _read("sentences.csv", Metric(word_edit_distance))
 
 
-def _read(name: str, space: LabelSpace) -> Example:
+def load_guests() -> Example:
+    """Return 150 guests and six guesses of how they rank five jams; one source saw some jams only, one names three.
+
+    Examples
+    --------
+    >>> example = load_guests()
+    >>> example.votes
+    Votes(150 items, 6 sources, 97% observed)
+    >>> spell_ranking(example.truth[0])
+    'pear > lime > kiwi > fig > plum'
+    """
+    return _read("guests.csv", Rankings(JAMS), read_ranking)
+
+
+def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Example:
     """Read a wide table: item, one column per source (empty = abstains), truth."""
     text = (files(__name__) / name).read_text(encoding="utf-8")
     (_, *sources, _), *rows = csv.reader(text.splitlines())
-    cells = np.array([[cell or None for cell in row[1:-1]] for row in rows], dtype=object)
+    cells = np.empty((len(rows), len(sources)), dtype=object)
+    for index, row in enumerate(rows):
+        for column, cell in enumerate(row[1:-1]):
+            cells[index, column] = parse(cell) if cell else None
     votes = Votes.from_array(cells, sources=sources, items=[row[0] for row in rows])
-    return Example(space, votes, as_object_array([row[-1] for row in rows]))
+    return Example(space, votes, as_object_array([parse(row[-1]) for row in rows]))

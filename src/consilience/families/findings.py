@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consilience.arrays import BoolArray, IntArray
+from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import InvalidVotesError
 from consilience.families.base import Diagnostic, Request
 
@@ -21,6 +21,11 @@ __all__ = [
 
 #: Agreement that chance would produce this often is not taken for signal.
 SIGNIFICANCE = 0.01
+#: A source whose pairs together are this many standard errors too far apart misleads.
+FAR = 4.0
+
+
+KEPT_MOMENTS = "the likelihood would trust them, so the robust pair moments are kept"
 
 
 def fell_back(reason: str) -> Diagnostic:
@@ -40,8 +45,8 @@ def no_signal(request: Request, reason: str) -> Diagnostic:
     )
 
 
-def dependent_pairs(left: IntArray, right: IntArray, request: Request) -> Diagnostic:
-    """Some pairs agree more than the weights of the two sources explain."""
+def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: str = KEPT_MOMENTS) -> Diagnostic:
+    """Some pairs agree more than the weights of the two sources explain; `remedy` is what was done about it."""
     names = [f"{request.sources[a]} and {request.sources[b]}" for a, b in zip(left, right, strict=True)]
     involved = np.unique(np.concatenate([left, right]))
     return Diagnostic(
@@ -49,19 +54,21 @@ def dependent_pairs(left: IntArray, right: IntArray, request: Request) -> Diagno
         "warning",
         request.named(involved),
         f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
-        "the likelihood would trust them, so the robust pair moments are kept. Pass dependencies= to tell.",
+        f"{remedy}. Pass dependencies= to tell.",
     )
 
 
-def adversaries(left: IntArray, right: IntArray, apart: BoolArray, request: Request) -> tuple[Diagnostic, ...]:
-    """Some sources are further from most others than unrelated ones would be.
+def adversaries(left: IntArray, right: IntArray, apart: FloatArray, request: Request) -> tuple[Diagnostic, ...]:
+    """Some sources are further from the others than unrelated ones would be.
 
-    `left`, `right` and `apart` are the pairs of sources that were looked at, and whether they are too far apart.
+    `left` and `right` are the pairs of sources that were looked at, `apart` by how many standard errors they are
+    further apart than their weights explain.
     """
     m = len(request.sources)
     met = np.bincount(left, minlength=m) + np.bincount(right, minlength=m)
-    far = np.bincount(left[apart], minlength=m) + np.bincount(right[apart], minlength=m)
-    names = request.named((met >= 2) & (2 * far > met))
+    total = np.bincount(left, apart, minlength=m) + np.bincount(right, apart, minlength=m)
+    far = np.bincount(left[apart > 1], minlength=m) + np.bincount(right[apart > 1], minlength=m)
+    names = request.named((met >= 2) & (2 * far > met) & (total > FAR * np.sqrt(np.maximum(met, 1))))
     if not names:
         return ()
     message = (

@@ -111,7 +111,7 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = _moments(problem)
     flagged = fit.residual_z < -FLAG  # closer than independent sources of these weights would be
-    found = adversaries(left, right, fit.residual_z > FLAG, request)
+    found = adversaries(left, right, fit.residual_z, request)
     if int(active.sum()) >= 5 and flagged.any():
         note = dependent_pairs(left[flagged], right[flagged], request)
         weight, error = _moment_weights(problem, fit)
@@ -290,7 +290,9 @@ def _quadratic(problem: _Problem) -> tuple[FloatArray, FloatArray]:
     accuracy = np.zeros(len(votes))
     for node, chance in enumerate(problem.prior):
         joint = problem.sums["joint"][node] / both
-        rates = quadratic_triplets(joint, votes[:, node] / total, float(np.clip(chance, 1e-3, 0.999)), problem.usable)
+        error = np.sqrt(np.maximum(joint * (1 - joint), 1e-9) / both)  # within its noise: not to be divided by
+        prior = float(np.clip(chance, 1e-3, 0.999))
+        rates = quadratic_triplets(joint, votes[:, node] / total, prior, problem.usable, error)
         accuracy += chance * rates.given_one
     weight = np.clip(problem.family.curve.weight_from_accuracy(accuracy), -MAX_WEIGHT, MAX_WEIGHT)
     _, error = _triplets(problem)  # the same covariances, so the same precision to first order

@@ -39,6 +39,8 @@ __all__ = ["estimate_mallows"]
 FLAG = 5.0
 MAX_ROUNDS, SAMPLED_ROUNDS = 100, 24
 PRECISE = 0.02
+#: Up to this share of partial or tied votes, pair moments are as good as the likelihood.
+FEW_INCOMPLETE = 0.2
 #: Items on which long rankings are polished.
 SAMPLED_ITEMS = 3000
 #: Width of the weak pull of each weight towards the mean weight.
@@ -74,6 +76,12 @@ class Problem:
     def is_partial(self) -> bool:
         """Whether some vote leaves out items of its row."""
         return int(self.sums["partial_votes"]) > 0
+
+    @property
+    def share_incomplete(self) -> float:
+        """Share of the votes that leave out items or hold ties."""
+        votes = max(int(np.diag(self.sums["both"]).sum()), 1)
+        return (int(self.sums["partial_votes"]) + int(self.sums["tied_votes"])) / votes
 
     @property
     def is_tied(self) -> bool:
@@ -117,12 +125,19 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = moment_fit(problem)
-    flagged = fit.residual_z > FLAG  # in closer agreement than independent sources of these weights would be
-    found = adversaries(left, right, fit.residual_z < -FLAG, request)
-    if count >= 5 and flagged.any() and not (problem.is_partial or problem.is_tied):
+    # In closer agreement than independent sources of these weights would be; of tied votes the moments are not exact.
+    flagged = (fit.residual_z > (2.0 * FLAG if problem.is_tied else FLAG)) & (count >= 5)
+    found = adversaries(left, right, -fit.residual_z, request)
+    if flagged.any() and problem.share_incomplete <= FEW_INCOMPLETE:
         note = dependent_pairs(left[flagged], right[flagged], request)
         reason = "exact pair moments under a robust loss, as some pairs look dependent"
         return _from_moments(problem, fit, reason, (note, *found))
+    if flagged.any():
+        note = dependent_pairs(left[flagged], right[flagged], request, "they share one vote")
+        found = (note, *found)
+        dependent = request.dependent.copy()
+        dependent[left[flagged], right[flagged]] = dependent[right[flagged], left[flagged]] = True
+        problem = replace(problem, request=replace(request, dependent=dependent))
     if passes is None:
         return _from_moments(problem, fit, "only moments are at hand", found)
     reason = "exact pair moments, then maximum likelihood"
@@ -149,9 +164,10 @@ def _triplets(problem: Problem) -> PairFit:
 def _quadratic(problem: Problem) -> PairFit:
     """Algorithm 3 on the same signs; by symmetry every pair of items is as likely one way as the other."""
     joint = (1.0 + problem.pairs.value) / 4.0
-    rates = quadratic_triplets(joint, np.full(len(joint), 0.5), 0.5, problem.usable)
-    error = _triplets(problem).standard_error  # the same covariances, so the same precision
-    return PairFit(1.0 - rates.given_one, error, rates.identified, np.zeros_like(joint))
+    error = 3.0 * problem.pairs.standard_error / 4.0  # a covariance within its noise must not be divided by
+    rates = quadratic_triplets(joint, np.full(len(joint), 0.5), 0.5, problem.usable, error)
+    precision = _triplets(problem).standard_error  # the same covariances, so the same precision
+    return PairFit(1.0 - rates.given_one, precision, rates.identified, np.zeros_like(joint))
 
 
 def _backward(problem: Problem, share: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -16,7 +17,8 @@ __all__ = ["EXACT_ITEMS", "Tally", "decode_rankings", "pair_probabilities", "tal
 
 #: Up to this many items the posterior is computed exactly, by the recursion over subsets.
 EXACT_ITEMS = 12
-SWEEPS, BURN = 60, 15
+#: Sweeps of the sampler in a round of learning, and for a prediction; the first quarter is left out.
+LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,13 @@ class Tally:
     margins: FloatArray
     width: int
     sizes: IntArray
+
+    @cached_property
+    def keys(self) -> IntArray:
+        """Numbers that follow from the votes of a row, not from its place in the table."""
+        mixed = np.round(np.abs(self.margins) * 1e6).astype(np.int64) * np.arange(1, self.margins.shape[1] + 1)
+        keys: IntArray = mixed.sum(axis=1)
+        return keys
 
 
 def tally(votes: npt.NDArray[np.int16], sizes: IntArray, weights: FloatArray) -> Tally:
@@ -43,7 +52,7 @@ def tally(votes: npt.NDArray[np.int16], sizes: IntArray, weights: FloatArray) ->
     return Tally(margins_of(votes, weights), votes.shape[2], sizes)
 
 
-def pair_probabilities(counted: Tally, seed: int = 0) -> tuple[FloatArray, float]:
+def pair_probabilities(counted: Tally, seed: int = 0, sweeps: int = LEARNING_SWEEPS) -> tuple[FloatArray, float]:
     """Return P(i before j) ``(n, P)`` and the log likelihood up to a constant (0 where it was sampled)."""
     from consilience.kernels.ranking_posterior import pair_posterior, pair_posterior_gibbs
 
@@ -58,7 +67,14 @@ def pair_probabilities(counted: Tally, seed: int = 0) -> tuple[FloatArray, float
     rows = np.flatnonzero(~small)
     order = _borda_order(counted.margins[rows], counted.width, counted.sizes[rows])
     probability[rows] = pair_posterior_gibbs(
-        counted.margins[rows], counted.width, counted.sizes[rows], order, SWEEPS, BURN, seed
+        counted.margins[rows],
+        counted.width,
+        counted.sizes[rows],
+        order,
+        sweeps,
+        sweeps // 4,
+        seed,
+        counted.keys[rows],
     )
     return probability, 0.0
 
@@ -72,22 +88,20 @@ def decode_rankings(
     time_limit: float | None = None,
 ) -> Posterior:
     """Return the ranking of each row: Kemeny on pair probabilities ("bayes", the default) or on the margins ("map")."""
-    probability, _ = pair_probabilities(counted)
-    keys = np.round(np.abs(counted.margins) * 1e6).sum(axis=1).astype(np.int64)  # of the votes, not of the row's place
+    probability, _ = pair_probabilities(counted, sweeps=PREDICTION_SWEEPS)
     margins = counted.margins if decode == "map" else 2.0 * probability - 1.0
     favour = _standing(probability, counted.width, counted.sizes)
     found = minimise_disagreement(
-        margins, counted.width, counted.sizes, tie_break=favour, keys=keys, exact=exact, time_limit=time_limit
+        margins, counted.width, counted.sizes, tie_break=favour, keys=counted.keys, exact=exact, time_limit=time_limit
     )
     ranked = np.asarray((votes >= 0).any(axis=1))
     positions = _visible_positions(found.positions, ranked, counted.sizes)
     right = _share_right(positions, probability)
-    gap = np.where(found.cost > 0, (found.cost - found.lower_bound) / np.maximum(found.cost, 1e-300), 0.0)
     details = {
         "pair_probability": probability,
-        "expected_error": 1.0 - right,
+        "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
         "optimal": found.optimal,
-        "gap": gap,
+        "gap": np.where(found.optimal, 0.0, found.cost - found.lower_bound),
     }
     return Posterior(positions, right, None, details)
 

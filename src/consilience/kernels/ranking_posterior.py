@@ -257,7 +257,14 @@ def _next_uniform(state: np.uint64) -> tuple[np.uint64, float]:
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def pair_posterior_gibbs(
-    margins: FloatArray, r: int, sizes: IntArray, order: IntArray, sweeps: int, burn: int, seed: int
+    margins: FloatArray,
+    r: int,
+    sizes: IntArray,
+    order: IntArray,
+    sweeps: int,
+    burn: int,
+    seed: int,
+    keys: IntArray,
 ) -> FloatArray:
     """Return P(i before j) for every pair of items, estimated by Gibbs sampling.
 
@@ -274,7 +281,9 @@ def pair_posterior_gibbs(
     sweeps, burn
         Number of sweeps, and how many of them are left out of the average at the start.
     seed
-        Row t uses the stream (seed, t): pass another seed for another block of rows or another call.
+        Pass another one for another call.
+    keys
+        ``(n,)`` integers that identify the rows: row t uses the stream (seed, keys[t]), wherever it stands.
 
     Returns
     -------
@@ -293,7 +302,7 @@ def pair_posterior_gibbs(
         if size < 2:
             continue
         _fill(margins[t], r, size, matrix)
-        state = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(t) * np.uint64(0xDA942042E4DD58B5)
+        state = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(keys[t]) * np.uint64(0xDA942042E4DD58B5)
         steepest = 0.0
         for i in range(size):
             total = 0.0

@@ -67,7 +67,8 @@ def quadratic_tables(
     for c in range(k):
         joint = counts[:, c, :, c] / both
         mean = votes[:, c] / np.maximum(votes.sum(axis=1), 1.0)
-        rates = quadratic_triplets(joint, mean, float(np.clip(prior[c], 1e-3, 1 - 1e-3)), usable)
+        error = moments.standard_error / np.sqrt(k)  # what is within its noise must not be divided by
+        rates = quadratic_triplets(joint, mean, float(np.clip(prior[c], 1e-3, 1 - 1e-3)), usable, error)
         given_class[:, c], given_rest[:, c] = rates.given_one, rates.given_zero
         identified &= rates.identified
     table = np.empty((m, k, k))
