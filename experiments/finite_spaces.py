@@ -32,7 +32,7 @@ GRAPHS = ((30, 0.12), (100, 0.04))
 KINDS = ("het", "hom")
 TOLERANCE = 0.01
 
-#: Accuracy in the note, by (nodes, kind, sources): row "E5 EM, MAP with Z(y)".
+#: Accuracy in the study, by (nodes, kind, sources): row "E5 EM, MAP with Z(y)".
 NOTE = {
     (30, "het", 3): 0.598,
     (30, "het", 6): 0.787,
@@ -49,7 +49,7 @@ NOTE = {
 }
 PRIOR_SEEDS = 6
 LAWS = ("uniform", "joint Gibbs", "Zipf")
-#: Accuracy behind the note, by items and law of the truth: learned prior, uniform prior, oracle.
+#: Accuracy behind the study, by items and law of the truth: learned prior, uniform prior, oracle.
 NOTE_PRIOR = {
     (300, "uniform"): (0.488, 0.508, 0.507),
     (300, "joint Gibbs"): (0.464, 0.367, 0.490),
@@ -129,7 +129,7 @@ Setting = tuple[int, str, int]
 
 
 def run_main(settings: Settings) -> dict[Setting, dict[str, Scores]]:
-    """Measure every method in every setting of the note."""
+    """Measure every method in every setting of the study."""
     graphs, sources, n_items = (GRAPHS[:1], (3, 6), 300) if settings.quick else (GRAPHS, (3, 6, 9, 12), 1000)
     measured: dict[Setting, dict[str, Scores]] = defaultdict(lambda: defaultdict(Scores))
     runs = [

@@ -1,6 +1,6 @@
 """Claim: sources that see or name only some of the items are used fully, and "not seen" is not "ranked below".
 
-Settings and seeds of the note on rankings, section 5, whose numbers stand beside ours.
+Settings and seeds of the study on rankings, section 5, whose numbers stand beside ours.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .tables import (
 
 SHARES = (0.9, 0.5, 0.2)
 METHODS = ("majority", "isotropic", "triplets", "moments", "auto", "oracle")
-#: Kendall error in the note by share of items seen: map and bayes.
+#: Kendall error in the study by share of items seen: map and bayes.
 NOTE_ERROR = {
     "majority": ((0.0051, 0.0881, 0.330), None),
     "isotropic": ((0.0000, 0.0214, 0.289), None),
@@ -39,7 +39,7 @@ NOTE_ERROR = {
     "auto": ((0.0000, 0.0207, 0.288), (0.0000, 0.0185, 0.219)),
     "oracle": ((0.0000, 0.0208, 0.285), (0.0000, 0.0183, 0.216)),
 }
-#: Mean absolute error of the weights in the note.
+#: Mean absolute error of the weights in the study.
 NOTE_WEIGHT = {
     "isotropic": (0.75, 1.11, 1.31),
     "triplets": (0.064, 0.162, 1.76),
@@ -48,7 +48,7 @@ NOTE_WEIGHT = {
 }
 TOLERANCE = {0.9: 0.005, 0.5: 0.005, 0.2: 0.01}
 TOP, TOP_ITEMS, TOP_SOURCES = 3, 7, 6
-#: Top 3 of 7 in the note: mean absolute error of the weights and Kendall error ("bayes").
+#: Top 3 of 7 in the study: mean absolute error of the weights and Kendall error ("bayes").
 NOTE_TOP = {"tied last": (0.020, 0.114), "passed as not seen": (0.090, 0.403), "oracle": (0.0, 0.114)}
 TOP_TOLERANCE = 0.005
 
@@ -122,7 +122,7 @@ def error_table(measured: dict[float, dict[str, Scores]]) -> str:
             rows.append([f"{name}, {decode}", *(spread(scores[name].error[decode], 4) for scores in measured.values())])
             if note is not None:
                 cells = dict(zip(SHARES, note, strict=True))
-                rows.append(["*note*", *(f"{cells[share]:.4f}" for share in measured)])
+                rows.append(["*study*", *(f"{cells[share]:.4f}" for share in measured)])
     return markdown_table(["method, decoder", *(f"p={share}" for share in measured)], rows)
 
 
@@ -131,7 +131,7 @@ def weight_table(measured: dict[float, dict[str, Scores]]) -> str:
     for name, note in NOTE_WEIGHT.items():
         cells = dict(zip(SHARES, note, strict=True))
         rows.append([name, *(spread(scores[name].weight_error) for scores in measured.values())])
-        rows.append(["*note*", *(f"{cells[share]:.3f}" for share in measured)])
+        rows.append(["*study*", *(f"{cells[share]:.3f}" for share in measured)])
     return markdown_table(["MAE of the weights", *(f"p={share}" for share in measured)], rows)
 
 
@@ -148,7 +148,7 @@ def top_table(measured: dict[str, Scores]) -> str:
                 "" if note is None else f"{note[0]:.3f}",
             ]
         )
-    return markdown_table(["items not named", "Kendall error", "note", "MAE of the weights", "note"], rows)
+    return markdown_table(["items not named", "Kendall error", "study", "MAE of the weights", "study"], rows)
 
 
 def verdicts(measured: dict[float, dict[str, Scores]], top: dict[str, Scores]) -> str:
@@ -158,7 +158,7 @@ def verdicts(measured: dict[float, dict[str, Scores]], top: dict[str, Scores]) -
         error = float(np.mean(scores["auto"].error["bayes"]))
         gap = error - float(np.mean(scores["oracle"].error["bayes"]))
         evidence = f"{error:.4f}, note {note[share]:.4f}; {signed(gap, 4)} to the oracle on the same votes"
-        claim = f"p={share}: at most {TOLERANCE[share]} above the note"
+        claim = f"p={share}: at most {TOLERANCE[share]} above the study"
         lines.append(verdict(claim, error <= note[share] + TOLERANCE[share], evidence))
     error = float(np.mean(top["tied last"].error["bayes"]))
     confused = float(np.mean(top["passed as not seen"].error["bayes"]))

@@ -227,6 +227,20 @@ def test_copies_are_flagged_among_partial_rankings_too(share):
     assert space.kendall_error(model.predict(table), truth) < 0.2
 
 
+def test_two_equal_camps_get_equal_weights_until_known_labels_decide():
+    space = cs.Rankings(5)
+    rng = np.random.default_rng(4)
+    good, truth = simulated(space, 1500, [1.0, 0.8, 0.9])
+    other, _ = simulated(space, 1500, [1.0, 0.8, 0.9], seed=5)  # three sources that agree on something else
+    table = cs.Votes.from_array(np.hstack([good.labels, other.labels]), observed=np.ones((1500, 6), bool))
+    with pytest.warns(ConsilienceWarning, match="cannot tell which side is right"):
+        model = cs.LabelModel(space).fit(table)
+    assert set(model.weight_.tolist()) == {1.0}
+    known = rng.random(1500) < 0.02
+    told = fit(space, table, gold=(truth, known))
+    assert told.weight_[:3].min() > 2 * np.abs(told.weight_[3:]).max()
+
+
 def test_long_rankings_come_out_the_same_wherever_they_stand():
     space = cs.Rankings(15)
     votes, _ = simulated(space, 60, [0.05, 0.1, 0.15, 0.1])

@@ -16,6 +16,7 @@ __all__ = [
     "no_signal",
     "not_converged",
     "polished",
+    "rival_groups",
     "unidentified",
 ]
 
@@ -25,6 +26,7 @@ SIGNIFICANCE = 0.01
 FAR = 4.0
 
 
+EQUAL_WEIGHTS = "every source is given the same weight"
 KEPT_MOMENTS = "the likelihood would trust them, so the robust pair moments are kept"
 
 
@@ -56,6 +58,19 @@ def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: s
         f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
         f"{remedy}. Pass dependencies= to tell.",
     )
+
+
+def rival_groups(left: IntArray, right: IntArray, count: int, request: Request) -> str | None:
+    """Return why the votes alone cannot tell who copies whom, if the dependent pairs involve half of the sources.
+
+    Then the other half may as well be the one that agrees for the wrong reason.
+    """
+    involved = np.unique(np.concatenate([left, right]))
+    if 2 * len(involved) < count:
+        return None
+    names = request.named(involved)
+    shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
+    return f"{shown} agree in a way the others contradict, and the votes alone cannot tell which side is right"
 
 
 def adversaries(left: IntArray, right: IntArray, apart: FloatArray, request: Request) -> tuple[Diagnostic, ...]:

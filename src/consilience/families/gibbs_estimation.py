@@ -12,6 +12,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
+    EQUAL_WEIGHTS,
     SIGNIFICANCE,
     adversaries,
     dependent_pairs,
@@ -20,6 +21,7 @@ from consilience.families.findings import (
     no_signal,
     not_converged,
     polished,
+    rival_groups,
     unidentified,
 )
 from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs
@@ -112,6 +114,11 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
     fit = _moments(problem)
     flagged = fit.residual_z < -FLAG  # closer than independent sources of these weights would be
     found = adversaries(left, right, fit.residual_z, request)
+    rivals = rival_groups(left[flagged], right[flagged], int(active.sum()), request) if flagged.any() else None
+    if int(active.sum()) >= 5 and rivals is not None and request.n_gold:
+        return replace(_labelled(problem), reason=f"{request.n_gold} known labels decide: {rivals}")
+    if int(active.sum()) >= 5 and rivals is not None:
+        return _fallback(problem, rivals, (dependent_pairs(left[flagged], right[flagged], request, EQUAL_WEIGHTS),))
     if int(active.sum()) >= 5 and flagged.any():
         note = dependent_pairs(left[flagged], right[flagged], request)
         weight, error = _moment_weights(problem, fit)

@@ -12,6 +12,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import GROUPS, Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
+    EQUAL_WEIGHTS,
     SIGNIFICANCE,
     adversaries,
     dependent_pairs,
@@ -20,6 +21,7 @@ from consilience.families.findings import (
     no_signal,
     not_converged,
     polished,
+    rival_groups,
     unidentified,
 )
 from consilience.families.mallows_moments import PairAgreement, agreement_of, moment_fit
@@ -128,6 +130,11 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
     # In closer agreement than independent sources of these weights would be; of tied votes the moments are not exact.
     flagged = (fit.residual_z > (2.0 * FLAG if problem.is_tied else FLAG)) & (count >= 5)
     found = adversaries(left, right, -fit.residual_z, request)
+    rivals = rival_groups(left[flagged], right[flagged], count, request) if flagged.any() else None
+    if rivals is not None and request.n_gold:
+        return replace(_labelled(problem), reason=f"{request.n_gold} known labels decide: {rivals}")
+    if rivals is not None:
+        return _fallback(problem, rivals, (dependent_pairs(left[flagged], right[flagged], request, EQUAL_WEIGHTS),))
     if flagged.any() and problem.share_incomplete <= FEW_INCOMPLETE:
         note = dependent_pairs(left[flagged], right[flagged], request)
         reason = "exact pair moments under a robust loss, as some pairs look dependent"
