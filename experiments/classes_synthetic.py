@@ -1,6 +1,6 @@
 """Claim: where sources err independently, the default for classes is within a few tenths of the oracle.
 
-Settings and seeds of the synthetic sets in our survey of the peers, section 3, whose numbers stand beside ours.
+Settings and seeds of the synthetic sets in our survey of the peers, whose numbers stand beside ours.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ METHODS = ("majority", "isotropic", "triplets", "quadratic", "moments", "auto", 
 DECODERS = ("map", "bayes")
 GAP_LIMIT, WEIGHT_LIMIT = 0.002, 0.01
 
-#: Kendall error in the study, section 2, by our name for the method and the decoder, for SOURCES.
+#: Kendall error in the study, by our name for the method and the decoder, for SOURCES.
 NOTE_ERROR = {
     ("majority", "map"): ("E0 majority", (0.409, 0.373, 0.312, 0.312, 0.250)),
     ("isotropic", "map"): ("E2 LS, backward map", (0.404, 0.333, 0.295, 0.270, 0.210)),
@@ -62,7 +62,7 @@ NOTE_WEIGHT = {
 RATE_SIZES = (50, 250, 1000, 5000)
 RATE_SEEDS, QUICK_RATE_SEEDS = 40, 2
 RATE_METHODS = ("isotropic", "triplets", "moments", "em", "auto")
-#: Root mean square error of the weights in the study, section 4: mean and deviation over 8 seeds (5 at n=5000).
+#: Root mean square error of the weights in the study: mean and deviation over 8 seeds (5 at n=5000).
 NOTE_RATE = {
     "isotropic": ((0.295, 0.040), (0.301, 0.033), (0.289, 0.031), (0.300, 0.021)),
     "triplets": ((0.109, 0.020), (0.065, 0.014), (0.047, 0.007), (0.045, 0.003)),
@@ -74,7 +74,7 @@ RATE_TOLERANCE = 0.15
 COVERAGE_SIZES = (100, 300, 1000)
 COVERAGE_SETS, QUICK_COVERAGE_SETS = 240, 4
 NOTE_SETS = 60
-#: Coverage in the study, section 7.
+#: Coverage in the study.
 NOTE_COVERAGE = {"moments": (0.936, 0.961, 0.942), "em": (0.956, 0.964, 0.950)}
 
 

@@ -298,8 +298,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "## Masked items",
         "The 18 sources of ten items rank all of them, then each item is masked in all but ceil(18 p) of the votes, "
         "as the reference implementation does; a vote that would keep fewer than two items gets back the two best, "
-        "in truth, of those it lost. (Our model expects sources that rank what they are shown, as in section 5 of "
-        "the study on rankings.) *plotted rule* is pairwise majority, *positions* position estimation, both with "
+        "in truth, of those it lost. (Our model expects sources that rank what they are shown, not a part of "
+        "what they ranked.) *plotted rule* is pairwise majority, *positions* position estimation, both with "
         "estimated weights. *ours, m only* is judged, against the better of the two; a pair with an item that none "
         "of the m votes holds is half wrong. The two rules put such items last, which pays here, where the best "
         "items come back most; *unseen last* does the same with ours.",

@@ -1,6 +1,6 @@
 """Claim: sources that see or name only some of the items are used fully, and "not seen" is not "ranked below".
 
-Settings and seeds of the study on rankings, section 5, whose numbers stand beside ours.
+Settings and seeds of an earlier study, whose numbers stand beside ours.
 """
 
 from __future__ import annotations
