@@ -79,6 +79,16 @@ def test_moments_of_different_sources_do_not_add():
         one + two
 
 
+def test_moments_in_different_coordinates_do_not_add_but_those_of_one_family_do():
+    space = cs.Metric(lambda left, right: abs(left - right), embed="mds")
+    rng = np.random.default_rng(0)
+    votes = cs.Votes.from_array(rng.normal(size=(80, 1)) + rng.normal(size=(80, 4)) * 0.3)
+    first = cs.Moments.of(votes[:40], space)
+    with pytest.raises(cs.exceptions.UnsupportedError, match="different coordinates"):
+        first + cs.Moments.of(votes[40:], space)
+    assert (first + cs.Moments.of(votes[40:], space, family=first.family)).n_items == 80
+
+
 def test_counts_are_exact_integers():
     votes = table(SPACES[0])
     moments = cs.Moments.of(votes, SPACES[0])

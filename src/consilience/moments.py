@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.arrays import IntArray, hash_priority
 from consilience.encoding import encode, read_gold
-from consilience.exceptions import SourceMismatchError
+from consilience.exceptions import SourceMismatchError, UnsupportedError
 from consilience.families.base import GROUPS, Chunk, Family, Sums
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes, as_votes
@@ -84,6 +84,11 @@ class Moments:
             raise SourceMismatchError(
                 f"Moments of sources {list(self.sources)} and {list(other.sources)} do not add up. "
                 "Take both from the same sources in the same order (votes.select([...]))."
+            )
+        if self.family is not None and other.family is not None and not self.family.measures_like(other.family):
+            raise UnsupportedError(
+                "These moments were taken in different coordinates and do not add up. "
+                "Take the second with the family of the first: Moments.of(votes, space, family=first.family)."
             )
         return Moments(self.sources, self.sums + other.sums, self.family)
 

@@ -292,6 +292,10 @@ class Family(ABC):
     def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
         """Return the mean cost between two independent sources of these weights."""
 
+    def measures_like(self, other: Family) -> bool:
+        """Return whether statistics of the two families mean the same and may be added."""
+        return type(self) is type(other)
+
     def constant_sources(self, sums: Sums) -> BoolArray:
         """Return which sources give the same label whatever the item; none where the sums cannot tell."""
         return np.zeros(len(sums["both"]), dtype=bool)

@@ -85,6 +85,13 @@ class DistanceFamily(Family):
         """Random labels that stand for the space before any vote is seen, where it can make some."""
         return None if self.pool is None else self.pool(POOL, 0)
 
+    def measures_like(self, other: Family) -> bool:
+        if not isinstance(other, DistanceFamily) or (self.landmarks is None) != (other.landmarks is None):
+            return False
+        if self.landmarks is None or other.landmarks is None:
+            return True
+        return np.array_equal(self.landmarks.coordinates, other.landmarks.coordinates)
+
     def constant_sources(self, sums: Sums) -> BoolArray:
         if self.background is None:
             return np.zeros(len(sums["both"]), dtype=bool)
