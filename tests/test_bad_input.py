@@ -119,13 +119,12 @@ def test_abstain_value_that_is_a_label_is_refused(abstain):
         model().fit(cs.Votes.from_matrix(table(), abstain=abstain))
 
 
-def test_minus_one_as_a_class_is_allowed_when_nobody_abstains():
+def test_minus_one_is_a_label_where_the_space_has_it():
     signs = 2 * table() - 1
     space = cs.Classes([-1, 1])
     with refused(InvalidVotesError, "abstain=-1", "abstain=None"):
-        cs.LabelModel(space).fit(signs)
-    votes = cs.Votes.from_matrix(signs, abstain=None)
-    assert set(cs.LabelModel(space).fit(votes).predict(votes)) == {-1, 1}
+        cs.LabelModel(space).fit(cs.Votes.from_matrix(signs, abstain=-1))
+    assert set(cs.LabelModel(space).fit(signs).predict(signs)) == {-1, 1}
 
 
 # --- shape -----------------------------------------------------------------------------------------

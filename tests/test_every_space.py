@@ -64,6 +64,9 @@ SPACES = {
     "rankings": cs.Rankings(4),
     "rankings of named items": cs.Rankings(["milk", "juice", "tea", "water"]),
     "rankings of any length": cs.Rankings(None),
+    "scores": cs.Scores(),
+    "scores of known spread": cs.Scores(mean=10.0, variance=4.0),
+    "scores in a range": cs.Scores(range=(0, 100)),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -12,7 +12,7 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes, as_votes
 
-__all__ = ["align_sources", "encode", "read_gold"]
+__all__ = ["align_sources", "encode", "read_gold", "read_votes"]
 
 #: Rows converted at a time, so that no second copy of a large table is made.
 ROWS = 1 << 16
@@ -130,11 +130,16 @@ def _column(gold: Any) -> Batch:
     return as_object_array(items)[:, None]
 
 
-def align_sources(votes: Any, sources: tuple[str, ...], names_given: bool) -> Votes:
+def read_votes(votes: Any, space: LabelSpace) -> Votes:
+    """Return votes from whatever `fit` and `predict` accept; -1 abstains unless it is a label of the space."""
+    return as_votes(votes, minus_one_abstains=not space.contains(-1))
+
+
+def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:
     """Return votes whose columns are the fitted sources in order, or say what differs."""
     from consilience.exceptions import SourceMismatchError
 
-    table = as_votes(votes)
+    table = read_votes(votes, space)
     if table.sources == sources:
         return table
     if table.names_given and names_given:

@@ -49,7 +49,7 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inf
 
 
 def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
-    table = align_sources(votes, model.sources, model.names_given)
+    table = align_sources(votes, space, model.sources, model.names_given)
     encoded = encode(table, space)
     spelled_out = table.labels.ndim > 2 and table.labels.dtype.kind not in "iu"  # such as rows of probabilities
     like = np.dtype(object) if spelled_out else table.labels.dtype

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
-from consilience.encoding import align_sources, read_gold
+from consilience.encoding import align_sources, read_gold, read_votes
 from consilience.estimation import SourceEstimator, estimate_from_moments, take_moments
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
 from consilience.exceptions import (
@@ -28,7 +28,6 @@ from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces.base import LabelSpace
-from consilience.votes import as_votes
 
 __all__ = ["LabelModel"]
 
@@ -117,7 +116,7 @@ class LabelModel:
         self._check_settings()
         moments: Moments = getattr(self, "_moments", Moments.zero())
         if moments.sources:
-            votes = align_sources(votes, moments.sources, self.source_model_.names_given)
+            votes = align_sources(votes, self.space, moments.sources, self.source_model_.names_given)
         elif hasattr(self, "source_model_"):
             raise UnsupportedError(
                 "This model was read from a file, which holds what was learned but not the sums to add to. "
@@ -313,7 +312,7 @@ class LabelModel:
             if gold is not None:
                 raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
             return votes, True
-        table = as_votes(votes)
+        table = read_votes(votes, self.space)
         if not table.names_given and table.n_sources >= SUSPICIOUS_WIDTH and table.n_sources > table.n_items:
             raise TransposedVotesError(
                 f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "

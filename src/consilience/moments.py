@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from consilience.arrays import IntArray, hash_priority
-from consilience.encoding import encode, read_gold
+from consilience.encoding import encode, read_gold, read_votes
 from consilience.exceptions import SourceMismatchError, UnsupportedError
 from consilience.families.base import GROUPS, Chunk, Family, Sums
 from consilience.spaces.base import LabelSpace
-from consilience.votes import Votes, as_votes
+from consilience.votes import Votes
 
 __all__ = ["Moments", "as_chunk"]
 
@@ -39,7 +39,7 @@ class Moments:
     Examples
     --------
     >>> from consilience.spaces import Classes
-    >>> votes = as_votes(np.array([[0, 0, 1], [1, 1, -1], [0, 1, 0]]))
+    >>> votes = Votes.from_matrix([[0, 0, 1], [1, 1, -1], [0, 1, 0]])
     >>> whole = Moments.of(votes, Classes(2))
     >>> parts = Moments.of(votes[:1], Classes(2)) + Moments.of(votes[1:], Classes(2))
     >>> whole.n_items, bool((whole.both == parts.both).all())
@@ -64,7 +64,7 @@ class Moments:
         family
             The family to use where it was adapted to other votes before; by default the space's own.
         """
-        table = as_votes(votes)
+        table = read_votes(votes, space)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
         own = space.family

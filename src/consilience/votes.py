@@ -340,7 +340,7 @@ class Votes:
         return cls(labels, observed, names, ids, abstain, names_given=sources is not None)
 
 
-def as_votes(data: Any, sources: Sequence[str] | None = None) -> Votes:
+def as_votes(data: Any, sources: Sequence[str] | None = None, *, minus_one_abstains: bool = True) -> Votes:
     """Return votes from whatever `fit` and `predict` accept.
 
     Votes stay as they are. A frame has one column per source and nulls for abstentions.
@@ -352,6 +352,8 @@ def as_votes(data: Any, sources: Sequence[str] | None = None) -> Votes:
         Votes, a frame (pandas, polars, Arrow, a dict of columns), an array or nested lists.
     sources
         Names for the columns of an array; the columns to take from a frame.
+    minus_one_abstains
+        Whether -1 abstains in a table of integers; not where it is a label.
 
     Examples
     --------
@@ -364,7 +366,7 @@ def as_votes(data: Any, sources: Sequence[str] | None = None) -> Votes:
     if isinstance(data, dict) or is_frame(data):
         return Votes.from_frame(data, sources)
     votes = Votes.from_array(data, sources=sources)
-    if votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu":
+    if minus_one_abstains and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu":
         observed = votes.observed & differs_from(votes.labels, -1)
         return replace(votes, observed=observed, abstain=-1)
     return votes

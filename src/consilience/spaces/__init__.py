@@ -6,5 +6,6 @@ from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.metric import Metric
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
+from consilience.spaces.scores import Scores
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "register_distance"]
+__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "Scores", "register_distance"]

@@ -1,0 +1,227 @@
+"""Real-valued votes: ``vote = offset + slope * y + noise``, one line per source (note 2, section 2).
+
+Location and scale of y are a choice of gauge: votes alone identify ``slope * sd(y)`` and the noise. See
+`consilience.families.gaussian_gauge` for how the gauge is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.families.base import (
+    Chunk,
+    Estimate,
+    Family,
+    Parameters,
+    Passes,
+    Posterior,
+    Request,
+    Summary,
+    Sums,
+    count_sums,
+)
+from consilience.families.gaussian_moments import gold_sums_of, score_moments, score_sums
+from consilience.families.gaussian_posterior import believe
+
+__all__ = ["GaussianFamily", "GaussianParameters"]
+
+#: A source that tells nothing costs this many times the variance of y, so that costs stay finite.
+MAX_COST = 1e4
+#: Votes before a source can be called constant.
+MIN_VOTES = 10
+
+
+@dataclass(frozen=True)
+class GaussianParameters(Parameters):
+    """Lines of m sources, and the law of y.
+
+    Parameters
+    ----------
+    offset, slope
+        ``(m,)``; ``vote = offset + slope * y + noise``. A negative slope is a reversed scale, and is used.
+    noise
+        ``(m, m)`` covariance of the noise; off the diagonal zero but for `dependent` pairs.
+    mean, variance
+        Of y before any vote.
+    dependent
+        ``(m, m)`` pairs with correlated noise.
+    slope_error, noise_error, cost_error
+        ``(m,)`` standard errors of the slope, of the noise variance and of ``noise variance / slope^2``.
+    degrees
+        Degrees of freedom of the noise: infinite for Gaussian, 4 for heavy tails.
+    shrink
+        Whether labels are drawn to `mean` where votes are uncertain; False for plain weighted means.
+    """
+
+    offset: FloatArray
+    slope: FloatArray
+    noise: FloatArray
+    mean: float
+    variance: float
+    dependent: BoolArray
+    slope_error: FloatArray
+    noise_error: FloatArray
+    cost_error: FloatArray
+    degrees: float = float("inf")
+    shrink: bool = True
+
+    @property
+    def noise_variance(self) -> FloatArray:
+        """The diagonal of `noise`."""
+        return np.diag(self.noise)
+
+    def regauged(self, mean: float, scale: float) -> GaussianParameters:
+        """Return the same law of the votes for ``y' = mean + scale * (y - self.mean)``."""
+        slope = self.slope / scale
+        return replace(
+            self,
+            offset=self.offset + self.slope * self.mean - slope * mean,
+            slope=slope,
+            mean=mean,
+            variance=self.variance * scale**2,
+            slope_error=self.slope_error / abs(scale),
+            cost_error=self.cost_error * scale**2,
+        )
+
+
+@dataclass(frozen=True)
+class GaussianFamily(Family):
+    """Scores around a line of the truth.
+
+    Parameters
+    ----------
+    mean, variance
+        Of y, where they are known.
+    range
+        Ends of the scale of y; a source that votes outside of it has no say in location and scale.
+    clip, integer
+        Whether labels are moved into `range`, and rounded.
+    scale
+        Variance that stands for "unrelated" in the maps between weight and cost: two unrelated labels cost
+        ``2 scale``. Infinite once votes are seen, where ``cost = 1 / (2 weight)``.
+    """
+
+    mean: float | None = None
+    variance: float | None = None
+    range: tuple[float, float] | None = None
+    clip: bool = False
+    integer: bool = False
+    scale: float = 1.0
+    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
+        return replace(self, scale=float("inf"))
+
+    def statistics(self, chunk: Chunk) -> Sums:
+        labels = chunk.labels if chunk.observed.any() else np.zeros(chunk.observed.shape)  # or cells of any type
+        sums = score_sums(labels, chunk.observed)
+        parts = {**_counts(chunk, sums["both"]), **sums}
+        if self.range is not None:
+            low, high = self.range
+            outside = ((labels < low) | (labels > high)) & chunk.observed
+            parts["outside"] = outside.sum(axis=0).astype(np.int64)
+        rows = chunk.gold_rows
+        if len(rows) and chunk.known is not None:
+            truth = chunk.known[rows].astype(np.float64)
+            parts |= gold_sums_of(labels[rows], chunk.observed[rows], truth)
+        return Sums(parts)
+
+    def constant_sources(self, sums: Sums) -> BoolArray:
+        votes = np.diag(sums["both"])
+        constant: BoolArray = (votes >= MIN_VOTES) & ~score_moments(sums).varied
+        return constant
+
+    def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
+        from consilience.families.gaussian_estimation import estimate_gaussian
+
+        self.check_method(request.method, passes)
+        return estimate_gaussian(self, sums, request, passes)
+
+    def round(self, parameters: GaussianParameters, chunk: Chunk) -> Sums:
+        from consilience.families.gaussian_rounds import round_sums
+
+        return round_sums(parameters, chunk)
+
+    def posterior(self, parameters: GaussianParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return posterior means, with ``details["standard_deviation"]``.
+
+        Confidence is the share of the variance of y that the votes of the item remove: 0 if they say nothing,
+        1 if y is certain.
+        """
+        if not observed.any():
+            labels = np.zeros(observed.shape)
+        belief = believe(parameters, labels, observed)
+        found = belief.mean
+        if self.clip and self.range is not None:
+            found = np.clip(found, *self.range)
+        if self.integer:
+            found = np.round(found)
+        confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
+        return Posterior(found, confidence, None, {"standard_deviation": np.sqrt(belief.variance)})
+
+    def summary(self, parameters: GaussianParameters) -> Summary:
+        """Return costs and weights of the votes once offset and slope are undone.
+
+        The expected cost is the noise variance on the scale of y, ``noise / slope^2``, and the weight
+        ``slope^2 / (2 noise)``, so that votes have the density ``exp(-weight * cost)``.
+        """
+        noise = parameters.noise_variance
+        cost = noise / np.maximum(parameters.slope**2, noise / (MAX_COST * parameters.variance))
+        # A constant source has no noise either, and yet tells nothing.
+        cost = np.where(parameters.slope == 0.0, MAX_COST * parameters.variance, cost)
+        weight = np.where(parameters.slope == 0.0, 0.0, 1.0 / (2.0 * cost))
+        finite = np.isfinite(parameters.cost_error)
+        error = np.where(finite, np.where(finite, parameters.cost_error, 0.0) / (2.0 * cost**2), np.inf)
+        size = np.sqrt(noise)
+        correlation = np.where(parameters.dependent, parameters.noise / np.outer(size, size), 0.0)
+        return Summary(cost, weight, error, parameters.cost_error, correlation)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
+        """Return unbiased sources of these weights; y has the law that the space names, or a flat one."""
+        m = len(weight)
+        cost = self.expected_cost(np.maximum(weight, 0.0))
+        noise = np.where(np.isfinite(cost), cost, MAX_COST)
+        return GaussianParameters(
+            offset=np.zeros(m),
+            slope=np.where(np.asarray(weight) > 0, 1.0, 0.0),
+            noise=np.diag(noise),
+            mean=0.0 if self.mean is None else self.mean,
+            variance=float(2.0 * noise.max()) if self.variance is None else self.variance,
+            dependent=np.zeros((m, m), dtype=bool),
+            slope_error=np.zeros(m),
+            noise_error=np.zeros(m),
+            cost_error=np.zeros(m),
+            shrink=self.mean is not None and self.variance is not None,
+        )
+
+    def restore(self, fields: Mapping[str, Any]) -> Parameters:
+        return GaussianParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        """Return the variance of votes around the truth, ``1 / (2 weight + 1 / chance)``."""
+        total = 2.0 * np.asarray(weight, dtype=np.float64) + 0.5 / self.scale
+        with np.errstate(divide="ignore"):
+            cost: FloatArray = 1.0 / total
+        return cost
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        smallest = 1e-12 * (self.scale if np.isfinite(self.scale) else 1.0)
+        weight: FloatArray = 0.5 / np.maximum(np.asarray(cost, dtype=np.float64), smallest) - 0.25 / self.scale
+        return weight
+
+    def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        return self.expected_cost(left) + self.expected_cost(right)
+
+
+def _counts(chunk: Chunk, both: IntArray) -> dict[str, npt.NDArray[Any]]:
+    """Return `count_sums`, without a look at every item where everybody votes on all of them."""
+    if not (both == len(chunk)).all():
+        return count_sums(chunk, both)
+    items = np.array(len(chunk), dtype=np.int64)
+    return {"items": items, "voted_items": items, "both": both, "gold_items": np.array(len(chunk.gold_rows))}
