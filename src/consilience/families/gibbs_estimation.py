@@ -19,13 +19,12 @@ from consilience.families.findings import (
     fell_back,
     needs_gold,
     no_signal,
-    not_converged,
-    polished,
     rival_groups,
     unidentified,
 )
 from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs
 from consilience.families.pair_fits import additive_fit, product_fit
+from consilience.families.polishing import finish
 from consilience.solvers.backward import conditional
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
@@ -194,17 +193,12 @@ def _polish(problem: _Problem, start: FloatArray, passes: Passes, reason: str) -
         if learn_prior:
             fit = other
             reason += ", prior over the labels learned"
-    notes: list[Diagnostic] = []
-    if passes.n_sampled < passes.n_items:
-        worst = float(np.max(fit.standard_error[problem.active], initial=0.0))
-        used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
-        if worst > PRECISE and passes.complete:
-            fit = _rounds(problem, fit.parameters, passes.over_all, learn_prior=learn_prior, limit=20)
-            used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
-        notes.append(polished(used, "a weight", worst, PRECISE))
-    if not fit.converged:
-        notes.append(not_converged())
-    return Estimate(replace(fit.parameters, standard_error=fit.standard_error), "em", reason, tuple(notes))
+
+    def go_on(sampled: _Fit) -> _Fit:
+        return _rounds(problem, sampled.parameters, passes.over_all, learn_prior=learn_prior, limit=20)
+
+    fit, notes = finish(passes, fit, go_on, problem.active, PRECISE)
+    return Estimate(replace(fit.parameters, standard_error=fit.standard_error), "em", reason, notes)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from consilience.families.findings import (
     fell_back,
     needs_gold,
     no_signal,
-    not_converged,
     polished,
     rival_groups,
     unidentified,
@@ -28,6 +27,7 @@ from consilience.families.mallows_moments import PairAgreement, agreement_of, mo
 from consilience.families.mallows_posterior import EXACT_ITEMS
 from consilience.families.pair_costs import blend
 from consilience.families.pair_fits import PairFit, additive_fit, product_fit
+from consilience.families.polishing import finish
 from consilience.solvers.mallows import DistanceCurve, pair_retention, pair_retention_slope
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.robust import PairMomentFit, sandwich
@@ -239,18 +239,13 @@ def _polish(problem: Problem, start: FloatArray, passes: Passes, reason: str) ->
             worst = float(np.max(fit.standard_error[problem.active], initial=0.0))
             notes.append(polished(used, "a weight", worst, PRECISE))
         return Estimate(_parameters(problem, fit.parameters.weight, fit.standard_error), "em", reason, tuple(notes))
-    fit = _rounds(problem, base, passes.over_sample, MAX_ROUNDS)
-    if passes.n_sampled < passes.n_items:
-        worst = float(np.max(fit.standard_error[problem.active], initial=0.0))
-        used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
-        if worst > PRECISE and passes.complete:
-            fit = _rounds(problem, fit.parameters, passes.over_all, 10)
-            used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
-        notes.append(polished(used, "a weight", worst, PRECISE))
-    if not fit.converged:
-        notes.append(not_converged())
-    parameters = _parameters(problem, fit.parameters.weight, fit.standard_error)
-    return Estimate(parameters, "em", reason, tuple(notes))
+
+    def go_on(sampled: _Fit) -> _Fit:
+        return _rounds(problem, sampled.parameters, passes.over_all, 10)
+
+    first = _rounds(problem, base, passes.over_sample, MAX_ROUNDS)
+    fit, found = finish(passes, first, go_on, problem.active, PRECISE)
+    return Estimate(_parameters(problem, fit.parameters.weight, fit.standard_error), "em", reason, found)
 
 
 @dataclass(frozen=True)
