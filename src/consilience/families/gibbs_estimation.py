@@ -195,7 +195,7 @@ def _polish(problem: _Problem, start: FloatArray, passes: Passes, reason: str) -
             reason += ", prior over the labels learned"
 
     def go_on(sampled: _Fit) -> _Fit:
-        return _rounds(problem, sampled.parameters, passes.over_all, learn_prior=learn_prior, limit=20)
+        return _rounds(problem, sampled.parameters, passes.over_all, learn_prior=learn_prior, limit=MAX_ROUNDS)
 
     fit, notes = finish(passes, fit, go_on, problem.active, PRECISE)
     return Estimate(replace(fit.parameters, standard_error=fit.standard_error), "em", reason, notes)

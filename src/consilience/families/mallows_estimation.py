@@ -241,7 +241,7 @@ def _polish(problem: Problem, start: FloatArray, passes: Passes, reason: str) ->
         return Estimate(_parameters(problem, fit.parameters.weight, fit.standard_error), "em", reason, tuple(notes))
 
     def go_on(sampled: _Fit) -> _Fit:
-        return _rounds(problem, sampled.parameters, passes.over_all, 10)
+        return _rounds(problem, sampled.parameters, passes.over_all, MAX_ROUNDS)
 
     first = _rounds(problem, base, passes.over_sample, MAX_ROUNDS)
     fit, found = finish(passes, first, go_on, problem.active, PRECISE)

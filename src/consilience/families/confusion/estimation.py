@@ -167,7 +167,7 @@ def _likelihood(
         worst = float(np.max(fitted.cost_standard_error[votes.sum(axis=1) > 0], initial=0.0))
         if worst > PRECISE and passes.complete:
             model = replace(model, votes=votes, n_items=passes.n_items)
-            parameters, converged = fit_rounds(model, parameters, passes.over_all, max_rounds=20)
+            parameters, converged = fit_rounds(model, parameters, passes.over_all)
             fitted = _with_silent(with_errors(parameters, outer, votes, scale=1.0 / share), votes)
             used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
         else:

@@ -154,12 +154,11 @@ def fit_rounds(
     model: LikelihoodModel,
     parameters: ConfusionParameters,
     run: Callable[[Callable[[Chunk], Sums]], Sums],
-    max_rounds: int = MAX_ROUNDS,
 ) -> tuple[ConfusionParameters, bool]:
     """Alternate E- and M-steps until the parameters rest; return them and whether they do."""
     # Below a fiftieth of the sampling error, further digits of the optimum carry no information.
     tolerance = max(1e-5, 0.02 / np.sqrt(max(model.n_items, 1)))
-    for _ in range(max_rounds):
+    for _ in range(MAX_ROUNDS):
         current = parameters
         sums = run(lambda chunk, at=current: expected_counts(at, chunk))  # type: ignore[misc]
         parameters = model.maximise(sums["counts"], sums["classes"])
