@@ -41,7 +41,7 @@ def check_table(path: Path, command: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("name", ["rankings", "rankings_partial", "rankings_paper"])
+@pytest.mark.parametrize("name", ["rankings", "rankings_partial", "rankings_paper", "kemeny_exactness"])
 def test_an_experiment_on_rankings_writes_its_table(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
     check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds 1 --quick")
