@@ -18,7 +18,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 
 # Before NumPy is imported: several threads would hide how much work is done.
@@ -27,13 +26,12 @@ os.environ |= {name: "1" for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
 import numpy as np
 import numpy.typing as npt
 from rich.progress import track
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 import consilience as cs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the script runs by its path
 
+from experiments.kemeny_exactness import by_program, pair_weights
 from experiments.tables import markdown_table, verdict, write_results
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -97,28 +95,8 @@ def search_seconds(votes: Positions, weight: FloatArray) -> float:
 
 
 def linear_ordering(votes: Positions, weight: FloatArray, limit: float) -> float | None:
-    """Return the least weighted distance to the votes ``(m, r)`` by integer programming, or None in want of time.
-
-    One variable per pair i < j, 1 where i precedes j; of three items the orders must not form a cycle.
-    """
-    items = votes.shape[1]
-    pairs = {pair: index for index, pair in enumerate(combinations(range(items), 2))}
-    left, right = (np.array(side) for side in zip(*pairs, strict=True))
-    before = (weight[:, None] * (votes[:, left] < votes[:, right])).sum(axis=0)
-    behind = weight.sum() - before  # the votes have no ties
-    triples = list(combinations(range(items), 3))
-    columns = np.array([[pairs[i, j], pairs[j, k], pairs[i, k]] for i, j, k in triples])
-    rows = np.repeat(np.arange(len(triples)), 3)
-    signs = np.tile([1.0, 1.0, -1.0], len(triples))
-    matrix = csr_array((signs, (rows, columns.ravel())), shape=(len(triples), len(pairs)))
-    found = milp(
-        behind - before,
-        constraints=LinearConstraint(matrix, 0.0, 1.0),
-        integrality=np.ones(len(pairs)),
-        bounds=Bounds(0.0, 1.0),
-        options={"time_limit": limit, "mip_rel_gap": 0.0},
-    )
-    return float(found.fun + before.sum()) if found.status == 0 else None
+    """Return the least weighted distance to the votes ``(m, r)`` by integer programming, or None in want of time."""
+    return by_program(*pair_weights(votes, weight), votes.shape[1], limit)
 
 
 def measure(kind: str, items: int, n: int, program_rows: int, repetitions: int) -> Measured:

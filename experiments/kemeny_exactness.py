@@ -56,7 +56,7 @@ def by_enumeration(before: FloatArray, behind: FloatArray, orders: IntArray) -> 
     return float((ahead @ behind + ~ahead @ before).min())
 
 
-def by_program(before: FloatArray, behind: FloatArray, items: int) -> float | None:
+def by_program(before: FloatArray, behind: FloatArray, items: int, limit: float = LIMIT) -> float | None:
     """Return the same by integer programming, or None in want of time."""
     pairs = {pair: index for index, pair in enumerate(combinations(range(items), 2))}
     triples = list(combinations(range(items), 3))
@@ -69,7 +69,7 @@ def by_program(before: FloatArray, behind: FloatArray, items: int) -> float | No
         constraints=LinearConstraint(matrix, 0.0, 1.0),
         integrality=np.ones(len(pairs)),
         bounds=Bounds(0.0, 1.0),
-        options={"time_limit": LIMIT, "mip_rel_gap": 0.0},
+        options={"time_limit": limit, "mip_rel_gap": 0.0},
     )
     return float(found.fun + before.sum()) if found.status == 0 else None
 

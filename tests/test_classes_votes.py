@@ -58,6 +58,18 @@ def test_one_hot_rows_are_the_classes_they_point_at(method):
     assert np.allclose(soft.predict_proba(rows), hard.predict_proba(data.votes), rtol=0, atol=1e-8)
 
 
+def test_known_labels_count_the_same_beside_soft_votes():
+    data = simulated("three classes")
+    rows = np.where(data.votes.observed[:, :, None], np.eye(3)[data.votes.labels], np.nan)
+    gold = np.where(np.arange(len(data.truth)) < 150, data.truth, -1)
+    hard = cs.LabelModel(data.space, method="em").fit(data.votes, gold=gold)
+    soft = cs.LabelModel(data.space, method="em").fit(rows, gold=gold)
+    assert np.allclose(soft.weight_, hard.weight_, rtol=0, atol=1e-8)
+    assert np.allclose(soft.standard_error_, hard.standard_error_, rtol=0, atol=1e-8)
+    untold = cs.LabelModel(data.space, method="em").fit(data.votes)
+    assert (hard.standard_error_ < untold.standard_error_).all()
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_set_of_one_class_is_that_class(method):
     data = simulated("three classes")
