@@ -32,7 +32,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 2): "encoding",
         (3, 3): "rank_aggregation",
         (4, 0): "moments source_model partitions labeling simulation storage",
-        (5, 0): "estimation inference model_files",
+        (5, 0): "estimation explanation inference model_files",
         (6, 0): "label_model",
         (7, 0): "report end_models datasets testing",
         (7, 1): "demo",

@@ -21,6 +21,7 @@ from consilience.exceptions import (
     TransposedVotesError,
     UnsupportedError,
 )
+from consilience.explanation import Explanation, explain
 from consilience.families.base import Diagnostic, Posterior
 from consilience.inference import DECODERS, Inference, infer
 from consilience.model_files import read_model, write_model
@@ -183,6 +184,10 @@ class LabelModel:
         inference = self._infer(votes)
         labels = inference.labels(self.space, fill_missing=False)
         return replace(inference.posterior, labels=labels, confidence=inference.confidence)
+
+    def explain(self, votes: Any, item: Any) -> Explanation:
+        """Return why the item of this id got its label: who said what, what it counted, what would change it."""
+        return explain(self._model, self.space, votes, self.decode, item)
 
     def score(self, votes: Any, gold: Any) -> float:
         """Return how good the labels are on items whose label is known; larger is better.

@@ -36,6 +36,8 @@ class LabelSpace(ABC):
 
     #: ``cost = distance ** power`` is what the model adds up.
     power: ClassVar[float] = 1.0
+    #: Whether labels lie on a continuous scale, where a label is never exactly met and never flips.
+    continuous: ClassVar[bool] = False
 
     @abstractmethod
     def distance(self, left: Batch, right: Batch) -> FloatArray:

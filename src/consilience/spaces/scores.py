@@ -61,6 +61,7 @@ class Scores(LabelSpace):
     integer: bool = field(default=False, kw_only=True)
     clip: bool | None = field(default=None, kw_only=True)
     power: ClassVar[float] = 2.0
+    continuous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.mean is not None:

@@ -1,0 +1,132 @@
+"""Why an item got its label."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import InvalidVotesError
+
+
+class GivenWeights:
+    """Sources of known weight."""
+
+    def __init__(self, *weight):
+        self.weight = np.array(weight)
+
+    def estimate(self, moments, space, dependencies):
+        return self.weight
+
+
+def fitted(space, votes, *weight, prior="uniform"):
+    return cs.LabelModel(space, method=GivenWeights(*weight), prior=prior).fit(votes)
+
+
+@pytest.fixture
+def classes():
+    votes = cs.Votes.from_matrix(
+        [[0, 1, 1, -1], [0, 0, 0, 0], [1, -1, -1, -1], [-1, -1, -1, -1]],
+        sources=["ann", "bob", "cleo", "dan"],
+        items=["x", "y", "z", "nobody"],
+    )
+    return fitted(cs.Classes(2), votes, 2.0, 0.5, 0.7, 1.0), votes
+
+
+def test_contribution_to_a_class_is_the_weight_for_it_or_against_it(classes):
+    # With a uniform prior the log-odds of class 0 over 1 are 2.0 - 0.5 - 0.7 = 0.8, a sum over the sources.
+    model, votes = classes
+    story = model.explain(votes, "x")
+    assert story.label == 0
+    assert story.runner_up == 1
+    assert story.margin == pytest.approx(0.8)
+    assert {voice.source: round(voice.contribution, 9) for voice in story.voices} == {
+        "ann": 2.0,
+        "bob": -0.5,
+        "cleo": -0.7,
+    }
+    assert [voice.source for voice in story.voices] == ["ann", "bob", "cleo"]
+    assert story.abstained == ("dan",)
+
+
+def test_source_flips_the_label_that_hangs_on_it(classes):
+    model, votes = classes
+    story = model.explain(votes, "x")
+    assert [voice.flips for voice in story.voices] == [True, False, False]
+    assert story.voices[0].label_without == 1
+    assert story.flipped_by == ("ann",)
+    assert story.flipped_to == 1
+
+
+def test_unanimous_label_is_flipped_by_nobody(classes):
+    model, votes = classes
+    story = model.explain(votes, "y")
+    assert story.flipped_by == ()
+    assert story.flipped_to is None
+    assert story.confidence == pytest.approx(1 / (1 + np.exp(-4.2)))
+
+
+def test_only_voter_and_no_voter_are_explained_too(classes):
+    model, votes = classes
+    alone = model.explain(votes, "z")
+    assert [voice.source for voice in alone.voices] == ["ann"]
+    assert alone.label == 1
+    nobody = model.explain(votes, "nobody")
+    assert nobody.label is None
+    assert nobody.confidence == 0.0
+    assert nobody.abstained == ("ann", "bob", "cleo", "dan")
+
+
+def test_unknown_item_is_named_with_the_closest_one(classes):
+    model, votes = classes
+    with pytest.raises(InvalidVotesError, match=r"no item 'nobodi'.*Did you mean 'nobody'"):
+        model.explain(votes, "nobodi")
+
+
+def test_rankings_name_the_next_best_order_and_its_extra_cost():
+    votes = cs.Votes.from_array(
+        [[[0, 1, 2], [0, 1, 2], [2, 1, 0]]] * 4, sources=["ann", "bob", "cleo"], items=list("abcd")
+    )
+    story = fitted(cs.Rankings(3), votes, 1.0, 1.0, 1.5, prior="auto").explain(votes, "a")
+    assert list(story.label) == [0, 1, 2]
+    # The label costs 3 inversions of weight 1.5; the reverse order costs 3 of weight 2.
+    assert list(story.runner_up) == [2, 1, 0]
+    assert story.margin == pytest.approx(6.0 - 4.5)
+    # Without ann the third source outweighs the second, and all three pairs turn.
+    assert {voice.source: voice.contribution for voice in story.voices} == {"ann": 3.0, "bob": 3.0, "cleo": 0.0}
+
+
+def test_score_moves_towards_the_others_without_a_source():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(size=300)
+    votes = truth[:, None] + rng.normal(size=(300, 4)) * [0.3, 0.5, 0.8, 1.0]
+    model = cs.LabelModel(cs.Scores(mean=0.0, variance=1.0)).fit(votes)
+    story = model.explain(votes, 7)
+    masked = votes[7:8].copy()
+    for voice in story.voices:
+        column = model.source_model_.sources.index(voice.source)
+        without = masked.copy()
+        without[0, column] = np.nan
+        assert voice.label_without == pytest.approx(model.predict(without)[0])
+        assert abs(voice.contribution) == pytest.approx(abs(model.predict(masked)[0] - voice.label_without))
+        assert not voice.flips
+    assert story.runner_up is None
+    assert story.flipped_by == ()
+
+
+def test_dependent_sources_that_both_vote_are_named_as_sharing_their_say():
+    rng = np.random.default_rng(4)
+    truth = rng.integers(2, size=400)
+    votes = np.where(rng.random((400, 5)) < 0.75, truth[:, None], 1 - truth[:, None])
+    votes[:, 1] = votes[:, 0]
+    model = cs.LabelModel(cs.Classes(2), dependencies=[(0, 1)]).fit(votes)
+    names = model.source_model_.sources
+    assert model.explain(votes, 0).shared == ((names[0], names[1]),)
+
+
+def test_explanation_reads_as_text(classes):
+    model, votes = classes
+    text = str(model.explain(votes, "x"))
+    assert text.splitlines()[0].startswith("item x: 0 (confidence 0.69); next best 1")
+    assert "abstained: dan" in text
+    assert "without ann the label would be 1" in text
