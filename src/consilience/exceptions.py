@@ -10,6 +10,7 @@ __all__ = [
     "ConsilienceError",
     "ConsilienceWarning",
     "DistanceError",
+    "FileFormatError",
     "InvalidLabelError",
     "InvalidVotesError",
     "MissingPackageError",
@@ -78,6 +79,10 @@ class UnsupportedError(ConsilienceError, TypeError):
 
 class NotFittedError(ConsilienceError, ValueError, AttributeError):
     """A model was used before `fit`."""
+
+
+class FileFormatError(ConsilienceError, ValueError):
+    """A file of votes or labels cannot be read or written."""
 
 
 class ModelFormatError(ConsilienceError, ValueError):

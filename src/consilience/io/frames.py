@@ -17,10 +17,10 @@ from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.io.cells import blank, null_mask, tighten
 
-__all__ = ["Column", "columns_of", "is_frame", "missing_column", "records_to_columns", "to_column"]
+__all__ = ["ALIASES", "Column", "columns_of", "is_frame", "missing_column", "records_to_columns", "to_column"]
 
 # What other tools call the three columns of a long table.
-_ALIASES = {
+ALIASES = {
     "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "prompt"},
     "source": {"worker", "annotator", "rater", "judge", "model", "labeler", "user", "lf", "by"},
     "label": {"vote", "answer", "response", "rating", "score", "value", "annotation", "output"},
@@ -125,7 +125,7 @@ def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame:
     if wanted in (getattr(getattr(frame, "index", None), "names", None) or ()):
         hint = f"{wanted!r} is the index of this frame: call .reset_index() first."
     else:
-        likely = [name for name in columns if name.lower() in _ALIASES[role]]
+        likely = [name for name in columns if name.lower() in ALIASES[role]]
         likely += [name for name in get_close_matches(wanted, columns) if name not in likely]
         meant = " or ".join(f"{role}={name!r}" for name in likely)
         hint = f"Did you mean {meant}?" if likely else f"Say which one it is with {role}=."

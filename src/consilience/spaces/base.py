@@ -53,6 +53,13 @@ class LabelSpace(ABC):
             return labels
         return as_object_array(labels)
 
+    def read_text(self, cells: Batch) -> Batch:
+        """Return labels from the cells of a file; cells of text that the space has a notation for are read.
+
+        The default leaves them as they are. An error carries the position of the wrong cell.
+        """
+        return cells
+
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         """Return a whole ``(n, m)`` table of votes in the form the space computes with, without copying it.
 

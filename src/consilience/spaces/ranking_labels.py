@@ -14,7 +14,7 @@ from consilience.exceptions import InvalidLabelError
 from consilience.spaces.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, MOST_ITEMS, UNSEEN, ItemCodes
 
-__all__ = ["RankingReader"]
+__all__ = ["RankingReader", "order_of_text"]
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,20 @@ class RankingReader:
         else:
             step = "Write -1 for items that are not seen, or say ragged=True where rows differ in their items."
         return InvalidLabelError(f"the ranking has {size} items; expected {at_most}{declared}. {step}", index)
+
+
+def order_of_text(text: str) -> list[Any]:
+    """Return an order written as text, best first; names that are tied as a tuple.
+
+    Examples
+    --------
+    >>> order_of_text("tea > milk = juice > water")
+    ['tea', ('milk', 'juice'), 'water']
+    """
+    groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
+    if not all(name for group in groups for name in group):
+        raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
+    return [tuple(group) if len(group) > 1 else group[0] for group in groups]
 
 
 def _whole(table: Batch) -> Batch:

@@ -18,7 +18,7 @@ from consilience.spaces import preflib, ranking_builders
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, UNSEEN, ItemCodes, Positions, dense_positions
-from consilience.spaces.ranking_labels import RankingReader
+from consilience.spaces.ranking_labels import RankingReader, order_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -166,6 +166,16 @@ class Rankings(LabelSpace):
         sizes = np.full(n, width) if self.n_items is not None else FEWEST + np.arange(n) % (MOST - FEWEST + 1)
         exists = np.arange(width) < sizes[:, None]
         return _ranked(np.where(exists, rng.random((n, width)), np.inf), exists, ABSENT)
+
+    def read_text(self, cells: Batch) -> Batch:
+        """Return orders such as ``a > b = c`` as lists of names; whatever is no text stays as it is."""
+        read = []
+        for index, cell in enumerate(cells):
+            try:
+                read.append(order_of_text(cell) if isinstance(cell, str) else cell)
+            except InvalidLabelError as error:
+                raise InvalidLabelError(str(error), index) from None
+        return as_object_array(read)
 
     def as_batch(self, labels: Any) -> Batch:
         table = RankingReader(ItemCodes.of(self.items), self.ragged).read(labels)
