@@ -171,10 +171,9 @@ class Product(LabelSpace):
             listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise InvalidLabelError(f"The tables differ in shape: {listed}. Give the same items and sources in each.")
         shape = next(iter(shapes.values()))
-        rows: Any = (
-            {name: table[at] for name, table in cells.items() if table[at] is not None} for at in np.ndindex(shape)
-        )
-        return as_object_array(record or None for record in rows).reshape(shape)
+        columns = zip(*(table.ravel().tolist() for table in cells.values()), strict=True)
+        made = ({name: label for name, label in zip(cells, row, strict=True) if label is not None} for row in columns)
+        return as_object_array(record or None for record in made).reshape(shape)
 
     @property
     def _rates(self) -> dict[str, float]:

@@ -71,6 +71,11 @@ def _numbers(values: list[Any]) -> Batch:
 
 def as_cells_of(name: str, table: Any, minus_one_is_a_label: bool) -> npt.NDArray[np.object_]:
     """Return a table of the labels of one field as ``(n, m)`` objects, None where a source abstains."""
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "iuf" and table.size:
+        missing = np.isnan(table) if table.dtype.kind == "f" else (table == -1) & (not minus_one_is_a_label)
+        numbers = table.astype(object)
+        numbers[missing] = None
+        return numbers
     rows = [list(row) for row in (table if isinstance(table, (list, tuple)) else np.asarray(table))]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or 0 in widths:
