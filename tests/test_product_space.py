@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from refusals import refused
 
 import consilience as cs
@@ -112,6 +114,45 @@ def test_unrelated_labels_are_one_apart_in_every_field():
         two = only.as_batch([{name: label[name]} for label in fields(space, right)])
         assert only.distance(one, two).mean() == pytest.approx(1.0, abs=0.12)
     assert space.distance(left, right).mean() == pytest.approx(3.0, abs=0.2)
+
+
+MAYBE_REVIEW = st.fixed_dictionaries(
+    {
+        "stars": st.none() | st.floats(-9, 9),
+        "topic": st.none() | st.integers(0, 3),
+        "inner": st.none() | st.fixed_dictionaries({"order": st.none() | st.permutations([0, 1, 2])}),
+    }
+)
+
+
+@given(st.lists(st.tuples(MAYBE_REVIEW, MAYBE_REVIEW), min_size=1, max_size=5))
+def test_the_distance_of_any_two_records_adds_up_what_both_have(pairs):
+    space = cs.Product(stars=cs.Scores(), topic=cs.Classes(4), inner=cs.Product(order=cs.Rankings(3)))
+    left, right = (space.as_batch([pair[side] for pair in pairs]) for side in (0, 1))
+    for distance, (one, two) in zip(space.distance(left, right), pairs, strict=True):
+        expected = 0.0
+        if one["stars"] is not None and two["stars"] is not None:
+            expected += (one["stars"] - two["stars"]) ** 2 / 2.0
+        if one["topic"] is not None and two["topic"] is not None:
+            expected += (one["topic"] != two["topic"]) / 0.75
+        orders = [(record["inner"] or {}).get("order") for record in (one, two)]
+        if None not in orders:
+            signs = [[np.sign(order[a] - order[b]) for a in range(3) for b in range(a)] for order in orders]
+            expected += sum(x != y for x, y in zip(*signs, strict=True)) / 1.5
+        assert distance == pytest.approx(expected)
+
+
+@given(st.lists(MAYBE_REVIEW, min_size=1, max_size=5))
+def test_any_records_come_back_as_they_were(records):
+    space = cs.Product(stars=cs.Scores(), topic=cs.Classes(4), inner=cs.Product(order=cs.Rankings(3)))
+    for record, back in zip(records, fields(space, space.as_batch(records)), strict=True):
+        order = (record["inner"] or {}).get("order")
+        if back is None:
+            assert (record["stars"], record["topic"], order) == (None, None, None)
+        else:
+            assert (back["stars"], back["topic"]) == (record["stars"], record["topic"])
+            assert (back["inner"] is None) == (order is None)
+            assert order is None or back["inner"]["order"].tolist() == order
 
 
 def test_the_score_of_a_model_is_minus_the_mean_distance_over_known_fields():
