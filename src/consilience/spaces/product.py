@@ -44,14 +44,18 @@ class Product(LabelSpace):
     Examples
     --------
     >>> from consilience import Classes, LabelModel, Scores
-    >>> space = Product(stars=Scores(range=(1, 5)), topic=Classes(["food", "travel"]))
-    >>> votes = [
-    ...     [{"stars": 4, "topic": "food"}, {"stars": 5, "topic": "food"}, {"topic": "food"}],
-    ...     [{"stars": 1, "topic": "travel"}, {"stars": 2}, {"stars": 1, "topic": "travel"}],
-    ...     [{"stars": 3, "topic": "travel"}, None, {"stars": 3, "topic": "travel"}],
-    ... ] * 20
-    >>> LabelModel(space).fit(votes).predict(votes)[1]["topic"]
-    'travel'
+    >>> space = Product(stars=Scores(), topic=Classes(["food", "travel"]))
+    >>> space.distance(space.as_batch([{"stars": 5, "topic": "food"}]), space.as_batch([{"stars": 3, "topic": "food"}]))
+    array([2.])
+    >>> rng = np.random.default_rng(0)
+    >>> stars = rng.normal(3.0, 1.0, (400, 1)) + rng.normal(0.0, [0.3, 0.6, 1.2], (400, 3))
+    >>> topic = (rng.integers(2, size=(400, 1)) + (rng.random((400, 3)) > [0.7, 0.8, 0.9])) % 2
+    >>> votes = space.records(stars=stars, topic=topic)
+    >>> model = LabelModel(space).fit(votes)
+    >>> [int(np.argmin(model.sources_.columns[f"{field} expected_cost"])) for field in space.factors]
+    [0, 2]
+    >>> sorted(model.predict(votes)[0])
+    ['stars', 'topic']
     """
 
     factors: dict[str, LabelSpace]
