@@ -123,6 +123,13 @@ def test_known_labels_count_in_the_fields_where_they_are_known():
     assert np.array_equal(only_stars.source_model_.summary.parts["topic"].weight, single.weight_)
 
 
+def test_known_labels_of_one_field_are_not_looked_for_in_another():
+    found, space = tables(missing=0.0), cs.Product(stars=cs.Scores(), topic=cs.Classes(4))
+    votes = space.records(**{name: found[name][:, :2] for name in space.factors})
+    model = fitted(space, votes, [{"stars": 50.0 + row % 7} for row in range(len(votes))])
+    assert model.source_model_.method == "stars: labelled, topic: majority"
+
+
 def test_a_named_prior_reaches_the_fields_that_have_one():
     found, space = tables(), cs.Product(stars=cs.Scores(), topic=cs.Classes(4))
     found = {name: found[name] for name in space.factors}
@@ -338,6 +345,17 @@ def test_moments_of_parts_add_up_and_suffice_for_a_fit():
         two = cs.LabelModel(space, method="moments").fit_moments(parts)
     for name in ("stars", "topic", "order", "level"):
         assert np.allclose(one.source_model_.summary.parts[name].weight, two.source_model_.summary.parts[name].weight)
+
+
+def test_a_field_learns_from_moments_as_it_would_alone():
+    found, space = tables(), cs.Product(**SPACES)
+    moments = cs.Moments.of(records(space, found), space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        model = cs.LabelModel(space).fit_moments(moments)
+        for name, own in SPACES.items():
+            single = cs.LabelModel(own).fit_moments(cs.Moments.of(alone(name, found[name]), own))
+            assert np.array_equal(model.source_model_.summary.parts[name].weight, single.weight_), name
 
 
 def test_votes_may_come_in_pieces():
