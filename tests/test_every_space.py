@@ -67,6 +67,12 @@ SPACES = {
     "scores": cs.Scores(),
     "scores of known spread": cs.Scores(mean=10.0, variance=4.0),
     "scores in a range": cs.Scores(range=(0, 100)),
+    "records of a score and a class": cs.Product(stars=cs.Scores(), topic=cs.Classes(["food", "travel", "work"])),
+    "records of records": cs.Product(
+        answer=cs.Product(order=cs.Rankings(4), level=cs.FiniteMetric([(0, 1), (1, 2), (2, 3)])),
+        word=cs.Metric(word_gap, candidates=WORDS[::9]),
+        weights={"answer": 2.0},
+    ),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -179,7 +179,8 @@ class LabelModel:
         """Return labels, confidence, probabilities and what else the label type knows about each item.
 
         For rankings `details` holds ``pair_probability``, ``expected_error`` (share of pairs expected to be in the
-        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``.
+        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``. For records the names start with
+        the field, as in ``stars/confidence``.
         """
         inference = self._infer(votes)
         labels = inference.labels(self.space, fill_missing=False)

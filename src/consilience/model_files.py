@@ -11,7 +11,7 @@ import numpy as np
 from consilience.exceptions import ModelFormatError
 from consilience.families.base import Diagnostic
 from consilience.source_model import SourceModel
-from consilience.spaces import Classes, FiniteMetric, Metric, Rankings, Scores
+from consilience.spaces import Classes, FiniteMetric, Metric, Product, Rankings, Scores
 from consilience.spaces.base import LabelSpace
 from consilience.storage import read_document, write_document
 
@@ -19,17 +19,15 @@ __all__ = ["read_model", "write_model"]
 
 #: Spaces that a file may name; those of users are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
-    space.__name__: space for space in (Classes, FiniteMetric, Metric, Rankings, Scores)
+    space.__name__: space for space in (Classes, FiniteMetric, Metric, Product, Rankings, Scores)
 }
 
 
 def write_model(path: str | Path, space: LabelSpace, model: SourceModel, settings: dict[str, Any]) -> None:
     """Write a fitted model to one file."""
-    name = type(space).__name__
     document = {
-        "space": name,
+        **_described(space),
         "n_labels": space.n_labels,
-        "space_arguments": space.spec() if name in SPACES else {},
         "settings": {key: _storable(value) for key, value in settings.items() if key != "space"},
         "sources": list(model.sources),
         "names_given": model.names_given,
@@ -56,12 +54,7 @@ def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[Label
 def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
     name = document["space"]
     if space is None:
-        if name not in SPACES:
-            raise ModelFormatError(
-                f"The model's labels are of type {name!r}, which is not part of consilience. "
-                f"Pass it: LabelModel.load(path, space={name}(...))."
-            )
-        space = SPACES[name](**document["space_arguments"])
+        space = _space(document, name)
     elif type(space).__name__ != name:
         raise ModelFormatError(f"The model's labels are of type {name!r}, not {type(space).__name__!r}.")
     elif space.n_labels != document["n_labels"]:
@@ -80,12 +73,39 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
         reason=document["reason"],
         dependencies=tuple((pair[0], pair[1]) for pair in document["dependencies"]),
         diagnostics=tuple(
-            Diagnostic(item["code"], item["severity"], tuple(item["sources"]), item["message"])
+            Diagnostic(item["code"], item["severity"], tuple(item["sources"]), item["message"], item.get("part", ""))
             for item in document["diagnostics"]
         ),
         names_given=bool(document["names_given"]),
     )
     return space, model, document["settings"]
+
+
+def _described(space: LabelSpace) -> dict[str, Any]:
+    """Return the type of a space and its arguments, among them other spaces."""
+    name = type(space).__name__
+    arguments = space.spec() if name in SPACES else {}
+    return {
+        "space": name,
+        "space_arguments": {
+            key: _described(value) if isinstance(value, LabelSpace) else value for key, value in arguments.items()
+        },
+    }
+
+
+def _space(described: dict[str, Any], outermost: str) -> LabelSpace:
+    """Return the space that `_described` described."""
+    name = described["space"]
+    if name not in SPACES:
+        raise ModelFormatError(
+            f"The model's labels are of type {name!r}, which is not part of consilience. "
+            f"Pass it: LabelModel.load(path, space={outermost}(...))."
+        )
+    arguments = {
+        key: _space(value, outermost) if isinstance(value, dict) and "space_arguments" in value else value
+        for key, value in described["space_arguments"].items()
+    }
+    return SPACES[name](**arguments)
 
 
 def _storable(value: Any) -> Any:

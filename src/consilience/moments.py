@@ -68,9 +68,9 @@ class Moments:
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
         own = space.family
-        taker = own.adapt(None, 0, 0) if family is None else family
-        if taker is own and len(encoded):  # nothing is known before any vote, so these votes must do
-            taker = own.adapt(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
+        taker = family
+        if taker is None or taker is own:
+            taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
         sums = Sums.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)

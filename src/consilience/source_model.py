@@ -64,7 +64,7 @@ class SourceModel:
         return self.summary.correlation
 
     def table(self) -> SourceTable:
-        """Return one row per source."""
+        """Return one row per source; where labels are records, with the qualities in each field beside."""
         return SourceTable(
             {
                 "source": list(self.sources),
@@ -74,6 +74,7 @@ class SourceModel:
                 "cost_standard_error": self.summary.cost_standard_error.tolist(),
                 "weight": self.summary.weight.tolist(),
                 "standard_error": self.summary.standard_error.tolist(),
+                **_columns_of_parts(self.summary, ""),
             }
         )
 
@@ -123,6 +124,16 @@ class SourceTable:
 
     def _shown(self) -> list[list[str]]:
         return [[_text(name, value) for value in values] for name, values in self.columns.items()]
+
+
+def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:
+    """Return the qualities field by field, where labels are records."""
+    columns: dict[str, list[Any]] = {}
+    for name, part in summary.parts.items():
+        columns[f"{prefix}{name} expected_cost"] = part.expected_cost.tolist()
+        columns[f"{prefix}{name} weight"] = part.weight.tolist()
+        columns |= _columns_of_parts(part, f"{prefix}{name}/")
+    return columns
 
 
 def _package(name: str) -> Any:

@@ -32,19 +32,8 @@ def general_diagnostics(
             )
         )
     if int(active.sum()) < 3:
-        found.append(
-            Diagnostic(
-                "too-few-sources",
-                "warning",
-                request.named(active),
-                f"{int(active.sum())} source(s) vote; agreement tells their qualities apart from 3 on. "
-                "Add sources, or pass gold= with a few known labels.",
-            )
-        )
-    found += _constant(family, sums, request)
-    found += _low_overlap(sums, request)
-    found += _copied(family, sums, request)
-    found += _adversarial(family, summary, request, votes)
+        found.append(_too_few_sources(active, request))
+    found += _about_votes(family, sums, summary, request)
     dependent = [
         f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
         for a, b in np.argwhere(np.triu(request.dependent))
@@ -53,8 +42,45 @@ def general_diagnostics(
         involved = request.named(np.flatnonzero(request.dependent.sum(axis=1)))
         message = f"Given as dependent, they share their votes (correlation in brackets): {'; '.join(dependent[:8])}."
         found.append(Diagnostic("dependent-pair", "info", involved, message))
-    found += _unused_labels(sums)
     return tuple(found)
+
+
+def _about_votes(family: Family, sums: Sums, summary: Summary, request: Request) -> list[Diagnostic]:
+    """Return findings about the labels that were voted; where these are records, about each field."""
+    parts = family.parts(sums, summary)
+    if parts:
+        return [
+            item.of_part(name)
+            for name, (own, own_sums, own_summary) in parts.items()
+            for item in (
+                *_few_sources_of_part(own_sums, request, sums),
+                *_about_votes(own, own_sums, own_summary, request),
+            )
+        ]
+    return [
+        *_constant(family, sums, request),
+        *_low_overlap(sums, request),
+        *_copied(family, sums, request),
+        *_adversarial(family, summary, request, np.diag(sums["both"])),
+        *_unused_labels(sums),
+    ]
+
+
+def _too_few_sources(active: BoolArray, request: Request) -> Diagnostic:
+    return Diagnostic(
+        "too-few-sources",
+        "warning",
+        request.named(active),
+        f"{int(active.sum())} source(s) vote; agreement tells their qualities apart from 3 on. "
+        "Add sources, or pass gold= with a few known labels.",
+    )
+
+
+def _few_sources_of_part(sums: Sums, request: Request, whole: Sums) -> list[Diagnostic]:
+    """Report that few sources vote on a field, where that is not so for the records anyway."""
+    active = np.diag(sums["both"]) > 0
+    many = int((np.diag(whole["both"]) > 0).sum()) >= 3
+    return [_too_few_sources(active, request)] if many and active.sum() < 3 else []
 
 
 def items_without_votes(sums: Sums, ids: tuple[str, ...]) -> tuple[Diagnostic, ...]:

@@ -90,9 +90,9 @@ def estimate_from_moments(
     ordered = sorted(
         (*general, *estimate.diagnostics), key=lambda item: ("error", "warning", "info").index(item.severity)
     )
-    seen: dict[tuple[str, tuple[str, ...]], Any] = {}
+    seen: dict[tuple[str, tuple[str, ...], str], Any] = {}
     for item in ordered:
-        seen.setdefault((item.code, item.sources), item)
+        seen.setdefault((item.code, item.sources, item.part), item)
     return SourceModel(
         sources=moments.sources,
         parameters=estimate.parameters,
@@ -169,7 +169,7 @@ def read_prior(prior: Any, space: LabelSpace) -> str | FloatArray:
     if isinstance(prior, str):
         if prior not in NAMED_PRIORS:
             raise PriorError(f"prior={prior!r} is unknown. Use {', '.join(NAMED_PRIORS)}, or probabilities.")
-        if prior != "auto" and space.n_labels is None:
+        if prior != "auto" and not space.takes_prior:
             raise PriorError(
                 f"{type(space).__name__} is not finite, so prior={prior!r} has no meaning. Leave it at 'auto'."
             )

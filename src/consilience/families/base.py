@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -46,9 +46,17 @@ class Diagnostic:
     severity: Severity
     sources: tuple[str, ...]
     message: str
+    #: The field of a record it is about (``"stars"``, ``"quality/stars"``), or empty.
+    part: str = ""
 
     def __str__(self) -> str:
         return f"[{self.severity}] {self.code}: {self.message}"
+
+    def of_part(self, name: str) -> Diagnostic:
+        """Return the same finding about one field of a record."""
+        inside = f"{name}/{self.part}" if self.part else name
+        message = self.message.removeprefix(f"{self.part}: ") if self.part else self.message
+        return replace(self, message=f"{inside}: {message}", part=inside)
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,8 @@ class Summary:
         Of `weight` and of `expected_cost`; infinite for a source that never votes.
     correlation
         ``(m, m)``; zero outside the dependencies.
+    parts
+        The same for each field, where labels are records.
     """
 
     expected_cost: FloatArray
@@ -148,6 +158,7 @@ class Summary:
     standard_error: FloatArray
     cost_standard_error: FloatArray
     correlation: FloatArray
+    parts: Mapping[str, Summary] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -249,6 +260,14 @@ class Family(ABC):
         """
         return self
 
+    def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Family:
+        """Return the family fitted for one of several parts of the votes, so that their statistics add up.
+
+        Only what cannot be known before any vote is taken from the sample.
+        """
+        before = self.adapt(None, 0, 0)
+        return self.adapt(sample, n_items, seed) if before is self else before
+
     @abstractmethod
     def statistics(self, chunk: Chunk) -> Sums:
         """Return the sums of one pass; always with the ``both`` counts of `count_sums`."""
@@ -295,6 +314,15 @@ class Family(ABC):
     def measures_like(self, other: Family) -> bool:
         """Return whether statistics of the two families mean the same and may be added."""
         return type(self) is type(other)
+
+    @property
+    def unrelated_cost(self) -> float:
+        """Mean cost between unrelated votes; infinite where only votes can tell."""
+        return float(self.expected_cost(np.zeros(1))[0])
+
+    def parts(self, sums: Sums, summary: Summary) -> dict[str, tuple[Family, Sums, Summary]]:
+        """Return the families of which this one is made, by field, with their shares of the sums and summary."""
+        return {}
 
     def constant_sources(self, sums: Sums) -> BoolArray:
         """Return which sources give the same label whatever the item; none where the sums cannot tell."""

@@ -152,6 +152,8 @@ def same_labels(left: Batch, right: Batch) -> bool:
 def _same_label(left: Any, right: Any) -> bool:
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return np.array_equal(left, right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same_label(left[key], right[key]) for key in left)
     return bool(left == right)
 
 

@@ -4,8 +4,9 @@ from consilience.spaces.base import LabelSpace
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.metric import Metric
+from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.scores import Scores
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "Scores", "register_distance"]
+__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Product", "Rankings", "Scores", "register_distance"]

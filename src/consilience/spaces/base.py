@@ -83,6 +83,11 @@ class LabelSpace(ABC):
         """How many labels there are, or None where that is not finite."""
         return None
 
+    @property
+    def takes_prior(self) -> bool:
+        """Whether there are frequencies of labels, about which a named prior says something."""
+        return self.n_labels is not None
+
     def contains(self, label: object) -> bool:
         """Return whether a single value is a label of this space."""
         try:

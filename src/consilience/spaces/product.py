@@ -1,0 +1,306 @@
+"""Records: a label has several fields, each of a label type of its own (the paper's mixed label types)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.exceptions import InvalidLabelError, UnsupportedError
+from consilience.families.product import ProductFamily
+from consilience.families.product_factors import Factor, of_field
+from consilience.families.records import any_part, is_packed, layout, pack, part_labels, part_observed
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.record_cells import as_cells_of, as_column, as_record, is_missing, unknown_field
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Product"]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Product(LabelSpace):
+    """Records with one label per field: a class and a score, a ranking and a confidence.
+
+    A label is a dict; a field that is left out, or None, or NaN, is an abstention in this field alone. The cost of a
+    record is the sum of the costs of its fields, each divided by the cost of unrelated labels (so that no field
+    drowns the others) and multiplied by its weight. Every field is learned and inferred on its own: a source
+    may be good at one and poor at another.
+
+    Parameters
+    ----------
+    **factors
+        One label space per field; another `Product` is fine.
+    weights
+        How much fields count in the cost of a record and in its confidence; 1 for those left out. Which label is best
+        in a field does not depend on it.
+
+    Examples
+    --------
+    >>> from consilience import Classes, LabelModel, Scores
+    >>> space = Product(stars=Scores(), topic=Classes(["food", "travel"]))
+    >>> space.distance(space.as_batch([{"stars": 5, "topic": "food"}]), space.as_batch([{"stars": 3, "topic": "food"}]))
+    array([2.])
+    >>> rng = np.random.default_rng(0)
+    >>> stars = rng.normal(3.0, 1.0, (400, 1)) + rng.normal(0.0, [0.3, 0.6, 1.2], (400, 3))
+    >>> topic = (rng.integers(2, size=(400, 1)) + (rng.random((400, 3)) > [0.7, 0.8, 0.9])) % 2
+    >>> votes = space.records(stars=stars, topic=topic)
+    >>> model = LabelModel(space).fit(votes)
+    >>> [int(np.argmin(model.sources_.columns[f"{field} expected_cost"])) for field in space.factors]
+    [0, 2]
+    >>> sorted(model.predict(votes)[0])
+    ['stars', 'topic']
+    """
+
+    factors: dict[str, LabelSpace]
+    weights: dict[str, float]
+
+    def __init__(self, *, weights: Mapping[str, float] | None = None, **factors: LabelSpace) -> None:
+        if isinstance(weights, LabelSpace):
+            raise InvalidLabelError(
+                "A field cannot be called 'weights': that argument says how much the fields count. Rename the field."
+            )
+        if not factors:
+            raise InvalidLabelError("Product needs at least one field, such as Product(stars=Scores()).")
+        for name, space in factors.items():
+            if not isinstance(space, LabelSpace):
+                raise InvalidLabelError(
+                    f"{name}={space!r} is not a label space. Give one per field, such as {name}=Scores()."
+                )
+            if not name or "/" in name:
+                raise InvalidLabelError(f"A field cannot be called {name!r}. Use a name without '/'.")
+        object.__setattr__(self, "factors", dict(factors))
+        object.__setattr__(self, "weights", _weights(weights, factors))
+
+    def __repr__(self) -> str:
+        parts = [f"{name}={space!r}" for name, space in self.factors.items()]
+        changed = {name: weight for name, weight in self.weights.items() if weight != 1.0}
+        return f"Product({', '.join([*parts, *([f'weights={changed}'] if changed else [])])})"
+
+    @cached_property
+    def family(self) -> ProductFamily:
+        return ProductFamily(
+            {
+                name: Factor(space.family, space.cost, self.weights[name], space.takes_prior)
+                for name, space in self.factors.items()
+            },
+            self._blank,
+        )
+
+    @cached_property
+    def _blank(self) -> np.dtype[Any]:
+        """Type of a record without any label."""
+        kinds = {name: _kind(space) for name, space in self.factors.items()}
+        return layout(kinds)
+
+    @property
+    def takes_prior(self) -> bool:
+        return any(space.takes_prior for space in self.factors.values())
+
+    def as_batch(self, labels: Any) -> Batch:
+        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+        names = tuple(self.factors)
+        if is_packed(array, names):
+            return array
+        if array.ndim != 1:
+            raise InvalidLabelError(
+                f"Labels of shape {array.shape[1:]} are not records. Give dicts with the fields {', '.join(names)}."
+            )
+        records = [as_record(value, index, self.factors) for index, value in enumerate(array.tolist())]
+        batches, observed = {}, {}
+        for name in names:
+            batches[name], observed[name] = self._field(name, [record.get(name) for record in records])
+        return pack(batches, observed)
+
+    def _field(self, name: str, values: list[Any]) -> tuple[Batch, BoolArray]:
+        """Return the labels of one field, with anything where there is none."""
+        present = np.array([not is_missing(value) for value in values], dtype=bool)
+        rows = np.flatnonzero(present)
+        if not len(rows):
+            kind, shape = self._blank["labels"][name].base, self._blank["labels"][name].shape
+            return np.zeros((len(values), *shape), dtype=kind), present
+        try:
+            with of_field(name):
+                found = self.factors[name].as_batch(as_column([values[row] for row in rows]))
+        except InvalidLabelError as error:
+            index = None if error.index is None else int(rows[error.index])
+            raise InvalidLabelError(str(error), index) from None
+        batch = np.zeros((len(values), *found.shape[1:]), dtype=found.dtype)
+        batch[rows] = found
+        present[rows] = any_part(found)
+        return batch, present
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        return labels if is_packed(labels, tuple(self.factors)) else None
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        """Return dicts with every field, None where it has no label; None for a record without any."""
+        records: list[dict[str, Any]] = [dict.fromkeys(self.factors) for _ in range(len(batch))]
+        for name, space in self.factors.items():
+            rows = np.flatnonzero(part_observed(batch, name))
+            if len(rows):
+                labels = space.as_labels(part_labels(batch, name)[rows], np.dtype(object))
+                for row, label in zip(rows, _values(labels), strict=True):
+                    records[row][name] = label
+        there = any_part(batch)
+        return as_object_array(record if there[row] else None for row, record in enumerate(records))
+
+    def records(self, **tables: Any) -> npt.NDArray[np.object_]:
+        """Return votes as records from one table per field, ``(n, m)`` or ``(n, m, *label_shape)``.
+
+        NaN and None abstain, and so does -1 among whole numbers where it is no label of the field. A cell that
+        is empty in every table is None.
+
+        Examples
+        --------
+        >>> from consilience import Classes, Scores
+        >>> space = Product(stars=Scores(), topic=Classes(2))
+        >>> space.records(stars=[[4.5, None]], topic=[[1, -1]])
+        array([[{'stars': 4.5, 'topic': 1}, None]], dtype=object)
+        """
+        for name in tables:
+            if name not in self.factors:
+                raise unknown_field(name, self.factors)
+        if not tables:
+            raise InvalidLabelError(f"Give at least one table: {', '.join(f'{name}=...' for name in self.factors)}.")
+        cells = {name: as_cells_of(name, table, self.factors[name].contains(-1)) for name, table in tables.items()}
+        shapes = {name: table.shape for name, table in cells.items()}
+        if len(set(shapes.values())) > 1:
+            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise InvalidLabelError(f"The tables differ in shape: {listed}. Give the same items and sources in each.")
+        shape = next(iter(shapes.values()))
+        columns = zip(*(table.ravel().tolist() for table in cells.values()), strict=True)
+        made = ({name: label for name, label in zip(cells, row, strict=True) if label is not None} for row in columns)
+        return as_object_array(record or None for record in made).reshape(shape)
+
+    @property
+    def _rates(self) -> dict[str, float]:
+        return dict(zip(self.factors, self.family.rate.tolist(), strict=True))
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        """Return the weighted sum of the costs of the fields; a field that either record lacks costs nothing.
+
+        The cost of a field is divided by that of unrelated labels, as far as it is known without votes: for `Scores`
+        twice the `variance`, or that of numbers spread over the `range`, or 2.
+        """
+        total = np.zeros(len(left))
+        for name, space in self.factors.items():
+            rows = np.flatnonzero(part_observed(left, name) & part_observed(right, name))
+            if len(rows):
+                cost = space.cost(part_labels(left, name)[rows], part_labels(right, name)[rows])
+                total[rows] += self._rates[name] * cost
+        return total
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        batches = {}
+        for name, space in self.factors.items():
+            with of_field(name):
+                batches[name] = space.random(n, rng)
+        return pack(batches, dict.fromkeys(self.factors, np.ones(n, dtype=bool)))
+
+    def random_pool(self, size: int, seed: int) -> Batch | None:
+        pools = {
+            name: space.random_pool(size, seed + index) for index, (name, space) in enumerate(self.factors.items())
+        }
+        full = {name: pool for name, pool in pools.items() if pool is not None}
+        return pack(full, dict.fromkeys(full, np.ones(size, dtype=bool))) if len(full) == len(pools) else None
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        drawn = {}
+        for name, space in self.factors.items():
+            rows = np.flatnonzero(part_observed(centers, name))
+            around = part_labels(centers, name)
+            with of_field(name):
+                found = (
+                    space.sample_around(around[rows], weight * self._rates[name], rng) if len(rows) else around[rows]
+                )
+            drawn[name] = _spread(found, rows, len(centers))
+        return pack(drawn, {name: part_observed(centers, name) for name in self.factors})
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the best label of each field; a field without votes stays empty."""
+        found, there = {}, {}
+        for name, space in self.factors.items():
+            counted = np.where(part_observed(votes, name), weights, 0.0)
+            there[name] = np.asarray((counted > 0).any(axis=1))
+            rows = np.flatnonzero(there[name])
+            own = part_labels(votes, name)[rows]
+            best = space.weighted_mean(own, counted[rows]) if len(rows) else own[:, 0]
+            found[name] = _spread(best, rows, len(votes))
+        return pack(found, there)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        """Return a struct column with one child per field; null where a record or a field is missing."""
+        import pyarrow as pa
+
+        rows = [None if is_missing(label) else label for label in batch]
+        children = []
+        for name, space in self.factors.items():
+            values = [None if row is None else row.get(name) for row in rows]
+            there = np.array([not is_missing(value) for value in values], dtype=bool)
+            if not there.any():
+                children.append(pa.nulls(len(rows)))
+                continue
+            stored = space.to_arrow(
+                as_column([value for value, is_there in zip(values, there, strict=True) if is_there])
+            )
+            children.append(stored.take(pa.array(np.cumsum(there) - 1, mask=~there)))
+        missing = pa.array([row is None for row in rows], type=pa.bool_())
+        return pa.StructArray.from_arrays(children, names=list(self.factors), mask=missing)
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        records = as_object_array(
+            dict.fromkeys(self.factors) if there else None for there in whole.is_valid().to_pylist()
+        )
+        for position, child in enumerate(whole.flatten()):
+            name = whole.type.field(position).name
+            if name not in self.factors:
+                raise unknown_field(name, self.factors)
+            rows = np.flatnonzero(np.asarray(child.is_valid().to_pylist(), dtype=bool))
+            if len(rows):
+                for row, label in zip(rows, _values(self.factors[name].from_arrow(child.drop_null())), strict=True):
+                    records[row][name] = label
+        return records
+
+    def spec(self) -> dict[str, Any]:
+        return {"weights": self.weights, **self.factors}
+
+
+def _weights(weights: Mapping[str, float] | None, factors: Mapping[str, LabelSpace]) -> dict[str, float]:
+    given = {} if weights is None else weights
+    if not isinstance(given, Mapping):
+        raise InvalidLabelError(f"weights={weights!r} is not a dict. Give one number per field, such as {{'a': 2.0}}.")
+    for name, weight in given.items():
+        if name not in factors:
+            raise unknown_field(name, factors)
+        number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+        if not (number and np.isfinite(weight) and weight > 0):
+            raise InvalidLabelError(f"weights[{name!r}] is {weight!r}. Weights are positive numbers.")
+    return {name: float(given.get(name, 1.0)) for name in factors}
+
+
+def _kind(space: LabelSpace) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Return type and shape of the labels of a space, as far as it can make one up."""
+    try:
+        one = space.as_batch(space.as_labels(space.random(1, np.random.default_rng(0))))
+    except UnsupportedError:
+        return np.dtype(object), ()
+    return one.dtype, one.shape[1:]
+
+
+def _spread(found: Batch, rows: npt.NDArray[np.intp], n: int) -> Batch:
+    spread = np.zeros((n, *found.shape[1:]), dtype=found.dtype)
+    spread[rows] = found
+    return spread
+
+
+def _values(labels: Batch) -> list[Any]:
+    """Return one Python value per label: plain numbers, and arrays where a label is one."""
+    return labels.tolist() if labels.ndim == 1 else list(labels)

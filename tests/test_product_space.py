@@ -1,0 +1,370 @@
+"""Records as a label space: what a record is, its distance, tables of columns, storage, messages."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import refused
+
+import consilience as cs
+from consilience.exceptions import (
+    ConsilienceWarning,
+    InvalidLabelError,
+    InvalidVotesError,
+    ModelFormatError,
+    PriorError,
+    UnsupportedError,
+)
+
+REVIEW = cs.Product(stars=cs.Scores(variance=2.0), topic=cs.Classes(4))
+
+
+def fields(space: cs.Product, batch: np.ndarray) -> list:
+    return space.as_labels(batch).tolist()
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        yield
+
+
+def votes_on(space: cs.LabelSpace, n: int = 60, seed: int = 0, weights=(3.0, 2.0, 1.0, 0.5)) -> cs.Votes:
+    rng = np.random.default_rng(seed)
+    return cs.simulate(space, space.as_labels(space.random(n, rng)), weights, rng)
+
+
+# --- what a record is ------------------------------------------------------------------------------
+
+
+def test_a_record_may_lack_fields_and_comes_back_with_all_of_them():
+    batch = REVIEW.as_batch([{"stars": 4, "topic": 1}, {"stars": None, "topic": 2}, {"topic": 3}, {"stars": np.nan}])
+    assert fields(REVIEW, batch) == [
+        {"stars": 4.0, "topic": 1},
+        {"stars": None, "topic": 2},
+        {"stars": None, "topic": 3},
+        None,
+    ]
+
+
+def test_objects_of_a_dataclass_are_records():
+    @dataclass
+    class Review:
+        stars: float
+        topic: int
+
+    assert fields(REVIEW, REVIEW.as_batch([Review(2.5, 3)])) == [{"stars": 2.5, "topic": 3}]
+
+
+def test_labels_of_every_kind_survive_the_way_in_and_out():
+    space = cs.Product(
+        order=cs.Rankings(["tea", "milk"]), ragged=cs.Rankings(None), name=cs.Classes(["a", "b"]), soft=cs.Classes(2)
+    )
+    record = {"order": ["milk", "tea"], "ragged": [1, 0, 2], "name": "b", "soft": 1}
+    short = record | {"ragged": [0, 1]}
+    one, two = fields(space, space.as_batch([record, short]))
+    assert one["order"] == ["milk", "tea"]
+    assert (one["name"], one["soft"]) == ("b", 1)
+    assert (one["ragged"].tolist(), two["ragged"].tolist()) == ([1, 0, 2], [0, 1])
+
+
+def test_encoded_records_are_taken_as_they_are():
+    batch = REVIEW.random(5, np.random.default_rng(0))
+    assert REVIEW.as_batch(batch) is batch
+    table = np.stack([batch, batch], axis=1)
+    assert REVIEW.as_cells(table, np.ones((5, 2), dtype=bool)) is table
+
+
+def test_a_nested_record_without_content_is_no_label():
+    space = cs.Product(review=REVIEW, note=cs.Classes(2))
+    assert fields(space, space.as_batch([{"review": {}, "note": 1}, {"review": {"topic": 2}}])) == [
+        {"review": None, "note": 1},
+        {"review": {"stars": None, "topic": 2}, "note": None},
+    ]
+
+
+# --- distance --------------------------------------------------------------------------------------
+
+
+def test_the_distance_is_the_weighted_sum_of_costs_in_units_of_chance():
+    # Unrelated scores of variance 2 cost 4, unrelated classes among four 3/4: (3 - 1)^2 / 4 + 3 x 1 / (3/4) = 5.
+    space = cs.Product(stars=cs.Scores(variance=2.0), topic=cs.Classes(4), weights={"topic": 3.0})
+    left = space.as_batch([{"stars": 1, "topic": 0}, {"stars": 1, "topic": 0}, {"stars": 1}])
+    right = space.as_batch([{"stars": 3, "topic": 1}, {"stars": 3}, {"topic": 2}])
+    assert space.distance(left, right).tolist() == [5.0, 1.0, 0.0]
+
+
+def test_unrelated_labels_are_one_apart_in_every_field():
+    # n = 4000 pairs: the mean squared difference of normal numbers has a standard error of 2.2%, the others less.
+    space = cs.Product(stars=cs.Scores(mean=7.0, variance=9.0), topic=cs.Classes(5), order=cs.Rankings(4))
+    rng = np.random.default_rng(0)
+    left, right = space.random(4000, rng), space.random(4000, rng)
+    for name in space.factors:
+        only = cs.Product(**{name: space.factors[name]})
+        one = only.as_batch([{name: label[name]} for label in fields(space, left)])
+        two = only.as_batch([{name: label[name]} for label in fields(space, right)])
+        assert only.distance(one, two).mean() == pytest.approx(1.0, abs=0.12)
+    assert space.distance(left, right).mean() == pytest.approx(3.0, abs=0.2)
+
+
+MAYBE_REVIEW = st.fixed_dictionaries(
+    {
+        "stars": st.none() | st.floats(-9, 9),
+        "topic": st.none() | st.integers(0, 3),
+        "inner": st.none() | st.fixed_dictionaries({"order": st.none() | st.permutations([0, 1, 2])}),
+    }
+)
+
+
+@given(st.lists(st.tuples(MAYBE_REVIEW, MAYBE_REVIEW), min_size=1, max_size=5))
+def test_the_distance_of_any_two_records_adds_up_what_both_have(pairs):
+    space = cs.Product(stars=cs.Scores(), topic=cs.Classes(4), inner=cs.Product(order=cs.Rankings(3)))
+    left, right = (space.as_batch([pair[side] for pair in pairs]) for side in (0, 1))
+    for distance, (one, two) in zip(space.distance(left, right), pairs, strict=True):
+        expected = 0.0
+        if one["stars"] is not None and two["stars"] is not None:
+            expected += (one["stars"] - two["stars"]) ** 2 / 2.0
+        if one["topic"] is not None and two["topic"] is not None:
+            expected += (one["topic"] != two["topic"]) / 0.75
+        orders = [(record["inner"] or {}).get("order") for record in (one, two)]
+        if None not in orders:
+            signs = [[np.sign(order[a] - order[b]) for a in range(3) for b in range(a)] for order in orders]
+            expected += sum(x != y for x, y in zip(*signs, strict=True)) / 1.5
+        assert distance == pytest.approx(expected)
+
+
+@given(st.lists(MAYBE_REVIEW, min_size=1, max_size=5))
+def test_any_records_come_back_as_they_were(records):
+    space = cs.Product(stars=cs.Scores(), topic=cs.Classes(4), inner=cs.Product(order=cs.Rankings(3)))
+    for record, back in zip(records, fields(space, space.as_batch(records)), strict=True):
+        order = (record["inner"] or {}).get("order")
+        if back is None:
+            assert (record["stars"], record["topic"], order) == (None, None, None)
+        else:
+            assert (back["stars"], back["topic"]) == (record["stars"], record["topic"])
+            assert (back["inner"] is None) == (order is None)
+            assert order is None or back["inner"]["order"].tolist() == order
+
+
+def test_the_score_of_a_model_is_minus_the_mean_distance_over_known_fields():
+    votes = votes_on(REVIEW)
+    with quiet():
+        model = cs.LabelModel(REVIEW).fit(votes)
+    found = model.predict(votes)
+    assert model.score(votes, found) == 0.0
+    off = [{"stars": label["stars"] + 2.0} for label in found]
+    assert model.score(votes, off) == pytest.approx(-1.0)
+
+
+# --- columns of tables -----------------------------------------------------------------------------
+
+
+def test_tables_of_columns_become_records():
+    space = cs.Product(stars=cs.Scores(), topic=cs.Classes(3), order=cs.Rankings(2))
+    made = space.records(
+        stars=np.array([[1.5, np.nan], [-1.0, np.nan]]),
+        topic=[[0, -1], [None, 2]],
+        order=np.array([[[0, 1], [-1, -1]], [[1, 0], [-1, -1]]]),
+    )
+    assert made.shape == (2, 2)
+    assert made[0, 1] is None
+    assert made[1, 1] == {"topic": 2}
+    assert made[0, 0].keys() == {"stars", "topic", "order"}
+    assert made[1, 0]["stars"] == -1.0
+    assert made[1, 0]["order"].tolist() == [1, 0]
+
+
+def test_minus_one_is_a_score_where_nothing_rules_it_out():
+    assert cs.Product(stars=cs.Scores()).records(stars=np.array([[-1, 3]]))[0, 0] == {"stars": -1}
+    assert cs.Product(stars=cs.Scores(range=(1, 5))).records(stars=np.array([[-1, 3]]))[0, 0] is None
+
+
+def test_tables_that_do_not_fit_together_are_refused():
+    with refused(InvalidLabelError, "stars (1, 2)", "topic (2, 1)", "same items"):
+        REVIEW.records(stars=[[1, 2]], topic=[[1], [2]])
+    with refused(InvalidLabelError, "'star' is unknown", "Did you mean 'stars'?"):
+        REVIEW.records(star=[[1, 2]])
+    with refused(InvalidLabelError, "'stars'", "one row per item"):
+        REVIEW.records(stars=[[1, 2], [3]])
+    with refused(InvalidLabelError, "at least one table", "stars=..., topic=..."):
+        REVIEW.records()
+
+
+# --- ways in ---------------------------------------------------------------------------------------
+
+
+def test_records_come_from_lists_arrays_long_tables_and_frames():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    one, two = {"stars": 1.0, "topic": 1}, {"stars": 4.0, "topic": None}
+    nested = [[one, None], [two, one]]
+    array = np.array(nested, dtype=object)
+    frame = {"ann": [one, two], "bob": [None, one]}
+    long = [("x", "ann", one), ("y", "ann", two), ("y", "bob", one)]
+    tables = [
+        cs.Votes.from_array(nested),
+        cs.Votes.from_array(array),
+        cs.Votes.from_frame(pd.DataFrame(frame)),
+        cs.Votes.from_frame(pa.table(frame)),
+        cs.Votes.from_long(long),
+    ]
+    for votes in tables:
+        assert votes.observed.tolist() == [[True, False], [True, True]]
+        assert votes.labels[1].tolist() == [two, one]
+    assert cs.Votes.from_array(array).equals(cs.Votes.from_array(nested))
+
+
+def test_tables_whose_records_hold_arrays_can_be_compared():
+    one, other = ({"order": np.array(order), "note": 1} for order in ([0, 1], [1, 0]))
+    first = cs.Votes.from_array(np.array([[one, other]], dtype=object))
+    assert first.equals(cs.Votes.from_array(np.array([[dict(one), dict(other)]], dtype=object)))
+    assert not first.equals(cs.Votes.from_array(np.array([[other, one]], dtype=object)))
+
+
+def test_arrow_columns_keep_missing_records_and_missing_fields():
+    pytest.importorskip("pyarrow")
+    space = cs.Product(order=cs.Rankings(["tea", "milk"]), review=REVIEW)
+    labels = np.array([None, {"order": None, "review": {"stars": 2.5, "topic": None}}], dtype=object)
+    column = space.to_arrow(labels)
+    assert column.null_count == 1
+    assert space.from_arrow(column).tolist() == labels.tolist()
+    full = space.as_labels(space.random(4, np.random.default_rng(0)))
+    back = space.as_batch(space.from_arrow(space.to_arrow(full)))
+    assert space.distance(back, space.as_batch(full)).tolist() == [0.0] * 4
+
+
+# --- messages --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cell", "parts"),
+    [
+        ({"stars": 3, "topc": 1}, ["field 'topc' is unknown", "Did you mean 'topic'?", "stars, topic"]),
+        ({"stars": "good"}, ["field 'stars'", "'good'", "finite number"]),
+        ({"stars": np.inf}, ["field 'stars'", "inf"]),
+        ({"stars": 3, "topic": 9}, ["field 'topic'", "9", "0 .. 3"]),
+        (7, ["label 7 is not a record", "stars, topic"]),
+        ("food", ["label 'food' is not a record"]),
+    ],
+)
+def test_a_wrong_record_is_named_by_row_source_and_field(cell, parts):
+    votes = np.empty((3, 2), dtype=object)
+    votes[:] = [[{"stars": 1, "topic": 0}, {"stars": 2, "topic": 1}]] * 3
+    votes[0, 1] = {"topic": 2}
+    votes[2, 1] = cell
+    table = cs.Votes.from_array(votes, sources=["ann", "bob"])
+    with refused(InvalidLabelError, "Row 2, source 'bob'", *parts):
+        cs.LabelModel(REVIEW).fit(table)
+
+
+def test_a_wrong_field_of_a_nested_record_is_named_with_both_names():
+    space = cs.Product(review=REVIEW, note=cs.Classes(2))
+    with refused(InvalidLabelError, "field 'review': field 'topic': label 9"):
+        space.as_batch([{"note": 1}, {"review": {"topic": 9}}])
+
+
+def test_numbers_where_records_should_be_are_refused():
+    with refused(InvalidLabelError, "not a record"):
+        cs.LabelModel(REVIEW).fit(np.zeros((4, 3)))
+    with refused(InvalidLabelError, "shape (2,)", "Give dicts"):
+        cs.LabelModel(REVIEW).fit(np.zeros((4, 3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({}, ["at least one field"]),
+        ({"stars": 5}, ["stars=5 is not a label space"]),
+        ({"weights": cs.Scores()}, ["cannot be called 'weights'"]),
+        ({"a/b": cs.Scores()}, ["'a/b'"]),
+        ({"stars": cs.Scores(), "weights": {"star": 2.0}}, ["'star' is unknown", "Did you mean 'stars'?"]),
+        ({"stars": cs.Scores(), "weights": {"stars": 0.0}}, ["weights['stars'] is 0.0", "positive"]),
+        ({"stars": cs.Scores(), "weights": {"stars": "much"}}, ["weights['stars'] is 'much'"]),
+        ({"stars": cs.Scores(), "weights": [1.0]}, ["not a dict"]),
+    ],
+)
+def test_a_product_that_cannot_be_is_refused(settings, parts):
+    with refused(InvalidLabelError, *parts):
+        cs.Product(**settings)
+
+
+def test_methods_are_those_that_every_field_has():
+    space = cs.Product(topic=cs.Classes(2), stars=cs.Scores(), word=cs.Metric(abs))
+    assert set(space.family.methods) == {"auto", "majority", "isotropic", "triplets", "moments", "labelled"}
+    with refused(UnsupportedError, "method='quadratic'", "field 'stars'", "moments"):
+        cs.LabelModel(REVIEW, method="quadratic").fit(votes_on(REVIEW))
+
+
+def test_known_labels_are_asked_for_by_field():
+    votes = votes_on(REVIEW)
+    with refused(InvalidVotesError, "field 'topic'", "gold="):
+        cs.LabelModel(REVIEW, method="labelled").fit(votes, [{"stars": 3.0}] * len(votes))
+
+
+def test_probabilities_over_records_are_no_prior():
+    with refused(PriorError, "Product", "'auto'"):
+        cs.LabelModel(REVIEW, prior=[0.25] * 4).fit(votes_on(REVIEW))
+    with refused(PriorError, "'uniform'"):
+        cs.LabelModel(cs.Product(stars=cs.Scores()), prior="uniform").fit(votes_on(cs.Product(stars=cs.Scores())))
+
+
+def test_a_field_that_cannot_make_up_labels_says_so():
+    with refused(UnsupportedError, "field 'word'", "candidates="):
+        cs.Product(word=cs.Metric(abs)).random(3, np.random.default_rng(0))
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def test_a_space_of_spaces_is_rebuilt_from_the_file(tmp_path):
+    space = cs.Product(
+        review=cs.Product(stars=cs.Scores(range=(1, 5), integer=True), topic=cs.Classes(["a", "b", "c"])),
+        level=cs.FiniteMetric([("low", "mid"), ("mid", "high")]),
+        weights={"level": 2.0},
+    )
+    votes = votes_on(space, n=200)
+    with quiet():
+        model = cs.LabelModel(space).fit(votes)
+    model.save(tmp_path / "model.npz")
+    back = cs.LabelModel.load(tmp_path / "model.npz")
+    assert repr(back.space) == repr(space)
+    assert back.predict(votes).tolist() == model.predict(votes).tolist()
+    assert np.array_equal(back.confidence(votes), model.confidence(votes))
+    assert back.sources_.columns == model.sources_.columns
+    assert back.diagnostics_ == model.diagnostics_
+
+
+def test_a_space_with_a_field_of_ones_own_must_be_passed_to_load(tmp_path):
+    @dataclass(frozen=True)
+    class Half(cs.LabelSpace):
+        def distance(self, left, right):
+            return np.abs(left - right) / 2.0
+
+        def random(self, n, rng):
+            return rng.integers(9, size=n).astype(float)
+
+    space = cs.Product(half=Half(), topic=cs.Classes(2))
+    votes = votes_on(space, n=100)
+    with quiet():
+        model = cs.LabelModel(space).fit(votes)
+    model.save(tmp_path / "model.npz")
+    with refused(ModelFormatError, "'Half'", "space=Product(...)"):
+        cs.LabelModel.load(tmp_path / "model.npz")
+    back = cs.LabelModel.load(tmp_path / "model.npz", space=space)
+    assert back.predict(votes).tolist() == model.predict(votes).tolist()
+    with refused(ModelFormatError, "half, topic", "topic, half"):
+        cs.LabelModel.load(tmp_path / "model.npz", space=cs.Product(topic=cs.Classes(2), half=Half()))
+
+
+def test_a_space_of_spaces_can_be_pickled_after_use():
+    space = cs.Product(review=REVIEW, level=cs.Classes(2))
+    assert space.family.unrelated_cost == 2.0
+    assert repr(pickle.loads(pickle.dumps(space))) == repr(space)
