@@ -154,7 +154,7 @@ def pieces(chunk: Any, rows: int) -> Iterator[tuple[int, Any]]:
 
 
 def _is_arrow_batch(data: Any) -> bool:
-    return hasattr(data, "schema") and hasattr(data, "to_struct_array") and not hasattr(data, "to_batches")
+    return type(data).__name__ == "RecordBatch" and type(data).__module__.startswith("pyarrow")
 
 
 def _tables(batches: list[Any]) -> Iterator[Any]:

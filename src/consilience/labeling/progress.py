@@ -59,6 +59,6 @@ class ProgressBar:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=self.waits)
         self._task = self._bar.add_task("votes", total=self.total)
         self._bar.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -337,12 +338,17 @@ class _Predict:
             return column.values[~column.null], ~column.null
         table = [column_of(chunk, name) for name in self.columns]
         shown = ~np.any([column.null for column in table], axis=0)
-        if is_frame(chunk) and hasattr(self.model, "feature_names_in_"):  # was fitted on a frame, and asks for one
-            import narwhals as nw
-
-            frame = nw.from_native(chunk, eager_only=True).select(list(self.columns)).filter(shown.tolist())
-            return (frame.to_pandas() if hasattr(chunk, "to_batches") else frame.to_native()), shown
         values = [column.values[shown] for column in table]
+        if hasattr(self.model, "feature_names_in_"):  # was fitted on a frame, and asks for one
+            if is_frame(chunk) and not hasattr(chunk, "to_batches"):
+                import narwhals as nw
+
+                frame = nw.from_native(chunk, eager_only=True).select(list(self.columns)).filter(shown.tolist())
+                return frame.to_native(), shown
+            if find_spec("pandas"):
+                import pandas as pd
+
+                return pd.DataFrame(dict(zip(self.columns, values, strict=True))), shown
         if all(array.dtype.kind in "biuf" for array in values):
             return np.column_stack(values), shown
         return np.column_stack([array.astype(object) for array in values]), shown
