@@ -67,6 +67,7 @@ def test_a_callable_resource_is_passed_as_it_is():
 def test_decorated_functions_can_be_pickled():
     again = pickle.loads(pickle.dumps([says_free, labeling.keywords("text", ["free"], "spam")]))
     assert again[0] is says_free
+    assert pickle.loads(pickle.dumps(labeling.LabelingFunction(str.upper, "upper")))("a") == "A"
     assert cs.apply(again, pd.DataFrame({"text": ["free"]})).labels.tolist() == [["spam", "spam"]]
 
 

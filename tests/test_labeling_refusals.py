@@ -46,6 +46,11 @@ def test_the_error_is_the_same_from_another_process():
         cs.apply(explode, FRAME, n_jobs=2)
 
 
+def test_a_misspelled_column_is_named_from_another_process():
+    with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
+        cs.apply(lambda row: row.texts, FRAME, n_jobs=2)
+
+
 def test_a_batch_that_fails_is_named_by_its_rows():
     function = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
     with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):

@@ -96,8 +96,8 @@ class LabelingFunction:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The decorator took the name of the plain function, which pickle would look for.
-        module, path = self.function.__module__, getattr(self.function, "__qualname__", "")
-        if module != "__main__" and _named(module, path) is self:
+        module, path = getattr(self.function, "__module__", None), getattr(self.function, "__qualname__", "")
+        if module not in (None, "__main__") and _named(module, path) is self:
             return _named, (module, path)
         return LabelingFunction, (self.function, self.name, self.resources, self.vectorized, self.abstain)
 

@@ -152,7 +152,7 @@ def _against_gold(votes: Votes, space: LabelSpace, gold: Any) -> dict[str, list[
 
 def _distinct(labels: Batch) -> int:
     if labels.dtype != object:
-        return len(np.unique(labels, axis=0))
+        return len(np.unique(labels) if labels.ndim == 1 else np.unique(labels, axis=0))
     values = labels.tolist()
     try:
         return len(set(values))
