@@ -62,7 +62,7 @@ class LabelingFunctionError(ConsilienceError, ValueError):
     """A labeling function failed, or returned something that is not one label per row."""
 
 
-class UnknownColumnError(ConsilienceError, AttributeError, KeyError):
+class UnknownColumnError(ConsilienceError, ValueError, AttributeError, KeyError):
     """A column does not occur in the data; the message says which one may be meant."""
 
     __str__ = Exception.__str__  # KeyError would put the message in quotes
