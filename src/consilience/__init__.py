@@ -6,10 +6,11 @@
 [0, 1, 0, 1]
 """
 
-from consilience import exceptions, testing
+from consilience import exceptions, labeling, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.label_model import LabelModel
+from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
@@ -27,6 +28,7 @@ __all__ = [
     "InMemoryPartitions",
     "LabelModel",
     "LabelSpace",
+    "LabelingFunction",
     "Metric",
     "Moments",
     "Product",
@@ -37,11 +39,15 @@ __all__ = [
     "SourceTable",
     "VotePartitions",
     "Votes",
+    "apply",
     "borda",
     "copeland",
     "exceptions",
     "kemeny",
+    "labeling",
+    "labeling_function",
     "register_distance",
     "simulate",
+    "summarize",
     "testing",
 ]

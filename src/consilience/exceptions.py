@@ -13,12 +13,14 @@ __all__ = [
     "FileFormatError",
     "InvalidLabelError",
     "InvalidVotesError",
+    "LabelingFunctionError",
     "MissingPackageError",
     "ModelFormatError",
     "NotFittedError",
     "PriorError",
     "SourceMismatchError",
     "TransposedVotesError",
+    "UnknownColumnError",
     "UnknownSourceError",
     "UnsupportedError",
 ]
@@ -55,6 +57,16 @@ class InvalidVotesError(ConsilienceError, ValueError):
 
 class TransposedVotesError(InvalidVotesError):
     """A table of votes looks as if items and sources were swapped."""
+
+
+class LabelingFunctionError(ConsilienceError, ValueError):
+    """A labeling function failed, or returned something that is not one label per row."""
+
+
+class UnknownColumnError(ConsilienceError, ValueError, AttributeError, KeyError):
+    """A column does not occur in the data; the message says which one may be meant."""
+
+    __str__ = Exception.__str__  # KeyError would put the message in quotes
 
 
 class SourceMismatchError(ConsilienceError, ValueError):

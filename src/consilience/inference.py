@@ -52,7 +52,7 @@ def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) ->
     table = align_sources(votes, space, model.sources, model.names_given)
     encoded = encode(table, space)
     spelled_out = table.labels.ndim > 2 and table.labels.dtype.kind not in "iu"  # such as rows of probabilities
-    like = np.dtype(object) if spelled_out else table.labels.dtype
+    like = table.spelling or (np.dtype(object) if spelled_out else table.labels.dtype)
 
     def of_part(part: Part) -> Inference:
         labels, observed = part.votes.labels, part.votes.observed

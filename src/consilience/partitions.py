@@ -141,4 +141,5 @@ def _stack(tables: list[Votes]) -> Votes:
         items=np.concatenate([table.items for table in tables]),
         abstain=first.abstain,
         names_given=first.names_given,
+        spelling=first.spelling,
     )

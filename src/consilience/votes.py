@@ -50,6 +50,8 @@ class Votes:
         The value that stood for an abstention where the votes came from, if the caller named one.
     names_given
         False if the source names were made up.
+    spelling
+        Type of the labels before they were stored as codes of a label space; predictions come back in it.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class Votes:
     items: npt.NDArray[Any]
     abstain: Any = None
     names_given: bool = True
+    spelling: np.dtype[Any] | None = None
 
     # One item is not a vote but a row of them: neither NumPy nor a for loop should guess.
     __iter__: ClassVar[None] = None
@@ -227,6 +230,7 @@ class Votes:
             stack_ids([part.items for part in votes]),
             abstain=votes[0].abstain if len(sentinels) == 1 else None,
             names_given=named,
+            spelling=votes[0].spelling if len({part.spelling for part in votes}) == 1 else None,
         )
 
     @property

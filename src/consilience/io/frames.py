@@ -17,7 +17,16 @@ from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.io.cells import blank, null_mask, tighten
 
-__all__ = ["ALIASES", "Column", "columns_of", "is_frame", "missing_column", "records_to_columns", "to_column"]
+__all__ = [
+    "ALIASES",
+    "Column",
+    "column_of_series",
+    "columns_of",
+    "is_frame",
+    "missing_column",
+    "records_to_columns",
+    "to_column",
+]
 
 # What other tools call the three columns of a long table.
 ALIASES = {
@@ -80,7 +89,7 @@ def columns_of(frame: Any) -> dict[str, Column]:
             f"Two columns have the same name: {', '.join(map(repr, frame.columns))}. "
             f"Rename one of them; every source needs a name of its own."
         ) from None
-    columns = {str(name): _column_of_series(wrapped.get_column(name)) for name in names}
+    columns = {str(name): column_of_series(wrapped.get_column(name)) for name in names}
     if len(columns) < len(names):
         raise InvalidVotesError(f"Two column names read the same as text: {', '.join(map(repr, names))}. Rename one.")
     return columns
@@ -110,6 +119,29 @@ def to_column(values: Any) -> Column:
     if array is not None and array.ndim == 1 and array.dtype.kind in "biuf":
         return _column_of_numbers(array)
     return _column_of_objects(values)
+
+
+def column_of_series(series: Any) -> Column:
+    """Return the column of a narwhals series."""
+    import narwhals as nw
+
+    dtype = series.dtype
+    null: BoolArray = np.array(series.is_null().to_numpy(), dtype=bool)
+    if dtype.is_integer() or dtype == nw.Boolean:
+        filled = series.fill_null(False if dtype == nw.Boolean else 0) if null.any() else series
+        return Column(_column_of_numbers(np.asarray(filled.to_numpy())).values, null)
+    if dtype.is_float():
+        numbers = np.asarray(series.to_numpy())
+        null |= np.isnan(numbers)
+        if null.any() and _is_plain_pandas(series):
+            numbers = _undo_float(numbers, null)
+        return Column(numbers, null)
+    if dtype == nw.String:
+        objects = np.array(series.to_numpy(), dtype=object)
+        objects[null] = None
+        return Column(objects, null)
+    # Not to_numpy: it makes arrays of lists, and loses the nulls of Arrow dictionaries.
+    return _column_of_objects(series.to_list())
 
 
 def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame: Any) -> InvalidVotesError:
@@ -158,28 +190,6 @@ def _column_of_objects(values: Any) -> Column:
     objects = as_object_array(values)
     null = null_mask(objects)
     return Column(tighten(objects, null), null)
-
-
-def _column_of_series(series: Any) -> Column:
-    import narwhals as nw
-
-    dtype = series.dtype
-    null: BoolArray = np.array(series.is_null().to_numpy(), dtype=bool)
-    if dtype.is_integer() or dtype == nw.Boolean:
-        filled = series.fill_null(False if dtype == nw.Boolean else 0) if null.any() else series
-        return Column(_column_of_numbers(np.asarray(filled.to_numpy())).values, null)
-    if dtype.is_float():
-        numbers = np.asarray(series.to_numpy())
-        null |= np.isnan(numbers)
-        if null.any() and _is_plain_pandas(series):
-            numbers = _undo_float(numbers, null)
-        return Column(numbers, null)
-    if dtype == nw.String:
-        objects = np.array(series.to_numpy(), dtype=object)
-        objects[null] = None
-        return Column(objects, null)
-    # Not to_numpy: it makes arrays of lists, and loses the nulls of Arrow dictionaries.
-    return _column_of_objects(series.to_list())
 
 
 def _is_plain_pandas(series: Any) -> bool:

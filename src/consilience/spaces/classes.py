@@ -100,7 +100,12 @@ class Classes(LabelSpace):
         return ConfusionFamily(self.k)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        distance: FloatArray = (np.asarray(left) != np.asarray(right)).astype(np.float64)
+        left, right = np.asarray(left), np.asarray(right)
+        distance: FloatArray
+        if left.ndim == 2 or right.ndim == 2:  # rows of probabilities: the mass that has to move
+            distance = 0.5 * np.abs(self._probabilities(left) - self._probabilities(right)).sum(axis=1)
+        else:
+            distance = (left != right).astype(np.float64)
         return distance
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
@@ -153,6 +158,10 @@ class Classes(LabelSpace):
 
     def spec(self) -> dict[str, Any]:
         return {"names_or_k": self.k if self.names is None else list(self.names)}
+
+    def _probabilities(self, batch: Batch) -> FloatArray:
+        rows: FloatArray = batch if batch.ndim == 2 else np.eye(self.k)[batch.astype(np.int64)]
+        return rows
 
     def _soft_rows(self, array: Batch) -> Batch:
         if array.shape[1] != self.k:

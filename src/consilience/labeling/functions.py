@@ -1,0 +1,221 @@
+"""Labeling functions: Python functions that vote, with a name and what they need."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, overload
+
+from consilience.exceptions import InvalidVotesError, UnsupportedError
+
+__all__ = ["LabelingFunction", "Once", "as_functions", "labeling_function", "once"]
+
+_creating = threading.RLock()
+
+
+def _unlock_after_fork() -> None:
+    global _creating  # noqa: PLW0603  a lock that another thread held would stay closed in the new process
+    _creating = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_after_fork)
+
+
+@dataclass(eq=False)
+class Once:
+    """Something that every process makes for itself, when it first needs it; see `once`."""
+
+    factory: Callable[[], Any]
+
+    def value(self) -> Any:
+        """Return what the factory made in this process."""
+        with _creating:
+            made = self.__dict__.get("_made")
+            if made is None or made[0] != os.getpid():  # what the parent process made may not survive the fork
+                made = self.__dict__["_made"] = (os.getpid(), self.factory())
+            return made[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"factory": self.factory}
+
+
+def once(factory: Callable[[], Any]) -> Once:
+    """Mark a resource as made by calling `factory`, once in each process that applies the function.
+
+    For what is slow to load, large to send or cannot be sent: models, connections, open files.
+
+    Examples
+    --------
+    >>> @labeling_function(resources={"words": once(lambda: {"free", "win"})})
+    ... def prize(text, words):
+    ...     return "spam" if words & set(text.split()) else None
+    >>> prize("win a car")
+    'spam'
+    """
+    return Once(factory)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelingFunction:
+    """A function that votes; made by `labeling_function`, and called like the function itself.
+
+    Parameters
+    ----------
+    function
+        Of one row, returning a label, or None to abstain; or of a batch of rows, returning one per row.
+    name
+        Name of the source.
+    resources
+        Passed as keyword arguments.
+    vectorized
+        Whether it takes batches.
+    abstain
+        A value that means "abstains", besides None and NaN.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    vectorized: bool = False
+    abstain: Any = None
+
+    def __call__(self, row: Any) -> Any:
+        return self.bound()(row)
+
+    def bound(self) -> Callable[[Any], Any]:
+        """Return the function of a row, or of a batch, alone."""
+        if not self.resources:
+            return self.function
+        values = {key: item.value() if isinstance(item, Once) else item for key, item in self.resources.items()}
+        return partial(self.function, **values)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The decorator took the name of the plain function, which pickle would look for.
+        module, path = getattr(self.function, "__module__", None), getattr(self.function, "__qualname__", "")
+        if module not in (None, "__main__") and _named(module, path) is self:
+            return _named, (module, path)
+        return LabelingFunction, (self.function, self.name, self.resources, self.vectorized, self.abstain)
+
+
+def _named(module: str, path: str) -> Any:
+    if module not in sys.modules:
+        __import__(module)
+    found: Any = sys.modules[module]
+    for part in path.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+@overload
+def labeling_function(function: Callable[..., Any], /) -> LabelingFunction: ...
+
+
+@overload
+def labeling_function(
+    *,
+    name: str | None = None,
+    resources: Mapping[str, Any] | None = None,
+    vectorized: bool = False,
+    abstain: Any = None,
+) -> Callable[[Callable[..., Any]], LabelingFunction]: ...
+
+
+def labeling_function(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    resources: Mapping[str, Any] | None = None,
+    vectorized: bool = False,
+    abstain: Any = None,
+) -> LabelingFunction | Callable[[Callable[..., Any]], LabelingFunction]:
+    """Turn a function into a source of votes: ``@labeling_function`` or ``@labeling_function(...)``.
+
+    Parameters
+    ----------
+    function
+        Takes one row and returns a label, or None to abstain. A row of a frame has its cells as
+        attributes and as items, ``row.text`` and ``row["text"]``; a list or a generator hands over its
+        elements as they are.
+    name
+        Name of the source; that of the function if not given.
+    resources
+        Passed to the function as keyword arguments, as they are; `once` marks those that each process
+        makes for itself.
+    vectorized
+        Whether the function takes a batch of rows, in the type of the data (a pandas, polars or Arrow
+        table, a dict of arrays, a list), and returns one label per row, with None, NaN or null where it
+        abstains. Much faster.
+    abstain
+        A value that means "abstains", besides None and NaN, such as -1.
+
+    Examples
+    --------
+    >>> @labeling_function
+    ... def has_link(row):
+    ...     return "spam" if "http" in row.text else None
+    >>> @labeling_function(name="short", vectorized=True)
+    ... def is_short(batch):
+    ...     return ["ham" if len(text) < 20 else None for text in batch["text"]]
+    >>> from consilience import apply
+    >>> messages = {"text": ["see you at nine", "http://win.example a car, now!"]}
+    >>> apply([has_link, is_short], messages).labels
+    array([[None, 'ham'],
+           ['spam', None]], dtype=object)
+    """
+    if function is None:
+        return partial(_make, name=name, resources=resources, vectorized=vectorized, abstain=abstain)
+    return _make(function)
+
+
+def _make(
+    function: Callable[..., Any],
+    name: str | None = None,
+    resources: Mapping[str, Any] | None = None,
+    vectorized: bool = False,
+    abstain: Any = None,
+) -> LabelingFunction:
+    if not callable(function):
+        raise UnsupportedError(
+            f"A labeling function is a Python function, not {function!r}. "
+            "Write @labeling_function above a def, or @labeling_function(name=...)."
+        )
+    chosen = getattr(function, "__name__", type(function).__name__) if name is None else str(name)
+    return LabelingFunction(function, chosen, dict(resources or {}), vectorized, abstain)
+
+
+def as_functions(functions: Any) -> tuple[LabelingFunction, ...]:
+    """Return labeling functions from one or several of: ours, plain functions, those of snorkel."""
+    several = [functions] if callable(functions) else functions
+    if isinstance(several, (str, bytes)) or not isinstance(several, Iterable):
+        raise UnsupportedError(f"functions={functions!r} is not a list of labeling functions.")
+    found = tuple(_as_function(one, place) for place, one in enumerate(several))
+    if not found:
+        raise InvalidVotesError("There are no labeling functions. Pass at least one.")
+    seen: dict[str, int] = {}
+    for place, one in enumerate(found):
+        if one.name in seen:
+            raise InvalidVotesError(
+                f"Two labeling functions are called {one.name!r}, at places {seen[one.name]} and {place} of the list. "
+                "Give one of them a name of its own: labeling_function(name=...), or name= of the ready-made ones."
+            )
+        seen[one.name] = place
+    return found
+
+
+def _as_function(one: Any, place: int) -> LabelingFunction:
+    if isinstance(one, LabelingFunction):
+        return one
+    if not callable(one):
+        raise UnsupportedError(
+            f"functions[{place}] is {one!r}, not a function. Pass functions, decorated with @labeling_function or not."
+        )
+    name = getattr(one, "name", None)
+    if isinstance(name, str):  # as snorkel's LabelingFunction: an object with a name, for which -1 abstains
+        return LabelingFunction(one, name, abstain=-1)
+    return _make(one)

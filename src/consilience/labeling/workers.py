@@ -1,0 +1,94 @@
+"""The same work in several processes: a few pieces of data at a time, results in order."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from consilience.exceptions import InvalidVotesError, LabelingFunctionError, UnsupportedError
+from consilience.labeling.chunks import Task
+
+__all__ = ["count_workers", "run_in_processes"]
+
+#: What a worker does: set before it is forked, or sent to it.
+_work: Callable[[Task], Any] | None = None
+
+
+def count_workers(n_jobs: int) -> int:
+    """Return the number of processes; -1 means one per processor."""
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
+        raise InvalidVotesError(f"n_jobs={n_jobs!r} is not a number of processes. Use 1, 2, ..., or -1 for all cores.")
+    if n_jobs > 0:
+        return n_jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def run_in_processes(
+    work: Callable[[Task], Any], tasks: Iterator[Task], load: Callable[[Task], Any], n_jobs: int, may_fork: bool
+) -> Iterator[Any]:
+    """Yield the results in the order of the tasks.
+
+    Forked workers see the functions and the data of this process, whatever they are. Where forking is not
+    possible, or the data does not survive it, everything is pickled, and a task carries its rows.
+    """
+    import multiprocessing
+    from concurrent.futures import Future, ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
+    global _work  # noqa: PLW0603  forked workers find it here
+    fork = may_fork and "fork" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("fork" if fork else "spawn")
+    waiting: deque[Future[Any]] = deque()
+    _work = work
+    if fork:
+        pool = ProcessPoolExecutor(n_jobs, mp_context=context)
+    else:
+        pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_receive, initargs=(_send(work),))
+    try:
+        for task in tasks:
+            with warnings.catch_warnings():
+                # Threads that only wait, such as those of linear algebra, do no harm to a fork.
+                warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+                waiting.append(pool.submit(_run, task if fork else Task(task.first_row, load(task))))
+            if len(waiting) > 2 * n_jobs:  # so that neither rows nor results pile up
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise LabelingFunctionError(
+            "A worker process ended without an answer: it ran out of memory, a function ended it, or a script calls "
+            "apply outside of `if __name__ == '__main__':`. Try n_jobs=1, or a smaller chunk_rows."
+        ) from None
+    finally:
+        _work = None
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run(task: Task) -> Any:
+    if _work is None:
+        raise UnsupportedError("A worker process was not told what to do.")
+    return _work(task)
+
+
+def _receive(sent: bytes) -> None:
+    global _work  # noqa: PLW0603
+    _work = pickle.loads(sent)
+
+
+def _send(work: Callable[[Task], Any]) -> bytes:
+    try:
+        return pickle.dumps(work)
+    except Exception as error:
+        try:
+            import cloudpickle  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+            return bytes(cloudpickle.dumps(work))
+        except Exception:
+            raise UnsupportedError(
+                f"A labeling function cannot be sent to another process ({error}). Define it at the top of a module "
+                "that can be imported, install cloudpickle, or use n_jobs=1."
+            ) from error

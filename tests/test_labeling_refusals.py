@@ -1,0 +1,191 @@
+"""Bad labeling functions and bad data: the message names function, row and next step."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from refusals import refused
+
+import consilience as cs
+from consilience import labeling
+from consilience.exceptions import (
+    InvalidLabelError,
+    InvalidVotesError,
+    LabelingFunctionError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+
+FRAME = pd.DataFrame({"text": ["a", "b", "c"], "size": [1, 2, 3]})
+
+
+def explode(row):
+    if row.size == 3:
+        raise ZeroDivisionError("size is three")
+    return 0
+
+
+def test_the_error_names_function_row_and_cause():
+    with refused(LabelingFunctionError, "'explode'", "row 2", "ZeroDivisionError: size is three", "on_error='abstain'"):
+        cs.apply(explode, FRAME, chunk_rows=2)
+
+
+def test_the_original_error_is_chained():
+    with pytest.raises(LabelingFunctionError) as caught:
+        cs.apply(explode, FRAME)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_the_error_is_the_same_from_another_process():
+    with refused(LabelingFunctionError, "'explode'", "row 2", "ZeroDivisionError: size is three"):
+        cs.apply(explode, FRAME, n_jobs=2)
+
+
+def test_a_misspelled_column_is_named_from_another_process():
+    with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
+        cs.apply(lambda row: row.texts, FRAME, n_jobs=2)
+
+
+def test_a_batch_that_fails_is_named_by_its_rows():
+    function = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
+    with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):
+        cs.apply(function, FRAME, chunk_rows=2)
+
+
+@pytest.mark.parametrize("access", [lambda row: row.txet, lambda row: row["txet"]])
+@pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(FRAME.to_dict("list")), FRAME.to_dict("list")])
+def test_a_misspelled_column_gets_the_likely_one(access, frame):
+    with refused(UnknownColumnError, "'<lambda>'", "no column 'txet'", "Did you mean 'text'?"):
+        cs.apply(access, frame, on_error="abstain")
+
+
+def test_an_unknown_cell_is_both_a_missing_attribute_and_a_missing_key():
+    assert cs.apply(lambda row: getattr(row, "nothing", 7), FRAME).labels.ravel().tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_a_label_of_the_wrong_type_is_named_with_function_and_row(vectorized):
+    answers = {"a": 0, "b": 1, "c": "eggs"}
+    if vectorized:
+        function = cs.labeling_function(name="f", vectorized=True)(lambda batch: [answers[t] for t in batch["text"]])
+    else:
+        function = cs.labeling_function(name="f")(lambda row: answers[row.text])
+    with refused(InvalidLabelError, "'f', row 2", "label 'eggs'", "0 .. 1"):
+        cs.apply(function, FRAME, cs.Classes(2), chunk_rows=2)
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        ([1, 2], "2 labels for 3 rows"),
+        (np.zeros(5), "5 labels"),
+        (1, "int, not labels"),
+        ("abc", "str"),
+        (None, "NoneType"),
+    ],
+)
+def test_a_batch_answered_with_the_wrong_number_of_labels_is_refused(returned, what):
+    function = cs.labeling_function(name="f", vectorized=True)(lambda batch: returned)
+    with refused(LabelingFunctionError, "'f'", what, "rows 0 to 2", "one label per row"):
+        cs.apply(function, FRAME, on_error="abstain")
+
+
+def test_two_functions_of_one_name_are_refused():
+    with refused(InvalidVotesError, "'<lambda>'", "places 0 and 1", "name="):
+        cs.apply([lambda row: 1, lambda row: 2], FRAME)
+
+
+@pytest.mark.parametrize(
+    "data", [FRAME[:0], [], iter([]), {"x": []}, {}], ids=["frame", "list", "generator", "dict", "none"]
+)
+def test_empty_data_is_refused(data):
+    with refused(InvalidVotesError, "no rows"):
+        cs.apply(lambda row: 1, data)
+
+
+@pytest.mark.parametrize(
+    ("functions", "error", "part"),
+    [
+        ([], InvalidVotesError, "no labeling functions"),
+        ("abs", UnsupportedError, "not a list of labeling functions"),
+        ([abs, 3], UnsupportedError, "functions[1] is 3"),
+    ],
+)
+def test_what_is_no_function_is_refused(functions, error, part):
+    with refused(error, part):
+        cs.apply(functions, FRAME)
+
+
+def test_a_decorator_on_something_else_is_refused():
+    with refused(UnsupportedError, "'name'", "@labeling_function"):
+        cs.labeling_function("name")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "part"),
+    [
+        ({"on_error": "ignore"}, UnsupportedError, "on_error='ignore'"),
+        ({"n_jobs": 0}, InvalidVotesError, "n_jobs=0"),
+        ({"chunk_rows": 0}, InvalidVotesError, "chunk_rows=0"),
+        ({"space": 3}, UnsupportedError, "space=3"),
+        ({"item": "idd"}, UnknownColumnError, "no column 'idd'"),
+    ],
+)
+def test_bad_settings_are_refused(settings, error, part):
+    with refused(error, part):
+        cs.apply(lambda row: 1, FRAME, **settings)
+
+
+def test_item_ids_are_unique_and_there():
+    with refused(InvalidVotesError, "Item id 1 occurs twice", "rows 0 and 1"):
+        cs.apply(lambda row: 1, {"id": [1, 1]}, item="id")
+    with refused(InvalidVotesError, "Row 1 has no item id"):
+        cs.apply(lambda row: 1, {"id": ["x", None]}, item="id", chunk_rows=1)
+
+
+def test_data_without_rows_is_refused(tmp_path):
+    with refused(InvalidVotesError, "int, which has no rows"):
+        cs.apply(abs, 3)
+    with refused(InvalidVotesError, ".collect()"):
+        cs.apply(abs, pl.DataFrame({"x": [1]}).lazy())
+    with refused(InvalidVotesError, "no file or folder"):
+        cs.apply(abs, tmp_path / "nothing.parquet")
+    with refused(InvalidVotesError, "no file that ends in .parquet"):
+        cs.apply(abs, tmp_path)
+    (tmp_path / "votes.csv").write_text("a,b\n1,2\n")
+    with refused(InvalidVotesError, "cannot be read as Parquet", "pandas.read_csv"):
+        cs.apply(abs, tmp_path / "votes.csv")
+    with refused(InvalidVotesError, "different lengths", "'y' 1"):
+        cs.apply(abs, {"x": [1, 2], "y": [1]})
+
+
+def test_functions_that_cannot_be_sent_are_refused_where_forking_is_no_choice(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cloudpickle", None)
+    function = cs.labeling_function(name="f", vectorized=True)(lambda batch: batch["size"])
+    with refused(UnsupportedError, "cannot be sent to another process", "n_jobs=1"):
+        cs.apply(function, pl.DataFrame({"size": [1, 2]}), n_jobs=2)
+
+
+def test_a_worker_that_dies_is_reported():
+    with refused(LabelingFunctionError, "worker process ended", "n_jobs=1"):
+        cs.apply(lambda row: os._exit(1), FRAME, n_jobs=2)
+
+
+def test_summaries_refuse_gold_without_a_space():
+    with refused(UnsupportedError, "gold= needs space="):
+        cs.summarize([[0, 1]], gold=[0])
+    with refused(UnsupportedError, "space=2"):
+        cs.summarize([[0, 1]], 2)
+    with refused(InvalidVotesError, "max_items=0"):
+        cs.summarize([[0, 1]], cs.Classes(2), max_items=0)
+    with refused(InvalidVotesError, "gold has 1 labels for 2 items"):
+        cs.summarize([[0, 1], [0, 0]], cs.Classes(2), gold=[0])
+
+
+def test_the_public_names_are_there():
+    assert set(labeling.__all__) <= set(dir(labeling))

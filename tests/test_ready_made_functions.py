@@ -1,0 +1,189 @@
+"""Ready-made labeling functions: columns, words, limits, models, annotations."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from refusals import refused
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import consilience as cs
+from consilience import labeling
+from consilience.exceptions import InvalidVotesError, LabelingFunctionError, UnknownColumnError, UnsupportedError
+
+TEXTS = ["Win a car!", "winter is coming", None, "learn C++ for free"]
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table, "dict": dict}
+
+
+def voted(function, data, **settings) -> list[bool]:
+    return cs.apply(function, data, **settings).observed[:, 0].tolist()
+
+
+@pytest.fixture(params=FRAMES)
+def make(request):
+    return FRAMES[request.param]
+
+
+def test_keywords_are_whole_words_of_any_case(make):
+    data = make({"text": TEXTS})
+    assert voted(labeling.keywords("text", ["win", "free"], "spam"), data) == [True, False, False, True]
+    assert voted(labeling.keywords("text", ["win"], "spam", whole_words=False), data) == [True, True, False, False]
+    assert voted(labeling.keywords("text", ["win"], "spam", ignore_case=False), data) == [False, False, False, False]
+    assert voted(labeling.keywords("text", ["c++"], 1), data) == [False, False, False, True]
+
+
+def test_a_regular_expression_is_searched_for(make):
+    assert voted(labeling.regex("text", r"\bwin\w+", 1), make({"text": TEXTS})) == [False, True, False, False]
+
+
+def test_thresholds_are_open_ends(make):
+    data = make({"x": [1.0, 2.0, 3.0, None]})
+    assert voted(labeling.threshold("x", above=2, label=1), data) == [False, False, True, False]
+    assert voted(labeling.threshold("x", below=2, label=1), data) == [True, False, False, False]
+    assert voted(labeling.threshold("x", above=1, below=3, label=1), data) == [False, True, False, False]
+
+
+def test_a_column_votes_what_stands_in_it(make):
+    votes = cs.apply(labeling.from_column("x"), make({"x": [1.5, None, 3.0]}), cs.Scores())
+    assert votes.sources == ("x",)
+    assert votes.observed[:, 0].tolist() == [True, False, True]
+    assert votes.labels[votes.observed].tolist() == [1.5, 3.0]
+
+
+def test_numbers_in_a_cell_become_a_ranking(make):
+    data = make({"prices": [[3.0, 1.0, 2.0], [1.0, 1.0, 0.5], None]})
+    votes = cs.apply(labeling.from_column("prices", ranks="largest first"), data, cs.Rankings(3))
+    assert votes.labels[:2, 0].tolist() == [[0, 2, 1], [0, 0, 1]]
+    assert votes.observed[:, 0].tolist() == [True, True, False]
+
+
+def test_annotations_are_looked_up_by_item(make):
+    data = make({"id": [1, 2, 3]})
+    by_mapping = labeling.from_annotations({2: "cat"}, "id")
+    by_frame = labeling.from_annotations(pd.DataFrame({"id": [2, 3], "said": ["cat", None]}), "id", "ann", label="said")
+    votes = cs.apply([by_mapping, by_frame], data)
+    assert votes.observed.tolist() == [[False, False], [True, True], [False, False]]
+    assert votes.labels[1].tolist() == ["cat", "cat"]
+    assert votes.sources == ("annotations", "ann")
+
+
+def test_columns_of_records_are_their_entries_or_attributes():
+    class Point:
+        def __init__(self, x):
+            self.x = x
+
+    over = labeling.threshold("x", above=1, label=1)
+    assert voted(over, [{"x": 1}, {"x": 2}]) == [False, True]
+    assert voted(over, [Point(1), Point(2)]) == [False, True]
+
+
+# --- models ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def texts_model():
+    texts = ["win a car", "win money", "hello bob", "good day bob"] * 5
+    return make_pipeline(CountVectorizer(), LogisticRegression()).fit(texts, ["spam", "spam", "ham", "ham"] * 5)
+
+
+def test_a_model_of_texts_votes_its_predictions_and_skips_nulls(make, texts_model):
+    votes = cs.apply(labeling.from_model(texts_model, "text", name="lr"), make({"text": ["win", None, "bob"]}))
+    assert votes.labels[:, 0].tolist() == ["spam", None, "ham"]
+    assert votes.observed[:, 0].tolist() == [True, False, True]
+
+
+def test_a_model_that_is_not_sure_enough_abstains(texts_model):
+    function = labeling.from_model(texts_model, None, at_least=0.7)
+    texts = ["win win win", "table", "bob bob bob"]
+    sure = texts_model.predict_proba(texts).max(axis=1) >= 0.7
+    assert sure.tolist() == [True, False, True]
+    assert voted(function, texts) == sure.tolist()
+
+
+def test_soft_votes_are_in_the_order_of_the_space(texts_model):
+    space = cs.Classes(["spam", "ham", "unsure"])
+    function = labeling.from_model(texts_model, None, soft=True, classes=space.names)
+    votes = cs.apply(function, ["win", "bob"], space)
+    ham, spam = texts_model.predict_proba(["win"])[0]
+    assert votes.labels[0, 0] == pytest.approx([spam, ham, 0.0])
+
+
+@pytest.mark.parametrize("names", [True, False])
+def test_a_model_of_several_columns_gets_what_it_was_fitted_on(make, names):
+    rng = np.random.default_rng(0)
+    train = pd.DataFrame({"a": rng.normal(size=50), "b": rng.normal(size=50)})
+    target = (train["a"] > 0).astype(int)
+    model = LogisticRegression().fit(train if names else train.to_numpy(), target)
+    data = make({"b": [0.0, 0.0, 0.0], "a": [2.0, None, -2.0]})
+    votes = cs.apply(labeling.from_model(model, ["a", "b"]), data, cs.Classes(2))
+    assert votes.labels[votes.observed].tolist() == [1, 0]
+    assert votes.observed[:, 0].tolist() == [True, False, True]
+
+
+def test_ready_made_functions_can_be_pickled(texts_model):
+    functions = [
+        labeling.keywords("text", ["win"], "spam"),
+        labeling.regex("text", "bob", "ham", name="bob"),
+        labeling.from_model(texts_model, "text"),
+        labeling.from_column("text"),
+    ]
+    again = pickle.loads(pickle.dumps(functions))
+    data = {"text": ["win", "bob"]}
+    assert cs.apply(again, data).equals(cs.apply(functions, data))
+
+
+# --- refusals --------------------------------------------------------------------------------------
+
+
+def test_an_unknown_column_is_answered_with_the_likely_one(make):
+    with refused(UnknownColumnError, "'keywords_1'", "no column 'txt'", "Did you mean 'text'?"):
+        cs.apply(labeling.keywords("txt", ["win"], 1), make({"text": ["a"]}), on_error="abstain")
+
+
+def test_a_record_without_the_entry_is_refused():
+    with refused(UnknownColumnError, "no column 'x'", "Write None"):
+        cs.apply(labeling.from_column("x"), [{"x": 1}, {"y": 2}])
+
+
+@pytest.mark.parametrize(
+    ("make_function", "error", "parts"),
+    [
+        (lambda: labeling.keywords("t", [], 1), InvalidVotesError, ["words=[]", "at least one"]),
+        (lambda: labeling.keywords("t", [""], 1), InvalidVotesError, ["none of them empty"]),
+        (lambda: labeling.regex("t", "(", 1), InvalidVotesError, ["'('", "not a regular expression"]),
+        (lambda: labeling.threshold("t", label=1), InvalidVotesError, ["above=, below="]),
+        (lambda: labeling.threshold("t", above=2, below=1, label=1), InvalidVotesError, ["above 2 and below 1"]),
+        (lambda: labeling.from_column("t", ranks="best"), UnsupportedError, ["ranks='best'", "largest first"]),
+        (lambda: labeling.from_model(object(), "t"), UnsupportedError, ["object has no predict"]),
+        (lambda: labeling.from_annotations([1, 2], "id"), UnsupportedError, ["mapping from item to label"]),
+    ],
+)
+def test_bad_settings_are_refused(make_function, error, parts):
+    with refused(error, *parts):
+        make_function()
+
+
+def test_annotations_that_contradict_are_refused():
+    with refused(InvalidVotesError, "Item 1 has two annotations"):
+        labeling.from_annotations(pd.DataFrame({"id": [1, 1], "label": ["a", "b"]}), "id")
+    with refused(InvalidVotesError, "no column 'label'", "label='answer'"):
+        labeling.from_annotations(pd.DataFrame({"id": [1], "answer": ["a"]}), "id")
+
+
+def test_soft_votes_without_an_order_are_refused(texts_model):
+    with refused(UnsupportedError, "['ham', 'spam']", "classes="):
+        labeling.from_model(texts_model, None, soft=True)
+    with refused(InvalidVotesError, "lacks ['spam']"):
+        labeling.from_model(texts_model, None, soft=True, classes=["ham"])
+
+
+def test_a_threshold_on_text_is_refused():
+    with refused(LabelingFunctionError, "'x_above_1'", "holds 'two', not numbers"):
+        cs.apply(labeling.threshold("x", above=1, label=1), {"x": ["two"]})
