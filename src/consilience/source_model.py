@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from consilience.arrays import FloatArray, IntArray
 from consilience.families.base import Diagnostic, Parameters, Summary
