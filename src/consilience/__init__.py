@@ -9,6 +9,7 @@
 from consilience import exceptions, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
+from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Classes",
     "Diagnostic",
+    "Distribution",
     "FiniteMetric",
     "InMemoryPartitions",
     "LabelModel",

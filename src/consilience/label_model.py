@@ -22,7 +22,7 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.families.base import Diagnostic, Posterior
-from consilience.inference import DECODERS, Inference, infer
+from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -165,6 +165,13 @@ class LabelModel:
                 "Use confidence(votes), or FiniteMetric if there are few labels."
             )
         return probabilities
+
+    def predict_distribution(self, votes: Any) -> Distribution:
+        """Return mean and standard deviation of every label, with intervals; probabilities for finite spaces.
+
+        An item nobody voted on has the mean NaN and an infinite standard deviation.
+        """
+        return self._infer(votes).distribution(self.space)
 
     def confidence(self, votes: Any) -> FloatArray:
         """Return how sure each label is, between 0 and 1.

@@ -1,4 +1,4 @@
-"""Standard errors of loadings, noise variances and costs (note 2, section 2.6)."""
+"""Standard errors of loadings, noise variances and costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where y lies and how far it spreads, which votes alone do not tell.
 
 In order of preference: mean and variance as given; known labels; the sources themselves, each by the information
-it carries about y, ``loading^2 / noise`` (note 2, section 2.5).
+it carries about y, ``loading^2 / noise``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianFamily, GaussianParameters
 
 __all__ = ["in_gauge"]
-
-#: The scale that the sources suggest is right to about this share.
-SCALE_SPREAD = 0.3
 
 
 @dataclass(frozen=True)
@@ -84,18 +81,19 @@ def _say(standard: GaussianParameters, sums: Sums) -> FloatArray:
 def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
     """Return location and scale of y from known labels: the line of y on the believed factor.
 
-    The regression of y on its posterior mean has the right slope. Where labels are few for their scatter it is
-    drawn to the scale of the sources; the location is not, as sources are often off in level.
+    The regression of y on its posterior mean has the right slope. It is drawn to the scale of the sources as far as
+    the labels themselves support that: the slope is normal around that scale with the variance of greatest marginal
+    likelihood, ``difference^2 - error^2`` or zero. So labels within one standard error of the scale of the sources
+    move the location only, and clear ones are followed. The location is not drawn, as sources are often off in level.
     """
     count, spread = known.count, max(known.factor_variance, 1e-12)
-    with_scale = known.truth_variance - 2.0 * scale * known.shared + scale**2 * spread
-    best = max(known.truth_variance - known.shared**2 / spread, 0.0) * count / max(count - 2.0, 1.0)
-    scatter = max(best, 0.0) if count > 3 else max(with_scale, 0.0)
-    # Labels that contradict the sources by more than two standard errors show that these know little of the scale.
-    apart = (known.shared / spread - scale) ** 2 - 4.0 * scatter / (count * spread) if count > 3 else 0.0
-    pull = scatter / max((SCALE_SPREAD * scale) ** 2, apart)
-    total = count * spread + pull
-    slope = (count * known.shared + pull * scale) / total if count >= 2 and total > 0 else scale
+    slope = scale
+    if count > 3:
+        found = known.shared / spread
+        left = max(known.truth_variance - known.shared**2 / spread, 0.0) * count / (count - 2.0)
+        apart, error = (found - scale) ** 2, left / (count * spread)
+        if apart > error:
+            slope = scale + (found - scale) * (1.0 - error / apart)
     if abs(slope) < 0.05 * abs(scale):
         slope = 0.05 * scale
     return known.truth - slope * known.factor, slope
