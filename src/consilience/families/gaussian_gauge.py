@@ -7,6 +7,7 @@ it carries about y, ``loading^2 / noise``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,7 +139,7 @@ def _known(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> _
 
 def _by_items(standard: GaussianParameters, centre: float, passes: Passes) -> _Known | None:
     """Return the moments by passes over the labelled items; several where outliers have to be found."""
-    found = passes.over_all(lambda chunk: _gold_pass(standard, chunk, centre, None))["gold"]
+    found = passes.over_all(partial(_gold_pass, standard, centre, None))["gold"]
     count, degrees = float(found[0]), standard.degrees
     if count < 1:
         return None
@@ -148,14 +149,14 @@ def _by_items(standard: GaussianParameters, centre: float, passes: Passes) -> _K
     certainty = (degrees + 1.0) / (degrees + 3.0)
     for _ in range(ROUNDS):
         line = known
-        found = passes.over_all(lambda chunk, line=line: _gold_pass(standard, chunk, centre, line))["gold"]
+        found = passes.over_all(partial(_gold_pass, standard, centre, line))["gold"]
         known = _Known.of(count, found, centre, certainty)
         if abs(known.shared / known.factor_variance - line.shared / line.factor_variance) ** 2 < 1e-6 * known.scatter:
             break
     return known
 
 
-def _gold_pass(standard: GaussianParameters, chunk: Chunk, centre: float, line: _Known | None) -> Sums:
+def _gold_pass(standard: GaussianParameters, centre: float, line: _Known | None, chunk: Chunk) -> Sums:
     """Return sums over the labelled items, each weighted by how close it lies to a line where one is given."""
     rows = chunk.gold_rows
     rows = rows[chunk.observed[rows].any(axis=1)]
@@ -167,7 +168,7 @@ def _gold_pass(standard: GaussianParameters, chunk: Chunk, centre: float, line: 
     if line is not None:
         left = truth + centre - line.truth - line.shared / line.factor_variance * (factor - line.factor)
         degrees = standard.degrees
-        weight = (degrees + 1.0) / (degrees + left**2 / max(line.scatter, 1e-300))
+        weight = (degrees + 1.0) / (degrees + left**2 / max(line.scatter, 1e-12 * line.truth_variance, 1e-300))
     once = np.stack([np.ones(len(rows)), factor, truth, factor**2, truth**2, factor * truth])
     return Sums({"gold": once @ weight})
 

@@ -44,6 +44,12 @@ class Problem:
         return usable
 
     @property
+    def dependent(self) -> BoolArray:
+        """Dependent pairs of sources that vary."""
+        dependent: BoolArray = self.request.dependent & np.outer(self.active, self.active)
+        return dependent
+
+    @property
     def scale(self) -> FloatArray:
         """Standard deviation of each source; one for those that do not vary."""
         return np.where(self.active, np.sqrt(self.moments.variance), 1.0)
