@@ -66,9 +66,7 @@ def coverage(n: int, m: int, heavy: bool, sets: int) -> list[float]:
 
 def measure(settings: Settings) -> dict[str, list[float]]:
     scenes = SCENES[:1] if settings.quick else SCENES
-    return {
-        scene_name(*scene): coverage(*scene, settings.seeds) for scene in track(scenes, description="coverage")
-    }
+    return {scene_name(*scene): coverage(*scene, settings.seeds) for scene in track(scenes, description="coverage")}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

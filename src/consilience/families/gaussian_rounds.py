@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, hash_priority
 from consilience.families.base import GROUPS, Chunk, Sums
 from consilience.families.gaussian_posterior import LEARNING_ROUNDS, Belief, believe
 from consilience.solvers.factor import NOISE_FLOOR, positive_definite
@@ -238,15 +238,17 @@ def thinned(function: Callable[[Chunk], Sums], n_items: int) -> Callable[[Chunk]
 
     def look(chunk: Chunk) -> Sums:
         rows = np.flatnonzero(chunk.groups < groups)
-        return function(Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows]))
+        items = None if chunk.items is None else chunk.items[rows]
+        return function(Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows], items=items))
 
     return look
 
 
 def score_outer(parameters: GaussianParameters, chunk: Chunk) -> Sums:
-    """Return the sum of outer products of the items' scores for loadings and noise variances.
+    """Return the sum of outer products of the scores for loadings and noise variances, by row and by item.
 
-    Loadings are in units of the noise deviation of each source, and noise variances in units of themselves.
+    Loadings are in units of the noise deviation of each source, and noise variances in units of themselves. Rows of
+    one item are added up before they are multiplied, as they are not independent.
     """
     belief = believe(parameters, chunk.labels, chunk.observed)
     unit = np.sqrt(parameters.noise_variance)
@@ -257,9 +259,28 @@ def score_outer(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     variance = belief.variance[:, None] * belief.cell_weight
     by_slope = weighted * centred - slope * variance
     by_noise = 0.5 * np.where(chunk.observed, weighted * left + slope**2 * variance - 1.0, 0.0)
-    mixed = by_slope.T @ by_noise
-    outer = np.block([[by_slope.T @ by_slope, mixed], [mixed.T, by_noise.T @ by_noise]])
-    return Sums({"outer": outer, "items": np.array(int(chunk.observed.any(axis=1).sum()))})
+    scores = np.concatenate([by_slope, by_noise], axis=1)
+    together = _by_item(scores, chunk.items)
+    outer = scores.T @ scores
+    return Sums(
+        {
+            "outer": outer,
+            "clustered": outer if together is scores else together.T @ together,
+            "items": np.array(int(chunk.observed.any(axis=1).sum())),
+        }
+    )
+
+
+def _by_item(scores: FloatArray, items: npt.NDArray[Any] | None) -> FloatArray:
+    """Return the sums of the scores over the rows of each item; the scores themselves where all ids differ."""
+    if items is None or (items.dtype.kind in "iu" and bool((np.diff(items) > 0).all())):
+        return scores
+    keys = hash_priority(items)
+    if len(np.unique(keys)) == len(keys):
+        return scores
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
+    return np.add.reduceat(scores[order], starts, axis=0)
 
 
 def count_tails(parameters: GaussianParameters, chunk: Chunk) -> Sums:
