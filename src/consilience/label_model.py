@@ -108,7 +108,7 @@ class LabelModel:
         partitions, names_given = self._partitions(votes, gold)
         moments, passes = take_moments(self.space, partitions, self._seed)
         model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
-        self._learned(model, moments, _keep(None, passes.partitions, 0, self._seed))
+        self._learned(model, moments, passes.kept or _keep(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
