@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["RoundsFit", "count_tails", "maximise", "round_sums", "score_outer", "tail_share", "thinned"]
 
-MAX_ROUNDS = 500
+#: Rounds of EM: so many, and as many more as this number of votes in all rounds together allows.
+FEWEST_ROUNDS, MOST_ROUNDS, MOST_VOTES = 500, 4000, 2e7
+#: Below this share of a source's variance its noise is as good as none, and may move without end.
+TINY_NOISE = 0.02
 #: Votes of a source below which its line is drawn to the mean line, as by this many more votes.
 FEW_VOTES, PULL = 100, 2.0
 #: Items on which tails and standard errors are judged.
@@ -122,7 +125,8 @@ def maximise(
     limit = max(1e-6, 0.003 / np.sqrt(max(float(sums["covered"]), 1.0)))
     best, shortest, safe = -np.inf, np.inf, current
     converged = False
-    for _ in range(MAX_ROUNDS // 2):
+    rounds = int(np.clip(MOST_VOTES / max(int(sums["count"].sum()), 1), FEWEST_ROUNDS, MOST_ROUNDS))
+    for _ in range(rounds // 2):
         first, sums = step(current)
         reached, length = float(sums["log_likelihood"]), _change(current, first, active)
         if reached < best - 1e-9 * abs(best) if exact else length > 2.0 * shortest:
@@ -226,7 +230,9 @@ def _vector(parameters: GaussianParameters) -> FloatArray:
 def _change(before: GaussianParameters, after: GaussianParameters, active: BoolArray) -> float:
     unit = np.sqrt(after.noise_variance + after.slope**2)
     moved = np.abs(after.slope - before.slope) / unit + np.abs(after.offset - before.offset) / unit
-    moved = moved + np.abs(after.noise_variance / before.noise_variance - 1.0)
+    moved = moved + np.abs(after.noise_variance - before.noise_variance) / np.maximum(
+        before.noise_variance, TINY_NOISE * unit**2
+    )
     return float(moved[active].max(initial=0.0))
 
 
