@@ -219,6 +219,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "## 11 LLM judges of text simplifications, scale 0-100",
         *judges,
         "## 38 crowd workers, emotions in 100 headlines",
+        "Most workers rate 20 to 60 of the headlines, and 57 to 74% of the votes for an emotion (41% for valence) are "
+        "zero: few votes per line, and far from normal noise. The mean of the workers is the bar.",
         workers,
         "## Targets",
         QUICK if settings.quick else "\n".join([*film_lines, *judge_lines, *worker_lines]),

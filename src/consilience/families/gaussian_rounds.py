@@ -23,7 +23,8 @@ __all__ = ["RoundsFit", "count_tails", "maximise", "round_sums", "score_outer", 
 FEWEST_ROUNDS, MOST_ROUNDS, MOST_VOTES = 500, 4000, 2e7
 #: Below this share of a source's variance its noise is as good as none, and may move without end.
 TINY_NOISE = 0.02
-#: Votes of a source below which its line is drawn to the mean line, as by this many more votes.
+#: Votes of a source below which its line is drawn to the mean line, as by this many more votes: enough to keep a line
+#: through two or three votes defined, and hardly felt from 20 on.
 FEW_VOTES, PULL = 100, 2.0
 #: Items on which tails and standard errors are judged.
 ENOUGH = 5_000
@@ -313,7 +314,8 @@ def tail_share(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
     share = np.zeros(len(histogram))
     for source in np.flatnonzero(count):
         median = float(np.interp(0.5, reached[source], edges))
-        # The median of few residuals is itself uncertain, by about 1.2 / sqrt(count) of its size.
+        # The median of few residuals is itself uncertain, by about 1.2 / sqrt(count) of its size; the limit is set 1.7
+        # such errors higher, so that a median that came out low is not taken for heavy tails.
         limit = 3.0 * 1.4826 * median * (1.0 + 2.0 / np.sqrt(count[source]))
         share[source] = 1.0 - float(np.interp(limit, edges, reached[source]))
     return share, count
