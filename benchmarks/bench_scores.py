@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     judged = verdict(f"fit at most {FIT_LIMIT:g} times the Gram", ratio <= FIT_LIMIT, f"{ratio:.2f}")
     blocks = [
         f"*Gram*: product of the votes in float64, {CHUNK:,} items at a time, missing votes as zeros. *fit* is "
-        "`LabelModel(Scores(mean=0, variance=1)).fit(votes)`; with missing votes it runs EM over a sample of the items.",
+        "`LabelModel(Scores(mean=0, variance=1)).fit(votes)`; with missing votes EM runs over a sample of items.",
         _table(measured),
         f"## Targets ({cases[0]})",
         "A quick run on small tables: targets are not judged." if given.quick else judged,

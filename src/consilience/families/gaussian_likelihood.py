@@ -180,8 +180,8 @@ def _heavy_tails(problem: Problem, standard: GaussianParameters) -> tuple[bool, 
         return False, np.zeros(len(problem.active))
     look = thinned(lambda chunk: count_tails(standard, chunk), passes.n_sampled)
     share, count = tail_share(passes.over_sample(look)["tails"])
-    # The share of Gaussian residuals beyond 3 deviations, three of its standard errors, and what does no harm: Student-t
-    # noise costs a few per cent if tails are not heavy. With under 30 residuals a single one would decide.
+    # The share of Gaussian residuals beyond 3 deviations, three of its standard errors, and a little that is not worth
+    # acting on. With under 30 residuals a single one would decide.
     limit = 0.0027 + 3.0 * np.sqrt(0.0027 / np.maximum(count, 1.0)) + 0.002
     heavy = problem.active & (count >= 30) & (share > limit)
     return bool(heavy.any()), np.where(heavy, share, 0.0)
