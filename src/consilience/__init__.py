@@ -9,6 +9,7 @@
 from consilience import exceptions, labeling, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
+from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
 from consilience.moments import Moments
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Classes",
     "Diagnostic",
+    "Distribution",
     "FiniteMetric",
     "InMemoryPartitions",
     "LabelModel",

@@ -23,7 +23,7 @@ from consilience.exceptions import (
 )
 from consilience.explanation import Explanation, explain
 from consilience.families.base import Diagnostic, Posterior
-from consilience.inference import DECODERS, Inference, infer
+from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -109,7 +109,7 @@ class LabelModel:
         partitions, names_given = self._partitions(votes, gold)
         moments, passes = take_moments(self.space, partitions, self._seed)
         model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
-        self._learned(model, moments, _keep(None, passes.partitions, 0, self._seed))
+        self._learned(model, moments, passes.kept or _keep(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
@@ -166,6 +166,13 @@ class LabelModel:
                 "Use confidence(votes), or FiniteMetric if there are few labels."
             )
         return probabilities
+
+    def predict_distribution(self, votes: Any) -> Distribution:
+        """Return mean and standard deviation of every label, with intervals; probabilities for finite spaces.
+
+        An item nobody voted on has the mean NaN and an infinite standard deviation.
+        """
+        return self._infer(votes).distribution(self.space)
 
     def confidence(self, votes: Any) -> FloatArray:
         """Return how sure each label is, between 0 and 1.

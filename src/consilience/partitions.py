@@ -85,7 +85,7 @@ class VotePartitions(ABC):
         limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
 
         def choose(part: Part) -> Part:
-            return part if share >= 1.0 else part[hash_priority(part.votes.items, seed) < limit]
+            return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
 
         return InMemoryPartitions.of_parts(list(self.map(choose)))
 
