@@ -67,6 +67,13 @@ SPACES = {
     "scores": cs.Scores(),
     "scores of known spread": cs.Scores(mean=10.0, variance=4.0),
     "scores in a range": cs.Scores(range=(0, 100)),
+    "one tag": cs.Tags(1),
+    "tags": cs.Tags(4),
+    "named tags": cs.Tags(["news", "sport", "weather"]),
+    "sequences of zeros and ones": cs.Tags(sequence=True),
+    "sequences of named tags": cs.Tags(["noun", "verb", "other"], sequence=True),
+    "chains": cs.Tags(3, sequence=True, chain=True),
+    "BIO chains": cs.Tags(["O", "B-PER", "I-PER"], sequence=True, chain=True),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

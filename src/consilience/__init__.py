@@ -15,7 +15,18 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, Scores, register_distance
+from consilience.spaces import (
+    Classes,
+    FiniteMetric,
+    LabelSpace,
+    Metric,
+    Rankings,
+    Scores,
+    Tags,
+    bio_to_spans,
+    register_distance,
+    spans_to_bio,
+)
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -34,13 +45,16 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Tags",
     "VotePartitions",
     "Votes",
+    "bio_to_spans",
     "borda",
     "copeland",
     "exceptions",
     "kemeny",
     "register_distance",
     "simulate",
+    "spans_to_bio",
     "testing",
 ]
