@@ -131,7 +131,10 @@ def _qualities(data: TagData, request: Request, solver: Solver, passes: Passes |
     loading = np.stack([fit.value for fit in fits], axis=1) / 2.0
     error = np.stack([fit.standard_error for fit in fits], axis=1) / 2.0
     identified = np.stack([fit.identified for fit in fits], axis=1) & (data.cast > 0)
-    even = [closed_form.skill_under_prior(fits[t].value, data.votes[t], 0.5, None)[1][1] for t in range(d)]
+    # Loadings are known up to a common sign: on every tag most of the evidence is taken to point the right way.
+    evidence = np.where(identified & np.isfinite(error), loading / np.maximum(error, 1e-6), 0.0)
+    loading = loading * np.where(evidence.sum(axis=0) < 0, -1.0, 1.0)
+    even = [closed_form.skill_under_prior(2.0 * loading[:, t], data.votes[t], 0.5, None)[1][1] for t in range(d)]
     prior = np.clip(np.array(even), 1e-3, 1 - 1e-3)
     if passes is not None:
         mean = data.mean

@@ -37,18 +37,23 @@ class Tokens:
 
 
 def tokens_of(chunk: Chunk) -> Tokens:
-    """Take sequences ``(n, m, length)`` apart; an item nobody votes on has no positions."""
+    """Take sequences ``(n, m, length)`` apart; an item has no positions if nobody votes on it and it is not known."""
     labels = _padded(chunk.labels, chunk.observed)
     exists = np.asarray(((labels != ABSENT) & chunk.observed[:, :, None]).any(axis=1))
+    truth = None
+    if chunk.known is not None and chunk.is_known is not None:
+        truth, exists = _known(chunk, exists)
+        longer = np.full((*chunk.observed.shape, exists.shape[1] - labels.shape[2]), ABSENT, dtype=labels.dtype)
+        labels = np.concatenate([labels, longer], axis=2)
     starts = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int64)
     codes = np.ascontiguousarray(labels.transpose(0, 2, 1)[exists])
     seen = np.repeat(chunk.observed, np.diff(starts), axis=0) & (codes >= 0)
     codes = np.where(seen, codes, codes.dtype.type(0))
     groups = np.repeat(chunk.groups, np.diff(starts))
-    if chunk.known is None or chunk.is_known is None:
+    if truth is None:
         return Tokens(Chunk(codes, seen, groups), starts)
-    truth = _known(chunk, exists, labels.shape[2])[exists]
-    return Tokens(Chunk(codes, seen, groups, np.maximum(truth, 0), truth >= 0), starts)
+    told = truth[exists]
+    return Tokens(Chunk(codes, seen, groups, np.maximum(told, 0), told >= 0), starts)
 
 
 def _padded(labels: Batch, observed: BoolArray) -> Batch:
@@ -65,9 +70,8 @@ def _padded(labels: Batch, observed: BoolArray) -> Batch:
     return table
 
 
-def _known(chunk: Chunk, exists: BoolArray, width: int) -> Batch:
-    """Return ``(n, width)`` known tags, ABSENT where there is none, or say whose length differs."""
-    truth = np.full((len(chunk), width), ABSENT, dtype=np.int64)
+def _known(chunk: Chunk, exists: BoolArray) -> tuple[Batch, BoolArray]:
+    """Return ``(n, width)`` known tags and the positions there are, or say whose length differs from the votes."""
     rows = chunk.gold_rows
     told = _padded(np.asarray(chunk.known)[rows][:, None], np.ones((len(rows), 1), dtype=bool))[:, 0]
     sizes, voted = (told != ABSENT).sum(axis=1), exists[rows].sum(axis=1)
@@ -78,9 +82,12 @@ def _known(chunk: Chunk, exists: BoolArray, width: int) -> Batch:
             f"Row {rows[first]}: the known label has {sizes[first]} tags and the votes have {voted[first]}. "
             "Give both the same positions; None or -1 where a tag is unknown."
         )
-    shared = min(width, told.shape[1])
-    truth[rows, :shared] = told[:, :shared]
-    return truth
+    width = max(exists.shape[1], int(sizes.max(initial=0)))
+    truth = np.full((len(chunk), width), ABSENT, dtype=np.int64)
+    truth[rows[:, None], np.arange(told.shape[1])[:width]] = told[:, :width]
+    wider = np.zeros(truth.shape, dtype=bool)
+    wider[:, : exists.shape[1]] = exists
+    return truth, wider | (truth != ABSENT)
 
 
 @dataclass(frozen=True)
