@@ -237,8 +237,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     single, many, sequences = compare_one_tag(settings), compare_many_tags(settings), compare_sequences(settings)
     blocks = [
         "## One tag\n\nF1 / negative log-likelihood / root mean squared error of sensitivities and specificities. "
-        "A third of the sources have an accuracy between .8 and .92, the others between .55 and .7; how frequent the tag "
-        "is must be learned. Oracle: rates and frequency known.",
+        "A third of the sources have an accuracy between .8 and .92, the others between .55 and .7; how frequent the "
+        "tag is must be learned. Oracle: rates and frequency known.",
         table(single),
         "The same in the study:",
         study_table(single),

@@ -30,8 +30,10 @@ class TagFit:
 
     @property
     def standard_error(self) -> FloatArray:
-        """Of the expected costs."""
-        return self.parameters.cost_standard_error
+        """Of the weights."""
+        cost = np.clip(self.parameters.cost, 1e-3, 1 - 1e-3)
+        error: FloatArray = self.parameters.cost_standard_error / (cost * (1 - cost))
+        return error
 
 
 def expected_counts(parameters: TagParameters, chunk: Chunk) -> Sums:

@@ -24,8 +24,8 @@ __all__ = ["estimate_sequences"]
 
 #: Below this skill of the third best source, weights cannot be trusted and equal ones are kept.
 WEAK_SKILL = 0.35
-#: A sample is enough when every expected cost is known this well; otherwise all items are used.
-PRECISE = 0.005
+#: A sample is enough when every weight is known this well; otherwise all items are used.
+PRECISE = 0.03
 
 Masks = tuple[BoolArray, BoolArray]
 

@@ -31,8 +31,10 @@ class SequenceFit:
 
     @property
     def standard_error(self) -> FloatArray:
-        """Of the expected costs."""
-        return self.parameters.cost_standard_error
+        """Of the weights."""
+        accuracy = np.clip(self.parameters.accuracy, 1e-3, 1 - 1e-3)
+        error: FloatArray = self.parameters.cost_standard_error / (accuracy * (1 - accuracy))
+        return error
 
 
 def marginals(parameters: SequenceParameters, tokens: Tokens) -> tuple[FloatArray, FloatArray]:
