@@ -224,8 +224,8 @@ def prior_from_skewness(skewness: npt.ArrayLike) -> FloatArray:
     Examples
     --------
     >>> p = 0.2
-    >>> prior_from_skewness((1 - 2 * p) / np.sqrt(p * (1 - p))).round(12)
-    array(0.2)
+    >>> round(float(prior_from_skewness((1 - 2 * p) / np.sqrt(p * (1 - p)))), 12)
+    0.2
     """
     skew = np.asarray(skewness, dtype=float)
     prior: FloatArray = np.asarray(0.5 * (1.0 - skew / np.sqrt(4.0 + skew**2)))
