@@ -73,6 +73,13 @@ SPACES = {
         word=cs.Metric(word_gap, candidates=WORDS[::9]),
         weights={"answer": 2.0},
     ),
+    "one tag": cs.Tags(1),
+    "tags": cs.Tags(4),
+    "named tags": cs.Tags(["news", "sport", "weather"]),
+    "sequences of zeros and ones": cs.Tags(sequence=True),
+    "sequences of named tags": cs.Tags(["noun", "verb", "other"], sequence=True),
+    "chains": cs.Tags(3, sequence=True, chain=True),
+    "BIO chains": cs.Tags(["O", "B-PER", "I-PER"], sequence=True, chain=True),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

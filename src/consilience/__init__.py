@@ -17,7 +17,19 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Product, Rankings, Scores, register_distance
+from consilience.spaces import (
+    Classes,
+    FiniteMetric,
+    LabelSpace,
+    Metric,
+    Product,
+    Rankings,
+    Scores,
+    Tags,
+    bio_to_spans,
+    register_distance,
+    spans_to_bio,
+)
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -39,9 +51,11 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Tags",
     "VotePartitions",
     "Votes",
     "apply",
+    "bio_to_spans",
     "borda",
     "copeland",
     "exceptions",
@@ -50,6 +64,7 @@ __all__ = [
     "labeling_function",
     "register_distance",
     "simulate",
+    "spans_to_bio",
     "summarize",
     "testing",
 ]

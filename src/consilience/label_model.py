@@ -53,7 +53,7 @@ class LabelModel:
         one probability per label.
     decode
         "map" returns the most probable label (of least weighted cost where there are no probabilities),
-        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and "map" otherwise.
+        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and chains of tags, else "map".
     random_state
         Seed of everything random; the same seed gives the same bits.
 
@@ -163,7 +163,7 @@ class LabelModel:
         if probabilities is None:
             raise UnsupportedError(
                 f"{type(self.space).__name__} has no finite list of labels, so no probabilities. "
-                "Use confidence(votes), or FiniteMetric if there are few labels."
+                "Use confidence(votes) and posterior(votes).details, or FiniteMetric if there are few labels."
             )
         return probabilities
 
@@ -186,8 +186,8 @@ class LabelModel:
         """Return labels, confidence, probabilities and what else the label type knows about each item.
 
         For rankings `details` holds ``pair_probability``, ``expected_error`` (share of pairs expected to be in the
-        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``. For records the names start with
-        the field, as in ``stars/confidence``.
+        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``; for tags ``tag_probability``;
+        for scores ``standard_deviation``. For records the names start with the field, as in ``stars/confidence``.
         """
         inference = self._infer(votes)
         labels = inference.labels(self.space, fill_missing=False)

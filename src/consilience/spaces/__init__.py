@@ -1,6 +1,7 @@
 """What a label is: one label type per file."""
 
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.metric import Metric
@@ -8,5 +9,18 @@ from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.scores import Scores
+from consilience.spaces.tags import Tags
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Product", "Rankings", "Scores", "register_distance"]
+__all__ = [
+    "Classes",
+    "FiniteMetric",
+    "LabelSpace",
+    "Metric",
+    "Product",
+    "Rankings",
+    "Scores",
+    "Tags",
+    "bio_to_spans",
+    "register_distance",
+    "spans_to_bio",
+]
