@@ -67,6 +67,8 @@ SPACES = {
     "scores": cs.Scores(),
     "scores of known spread": cs.Scores(mean=10.0, variance=4.0),
     "scores in a range": cs.Scores(range=(0, 100)),
+    "trees": cs.DependencyTrees(),
+    "trees with relations": cs.DependencyTrees(["nsubj", "obj", "root"], plausible_heads=4),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -15,13 +15,25 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, Scores, register_distance
+from consilience.spaces import (
+    Classes,
+    DependencyTrees,
+    FiniteMetric,
+    LabelSpace,
+    Metric,
+    Rankings,
+    Scores,
+    las,
+    register_distance,
+    uas,
+)
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Classes",
+    "DependencyTrees",
     "Diagnostic",
     "FiniteMetric",
     "InMemoryPartitions",
@@ -40,7 +52,9 @@ __all__ = [
     "copeland",
     "exceptions",
     "kemeny",
+    "las",
     "register_distance",
     "simulate",
     "testing",
+    "uas",
 ]

@@ -7,5 +7,18 @@ from consilience.spaces.metric import Metric
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.scores import Scores
+from consilience.spaces.tree_scores import las, uas
+from consilience.spaces.trees import DependencyTrees
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "Scores", "register_distance"]
+__all__ = [
+    "Classes",
+    "DependencyTrees",
+    "FiniteMetric",
+    "LabelSpace",
+    "Metric",
+    "Rankings",
+    "Scores",
+    "las",
+    "register_distance",
+    "uas",
+]
