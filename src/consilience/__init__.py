@@ -24,9 +24,11 @@ from consilience.spaces import (
     Rankings,
     Scores,
     las,
+    maximum_arborescence,
     register_distance,
     uas,
 )
+from consilience.treebanks import Treebank, read_conllu, write_conllu
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -46,6 +48,7 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Treebank",
     "VotePartitions",
     "Votes",
     "borda",
@@ -53,8 +56,11 @@ __all__ = [
     "exceptions",
     "kemeny",
     "las",
+    "maximum_arborescence",
+    "read_conllu",
     "register_distance",
     "simulate",
     "testing",
     "uas",
+    "write_conllu",
 ]

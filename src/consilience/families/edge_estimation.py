@@ -25,8 +25,9 @@ __all__ = ["estimate_edges"]
 
 #: Two sources must meet on this many tokens before their agreement is used.
 MIN_TOKENS = 20
-#: A pair is taken for copies if its agreement is this many standard errors, and this share of all that copying could
-#: add, above what the error rates explain (from four sources on).
+#: A pair is taken for copies (from four sources on) if it agrees by this many standard errors more than its error
+#: rates explain, and differs on less than this share of the tokens on which the worse of the two errs. Independent
+#: sources differ on all of these, and those that merely find the same tokens hard, on most.
 FLAG, COPIED_SHARE = 5.0, 0.5
 MAX_ROUNDS = 500
 STILL = 1e-6
@@ -74,15 +75,10 @@ class _Problem:
 
     def correlation(self, right: FloatArray) -> FloatArray:
         """Return how far dependent sources repeat each other: 0 if as independent ones agree, 1 for copies."""
-        return np.where(self.request.dependent, self.excess(right), 0.0)
-
-    def excess(self, right: FloatArray) -> FloatArray:
-        """Return the share of what copying could add to the agreement of each pair that is there."""
         alone = np.outer(right, right)
         room = np.maximum(np.minimum.outer(right, right) - alone, 1e-3)
         excess: FloatArray = np.where(self.tokens > 0, np.clip((self.agree - alone) / room, 0.0, 1.0), 0.0)
-        np.fill_diagonal(excess, 0.0)
-        return excess
+        return np.where(self.request.dependent, excess, 0.0)
 
 
 def estimate_edges(family: EdgeFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -126,7 +122,8 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = _moments(problem)
     notes: tuple[Diagnostic, ...] = ()
-    copied = problem.usable & (fit.residual > FLAG) & (problem.excess(_right(fit)) > COPIED_SHARE)
+    worse = 1.0 - np.minimum.outer(_right(fit), _right(fit))
+    copied = problem.usable & (fit.residual > FLAG) & (1.0 - problem.agree < COPIED_SHARE * worse)
     if count >= 4 and copied.any():
         one, two = np.nonzero(np.triu(copied))
         notes = (dependent_pairs(one, two, request, SHARED_VOTE),)

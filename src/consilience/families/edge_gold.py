@@ -13,9 +13,12 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Request, Sums
-from consilience.families.findings import SIGNIFICANCE
 
 __all__ = ["GoldErrors", "Settled", "settle"]
+
+#: Known trees contradict the agreement if chance would make them differ less often than this. The test is lenient:
+#: sources that err together are the rule, and trusting known trees in vain costs little.
+DOUBT = 0.1
 
 #: Error rates are pulled to their mean with the weight of this many tokens.
 PULL = 2.0
@@ -90,7 +93,7 @@ def settle(error: FloatArray, standard_error: FloatArray, gold: GoldErrors) -> S
     """Combine error rates from agreement with those on known trees.
 
     Both are compared on the scale of log-odds. If they differ by no more than their standard errors explain (one time
-    in a hundred), they are averaged by precision. Otherwise agreement is wrong about the level: known trees say by how
+    in ten), they are averaged by precision. Otherwise agreement is wrong about the level: known trees say by how
     much on the average, and by how much sources deviate from that average (the between-source variance of DerSimonian
     and Laird). This variance is added to that of the agreement before averaging by precision, so that what agreement
     says counts for as much as it has earned, and known trees count alone where it has earned nothing.
@@ -101,7 +104,7 @@ def settle(error: FloatArray, standard_error: FloatArray, gold: GoldErrors) -> S
     shift, between, disagree = 0.0, 0.0, False
     if paired.any():
         gap, spread = (told - level)[paired], (variance + told_variance)[paired]
-        disagree = _chance((gap**2 / spread).sum(), len(gap)) < SIGNIFICANCE
+        disagree = _chance((gap**2 / spread).sum(), len(gap)) < DOUBT
         if disagree:
             shift, between = _shift(gap, spread)
     moved, moved_variance = level + shift, variance + between

@@ -1,5 +1,6 @@
 """What a label is: one label type per file."""
 
+from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
@@ -19,6 +20,7 @@ __all__ = [
     "Rankings",
     "Scores",
     "las",
+    "maximum_arborescence",
     "register_distance",
     "uas",
 ]

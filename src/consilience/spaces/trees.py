@@ -64,7 +64,7 @@ class DependencyTrees(LabelSpace):
         count = self.plausible_heads
         if isinstance(count, bool) or not isinstance(count, (int, float, np.number)) or not 0 < float(count) < np.inf:
             raise InvalidLabelError(
-                f"plausible_heads={count!r} is not a positive number. Give the number of plausible wrong heads, such as 2."
+                f"plausible_heads={count!r} is not a positive number. Give how many there are, such as 2."
             )
         object.__setattr__(self, "plausible_heads", float(count))
 
