@@ -86,19 +86,15 @@ def test_more_plausible_heads_let_two_agreeing_sources_outvote_a_better_one():
     assert many.weight_[0] < many.weight_[1:].sum()
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_the_truth():
     # 40 data sets of 4 intervals of two standard errors, counted as 80 independent ones: fewer than 85% inside has
     # probability below 0.001 if 95.4% are to be expected.
     inside = []
     for seed in range(40):
-        votes, truth = parses([0.1, 0.2, 0.3, 0.4], n=120, seed=seed)
-        model = fit(votes, method="em")
+        model = fit(parses([0.1, 0.2, 0.3, 0.4], n=120, seed=seed)[0], method="em")
         error = model.source_model_.summary.cost_standard_error
-        true = np.array([1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)])
-        expected = np.array([0.1, 0.2, 0.3, 0.4])
-        inside += list(
-            np.minimum(np.abs(model.expected_cost_ - expected), np.abs(model.expected_cost_ - true)) < 2 * error
-        )
+        inside += list(np.abs(model.expected_cost_ - [0.1, 0.2, 0.3, 0.4]) < 2 * error)
     assert np.mean(inside) > 0.85
 
 
@@ -148,7 +144,7 @@ def test_known_trees_decide_where_sources_err_together():
     true = np.array([1.0 - cs.uas(votes.labels[:, a], truth) for a in range(3)])
     gold = [tree if row < 40 else None for row, tree in enumerate(truth)]
     alone, told = fit(votes), fit(votes, gold)
-    assert (alone.expected_cost_ < true - 0.05).all()
+    assert (alone.expected_cost_ < true - 0.02).all()
     assert np.abs(told.expected_cost_ - true).max() < 0.06
     assert "shared-errors" in codes(told)
     assert "shared-errors" not in codes(alone)
@@ -214,6 +210,15 @@ def test_copies_are_found_and_share_one_vote():
     assert cs.uas(model.predict(copied), truth) > cs.uas(fit(votes).predict(votes), truth) - 0.01
 
 
+def test_copies_of_a_bad_parser_do_not_outvote_two_good_ones():
+    votes, truth = parses([0.03, 0.05, 0.3], n=300)
+    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]])
+    model = fit(copied)
+    assert "dependent-pair" in codes(model)
+    np.testing.assert_allclose(model.expected_cost_, [0.03, 0.05, 0.3, 0.3], atol=0.04)
+    assert cs.uas(model.predict(copied), truth) > 0.95
+
+
 def test_dependencies_share_their_weight():
     votes, truth = parses([0.2, 0.25, 0.35], n=300)
     copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]], sources=["a", "b", "c", "d"])
@@ -260,15 +265,13 @@ def test_one_or_two_sources_get_equal_weights_and_a_warning(m, method):
 
 
 @pytest.mark.parametrize("method", ["auto", "isotropic", "triplets", "moments", "em", "labelled"])
-@pytest.mark.parametrize(
-    "case", ["one item", "silent source", "all abstain", "identical", "one vote each", "one token"]
-)
+@pytest.mark.parametrize("case", ["one item", "silent", "all abstain", "identical", "one vote each", "one token"])
 def test_degenerate_votes_give_defined_labels(case, method):
     votes, truth = parses(RATES, n=30)
     labels, observed = votes.labels.copy(), np.ones((30, 4), dtype=bool)
     if case == "one item":
         labels, observed, truth = labels[:1], observed[:1], truth[:1]
-    if case == "silent source":
+    if case == "silent":
         observed[:, 1] = False
     if case == "all abstain":
         observed[:] = False

@@ -25,7 +25,7 @@ __all__ = ["estimate_edges"]
 
 #: Two sources must meet on this many tokens before their agreement is used.
 MIN_TOKENS = 20
-#: A pair is taken for copies (from four sources on) if it agrees by this many standard errors more than its error
+#: A pair is taken for copies if it agrees by this many standard errors more than its error
 #: rates explain, and differs on less than this share of the tokens on which the worse of the two errs. Independent
 #: sources differ on all of these, and those that merely find the same tokens hard, on most.
 FLAG, COPIED_SHARE = 5.0, 0.5
@@ -72,6 +72,10 @@ class _Problem:
     def active(self) -> BoolArray:
         active: BoolArray = np.diag(self.sums["both"]) > 0
         return active
+
+    def without(self, pairs: BoolArray) -> _Problem:
+        """Return the problem with these pairs as dependent, too."""
+        return replace(self, request=replace(self.request, dependent=self.request.dependent | pairs))
 
     def correlation(self, right: FloatArray) -> FloatArray:
         """Return how far dependent sources repeat each other: 0 if as independent ones agree, 1 for copies."""
@@ -120,20 +124,44 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
             return _labelled(problem)
         reason = f"the trees have no more heads in common than random ones (p = {doubt:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
-    fit = _moments(problem)
     notes: tuple[Diagnostic, ...] = ()
-    worse = 1.0 - np.minimum.outer(_right(fit), _right(fit))
-    copied = problem.usable & (fit.residual > FLAG) & (1.0 - problem.agree < COPIED_SHARE * worse)
-    if count >= 4 and copied.any():
+    copied = _copies(problem)
+    if copied.any():
         one, two = np.nonzero(np.triu(copied))
         notes = (dependent_pairs(one, two, request, SHARED_VOTE),)
-        problem = replace(problem, request=replace(request, dependent=request.dependent | copied))
-        fit = _moments(problem)
+        problem = problem.without(copied)
+    fit = _moments(problem)
     if passes is None:
         found = _closed(problem, fit, "moments", "only moments are at hand")
     else:
         found = _polished(problem, fit, passes, "likelihood of the heads, token by token")
     return replace(found, diagnostics=(*notes, *found.diagnostics))
+
+
+def _copies(problem: _Problem) -> BoolArray:
+    """Return the pairs that agree as only copies do.
+
+    Pairs that are much closer than most are left out, the closest first and as many as leave every source with
+    witnesses, and the others say how good the two sources are.
+    """
+    usable, apart = problem.usable, 1.0 - problem.agree
+    nothing = np.zeros_like(usable)
+    if not usable.any():
+        return nothing
+    left, right_end = np.nonzero(np.triu(usable & (apart < 0.5 * np.median(apart[usable]))))
+    close, others = nothing, problem
+    for place in np.argsort(apart[left, right_end], kind="stable"):
+        tried = close.copy()
+        tried[left[place], right_end[place]] = tried[right_end[place], left[place]] = True
+        if not has_odd_cycle(problem.without(tried).usable)[tried.any(axis=0)].all():
+            break
+        close, others = tried, problem.without(tried)
+    if not close.any():
+        return nothing
+    right = _right(_moments(others))
+    excess = (problem.agree - np.outer(right, right)) / problem.error
+    copied: BoolArray = close & (excess > FLAG) & (apart < COPIED_SHARE * (1.0 - np.minimum.outer(right, right)))
+    return copied
 
 
 # --- closed forms -----------------------------------------------------------------------------------
@@ -142,12 +170,12 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
 def _moments(problem: _Problem) -> PairFit:
     """Agreement is rank one for sources that never make the same error: P(agree) = (1 - e_a) (1 - e_b)."""
     fit = robust_product_fit(problem.agree, problem.error, problem.influence, problem.usable, 1.0, 1.0)
-    return replace(fit, value=1.0 - fit.value)
+    return replace(fit, value=1.0 - np.abs(fit.value))  # products do not tell the sign, which cannot be negative
 
 
 def _triplets(problem: _Problem) -> PairFit:
     fit = product_fit(problem.agree, problem.error, problem.influence, problem.usable, 1.0, 1.0)
-    return replace(fit, value=1.0 - fit.value)
+    return replace(fit, value=1.0 - np.abs(fit.value))
 
 
 def _isotropic(problem: _Problem) -> PairFit:

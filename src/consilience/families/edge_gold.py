@@ -95,19 +95,19 @@ def settle(error: FloatArray, standard_error: FloatArray, gold: GoldErrors) -> S
     Both are compared on the scale of log-odds. If they differ by no more than their standard errors explain (one time
     in ten), they are averaged by precision. Otherwise agreement is wrong about the level: known trees say by how
     much on the average, and by how much sources deviate from that average (the between-source variance of DerSimonian
-    and Laird). This variance is added to that of the agreement before averaging by precision, so that what agreement
-    says counts for as much as it has earned, and known trees count alone where it has earned nothing.
+    and Laird). This variance, and that of the average, is added to that of the agreement before averaging by precision:
+    what agreement says counts for as much as it has earned, and known trees count alone where it has earned nothing.
     """
     level, variance = _log_odds(error, standard_error)
     told, told_variance = _log_odds(gold.error, gold.standard_error)
     paired = np.isfinite(variance) & np.isfinite(told_variance)
-    shift, between, disagree = 0.0, 0.0, False
+    shift, doubt, disagree = 0.0, 0.0, False
     if paired.any():
         gap, spread = (told - level)[paired], (variance + told_variance)[paired]
         disagree = _chance((gap**2 / spread).sum(), len(gap)) < DOUBT
         if disagree:
-            shift, between = _shift(gap, spread)
-    moved, moved_variance = level + shift, variance + between
+            shift, doubt = _shift(gap, spread)
+    moved, moved_variance = level + shift, variance + doubt
     own, other = _precision(moved_variance), _precision(told_variance)
     total = own + other
     known = total > 0
@@ -119,14 +119,15 @@ def settle(error: FloatArray, standard_error: FloatArray, gold: GoldErrors) -> S
 
 
 def _shift(gap: FloatArray, spread: FloatArray) -> tuple[float, float]:
-    """Return the mean gap, and the variance of gaps that their errors do not explain."""
+    """Return the mean gap, and the variance of what remains: between sources, and of the mean itself."""
     weight = 1.0 / spread
     mean = float(np.average(gap, weights=weight))
     if len(gap) < 2:
         return mean, float(gap @ gap)
     excess = float((weight * (gap - mean) ** 2).sum()) - (len(gap) - 1)
     between = max(excess, 0.0) / (weight.sum() - (weight**2).sum() / weight.sum())
-    return float(np.average(gap, weights=1.0 / (spread + between))), float(between)
+    precision = 1.0 / (spread + between)
+    return float(np.average(gap, weights=precision)), float(between + 1.0 / precision.sum())
 
 
 def _log_odds(error: FloatArray, standard_error: FloatArray) -> tuple[FloatArray, FloatArray]:
