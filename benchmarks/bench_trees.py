@@ -60,13 +60,19 @@ def cpu_seconds(work: Callable[[], object], repetitions: int) -> float:
     return float(np.median(spent))
 
 
-def by_networkx(score: FloatArray) -> float:
-    """Return the largest sum of scores of a tree with one root: an edge of the root costs more than all others gain."""
+def by_networkx(score: FloatArray, *, voted_only: bool) -> float:
+    """Return the largest sum of scores of a tree with one root: an edge of the root costs more than all others gain.
+
+    With `voted_only` the graph has no other edges than those with a vote, which is all that networkx needs.
+    """
     n = len(score) - 1
     penalty = 1.0 + 2.0 * n * float(np.abs(score).max())
     graph = nx.DiGraph()
     graph.add_weighted_edges_from(
-        (h, d, score[h, d] - penalty * (h == 0)) for h in range(n + 1) for d in range(1, n + 1) if h != d
+        (h, d, score[h, d] - penalty * (h == 0))
+        for h in range(n + 1)
+        for d in range(1, n + 1)
+        if h != d and (score[h, d] > 0 or not voted_only)
     )
     best = nx.maximum_spanning_arborescence(graph)
     return float(best.size(weight="weight")) + penalty
@@ -103,18 +109,29 @@ def measure(lengths: IntArray, sources: int, peers: int, repetitions: int) -> tu
     dense = len(scores) / cpu_seconds(lambda: [cs.maximum_arborescence(score) for score in scores], repetitions)
     best: list[float] = []
     start = time.process_time()
-    best += [by_networkx(score) for score in scores[:peers]]
+    best += [by_networkx(score, voted_only=True) for score in scores[:peers]]
     peer = peers / max(time.process_time() - start, 1e-6)
+    start = time.process_time()
+    best += [by_networkx(score, voted_only=False) for score in scores[:peers]]
+    dense_peer = peers / max(time.process_time() - start, 1e-6)
     found = space.weighted_mean(votes.labels[:peers], weights[:peers])
     ours = [total(score, heads) for score, heads in zip(scores, found, strict=False)]
-    same = f"{int(np.isclose(ours, best, rtol=1e-9).sum())} of {peers}"
+    same = f"{int(np.isclose([*ours, *ours], best, rtol=1e-9).sum())} of {2 * peers}"
     names = {
         "weighted vote and best tree, from checked votes": mean,
         "predict: checks, votes, best tree, probabilities": predict,
         "best tree of a dense table, one call each": dense,
-        "networkx, dense table": peer,
+        "networkx, edges with a vote": peer,
+        "networkx, dense table": dense_peer,
     }
-    rows = [[f"{sources} parsers: {name}", f"{rate:,.0f}", f"{rate / peer:,.0f}"] for name, rate in names.items()]
+    rows = [
+        [
+            f"{sources} parsers: {name}",
+            f"{rate:,.0f}",
+            f"{rate / peer:,.3g}" if rate < 10 * peer else f"{rate / peer:,.0f}",
+        ]
+        for name, rate in names.items()
+    ]
     rows.append([f"{sources} parsers: fit (all sentences once)", f"{len(truth) / fitting:,.0f}", "-"])
     return rows, mean, same
 
@@ -145,15 +162,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             verdict(f"At least {TARGET:,.0f} consensus trees per second", slowest >= TARGET, f"{slowest:,.0f}"),
             verdict(
                 "The same score as networkx",
-                all(same == f"{peers} of {peers}" for same in agreed.values()),
+                all(same == f"{2 * peers} of {2 * peers}" for same in agreed.values()),
                 "; ".join(f"{sources} parsers: {same}" for sources, same in agreed.items()),
             ),
         ]
     )
     blocks = [
         "The first line of each block is `DependencyTrees().weighted_mean(votes, weights)`: votes are arrays of heads "
-        "that passed the checks, and come out as arrays of heads. *ratio* is to networkx on the same scores, with a "
-        "large penalty on the edges of the root.",
+        "that passed the checks, and come out as arrays of heads. *ratio* is to networkx on the edges with a vote, with "
+        "a large penalty on the edges of the root.",
         markdown_table(["sentences per CPU second", "rate", "ratio"], rows),
         f"Dense random scores of {LONG} tokens, where cycles have to be contracted: {long:,.0f} trees per second.",
         "## Targets",

@@ -18,7 +18,7 @@ from rich.progress import track
 
 import consilience as cs
 
-from .tables import QUICK, FloatArray, fit_quietly, markdown_table, read_settings, verdict, write_results
+from .tables import QUICK, FloatArray, IntArray, fit_quietly, markdown_table, read_settings, verdict, write_results
 from .trees import data_folder
 
 CACHE = Path(__file__).resolve().parent / "cache"
@@ -31,6 +31,7 @@ class Measured:
     """UAS and LAS of each parser and of each way to combine them; one entry per draw of known sentences."""
 
     sentences: int
+    changed: int
     parsers: dict[str, tuple[float, float]]
     combined: dict[str, tuple[FloatArray, FloatArray]]
     error: dict[str, FloatArray]
@@ -44,19 +45,39 @@ class Measured:
 
 def find_parses(cache: Path, treebank: str) -> dict[str, Path]:
     """Return the files of one test set by the name of the parser."""
-    folders = [cache / name for name in (treebank, treebank.removeprefix("en_"))]
-    found: dict[str, Path] = {}
-    for folder in folders:
-        for path in sorted(folder.glob("*.conllu*")):
-            found.setdefault(path.name.removesuffix(".gz").removesuffix(".conllu"), path)
-    return found
+    name = treebank.removeprefix("en_")
+    folders = [folder for folder in sorted(cache.glob("*")) if folder.is_dir() and name in folder.name.lower()]
+    paths = [path for folder in folders[:1] for path in sorted(folder.glob("*.conllu*"))]
+    return {path.name.removesuffix(".gz").removesuffix(".conllu"): path for path in paths}
+
+
+def nearest_tree(heads: IntArray) -> IntArray:
+    """Return the tree with the most of these heads; parsers may return several roots, or a cycle."""
+    score = np.zeros((len(heads) + 1, len(heads) + 1))
+    score[heads, np.arange(1, len(heads) + 1)] = 1.0
+    return cs.maximum_arborescence(score)
+
+
+def as_trees(bank: cs.Treebank) -> tuple[cs.Treebank, int]:
+    """Return the parses with those that are no trees put right, and how many these are."""
+    space, changed = cs.DependencyTrees(), 0
+    parsers = {}
+    for name, sentences in bank.parsers.items():
+        kept = []
+        for sentence in sentences:
+            right = sentence.heads is None or space.contains(sentence.heads)
+            changed += not right
+            kept.append(sentence if right else sentence.with_tree(nearest_tree(sentence.heads)))
+        parsers[name] = tuple(kept)
+    return cs.Treebank(parsers), changed
 
 
 def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
     """Score the parsers of a treebank, and what is made of them together."""
     names = [name for name in bank.sources if name != gold]
     space = cs.DependencyTrees(bank.relations)
-    votes = bank.votes_with_relations.select(names)
+    checked, changed = as_trees(bank)
+    votes = checked.votes_with_relations.select(names)
     truth = bank.trees(gold, with_relations=True)
     single = {}
     for name in names:
@@ -84,7 +105,7 @@ def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
     known = f"{KNOWN} known sentences"
     combined[known] = (np.array([uas for uas, _ in scores]), np.array([las for _, las in scores]))
     error[known] = np.mean(rates, axis=0)
-    return Measured(len(truth), single, combined, error, np.array(gain))
+    return Measured(len(truth), changed, single, combined, error, np.array(gain))
 
 
 def score_table(measured: dict[str, Measured]) -> str:
@@ -172,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     described = [
         f"{sum(one.sentences for one in measured.values()):,} test sentences",
         f"{settings.seeds} draws of {KNOWN} known sentences",
+        f"{sum(one.changed for one in measured.values())} parses were no trees and became the nearest ones",
     ]
     title = "Dependency trees: real parsers across treebanks"
     write_results(settings.results / "parsers.md", title, settings.command, described, blocks)

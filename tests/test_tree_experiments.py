@@ -114,6 +114,15 @@ def test_the_verdict_on_real_parsers_counts_test_sets(
     assert "on two of the three test sets: **holds**" in text  # independent parsers: the consensus beats each of them
 
 
+def test_a_parse_that_is_no_tree_becomes_the_nearest_one() -> None:
+    parsers = importlib.import_module("experiments.parsers")
+    bank = cs.read_conllu(conllu([np.array([0, 1, 0]), np.array([2, 0]), np.array([2, 3, 2, 0])]))
+    checked, changed = parsers.as_trees(bank)
+    assert changed == 2
+    kept = [int((new == old).sum()) for new, old in zip(checked.trees(), bank.trees(), strict=True)]
+    assert kept == [2, 2, 3]
+
+
 def test_the_experiment_on_real_parsers_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="fewer than three parsers for EWT, LinES, ParTUT"):
         importlib.import_module("experiments.parsers").main(["--quick", "--cache", str(tmp_path)])

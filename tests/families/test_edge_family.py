@@ -158,6 +158,15 @@ def test_known_trees_that_agree_change_little():
     assert "shared-errors" not in codes(fit(votes, gold))
 
 
+def test_known_trees_of_all_sentences_leave_nothing_to_agreement():
+    votes, truth = parses(RATES, n=100)
+    model = fit(votes, truth)
+    assert "too-few-sources" not in codes(model)
+    true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)]
+    np.testing.assert_allclose(model.expected_cost_, true, atol=0.002)  # but for a pull of two tokens in 1450
+    assert np.isfinite(model.standard_error_).all()
+
+
 def test_known_trees_alone_weigh_one_and_two_sources():
     votes, truth = parses([0.1, 0.4], n=200)
     model = fit(votes, truth)

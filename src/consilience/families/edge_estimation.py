@@ -198,7 +198,7 @@ def _right(fit: PairFit) -> FloatArray:
 
 
 def _closed(problem: _Problem, fit: PairFit, method: str, reason: str) -> Estimate:
-    return _finished(problem, 1.0 - _right(fit), fit.standard_error, method, reason, ())
+    return _finished(problem, 1.0 - _right(fit), fit.standard_error, fit.identified, method, reason)
 
 
 # --- likelihood -------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _polished(problem: _Problem, start: PairFit, passes: Passes, reason: str) ->
 
     fit, notes = finish(passes, fit, go_on, problem.active & start.identified, PRECISE)
     error = np.where(start.identified, fit.right_error, np.inf)
-    return _finished(problem, 1.0 - fit.right, error, "em", reason, notes)
+    return _finished(problem, 1.0 - fit.right, error, start.identified, "em", reason, notes)
 
 
 def _rounds(problem: _Problem, right: FloatArray, correlation: FloatArray, run: Run) -> _Fit:
@@ -306,12 +306,13 @@ def _finished(
     problem: _Problem,
     error: FloatArray,
     standard_error: FloatArray,
+    identified: BoolArray,
     method: str,
     reason: str,
-    notes: tuple[Diagnostic, ...],
+    notes: tuple[Diagnostic, ...] = (),
 ) -> Estimate:
     """Return the estimate, with what known trees say about it."""
-    notes = (*notes, *unidentified(np.isfinite(standard_error), problem.active, problem.request))
+    notes = (*notes, *unidentified(identified, problem.active, problem.request))
     if "gold_tokens" in problem.sums:
         settled = settle(error, standard_error, GoldErrors.of(problem.sums))
         error, standard_error = settled.error, settled.standard_error
