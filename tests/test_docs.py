@@ -142,6 +142,7 @@ ONE_OF_EACH = {
     "Tags": cs.Tags(2),
     "Scores": cs.Scores(),
     "Rankings": cs.Rankings(3),
+    "DependencyTrees": cs.DependencyTrees(),
     "Metric": cs.Metric(abs),
     "Product": cs.Product(topic=cs.Classes(2)),
 }

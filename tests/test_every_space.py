@@ -80,6 +80,8 @@ SPACES = {
     "sequences of named tags": cs.Tags(["noun", "verb", "other"], sequence=True),
     "chains": cs.Tags(3, sequence=True, chain=True),
     "BIO chains": cs.Tags(["O", "B-PER", "I-PER"], sequence=True, chain=True),
+    "trees": cs.DependencyTrees(),
+    "trees with relations": cs.DependencyTrees(["nsubj", "obj", "root"], plausible_heads=4),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -30,7 +30,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 0): "io",
         (3, 1): "votes",
         (3, 2): "encoding",
-        (3, 3): "rank_aggregation",
+        (3, 3): "rank_aggregation treebanks",
         (4, 0): "moments source_model partitions labeling simulation storage",
         (5, 0): "estimation explanation inference model_files",
         (6, 0): "label_model",

@@ -19,6 +19,7 @@ from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces import (
     Classes,
+    DependencyTrees,
     FiniteMetric,
     LabelSpace,
     Metric,
@@ -27,15 +28,20 @@ from consilience.spaces import (
     Scores,
     Tags,
     bio_to_spans,
+    las,
+    maximum_arborescence,
     register_distance,
     spans_to_bio,
+    uas,
 )
+from consilience.treebanks import Treebank, read_conllu, write_conllu
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Classes",
+    "DependencyTrees",
     "Diagnostic",
     "Distribution",
     "FiniteMetric",
@@ -52,6 +58,7 @@ __all__ = [
     "SourceModel",
     "SourceTable",
     "Tags",
+    "Treebank",
     "VotePartitions",
     "Votes",
     "apply",
@@ -62,9 +69,14 @@ __all__ = [
     "kemeny",
     "labeling",
     "labeling_function",
+    "las",
+    "maximum_arborescence",
+    "read_conllu",
     "register_distance",
     "simulate",
     "spans_to_bio",
     "summarize",
     "testing",
+    "uas",
+    "write_conllu",
 ]

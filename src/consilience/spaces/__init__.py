@@ -1,5 +1,6 @@
 """What a label is: one label type per file."""
 
+from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.classes import Classes
@@ -10,9 +11,12 @@ from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.scores import Scores
 from consilience.spaces.tags import Tags
+from consilience.spaces.tree_scores import las, uas
+from consilience.spaces.trees import DependencyTrees
 
 __all__ = [
     "Classes",
+    "DependencyTrees",
     "FiniteMetric",
     "LabelSpace",
     "Metric",
@@ -21,6 +25,9 @@ __all__ = [
     "Scores",
     "Tags",
     "bio_to_spans",
+    "las",
+    "maximum_arborescence",
     "register_distance",
     "spans_to_bio",
+    "uas",
 ]
