@@ -67,6 +67,9 @@ SPACES = {
     "scores": cs.Scores(),
     "scores of known spread": cs.Scores(mean=10.0, variance=4.0),
     "scores in a range": cs.Scores(range=(0, 100)),
+    "vectors": cs.Vectors(3),
+    "vectors of one number": cs.Vectors(1),
+    "vectors of known law": cs.Vectors(2, mean=[5.0, -1.0], covariance=[[4.0, 1.0], [1.0, 2.0]]),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

@@ -15,7 +15,7 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, Scores, register_distance
+from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, Scores, Vectors, register_distance
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -34,6 +34,7 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Vectors",
     "VotePartitions",
     "Votes",
     "borda",

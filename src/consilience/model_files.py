@@ -11,7 +11,7 @@ import numpy as np
 from consilience.exceptions import ModelFormatError
 from consilience.families.base import Diagnostic
 from consilience.source_model import SourceModel
-from consilience.spaces import Classes, FiniteMetric, Metric, Rankings, Scores
+from consilience.spaces import Classes, FiniteMetric, Metric, Rankings, Scores, Vectors
 from consilience.spaces.base import LabelSpace
 from consilience.storage import read_document, write_document
 
@@ -19,7 +19,7 @@ __all__ = ["read_model", "write_model"]
 
 #: Spaces that a file may name; those of users are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
-    space.__name__: space for space in (Classes, FiniteMetric, Metric, Rankings, Scores)
+    space.__name__: space for space in (Classes, FiniteMetric, Metric, Rankings, Scores, Vectors)
 }
 
 

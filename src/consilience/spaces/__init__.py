@@ -7,5 +7,6 @@ from consilience.spaces.metric import Metric
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.scores import Scores
+from consilience.spaces.vectors import Vectors
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "Scores", "register_distance"]
+__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Rankings", "Scores", "Vectors", "register_distance"]
