@@ -28,6 +28,8 @@ __all__ = ["VectorFamily", "VectorParameters"]
 
 #: A source that does not count costs this many times the variance of y, so that costs stay finite.
 MAX_COST = 1e4
+#: Beyond this many coordinates the covariances of single items would fill the memory.
+MOST = 64
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
 
@@ -131,16 +133,17 @@ class VectorFamily(Family):
     def posterior(self, parameters: VectorParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return posterior means, with ``details["covariance"]`` and ``details["standard_deviation"]``.
 
-        Confidence is the share of the total variance of y (the trace of its covariance) that the votes of the item
+        The former is left out beyond `MOST` coordinates. Confidence is the share of the total variance of y (the trace of its covariance) that the votes of the item
         remove: 0 if they say nothing, 1 if y is certain.
         """
         belief, _ = believe(parameters, self._labels(labels, observed), observed)
         left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
         confidence = np.clip(1.0 - left, 0.0, 1.0)[belief.pattern]
-        covariance = belief.covariance[belief.pattern]
+        details = {}
+        if self.d <= MOST:
+            details["covariance"] = belief.covariance[belief.pattern]
         deviation = np.sqrt(np.diagonal(belief.covariance, axis1=1, axis2=2))[belief.pattern]
-        details = {"covariance": covariance, "standard_deviation": deviation}
-        return Posterior(belief.mean, confidence, None, details)
+        return Posterior(belief.mean, confidence, None, {**details, "standard_deviation": deviation})
 
     def summary(self, parameters: VectorParameters) -> Summary:
         """Return costs and weights of the sources.

@@ -11,6 +11,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Chunk, Passes, Sums
 from consilience.families.gaussian_rounds import thinned
 from consilience.families.vector_posterior import believe, precisions
+from consilience.solvers.covariances import inverses
 
 if TYPE_CHECKING:
     from consilience.families.vector import VectorParameters
@@ -87,7 +88,7 @@ def _pass(parameters: VectorParameters, chunk: Chunk) -> Sums:
 
 def _pulled(parameters: VectorParameters, covariance: FloatArray) -> FloatArray:
     """Return ``trace(V P_b V)`` for every pattern and source, the law of y as the last one: ``(k, m + 1)``."""
-    inverse = np.concatenate([precisions(parameters), np.linalg.inv(parameters.variance)[None]])
+    inverse = np.concatenate([precisions(parameters), inverses(parameters.variance)[None]])
     squared = covariance @ covariance
     traces: FloatArray = np.einsum("kde,bed->kb", squared, inverse, optimize=True)
     return traces
@@ -98,7 +99,7 @@ def _expected(parameters: VectorParameters, count: FloatArray) -> Sums:
     m, d = parameters.offset.shape
     voted = np.append(count, max(float(count.max()), 1.0))
     inverse = precisions(parameters) * (count > 0)[:, None, None]
-    covariance = np.linalg.inv(inverse.sum(axis=0) + np.linalg.inv(parameters.variance))
+    covariance = inverses(inverse.sum(axis=0) + inverses(parameters.variance))
     residual = np.broadcast_to(-covariance, (m + 1, m + 1, d, d)).copy()
     chosen = np.arange(m + 1)
     residual[chosen, chosen] += np.concatenate([parameters.noise, parameters.variance[None]])

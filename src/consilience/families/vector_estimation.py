@@ -31,8 +31,11 @@ __all__ = ["estimate_vectors"]
 
 #: A pair needs this many items on which both vote.
 MIN_CO_VOTES = 5
-#: Votes per coordinate that a source needs (in the median) before it may have a full covariance.
-PER_COORDINATE = 10
+#: Votes per coordinate that a source needs (in the median) before it may have a full covariance, and all together
+#: before they may have a common one; y has a diagonal covariance below `PER_LAW` items per coordinate.
+PER_COORDINATE, PER_LAW = 10, 2
+#: No source has less noise than this share of its variance.
+NOISE_FLOOR = 1e-4
 #: Covariances beyond this many standard errors above the median of all pairs make a pair dependent, from 5 sources on;
 #: those below minus `AGAINST` together make a source an adversary.
 FLAG, AGAINST = 5.0, 4.0
@@ -114,7 +117,15 @@ class Problem:
         """Return a plan for EM that keeps what is known about y."""
         known = self.request.n_gold > 0
         mean = self.family.mean is None and (known or not offsets)
-        return Plan(structure, offsets, self.active, mean, self.family.covariance is None)
+        items = float(self.votes.max(initial=0.0))
+        law = "full" if items >= PER_LAW * self.family.d else "diagonal"
+        return Plan(structure, offsets, self.active, self.floor, law, mean, self.family.covariance is None)
+
+    @property
+    def floor(self) -> FloatArray:
+        """``(m,)`` least noise variance of each source."""
+        least: FloatArray = NOISE_FLOOR * np.trace(self.moments.own, axis1=1, axis2=2) / self.family.d
+        return least
 
 
 def estimate_vectors(family: VectorFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -179,8 +190,7 @@ def _likelihood(problem: Problem, *, choose: bool) -> tuple[VectorParameters, tu
             "Call fit(votes), or use method='moments'."
         )
     d = problem.family.d
-    enough = problem.typical_votes >= PER_COORDINATE * d
-    allowed = STRUCTURES if enough or not choose else STRUCTURES[:-1]
+    allowed = _allowed(problem, choose)
     start = problem.start()
     first = allowed[-1]
     fits = {first: maximise(start, problem.plan(first, False), run)}
@@ -219,6 +229,16 @@ def _likelihood(problem: Problem, *, choose: bool) -> tuple[VectorParameters, tu
     if not fit.converged:
         notes.append(not_converged())
     return parameters, tuple(notes), how
+
+
+def _allowed(problem: Problem, choose: bool) -> tuple[str, ...]:
+    """Return the structures that there are votes enough for, from the simplest on."""
+    least = PER_COORDINATE * problem.family.d
+    if not problem.moments.full:
+        return STRUCTURES[:2]
+    if problem.typical_votes >= least or (not choose and problem.typical_votes >= problem.family.d):
+        return STRUCTURES
+    return STRUCTURES[:3] if float(problem.votes[problem.active].sum()) >= least else STRUCTURES[:2]
 
 
 def _offset_gain(problem: Problem, free: RoundsFit, none: RoundsFit) -> float:
@@ -304,6 +324,15 @@ def _finished(
 ) -> Estimate:
     law_known = problem.family.covariance is not None
     parameters = with_errors(parameters, problem.votes, problem.active, problem.passes, law_known)
+    low = problem.active & (np.trace(parameters.noise, axis1=1, axis2=2) <= 1.02 * problem.floor * problem.family.d)
+    if low.any():
+        names = problem.request.named(low)
+        message = (
+            f"{', '.join(names)}: the agreement of the others with it leaves no room for noise of its own (a Heywood "
+            "case), so its noise was set to a small share of its variance. Copies, or few items, do this; "
+            "pass dependencies= or more votes."
+        )
+        notes = (*notes, Diagnostic("heywood", "warning", names, message))
     return Estimate(parameters, method, reason, (*notes, *_general(problem)))
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.solvers.covariances import positive_part
+from consilience.solvers.covariances import inverses, log_determinants, positive_part
 from consilience.solvers.pairs import components
 
 if TYPE_CHECKING:
     from consilience.families.vector import VectorParameters
 
-__all__ = ["Belief", "Evidence", "believe", "blocks_of", "log_determinants", "precisions", "weigh"]
+__all__ = ["Belief", "Evidence", "believe", "precisions", "weigh"]
 
 #: Numbers that the covariances of a block of items may take.
 BLOCK = 1 << 22
@@ -65,7 +65,7 @@ class Belief:
     log_density: FloatArray
 
 
-def blocks_of(n: int, d: int) -> Iterator[slice]:
+def _blocks(n: int, d: int) -> Iterator[slice]:
     """Yield rows that are taken together, so that one covariance per row stays small in memory."""
     rows = max(BLOCK // (d * d), 256)
     for start in range(0, n, rows):
@@ -74,7 +74,7 @@ def blocks_of(n: int, d: int) -> Iterator[slice]:
 
 def precisions(parameters: VectorParameters) -> FloatArray:
     """Return the inverse noise covariances ``(m, d, d)``; zero for sources that do not count."""
-    return np.asarray(np.linalg.inv(parameters.noise) * parameters.used[:, None, None], dtype=np.float64)
+    return inverses(parameters.noise) * parameters.used[:, None, None]
 
 
 def weigh(parameters: VectorParameters, residual: FloatArray, observed: BoolArray) -> Evidence:
@@ -130,28 +130,21 @@ def believe(parameters: VectorParameters, labels: npt.NDArray[Any], observed: Bo
         residual = np.where(observed[..., None], residual, 0.0)
     evidence = weigh(parameters, residual, observed)
     informed = np.trace(evidence.precision, axis1=1, axis2=2) > 0
-    prior = np.linalg.inv(parameters.variance) if parameters.shrink else np.zeros((d, d))
-    total = np.where(informed[:, None, None], evidence.precision, np.linalg.inv(parameters.variance)) + np.where(
-        informed[:, None, None], prior, 0.0
-    )
-    covariance = np.linalg.inv(total)
+    law = inverses(parameters.variance)
+    prior = law if parameters.shrink else np.zeros((d, d))
+    covariance = inverses(np.where(informed[:, None, None], evidence.precision + prior, law))
     covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
     if len(covariance) == 1:
         moved = evidence.pulled @ covariance[0]
     else:
         moved = np.empty_like(evidence.pulled)
-        for rows in blocks_of(len(moved), d):
+        for rows in _blocks(len(moved), d):
             moved[rows] = np.einsum("nd,nde->ne", evidence.pulled[rows], covariance[evidence.pattern[rows]])
     gained = np.einsum("nd,nd->n", moved, evidence.pulled)
     size = float(log_determinants(parameters.variance)) - log_determinants(covariance)
     density = -0.5 * (evidence.square - gained + evidence.spread + size[evidence.pattern])
     density = np.where(informed[evidence.pattern], density, 0.0)
     return Belief(parameters.mean + moved, covariance, evidence.pattern, density), residual
-
-
-def log_determinants(matrices: FloatArray) -> FloatArray:
-    """Return the log determinants of positive definite matrices."""
-    return np.asarray(np.linalg.slogdet(matrices)[1], dtype=np.float64)
 
 
 def joint_noise(parameters: VectorParameters, group: IntArray) -> FloatArray:

@@ -10,8 +10,8 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Chunk, Sums
-from consilience.families.vector_posterior import believe, log_determinants, weigh
-from consilience.solvers.covariances import drawn_together, positive_part, structured
+from consilience.families.vector_posterior import believe, weigh
+from consilience.solvers.covariances import drawn_together, inverses, log_determinants, positive_part, structured
 
 if TYPE_CHECKING:
     from consilience.families.vector import VectorParameters
@@ -22,7 +22,7 @@ MAX_ROUNDS = 600
 #: No direction of the noise of a source has less than this share of its mean variance.
 FLOOR = 2e-3
 #: Covariances are drawn to a common shape as by this many further items per coordinate, and to a common scale as by
-#: `SCALE_PULL` items.
+#: `SCALE_PULL` further numbers, of which an item has one per coordinate.
 PULL, SCALE_PULL = 3.0, 2.0
 
 Run = Callable[[Callable[[Chunk], Sums]], Sums]
@@ -40,6 +40,10 @@ class Plan:
         Whether every source has an offset of its own.
     active
         ``(m,)`` sources to learn; the others keep their start.
+    floor
+        ``(m,)`` least variance of the noise of each source, in the mean over the coordinates.
+    law
+        Structure of the covariance of y.
     mean, variance
         Whether the mean and the covariance of y are learned.
     """
@@ -47,6 +51,8 @@ class Plan:
     structure: str
     offsets: bool
     active: BoolArray
+    floor: FloatArray
+    law: str = "full"
     mean: bool = True
     variance: bool = True
 
@@ -114,7 +120,7 @@ def _known_sums(parameters: VectorParameters, chunk: Chunk, rows: IntArray) -> S
     left = np.where(observed[..., None], labels - parameters.offset - truth[:, None, :], 0.0)
     moved = truth - parameters.mean
     evidence = weigh(parameters, left, observed)
-    inverse = np.linalg.inv(parameters.variance)
+    inverse = inverses(parameters.variance)
     far = np.einsum("nd,de,ne->n", moved, inverse, moved) + float(log_determinants(parameters.variance))
     density = -0.5 * float((evidence.square + evidence.spread + far).sum())
     nothing = np.zeros((d, d))
@@ -197,7 +203,9 @@ def _updated(current: VectorParameters, sums: Sums, plan: Plan) -> VectorParamet
     noise = current.noise.copy()
     if learned.any():
         kept = positive_part(structured(raw[learned], plan.structure), FLOOR)
-        noise[learned] = drawn_together(kept, sums["count"][learned], pull_of(plan.structure, d), SCALE_PULL)
+        drawn = drawn_together(kept, sums["count"][learned], pull_of(plan.structure, d), SCALE_PULL / d)
+        lacking = plan.floor[learned] - np.trace(drawn, axis1=1, axis2=2) / d
+        noise[learned] = drawn + np.maximum(lacking, 0.0)[:, None, None] * np.eye(d)
     coupling = current.coupling
     if len(coupling):
         pair_count = np.maximum(sums["pair_count"], 1.0)[:, None, None]
@@ -209,7 +217,7 @@ def _updated(current: VectorParameters, sums: Sums, plan: Plan) -> VectorParamet
         mean = mean + moved
     variance = current.variance
     if plan.variance:
-        around = sums["truth_second"] / items - np.outer(moved, moved)
+        around = structured(sums["truth_second"] / items - np.outer(moved, moved), plan.law)
         part = d / (items + d)
         variance = positive_part((1.0 - part) * around + part * np.diag(np.diag(around)), FLOOR)
     return replace(current, offset=current.offset + shift, noise=noise, coupling=coupling, mean=mean, variance=variance)
@@ -233,10 +241,18 @@ def _extrapolated(start: VectorParameters, first: VectorParameters, second: Vect
     length = min(max(float(slope / curvature), 1.0), 16.0)
     reached = {name: getattr(start, name) + 2.0 * length * one[name] + length**2 * two[name] for name in names}
     for name in ("noise", "variance"):
-        values = np.linalg.eigvalsh(reached[name])
-        if not (values[..., 0] > 0.5 * FLOOR * values.mean(axis=-1)).all():
+        least = 0.5 * FLOOR * np.trace(reached[name], axis1=-2, axis2=-1) / len(second.mean)
+        if not ((least > 0).all() and _definite(reached[name] - least[..., None, None] * np.eye(len(second.mean)))):
             return second
     return replace(second, **reached)
+
+
+def _definite(matrices: FloatArray) -> bool:
+    try:
+        np.linalg.cholesky(matrices)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _change(before: VectorParameters, after: VectorParameters, active: BoolArray) -> float:

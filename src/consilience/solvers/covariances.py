@@ -6,11 +6,54 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 
-__all__ = ["STRUCTURES", "drawn_together", "free_numbers", "matrix_costs", "positive_part", "structured"]
+__all__ = [
+    "STRUCTURES",
+    "drawn_together",
+    "free_numbers",
+    "inverses",
+    "log_determinants",
+    "matrix_costs",
+    "positive_part",
+    "structured",
+]
 
 #: Shapes that the covariances of sources may have: equal in all directions, one variance per coordinate, any shape but
 #: the same for all sources, any shape.
 STRUCTURES = ("isotropic", "diagonal", "common", "full")
+
+
+def _diagonals(matrices: FloatArray) -> FloatArray | None:
+    """Return the diagonals ``(..., d)`` if there is nothing beside them: long vectors are quick then."""
+    own = np.diagonal(matrices, axis1=-2, axis2=-1)
+    return own if np.count_nonzero(matrices) == np.count_nonzero(own) else None
+
+
+def inverses(matrices: FloatArray) -> FloatArray:
+    """Return the inverses of positive definite matrices ``(..., d, d)``.
+
+    Examples
+    --------
+    >>> inverses(np.array([[2.0, 0.0], [0.0, 4.0]])).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    own = _diagonals(matrices)
+    if own is not None:
+        return np.asarray((1.0 / own)[..., None] * np.eye(own.shape[-1]))
+    return np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+
+
+def log_determinants(matrices: FloatArray) -> FloatArray:
+    """Return the log determinants of positive definite matrices ``(..., d, d)``.
+
+    Examples
+    --------
+    >>> float(log_determinants(np.diag([1.0, np.e])))
+    1.0
+    """
+    own = _diagonals(matrices)
+    if own is not None:
+        return np.asarray(np.log(own).sum(axis=-1))
+    return np.asarray(np.linalg.slogdet(matrices)[1], dtype=np.float64)
 
 
 def positive_part(matrices: FloatArray, least: float = 1e-3) -> FloatArray:
@@ -29,6 +72,10 @@ def positive_part(matrices: FloatArray, least: float = 1e-3) -> FloatArray:
     array([[1. , 0. ],
            [0. , 0.2]])
     """
+    own = _diagonals(matrices)
+    if own is not None:
+        least_own = least * np.maximum(np.abs(own).mean(axis=-1, keepdims=True), 1e-300)
+        return np.asarray(np.maximum(own, least_own)[..., None] * np.eye(own.shape[-1]))
     even = 0.5 * (matrices + np.swapaxes(matrices, -1, -2))
     values, vectors = np.linalg.eigh(even)
     floor = least * np.maximum(np.abs(values).mean(axis=-1, keepdims=True), 1e-300)
@@ -121,7 +168,7 @@ def drawn_together(matrices: FloatArray, count: FloatArray, pull: float, scale_p
     share = count / max(float(count.sum()), 1e-300)
     shape = np.tensordot(share, matrices, axes=1)
     for _ in range(3):
-        scale = np.trace(np.linalg.solve(shape, matrices), axis1=-2, axis2=-1) / d
+        scale = np.einsum("de,aed->a", inverses(shape), matrices) / d
         shape = np.tensordot(share, matrices / scale[:, None, None], axes=1)
     own = (count * scale + scale_pull * float(share @ scale)) / (count + scale_pull)
     part = (pull / (count + pull) if np.isfinite(pull) else np.ones_like(count))[:, None, None]
