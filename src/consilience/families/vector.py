@@ -133,8 +133,8 @@ class VectorFamily(Family):
     def posterior(self, parameters: VectorParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return posterior means, with ``details["covariance"]`` and ``details["standard_deviation"]``.
 
-        The former is left out beyond `MOST` coordinates. Confidence is the share of the total variance of y (the trace of its covariance) that the votes of the item
-        remove: 0 if they say nothing, 1 if y is certain.
+        The former is left out beyond `MOST` coordinates. Confidence is the share of the total variance of y (the trace
+        of its covariance) that the votes of the item remove: 0 if they say nothing, 1 if y is certain.
         """
         belief, _ = believe(parameters, self._labels(labels, observed), observed)
         left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
