@@ -45,8 +45,8 @@ def test_near_copies_are_found_and_do_not_count_twice():
 
 
 def test_independent_sources_are_not_called_dependent():
-    # 20 tables of 15 pairs at five standard errors: a false alarm is practically excluded.
-    for seed in range(20):
+    # 12 tables of 15 pairs at five standard errors: a false alarm is practically excluded.
+    for seed in range(12):
         votes, *_ = design(300, m=6, d=3, seed=seed)
         assert "dependent-pair" not in codes(fit(votes))
 
