@@ -141,6 +141,7 @@ ONE_OF_EACH = {
     "FiniteMetric": cs.FiniteMetric([(0, 1)]),
     "Tags": cs.Tags(2),
     "Scores": cs.Scores(),
+    "Vectors": cs.Vectors(2),
     "Rankings": cs.Rankings(3),
     "DependencyTrees": cs.DependencyTrees(),
     "Metric": cs.Metric(abs),

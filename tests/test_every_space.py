@@ -82,6 +82,9 @@ SPACES = {
     "BIO chains": cs.Tags(["O", "B-PER", "I-PER"], sequence=True, chain=True),
     "trees": cs.DependencyTrees(),
     "trees with relations": cs.DependencyTrees(["nsubj", "obj", "root"], plausible_heads=4),
+    "vectors": cs.Vectors(3),
+    "vectors of one number": cs.Vectors(1),
+    "vectors of known law": cs.Vectors(2, mean=[5.0, -1.0], covariance=[[4.0, 1.0], [1.0, 2.0]]),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

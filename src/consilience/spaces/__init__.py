@@ -13,6 +13,7 @@ from consilience.spaces.scores import Scores
 from consilience.spaces.tags import Tags
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
+from consilience.spaces.vectors import Vectors
 
 __all__ = [
     "Classes",
@@ -24,6 +25,7 @@ __all__ = [
     "Rankings",
     "Scores",
     "Tags",
+    "Vectors",
     "bio_to_spans",
     "las",
     "maximum_arborescence",
