@@ -6,10 +6,11 @@ and when they parse (the treebank's own UPOS column); the plain spaCy parser see
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -73,14 +74,14 @@ class UDPipe:
         return replace(self, words_seen=n_words)
 
     def settings(self, n_words: int) -> dict[str, Any]:
-        return {**asdict(self), "iterations": passes_over(n_words, self.words_seen), "hidden_layer": 100}
+        chosen = {"iterations": passes_over(n_words, self.words_seen), "hidden_layer": 100}
+        return chosen | {name: getattr(self, name) for name in ("transition_system", "transition_oracle")}
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
         # The trainer draws from a generator of its own with a fixed seed, so a seed decides the order of the sentences.
         udpipe = self._package()
         chosen = self.settings(sum(len(sentence.words) for sentence in sentences))
-        names = ("iterations", "hidden_layer", "transition_system", "transition_oracle")
-        options = [f"{name}={chosen[name]}" for name in names]
+        options = [f"{name}={value}" for name, value in chosen.items()]
         options += ["use_gold_tags=1", "embedding_upostag=20", "embedding_feats=0", "single_root=1"]
         data = udpipe.Sentences()
         for sentence in random.Random(seed).sample(sentences, len(sentences)):
@@ -132,7 +133,7 @@ class Spacy:
 
     tags: bool = False
     training_words: int = 250_000
-    words_seen: int = 800_000
+    words_seen: int = 600_000
     reads: str = "words"
 
     #: The network and optimizer of spaCy's efficiency configuration.
@@ -144,7 +145,7 @@ class Spacy:
         return replace(self, words_seen=n_words)
 
     def settings(self, n_words: int) -> dict[str, Any]:
-        return {**asdict(self), "width": self.WIDTH, "depth": self.DEPTH}
+        return {"tags": self.tags, "words_seen": self.words_seen, "width": self.WIDTH, "depth": self.DEPTH}
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
         self._package()
@@ -180,22 +181,16 @@ class Spacy:
 
     def _batches(self, examples: list[Any], rng: random.Random) -> Iterator[list[Any]]:
         """Yield batches of slowly more words, in a new order each pass, until enough words are seen."""
+        endless = itertools.chain.from_iterable(rng.sample(examples, len(examples)) for _ in itertools.count())
         seen, size = 0, float(self.FIRST_BATCH)
-        while True:
+        while seen < self.words_seen:
             batch: list[Any] = []
-            for example in rng.sample(examples, len(examples)):
-                batch.append(example)
-                words = sum(len(one.reference) for one in batch)
-                if words >= size:
-                    yield batch
-                    seen, batch, size = seen + words, [], min(size * self.GROWTH, self.LAST_BATCH)
-                    if seen >= self.words_seen:
-                        return
-            if batch:
-                yield batch
-                seen += sum(len(one.reference) for one in batch)
-                if seen >= self.words_seen:
-                    return
+            words = 0
+            while words < size:
+                batch.append(next(endless))
+                words += len(batch[-1].reference)
+            yield batch
+            seen, size = seen + words, min(size * self.GROWTH, self.LAST_BATCH)
 
     def _pipeline(self) -> Any:
         hashes = {**self.HASHES, **({"POS": 50} if self.tags else {})}
