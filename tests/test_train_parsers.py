@@ -206,3 +206,21 @@ def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: 
 def test_passes_come_closest_to_the_words_to_be_seen() -> None:
     families = importlib.import_module("experiments.parser_families")
     assert [families.passes_over(words, 400) for words in (100, 43, 150, 3000)] == [4, 9, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy"), ("spacy-upos", "spacy")]
+)
+def test_a_real_parser_learns_the_sentences_it_is_shown(
+    script: ModuleType, family: str, package: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(package)
+    sentences = [block.sentence for block in script.read_blocks(SENTENCES.splitlines(), "x")]
+    sentences.append(
+        script.Sentence(["See", "it", "now"], ["VERB", "PRON", "ADV"], [0, 1, 1], ["root", "obj", "advmod"])
+    )
+    chosen = script.FAMILIES[family].seeing(8000)
+    (tmp_path / "model").write_bytes(chosen.train(sentences * 40, seed=0))
+    trees = chosen.parse(tmp_path / "model", sentences)
+    assert [heads for heads, _ in trees] == [[4, 4, 4, 0], [0], [0, 1, 1]]
+    assert trees[0][1] == ["nsubj", "aux", "advmod", "root"]
