@@ -34,10 +34,11 @@ LAYERS: dict[str, tuple[int, int]] = {
         (4, 0): "moments source_model partitions labeling simulation storage",
         (5, 0): "estimation explanation inference model_files",
         (6, 0): "label_model",
-        (7, 0): "report end_models datasets testing",
-        (7, 1): "demo",
-        (7, 2): "cli",
-        (7, 3): "__main__",
+        (7, 0): "files end_models datasets testing",
+        (7, 1): "report",
+        (7, 2): "demo",
+        (7, 3): "cli",
+        (7, 4): "__main__",
     }.items()
     for name in names.split()
 }
