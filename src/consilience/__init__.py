@@ -15,18 +15,35 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings, Scores, register_distance
+from consilience.spaces import (
+    SO3,
+    SPD,
+    Classes,
+    FiniteMetric,
+    Hyperbolic,
+    LabelSpace,
+    Manifold,
+    Metric,
+    Rankings,
+    Scores,
+    Sphere,
+    register_distance,
+)
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "SO3",
+    "SPD",
     "Classes",
     "Diagnostic",
     "FiniteMetric",
+    "Hyperbolic",
     "InMemoryPartitions",
     "LabelModel",
     "LabelSpace",
+    "Manifold",
     "Metric",
     "Moments",
     "Rankings",
@@ -34,6 +51,7 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Sphere",
     "VotePartitions",
     "Votes",
     "borda",

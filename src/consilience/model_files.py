@@ -11,7 +11,7 @@ import numpy as np
 from consilience.exceptions import ModelFormatError
 from consilience.families.base import Diagnostic
 from consilience.source_model import SourceModel
-from consilience.spaces import Classes, FiniteMetric, Metric, Rankings, Scores
+from consilience.spaces import SO3, SPD, Classes, FiniteMetric, Hyperbolic, Metric, Rankings, Scores, Sphere
 from consilience.spaces.base import LabelSpace
 from consilience.storage import read_document, write_document
 
@@ -19,7 +19,7 @@ __all__ = ["read_model", "write_model"]
 
 #: Spaces that a file may name; those of users are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
-    space.__name__: space for space in (Classes, FiniteMetric, Metric, Rankings, Scores)
+    space.__name__: space for space in (Classes, FiniteMetric, Hyperbolic, Metric, Rankings, Scores, SO3, SPD, Sphere)
 }
 
 
@@ -58,8 +58,8 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
     if space is None:
         if name not in SPACES:
             raise ModelFormatError(
-                f"The model's labels are of type {name!r}, which is not part of consilience. "
-                f"Pass it: LabelModel.load(path, space={name}(...))."
+                f"The model's labels are of type {name!r}, which a file cannot hold: it is made of code, or not part of "
+                f"consilience. Pass it: LabelModel.load(path, space={name}(...))."
             )
         space = SPACES[name](**document["space_arguments"])
     elif type(space).__name__ != name:
