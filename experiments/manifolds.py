@@ -214,7 +214,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "On the sphere relative to the Frechet mean with the true scales, for matrices to the Karcher mean with them.",
         *(_table(group, ratios) for group in groups),
         "## Error of the log variances",
-        "Root mean square over the sources, mean over the seeds; a negative variance is lifted to the smallest allowed.",
+        "Root mean square over the sources, mean over the seeds; a negative variance is lifted to a small one.",
         _table(hyperbolic, deviations),
         *(_table(group, deviations) for group in groups),
         "## Targets",

@@ -139,6 +139,7 @@ def test_every_method_is_described(page: str) -> None:
 def test_label_types_page_says_which_methods_a_label_type_lacks() -> None:
     row = next(row for row in table_rows(ROOT / "docs" / "label_types.md", "property") if row[0] == "methods")
     spaces = [cs.Classes(2), cs.FiniteMetric([(0, 1)]), cs.Scores(), cs.Rankings(3), cs.Metric(abs)]
+    spaces += [cs.Hyperbolic(2), cs.SPD(2)]
     every = set(cs.Classes(2).family.methods)
     for cell, space in zip(row[1:], spaces, strict=True):
         assert set(re.findall(r"`(\w+)`", cell)) == every - set(space.family.methods)

@@ -58,8 +58,8 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
     if space is None:
         if name not in SPACES:
             raise ModelFormatError(
-                f"The model's labels are of type {name!r}, which a file cannot hold: it is made of code, or not part of "
-                f"consilience. Pass it: LabelModel.load(path, space={name}(...))."
+                f"The model's labels are of type {name!r}, which is made of code or not part of consilience, so that "
+                f"a file cannot hold it. Pass it: LabelModel.load(path, space={name}(...))."
             )
         space = SPACES[name](**document["space_arguments"])
     elif type(space).__name__ != name:

@@ -113,8 +113,8 @@ class Hyperbolic(GeometricSpace):
             index = int(np.flatnonzero(outside.ravel())[0])
             length = self.radius * float(np.sqrt(square.ravel()[index]))
             raise InvalidLabelError(
-                f"point {index} of the Poincare ball has length {length:.6g}, and the ball the radius {self.radius:.6g}. "
-                "Move it inside.",
+                f"point {index} of the Poincare ball has length {length:.6g}, and the ball the radius "
+                f"{self.radius:.6g}. Move it inside.",
                 index,
             )
         time = (1.0 + square) / (1.0 - square)

@@ -154,7 +154,7 @@ class Manifold(GeometricSpace):
         return np.asarray(self.geometry.random_function(n, rng), dtype=np.float64)
 
     def contains(self, label: object) -> bool:
-        return np.shape(label) == self.geometry.point_shape and super().contains(label)  # type: ignore[arg-type]
+        return getattr(np.asarray(label), "shape", None) == self.geometry.point_shape and super().contains(label)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
         return numbers
@@ -166,7 +166,8 @@ class Manifold(GeometricSpace):
 def _part(owner: Any, name: str, kind: str) -> Any:
     if not hasattr(owner, name):
         raise DistanceError(
-            f"{type(owner).__name__} has no {name!r}, which every {kind} has. Pass the functions to Manifold(...) instead."
+            f"{type(owner).__name__} has no {name!r}, which every {kind} has. "
+            "Pass the functions to Manifold(...) instead."
         )
     return getattr(owner, name)
 

@@ -77,7 +77,8 @@ class SO3(GeometricSpace):
         gap = np.abs(matrices @ np.swapaxes(matrices, -1, -2) - np.eye(3)).max(axis=(-1, -2))
         if not ((gap < 1e-6) & (np.linalg.det(matrices) > 0)).all():
             raise InvalidLabelError(
-                f"A matrix is no rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. Correct it."
+                f"A matrix is no rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. "
+                "Correct it."
             )
         xx, yy, zz = matrices[..., 0, 0], matrices[..., 1, 1], matrices[..., 2, 2]
         squares = np.stack([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz], axis=-1)

@@ -67,7 +67,8 @@ class SPD(GeometricSpace):
 
         def lifted(values: FloatArray) -> FloatArray:
             top = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
-            return np.maximum(values, smallest * top)
+            high: FloatArray = np.maximum(values, smallest * top)
+            return high
 
         return matrix_function(matrices, lifted)
 

@@ -40,10 +40,11 @@ class GivenGeometry(Geometry):
 
     @property
     def origin(self) -> FloatArray:
-        return self._probe[0]
+        first: FloatArray = self._probe[0]
+        return first
 
     @cached_property
-    def dimension(self) -> int:  # type: ignore[override]
+    def dimension(self) -> int:
         """The dimension given, or the rank of the logarithms of random points at one of them."""
         if self.degree is not None:
             return self.degree

@@ -27,7 +27,8 @@ def _symmetric_noise(shape: tuple[int, ...], rng: np.random.Generator) -> FloatA
     noise = np.triu(rng.normal(size=shape))
     off = np.triu(noise, 1) / np.sqrt(2.0)
     diagonal = noise - np.triu(noise, 1)
-    return diagonal + off + np.swapaxes(off, -1, -2)
+    symmetric: FloatArray = diagonal + off + np.swapaxes(off, -1, -2)
+    return symmetric
 
 
 @dataclass(frozen=True)

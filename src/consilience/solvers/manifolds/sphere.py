@@ -39,7 +39,8 @@ class SphereGeometry(Geometry):
 
     @property
     def origin(self) -> FloatArray:
-        return np.eye(self.degree + 1)[0]
+        first: FloatArray = np.eye(self.degree + 1)[0]
+        return first
 
     @property
     def curvature(self) -> float:
@@ -52,12 +53,14 @@ class SphereGeometry(Geometry):
     def project(self, points: FloatArray) -> FloatArray:
         """Return points scaled to length one."""
         points = np.asarray(points, dtype=np.float64)
-        return points / np.linalg.norm(points, axis=-1, keepdims=True)
+        scaled: FloatArray = points / np.linalg.norm(points, axis=-1, keepdims=True)
+        return scaled
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
         apart = np.linalg.norm(np.asarray(left) - right, axis=-1)
         together = np.linalg.norm(np.asarray(left) + right, axis=-1)
-        return 2.0 * np.arctan2(apart, together)
+        angle: FloatArray = 2.0 * np.arctan2(apart, together)
+        return angle
 
     def inner(self, point: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
         product: FloatArray = (left * right).sum(axis=-1)
@@ -131,7 +134,8 @@ class RotationGeometry(Geometry):
 
     @property
     def origin(self) -> FloatArray:
-        return np.eye(4)[0]
+        first: FloatArray = np.eye(4)[0]
+        return first
 
     @property
     def curvature(self) -> float:

@@ -119,11 +119,12 @@ class TwoPointLaw:
         """Return the mean squared distance of votes to the truth, by scale."""
         log_scale, log_cost = self._curve
         inside = np.clip(np.log(np.maximum(scale, 1e-300)), log_scale[0], log_scale[-1])
-        cost = np.exp(np.interp(inside, log_scale, log_cost))
+        cost: FloatArray = np.exp(np.interp(inside, log_scale, log_cost))
         if self.kind in WIDEST:
             return cost
         # Beyond the table votes scatter as in flat space; on the far side nothing but the scale counts.
-        return cost * (np.asarray(scale) / np.exp(inside)) ** 2
+        beyond: FloatArray = cost * (np.asarray(scale) / np.exp(inside)) ** 2
+        return beyond
 
     def scale_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return the scale of this mean squared distance; the inverse of `vote_cost`."""
@@ -131,10 +132,9 @@ class TwoPointLaw:
         wanted = np.log(np.maximum(cost, 1e-300))
         inside = np.clip(wanted, log_cost[0], log_cost[-1])
         scale = np.exp(np.interp(inside, log_cost, log_scale))
-        if self.kind in WIDEST:
-            return np.where(wanted < log_cost[0], scale * np.exp((wanted - inside) / 2.0), scale)
         found: FloatArray = scale * np.exp((wanted - inside) / 2.0)
-        return found
+        # On a sphere costs have a maximum, and so have the scales that can be told from it.
+        return np.minimum(found, scale) if self.kind in WIDEST else found
 
     @cached_property
     def _curve(self) -> tuple[FloatArray, FloatArray]:
