@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     SIGNIFICANCE,
@@ -105,8 +104,6 @@ class _Problem:
 
 def estimate_wrapped(family: WrappedNormalFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
     """Learn one scale per source by the method asked for."""
-    if not request.prior_is("auto"):
-        raise UnsupportedError("Points on a manifold have no prior here. Leave prior at 'auto'.")
     problem = _Problem(family, sums, pair_costs(sums), request, passes)
     method = request.method
     if method == "auto":
@@ -196,7 +193,7 @@ def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
         return PairFit(np.full(m, problem.typical / 2), np.full(m, np.inf), np.zeros(m, bool), np.zeros((m, m)))
     cost = pairs.cost / unit**2
     observed = np.log(cost[left, right])
-    error = np.maximum(pairs.cost_error[left, right] / pairs.cost[left, right], 1e-9)
+    error = _relative_error(pairs, usable)[left, right]
     rows = np.arange(len(left))
 
     def moment(value: FloatArray) -> FloatArray:
@@ -239,6 +236,8 @@ def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
 def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
     """Add up squared distances, then squared differences of the votes as seen from the current labels."""
     fit = _relative_fit(problem, problem.pairs)
+    if not problem.usable.any():
+        return fit, "nothing to learn from", ()
     if problem.passes is None:
         note = Diagnostic(
             "curvature",
@@ -275,9 +274,22 @@ def _relative_fit(problem: _Problem, pairs: PairCosts) -> PairFit:
         precision = pairs.count / np.add.outer(value, value) ** 2
         fit = additive_fit(pairs.cost, precision, pairs.cost_influence, usable)
     model = np.maximum(np.add.outer(fit.value, fit.value), 0.01 * problem.typical)
-    error = np.where(usable, np.maximum(pairs.cost_error * model / known, 1e-300), 1.0)
+    error = _relative_error(pairs, usable) * model
     residual = np.where(usable, (pairs.cost - model) / error, 0.0)
     return PairFit(fit.value, fit.standard_error, fit.identified, residual)
+
+
+def _relative_error(pairs: PairCosts, usable: BoolArray) -> FloatArray:
+    """Return the standard errors of the logarithms of pair costs.
+
+    Those of two votes of any scales are much alike, so that a pair far above the others is one whose cost is too
+    small for what its sources do elsewhere; that must not hide it.
+    """
+    count = np.maximum(pairs.count, 1.0)
+    spread = np.where(usable, pairs.cost_error / np.where(usable, pairs.cost, 1.0), 0.0) * np.sqrt(count)
+    typical = float(np.median(spread[usable])) if usable.any() else 1.0
+    error: FloatArray = np.maximum(np.minimum(spread, 2.0 * typical) / np.sqrt(count), 1e-9)
+    return error
 
 
 def _flagged(problem: _Problem, fit: PairFit) -> BoolArray:

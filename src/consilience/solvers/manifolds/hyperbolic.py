@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.solvers.manifolds.base import MAX_STEPS, TOLERANCE, Geometry, Means
-from consilience.solvers.manifolds.two_point import TwoPointLaw
+from consilience.solvers.manifolds.two_point import TwoPointLaw, two_point_law
 
 __all__ = ["HyperbolicGeometry", "minkowski"]
 
@@ -57,7 +57,7 @@ class HyperbolicGeometry(Geometry):
 
     @cached_property
     def law(self) -> TwoPointLaw:  # type: ignore[override]
-        return TwoPointLaw("hyperbolic", self.degree, self.noise)
+        return two_point_law("hyperbolic", self.degree, self.noise)
 
     def project(self, points: FloatArray) -> FloatArray:
         """Return points with the time-like coordinate that puts them on the hyperboloid."""

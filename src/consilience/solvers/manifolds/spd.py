@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.solvers.manifolds.base import Geometry, Means, descend
-from consilience.solvers.manifolds.two_point import TwoPointLaw
+from consilience.solvers.manifolds.two_point import TwoPointLaw, two_point_law
 
 __all__ = ["LogEuclideanGeometry", "SPDGeometry", "matrix_function"]
 
@@ -130,7 +130,7 @@ class LogEuclideanGeometry(Geometry):
 
     @cached_property
     def law(self) -> TwoPointLaw:  # type: ignore[override]
-        return TwoPointLaw("flat", self.dimension)
+        return two_point_law("flat", self.dimension)
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
         apart = matrix_function(np.asarray(left), _log) - matrix_function(np.asarray(right), _log)

@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.solvers.manifolds.base import MAX_STEPS, TOLERANCE, Geometry, Means
-from consilience.solvers.manifolds.two_point import TwoPointLaw
+from consilience.solvers.manifolds.two_point import TwoPointLaw, two_point_law
 
 __all__ = ["RotationGeometry", "SphereGeometry"]
 
@@ -48,7 +48,7 @@ class SphereGeometry(Geometry):
 
     @cached_property
     def law(self) -> TwoPointLaw:  # type: ignore[override]
-        return TwoPointLaw("sphere", self.degree, self.noise)
+        return two_point_law("sphere", self.degree, self.noise)
 
     def project(self, points: FloatArray) -> FloatArray:
         """Return points scaled to length one."""
@@ -143,7 +143,7 @@ class RotationGeometry(Geometry):
 
     @cached_property
     def law(self) -> TwoPointLaw:  # type: ignore[override]
-        return TwoPointLaw("rotations", 3, self.noise)
+        return two_point_law("rotations", 3, self.noise)
 
     @cached_property
     def _sphere(self) -> SphereGeometry:

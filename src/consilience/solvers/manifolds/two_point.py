@@ -8,7 +8,7 @@ scales, whatever the size of the noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from consilience.arrays import FloatArray
 if TYPE_CHECKING:
     from scipy.interpolate import RectBivariateSpline
 
-__all__ = ["TwoPointLaw"]
+__all__ = ["TwoPointLaw", "two_point_law"]
 
 #: Draws of two radii and an angle behind every mean; the same for all scales.
 DRAWS = 1000
@@ -205,6 +205,12 @@ class TwoPointLaw:
         table = np.array([self._mean_square(np.broadcast_to(row, two.shape), two) for row in one])
         flat = self.dimension * np.add.outer(scale**2, scale**2)
         return RectBivariateSpline(knots, knots, np.log(0.5 * (table + table.T) / flat), kx=3, ky=3)
+
+
+@lru_cache(maxsize=32)
+def two_point_law(kind: str, dimension: int, noise: str = "wrapped") -> TwoPointLaw:
+    """Return the law, whose tables are made once."""
+    return TwoPointLaw(kind, dimension, noise)
 
 
 def _folded(radii: FloatArray, opposite: bool) -> FloatArray:
