@@ -35,6 +35,7 @@ DIMENSIONS = (2, 10, 80)
 SCALES = np.array([0.15, 0.15, 0.15, 0.6, 0.6, 0.6])
 ITEMS, QUICK_ITEMS, PEER_ITEMS = 50_000, 200, 200
 REPETITIONS = 5
+MISSING = "geomstats was not run: benchmarks/environments/geomstats.sh makes its environment. Targets are not judged."
 FASTER, SAME = 30.0, 1e-6
 
 FloatArray = npt.NDArray[np.float64]
@@ -105,8 +106,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="few items, without geomstats: shows that it runs")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the table to")
     given = parser.parse_args(arguments)
-    if not given.quick and not PYTHON.exists():
-        raise SystemExit("The environment of geomstats is missing. Run benchmarks/environments/geomstats.sh first.")
     n = QUICK_ITEMS if given.quick else ITEMS
     rows, verdicts = [], []
     for d in DIMENSIONS:
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "smallest relative excess of geomstats' default cost over ours (not negative, so ours is nowhere worse).",
         markdown_table(heads, rows),
         "## Targets",
-        QUICK if given.quick else "\n".join(verdicts),
+        QUICK if given.quick else "\n".join(verdicts) or MISSING,
     ]
     command = f"python benchmarks/bench_frechet.py{' --quick' * given.quick}"
     settings = [f"{n:,} items of 6 votes", f"geomstats 2.8.0 on {PEER_ITEMS} items", f"best of {REPETITIONS}"]

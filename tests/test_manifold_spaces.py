@@ -71,7 +71,7 @@ def test_a_label_of_the_wrong_shape_is_named():
     with pytest.raises(InvalidLabelError, match=r"Labels of shape \(2,\) are no points of Sphere.* shape \(3,\)"):
         cs.LabelModel(cs.Sphere(2)).fit(np.ones((5, 3, 2)))
     votes = [[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0, 0.0]]] * 3
-    with pytest.raises(InvalidLabelError, match="Row 0, source .*has shape"):
+    with pytest.raises(InvalidLabelError, match=r"Row 0, source .*has shape"):
         cs.LabelModel(cs.Sphere(1)).fit(votes)
 
 
