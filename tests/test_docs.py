@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import consilience as cs
@@ -144,6 +145,11 @@ ONE_OF_EACH = {
     "Vectors": cs.Vectors(2),
     "Rankings": cs.Rankings(3),
     "DependencyTrees": cs.DependencyTrees(),
+    "Hyperbolic": cs.Hyperbolic(2),
+    "Sphere": cs.Sphere(2),
+    "SO3": cs.SO3(),
+    "SPD": cs.SPD(2),
+    "Manifold": cs.Manifold(np.add, np.subtract, np.subtract, lambda n, rng: rng.normal(size=(n, 1))),
     "Metric": cs.Metric(abs),
     "Product": cs.Product(topic=cs.Classes(2)),
 }

@@ -29,7 +29,7 @@ def tables() -> ModuleType:
     return importlib.import_module("experiments.tables")
 
 
-@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic", "tags", "vectors"])
+@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds"])
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
     _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds 1 --quick")
@@ -67,6 +67,11 @@ def test_the_benchmark_writes_its_table(name: str, tmp_path: Path) -> None:
     script = str(ROOT / "benchmarks" / f"bench_{name}.py")
     subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
     _check_table(tmp_path / f"{name}.md", f"python benchmarks/bench_{name}.py --quick")
+
+
+def test_the_benchmark_of_means_writes_its_table(tmp_path: Path) -> None:
+    importlib.import_module("benchmarks.bench_frechet").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / "frechet.md", "python benchmarks/bench_frechet.py --quick")
 
 
 def _check_table(path: Path, command: str) -> str:

@@ -108,6 +108,8 @@ def size_violations(root: Path) -> Iterator[Violation]:
     """Yield each Python file that is longer than 400 lines."""
     for folder in MEASURED_FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
+            if ".cache" in path.relative_to(root).parts:  # what scripts download is not ours
+                continue
             lines = len(path.read_text(encoding="utf-8").splitlines())
             if lines > MAX_LINES:
                 yield Violation(path, lines, f"has {lines} lines, more than {MAX_LINES}; split it")

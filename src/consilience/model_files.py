@@ -17,11 +17,13 @@ from consilience.storage import read_document, write_document
 
 __all__ = ["read_model", "write_model"]
 
-#: Spaces that a file may name; those of users are passed to `load`.
+#: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
     name: space
     for name in spaces.__all__
-    if isinstance(space := getattr(spaces, name), type) and issubclass(space, LabelSpace) and space is not LabelSpace
+    if isinstance(space := getattr(spaces, name), type)
+    and issubclass(space, LabelSpace)
+    and space not in (LabelSpace, spaces.Manifold)
 }
 
 

@@ -9,13 +9,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from tests.refusals import refused
 
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidVotesError, UnsupportedError
 from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
 from consilience.files.notation import NOTATIONS, space_of_text
 from consilience.io.files import read_table
-from tests.refusals import refused
 
 
 def written(tmp_path, name, text):
@@ -83,7 +83,8 @@ def test_orders_are_read_as_the_space_has_them(tmp_path):
     path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk=juice,milk>tea\nq2,,juice > tea\n")
     space = cs.Rankings(["milk", "juice", "tea"])
     votes = read_votes(path, space)
-    model = cs.LabelModel(space, method="majority").fit(votes)
+    with pytest.warns(cs.exceptions.ConsilienceWarning, match="too-few-sources"):
+        model = cs.LabelModel(space, method="majority").fit(votes)
     assert model.predict(votes)[1] == ["juice", "tea"]
 
 
@@ -142,7 +143,9 @@ def test_cell_of_every_notation_is_a_label_of_its_space(tmp_path, notation):
         cell = json.loads(notation.cell)
     except ValueError:
         cell = notation.cell
-    path.write_text("".join(json.dumps({"id": row, "ann": cell, "bob": cell}) + "\n" for row in range(3)))
+    other = {"classes": "ham", "records": {"stars": 2.5, "topic": "food"}}.get(notation.name, cell)
+    cells = [cell, cell, other]
+    path.write_text("".join(json.dumps({"id": row, "ann": cells[row], "bob": cells[row]}) + "\n" for row in range(3)))
     raw = read_votes(path)
     for text in (notation.example, notation.name):
         if notation.name == "ordinal" and text == "ordinal":

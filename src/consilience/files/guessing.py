@@ -35,7 +35,7 @@ def guess_space(votes: Votes) -> Guess:
     Examples
     --------
     >>> guess_space(Votes.from_matrix([["cat", "dog"], ["cat", "cat"]]))
-    Guess(space=Classes(['cat', 'dog']), reason="2 different words")
+    Guess(space=Classes(['cat', 'dog']), reason='2 different words')
     """
     cells = votes.labels[votes.observed]
     if len(cells) == 0:

@@ -31,7 +31,7 @@ def label_table(model: LabelModel, votes: Any) -> pa.Table:
     Examples
     --------
     >>> from consilience import Classes
-    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"]] * 20)
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
     >>> table = label_table(LabelModel(Classes(["ham", "spam"])).fit(votes), votes)
     >>> table.column_names, table.column("agreement").to_pylist()[:2]
     (['item', 'label', 'confidence', 'n_votes', 'agreement'], [0.6666666666666666, 1.0])

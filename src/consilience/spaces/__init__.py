@@ -5,11 +5,16 @@ from consilience.spaces.base import LabelSpace
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
+from consilience.spaces.hyperbolic import Hyperbolic
+from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
+from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
+from consilience.spaces.spd import SPD
+from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
@@ -19,11 +24,16 @@ __all__ = [
     "Classes",
     "DependencyTrees",
     "FiniteMetric",
+    "Hyperbolic",
     "LabelSpace",
+    "Manifold",
     "Metric",
     "Product",
     "Rankings",
+    "SO3",
+    "SPD",
     "Scores",
+    "Sphere",
     "Tags",
     "Vectors",
     "bio_to_spans",
