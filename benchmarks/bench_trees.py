@@ -124,14 +124,10 @@ def measure(lengths: IntArray, sources: int, peers: int, repetitions: int) -> tu
         "networkx, edges with a vote": peer,
         "networkx, dense table": dense_peer,
     }
-    rows = [
-        [
-            f"{sources} parsers: {name}",
-            f"{rate:,.0f}",
-            f"{rate / peer:,.3g}" if rate < 10 * peer else f"{rate / peer:,.0f}",
-        ]
-        for name, rate in names.items()
-    ]
+    rows = []
+    for name, speed in names.items():
+        ratio = speed / peer
+        rows.append([f"{sources} parsers: {name}", f"{speed:,.0f}", f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"])
     rows.append([f"{sources} parsers: fit (all sentences once)", f"{len(truth) / fitting:,.0f}", "-"])
     return rows, mean, same
 
@@ -169,8 +165,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     blocks = [
         "The first line of each block is `DependencyTrees().weighted_mean(votes, weights)`: votes are arrays of heads "
-        "that passed the checks, and come out as arrays of heads. *ratio* is to networkx on the edges with a vote, with "
-        "a large penalty on the edges of the root.",
+        "that passed the checks, and come out as arrays of heads. *ratio* is to networkx on the edges with a vote, "
+        "with a large penalty on the edges of the root.",
         markdown_table(["sentences per CPU second", "rate", "ratio"], rows),
         f"Dense random scores of {LONG} tokens, where cycles have to be contracted: {long:,.0f} trees per second.",
         "## Targets",
