@@ -124,14 +124,10 @@ def measure(lengths: IntArray, sources: int, peers: int, repetitions: int) -> tu
         "networkx, edges with a vote": peer,
         "networkx, dense table": dense_peer,
     }
-    rows = [
-        [
-            f"{sources} parsers: {name}",
-            f"{rate:,.0f}",
-            f"{rate / peer:,.3g}" if rate < 10 * peer else f"{rate / peer:,.0f}",
-        ]
-        for name, rate in names.items()
-    ]
+    rows = []
+    for name, speed in names.items():
+        ratio = speed / peer
+        rows.append([f"{sources} parsers: {name}", f"{speed:,.0f}", f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"])
     rows.append([f"{sources} parsers: fit (all sentences once)", f"{len(truth) / fitting:,.0f}", "-"])
     return rows, mean, same
 

@@ -255,6 +255,15 @@ def test_a_source_that_is_always_wrong_is_named_and_counts_for_next_to_nothing()
     assert cs.uas(model.predict(table), truth) == pytest.approx(cs.uas(fit(votes).predict(votes), truth), abs=0.01)
 
 
+@pytest.mark.parametrize("method", ["auto", "em"])
+def test_a_third_source_that_contradicts_two_equal_ones_is_the_bad_one(method):
+    # pair agreement alone has several solutions here, as the last two sources never agree
+    table = [[[2, 0, 2], [2, 0, 2], [0, 1, 1]], [[0, 1], [0, 1], [2, 0]], [[2, 0, 2, 3], None, [2, 0, 2, 2]]] * 20
+    model = fit(table, method=method)
+    assert model.expected_cost_[:2].max() < 0.05
+    assert model.expected_cost_[2] > 0.5
+
+
 def test_random_trees_carry_no_signal():
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_array(np.stack([TREES.random_trees(np.full(80, 15), rng) for _ in range(4)], axis=1))

@@ -51,8 +51,8 @@ def test_expected_rights_are_those_of_bayes_over_all_heads(seed):
     votes, starts = ragged_votes(seed)
     right, groups = np.array([0.9, 0.7, 0.6, 0.3]), np.zeros(6, dtype=np.int64)
     skipped = np.array([False, False, False, True, False, False])
-    found, tokens = expected_rights(votes, starts, groups, skipped, right, np.ones((6, 4)), 1)
-    expected, counted = np.zeros(4), np.zeros(4)
+    found, tokens, likelihood = expected_rights(votes, starts, groups, skipped, right, np.ones((6, 4)), 1)
+    expected, counted, total = np.zeros(4), np.zeros(4), 0.0
     for item in (1, 2, 4, 5):
         n = starts[item + 1] - starts[item]
         for d, t in enumerate(range(starts[item], starts[item + 1]), start=1):
@@ -63,12 +63,14 @@ def test_expected_rights_are_those_of_bayes_over_all_heads(seed):
             law = np.array(
                 [np.prod([right[a] if votes[t, a] == h else (1 - right[a]) / (n - 1) for a in voters]) for h in heads]
             )
+            total += np.log(law.mean())
             law /= law.sum()
             for a in voters:
                 expected[a] += law[heads.index(votes[t, a])]
                 counted[a] += 1
     np.testing.assert_allclose(found[0], expected)
     np.testing.assert_array_equal(tokens[0], counted)
+    assert likelihood == pytest.approx(total)
 
 
 def test_the_relation_of_an_edge_is_voted_by_those_who_have_it():

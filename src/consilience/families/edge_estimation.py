@@ -13,9 +13,10 @@ from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Reque
 from consilience.families.edge_gold import GoldErrors, settle
 from consilience.families.edges import LEAST_ERROR, MOST_ERROR, EdgeParameters
 from consilience.families.findings import SIGNIFICANCE, dependent_pairs, fell_back, needs_gold, no_signal, unidentified
-from consilience.families.pair_fits import PairFit, additive_fit, product_fit, robust_product_fit
+from consilience.families.pair_fits import PairFit, additive_fit, product_fit
 from consilience.families.polishing import finish
 from consilience.solvers.pairs import has_odd_cycle
+from consilience.solvers.robust import fit_pair_moments, sandwich
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ MIN_TOKENS = 20
 #: rates explain, and differs on less than this share of the tokens on which the worse of the two errs. Independent
 #: sources differ on all of these, and those that merely find the same tokens hard, on most.
 FLAG, COPIED_SHARE = 5.0, 0.5
+#: Odd pairs are forgiven from this many sources on.
+ROBUST_SOURCES = 5
 MAX_ROUNDS = 500
 STILL = 1e-6
 PRECISE = 0.02
@@ -168,9 +171,38 @@ def _copies(problem: _Problem) -> BoolArray:
 
 
 def _moments(problem: _Problem) -> PairFit:
-    """Agreement is rank one for sources that never make the same error: P(agree) = (1 - e_a) (1 - e_b)."""
-    fit = robust_product_fit(problem.agree, problem.error, problem.influence, problem.usable, 1.0, 1.0)
-    return replace(fit, value=1.0 - np.abs(fit.value))  # products do not tell the sign, which cannot be negative
+    """Agreement is rank one for sources that never make the same error: P(agree) = (1 - e_a) (1 - e_b).
+
+    All pairs at once, within bounds; from five sources on under a loss that forgives odd pairs. With fewer it could
+    forgive whichever pair it likes and fit the others.
+    """
+    usable = problem.usable
+    left, right = np.nonzero(np.triu(usable))
+    m, rows = len(usable), np.arange(len(left))
+    identified = has_odd_cycle(usable)
+    if len(left) == 0:
+        return PairFit(np.full(m, 0.3), np.full(m, np.inf), identified, np.zeros((m, m)))
+
+    def jacobian(value: FloatArray) -> FloatArray:
+        slopes = np.zeros((len(left), m))
+        slopes[rows, left], slopes[rows, right] = value[right], value[left]
+        return slopes
+
+    many = int(problem.active.sum()) >= ROBUST_SOURCES
+    fit = fit_pair_moments(
+        lambda value: value[left] * value[right],
+        jacobian,
+        problem.agree[left, right],
+        problem.error[left, right],
+        [np.clip(1.0 - _triplets(problem).value, 0.1, 0.98), np.full(m, 0.8)],
+        lower=0.0,
+        upper=1.0,
+        scale=3.0 if many else 1e3,
+        corrected_scatter=m >= 7,
+    )
+    law = sandwich(fit.jacobian, fit.precision, problem.influence[:, left, right])
+    spread = np.where(identified, np.sqrt(np.maximum(np.diag(law), 0.0)), np.inf)
+    return PairFit(1.0 - fit.weight, spread, identified, np.zeros((m, m)))
 
 
 def _triplets(problem: _Problem) -> PairFit:
@@ -222,26 +254,22 @@ Run = Callable[[Callable[[Chunk], Sums]], Sums]
 
 def _polished(problem: _Problem, start: PairFit, passes: Passes, reason: str) -> Estimate:
     correlation = problem.correlation(_right(start))
-    fit = _rounds(problem, _right(start), correlation, passes.over_sample)
+    # Two starts, as a likelihood may have several maxima where sources contradict each other.
+    fit = _rounds(problem, [_right(start), np.full(len(start.value), 0.8)], correlation, passes.over_sample)
 
     def go_on(sampled: _Fit) -> _Fit:
-        return _rounds(problem, sampled.right, correlation, passes.over_all)
+        return _rounds(problem, [sampled.right], correlation, passes.over_all)
 
     fit, notes = finish(passes, fit, go_on, problem.active & start.identified, PRECISE)
     error = np.where(start.identified, fit.right_error, np.inf)
     return _finished(problem, 1.0 - fit.right, error, start.identified, "em", reason, notes)
 
 
-def _rounds(problem: _Problem, right: FloatArray, correlation: FloatArray, run: Run) -> _Fit:
-    """Iterate to the fixed point, from where the pair moments are."""
+def _rounds(problem: _Problem, starts: list[FloatArray], correlation: FloatArray, run: Run) -> _Fit:
+    """Iterate to the fixed point from every start; the most likely end wins, the first of equals."""
     update = _Update(problem, correlation, run)
-    converged = False
-    for _ in range(MAX_ROUNDS):
-        once = update(right)
-        if np.abs(once - right).max() < STILL:
-            right, converged = once, True
-            break
-        right = once
+    ends = [update.climb(start) for start in starts]
+    right, _, converged = max(ends, key=lambda end: end[1])
     return _Fit(right, update.error(right), converged)
 
 
@@ -254,18 +282,27 @@ class _Update:
     run: Run
 
     def __call__(self, right: FloatArray) -> FloatArray:
-        rights, tokens = self.sums(right)
-        total = tokens.sum(axis=0)
+        sums = self.sums(right)
+        rights, total = sums["rights"], sums["tokens"].sum(axis=0)
         # A weak pull to 0.8, of the weight of two tokens, keeps sources with few votes apart from the ends.
         new = (rights.sum(axis=0) + 1.6) / (total + 2.0)
         return np.where(total > 0, np.clip(new, 1.0 - MOST_ERROR, 1.0 - LEAST_ERROR), right)
 
-    def sums(self, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def climb(self, right: FloatArray) -> tuple[FloatArray, float, bool]:
+        """Return the fixed point, its log likelihood, and whether it was reached."""
+        for _ in range(MAX_ROUNDS):
+            once = self(right)
+            still = np.abs(once - right).max() < STILL
+            right = once
+            if still:
+                return right, float(self.sums(right)["log_likelihood"]), True
+        return right, float(self.sums(right)["log_likelihood"]), False
+
+    def sums(self, right: FloatArray) -> Sums:
         family = self.problem.family
         weight = family.weight_from_cost(1.0 - right)
         parameters = EdgeParameters(weight, np.zeros(len(right)), self.correlation)
-        sums = self.run(lambda chunk: family.round(parameters, chunk))
-        return sums["rights"], sums["tokens"]
+        return self.run(lambda chunk: family.round(parameters, chunk))
 
     def error(self, right: FloatArray) -> FloatArray:
         """Return sandwich standard errors over groups of sentences.
@@ -274,7 +311,8 @@ class _Update:
         believe: ``(1 - J)^-1`` with J the derivative of the round.
         """
         m = len(right)
-        rights, tokens = self.sums(right)
+        sums = self.sums(right)
+        rights, tokens = sums["rights"], sums["tokens"]
         total = tokens.sum(axis=0)
         direct = (rights - tokens * (rights.sum(axis=0) / np.maximum(total, 1.0))) / np.maximum(total, 1.0)
         slope = np.zeros((m, m))

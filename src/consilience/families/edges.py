@@ -111,15 +111,17 @@ class EdgeFamily(Family):
         return estimate_edges(self, sums, request, passes)
 
     def round(self, parameters: EdgeParameters, chunk: Chunk) -> Sums:
-        """Return the expected numbers of right heads in sentences whose tree is not known."""
+        """Return the expected numbers of right heads, and the log likelihood, of sentences whose tree is not known."""
         from consilience.kernels.edge_votes import expected_rights
 
         table = TokenTable.of(chunk.labels, chunk.observed)
         skipped = np.zeros(len(chunk), dtype=bool) if chunk.is_known is None else chunk.is_known
         right = 1.0 - np.clip(self.expected_cost(parameters.weight), LEAST_ERROR, MOST_ERROR)
         shares = shared_weights(chunk.observed, parameters.correlation)
-        rights, tokens = expected_rights(table.heads, table.starts, chunk.groups, skipped, right, shares, GROUPS)
-        return Sums({"rights": rights, "tokens": tokens})
+        rights, tokens, likelihood = expected_rights(
+            table.heads, table.starts, chunk.groups, skipped, right, shares, GROUPS
+        )
+        return Sums({"rights": rights, "tokens": tokens, "log_likelihood": np.array(likelihood)})
 
     def posterior(self, parameters: EdgeParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return the consensus trees.

@@ -61,8 +61,8 @@ def count_pairs(votes: Heads, starts: IntArray, groups: IntArray, n_groups: int)
 def expected_rights(
     votes: Heads, starts: IntArray, groups: IntArray, skipped: npt.NDArray[np.bool_], right: FloatArray,
     shares: FloatArray, n_groups: int,
-) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-    """Return ``(groups, m)``: expected number of right heads of each source, and tokens it votes on.
+) -> tuple[FloatArray, FloatArray, float]:  # fmt: skip
+    """Return ``(groups, m)`` expected numbers of right heads and tokens voted on by source, and the log likelihood.
 
     The E-step for sources that are right with a probability each and otherwise pick any of the n - 1 wrong heads of
     a sentence of n tokens.
@@ -80,6 +80,7 @@ def expected_rights(
     rights = np.zeros((n_groups, m))
     tokens = np.zeros((n_groups, m))
     odds = np.log(right / (1.0 - right))
+    likelihood = 0.0
     candidate = np.zeros(m, dtype=np.int64)
     score = np.zeros(m)
     for item in range(len(starts) - 1):
@@ -102,6 +103,7 @@ def expected_rights(
                     score[place] = 0.0
                     found += 1
                 score[place] += shares[item, a] * (odds[a] + spread)
+                likelihood += shares[item, a] * (np.log(1.0 - right[a]) - spread)
             if found == 0:
                 continue
             top = 0.0
@@ -111,6 +113,7 @@ def expected_rights(
             for place in range(found):
                 score[place] = np.exp(score[place] - top)
                 norm += score[place]
+            likelihood += top + np.log(norm / n)
             for a in range(m):
                 h = votes[t, a]
                 if h < 0:
@@ -120,7 +123,7 @@ def expected_rights(
                     place += 1
                 rights[group, a] += score[place] / norm
                 tokens[group, a] += 1.0
-    return rights, tokens
+    return rights, tokens, likelihood
 
 
 @numba.njit(cache=True, nogil=True)
