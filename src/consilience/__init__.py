@@ -9,6 +9,7 @@
 from consilience import exceptions, labeling, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
+from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
 from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
@@ -78,12 +79,16 @@ __all__ = [
     "borda",
     "copeland",
     "exceptions",
+    "guess_space",
     "kemeny",
+    "label_frame",
+    "label_table",
     "labeling",
     "labeling_function",
     "las",
     "maximum_arborescence",
     "read_conllu",
+    "read_votes",
     "register_distance",
     "simulate",
     "spans_to_bio",
@@ -91,4 +96,5 @@ __all__ = [
     "testing",
     "uas",
     "write_conllu",
+    "write_labels",
 ]
