@@ -38,17 +38,17 @@ class JudgeTable:
         One source per judge, or per run of a judge; ``votes.repeated_pairs`` lists the runs of one judge, for
         ``LabelModel(dependencies=)``.
     kind : "pointwise", "pairwise" or "listwise"
-    space : LabelSpace
-        The label type of the votes.
+    space : LabelSpace or None
+        The label type of the votes; None where all say one and the same word.
     faults : SourceTable
         One row per judge and reason: how many replies are no vote, and the first of them.
     keys : pyarrow.Table
-        What each item of the votes is: columns item, candidate, criterion, first, second, candidates where there are such.
+        What each item of the votes is: item, candidate, criterion, first, second and candidates, where there are such.
     """
 
     votes: Votes
     kind: str
-    space: LabelSpace
+    space: LabelSpace | None
     faults: SourceTable
     keys: pa.Table
 
@@ -141,15 +141,15 @@ def _read(rows: list[JudgeReply], read: Callable[[JudgeReply], Reply]) -> list[J
 
 def _pointwise(
     rows: list[JudgeReply], labels: Iterable[Any] | None, scale: tuple[float, float] | None
-) -> tuple[list[JudgeReply], LabelSpace, None]:
+) -> tuple[list[JudgeReply], LabelSpace | None, None]:
     allowed = None if labels is None else list(labels)
     scored = _read(rows, lambda row: read_score(row.cell))
     answered = [row for row in scored if row.reply.reason not in ("error", "no reply", "no answer", "refused")]
     numbers = sum(row.reply.reason is None for row in answered)
     if allowed is not None or (answered and numbers < NUMBERS * len(answered)):
         worded = _read(rows, lambda row: read_word(row.cell, allowed))
-        space = Classes(allowed) if allowed is not None else Classes.of([[row.reply.value] for row in worded])
-        return worded, space, None
+        said = allowed or sorted({row.reply.value for row in worded if row.reply.reason is None}, key=str)
+        return worded, Classes(said) if len(said) > 1 else None, None
     ends = Counter(row.reply.out_of for row in scored if row.reply.out_of is not None)
     end = scale[1] if scale is not None else (ends.most_common(1)[0][0] if ends else None)
     return [replace(row, reply=_on_scale(row.reply, scale, end)) for row in scored], Scores(range=scale), None
@@ -165,7 +165,7 @@ def _on_scale(reply: Reply, scale: tuple[float, float] | None, end: float | None
     return reply
 
 
-def _pairwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace, None]:
+def _pairwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace | None, None]:
     coded = _winner_codes(rows)
     order: dict[Any, tuple[Any, Any]] = {}
     canonical = []
@@ -221,7 +221,7 @@ def _listwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace, lis
 
 
 def _table(
-    kind: str, rows: list[JudgeReply], space: LabelSpace, candidates: list[tuple[str, ...]] | None, repeats: str
+    kind: str, rows: list[JudgeReply], space: LabelSpace | None, candidates: list[tuple[str, ...]] | None, repeats: str
 ) -> JudgeTable:
     import pyarrow as pa
 
@@ -249,7 +249,8 @@ def _sources(rows: list[JudgeReply], repeats: str) -> tuple[list[str], list[tupl
     runs: dict[str, dict[Any, None]] = {}
     for row in rows:
         runs.setdefault(row.judge, {})[row.run] = None
-    if repeats == "average" or all(len(own) == 1 for own in runs.values()):
+    again = len({(row.key, row.judge, row.run) for row in rows}) < len(rows)  # such as both orders of a comparison
+    if again or repeats == "average" or all(len(own) == 1 for own in runs.values()):
         return [row.judge for row in rows], []
     named = {(who, run): who if len(own) == 1 else f"{who} #{run}" for who, own in runs.items() for run in own}
     pairs = [pair for who, own in runs.items() for pair in combinations([named[who, run] for run in own], 2)]

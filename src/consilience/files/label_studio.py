@@ -36,7 +36,7 @@ class LabelStudioExport:
         Type of the control: "choices", "rating", ...
     space : LabelSpace or None
         The label type. None for spans, boxes and text, whose labels are Python objects: use `Metric` with a distance
-        of yours.
+        of yours. None as well where all chose one and the same thing.
     gold : (labels, known)
         What annotations marked as ground truth say, as ``fit(votes, gold=export.gold)`` takes it. They do not vote.
     tasks : tuple of dict
@@ -231,7 +231,9 @@ def _as_labels(
         if any(label is not None and len(label) > 1 for label in labels):
             return [None if label is None else frozenset(label) for label in labels], Tags(names), None
         single = [None if label is None else label[0] for label in labels]
-        return single, (_tree(names) if kind == "taxonomy" else Classes(names)), None
+        if kind == "taxonomy":
+            return single, _tree(names), None
+        return single, Classes(names) if len(names) > 1 else None, None
     if kind == "pairwise":
         return labels, Classes(["left", "right"]), None
     if kind in ("rating", "number"):

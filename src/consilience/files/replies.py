@@ -23,8 +23,10 @@ __all__ = ["UNREAD", "Reply", "failed", "read_order", "read_score", "read_winner
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SCALE = rf"(?:\s*(?:/|out of)\s*({_NUMBER}))?"
 _WHOLE = re.compile(rf"({_NUMBER}){_SCALE}\s*(?:points?)?\.?", re.IGNORECASE)
+#: After a number that stands alone: neither more digits nor the second half of a range.
+_ALONE = r"(?![\d.,]*\d)(?!\s*(?:[-~]|to|or)\s*\d)"
 _NAMED = re.compile(
-    rf"\b(?:score|rating|grade)\b\W{{0,4}}(?:is\s+)?\W{{0,4}}?({_NUMBER}){_SCALE}(?![\d.]*\d)", re.IGNORECASE
+    rf"\b(?:score|rating|grade)\b\W{{0,4}}(?:is\s+)?\W{{0,4}}?({_NUMBER}){_SCALE}{_ALONE}", re.IGNORECASE
 )
 _VERDICT = re.compile(
     r"^(?:(?:final|overall)\s+)?(?:label|verdict|answer|winner|class|category)\s*(?:is|:|=)\s*(.+?)\.?$", re.I
