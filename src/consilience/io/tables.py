@@ -25,7 +25,7 @@ from consilience.io.stacking import common_dtype
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-__all__ = ["LabelTable", "item_ids", "long_arrow", "read_long", "read_wide", "storable", "wide_arrow"]
+__all__ = ["LabelTable", "item_ids", "long_arrow", "order_as_text", "read_long", "read_wide", "storable", "wide_arrow"]
 
 
 #: Names of sources, two and two.
@@ -147,7 +147,7 @@ def storable(labels: list[Any]) -> list[Any]:
     ([['a', 'b']], [['a', 'b']], ['a > b', 'a = b > c'])
     """
     if any(isinstance(label, list) and any(map(_is_tie, label)) for label in labels) and all(map(_is_order, labels)):
-        return [None if label is None else " > ".join(map(_tied, label)) for label in labels]
+        return [None if label is None else order_as_text(label) for label in labels]
     return [_plain(label) for label in labels]
 
 
@@ -167,8 +167,15 @@ def _is_tie(entry: Any) -> bool:
     return isinstance(entry, tuple) and all(isinstance(name, str) for name in entry)
 
 
-def _tied(entry: Any) -> str:
-    return entry if isinstance(entry, str) else " = ".join(entry)
+def order_as_text(order: list[Any]) -> str:
+    """Return names, best first, as text; ties are tuples.
+
+    Examples
+    --------
+    >>> order_as_text(["a", ("b", "c")])
+    'a > b = c'
+    """
+    return " > ".join(entry if isinstance(entry, str) else " = ".join(entry) for entry in order)
 
 
 def _arrow_labels(labels: list[Any]) -> pa.Array:
