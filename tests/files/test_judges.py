@@ -199,6 +199,18 @@ def test_words_make_classes():
     assert numbered.space == cs.Classes([0, 1])
 
 
+def test_yes_and_no_are_classes():
+    table = cs.read_judges(pd.DataFrame({"item": [1, 1], "judge": ["a", "b"], "label": [True, False]}))
+    assert table.votes.labels.tolist() == [[True, False]]
+    assert table.space == cs.Classes([False, True])
+
+
+def test_items_that_read_the_same_are_refused():
+    rows = [{"id": one, "judge": "a", "aspect": two, "score": 1} for one, two in (("x | y", "z"), ("x", "y | z"))]
+    with refused(FileFormatError, "'x | y | z'"):
+        cs.read_judges(rows)
+
+
 def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
     rows = [
         (f"p{item}", judge, run, item + run)

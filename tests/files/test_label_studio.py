@@ -278,3 +278,24 @@ def test_predictions_without_an_export_need_the_names_of_the_control(tmp_path):
         cs.write_label_studio(path, model, votes, field="mood", to_name="text")
     cs.write_label_studio(path, model, votes, field="mood", to_name="text", force=True)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["out.json"]
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+def test_predictions_of_some_tasks_keep_their_data_and_candidates(tmp_path):
+    def ranked(who, *names):
+        return annotation(who, result("ranker", {"ranker": {"control": list(names)}}))
+
+    tasks = [
+        task(n, *(ranked(who, *(["b", "a"] if n % 2 else ["z", "x", "y"])) for who in range(3))) for n in range(12)
+    ]
+    export = cs.read_label_studio(tasks)
+    model = cs.LabelModel(export.space, method="majority").fit(export.votes)
+    cs.write_label_studio(tmp_path / "some.json", model, export.votes[[4, 7]], export)
+    written = json.loads((tmp_path / "some.json").read_text())
+    assert [one["data"]["text"] for one in written] == ["text 4", "text 7"]
+    orders = [one["predictions"][0]["result"][0]["value"]["ranker"]["control"] for one in written]
+    assert orders == [["z", "x", "y"], ["b", "a"]]
+    other = cs.Votes.from_array(export.votes.labels, sources=export.votes.sources, items=range(100, 112))
+    with refused(FileFormatError, "Item 100", "no task of the export"):
+        cs.write_label_studio(tmp_path / "other.json", model, other, export)
+    assert not (tmp_path / "other.json").exists()

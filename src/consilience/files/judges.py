@@ -227,6 +227,9 @@ def _table(
 
     keys = list(dict.fromkeys(row.key for row in rows))
     names = {key: _identity(key) for key in keys}
+    if len(set(names.values())) < len(names):
+        twice = next(name for name, count in Counter(names.values()).items() if count > 1)
+        raise FileFormatError(f"Two different items are both called {twice!r}. Give every item an id of its own.")
     sources, pairs = _sources(rows, repeats)
     records = [(names[row.key], source, row.reply.value) for row, source in zip(rows, sources, strict=True)]
     votes = Votes.from_long(records, repeats=repeats)

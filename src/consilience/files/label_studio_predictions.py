@@ -61,7 +61,6 @@ def write_label_studio(
     """
     if like is not None:
         field, to_name, kind = field or like.field, to_name or like.to_name, kind or like.kind
-        data = data or [task.get("data", {}) for task in like.tasks]
     kind = kind or _KIND_OF.get(type(model.space))
     if field is None or to_name is None or kind not in KINDS:
         raise FileFormatError(
@@ -69,12 +68,17 @@ def write_label_studio(
             f"{', '.join(KINDS)}."
         )
     table = read_votes(votes, model.space)
+    candidates = None
+    if like is not None:
+        rows = _rows_of(table, like)
+        data = data or [like.tasks[row].get("data", {}) for row in rows]
+        candidates = None if like.candidates is None else [like.candidates[row] for row in rows]
     if data is not None and len(data) != len(table):
         raise FileFormatError(f"There are {len(table)} items and data of {len(data)} tasks. Give one dict per item.")
     belief = model.posterior(table)
     labels = belief.labels
     if kind == "ranker":
-        labels = as_object_array(_orders(model, table, like))
+        labels = as_object_array(_orders(model, table, candidates))
     tasks = []
     for row, item in enumerate(table.items.tolist()):
         task: dict[str, Any] = {"id": item, "data": {} if data is None else dict(data[row]), "predictions": []}
@@ -83,7 +87,7 @@ def write_label_studio(
             score = float(belief.confidence[row])
             task["predictions"] = [{"model_version": model_version, "score": score, "result": results}]
         tasks.append(task)
-    text = json.dumps(tasks, ensure_ascii=False, indent=1)
+    text = json.dumps(tasks, ensure_ascii=False, indent=1, default=str)
     replace_file(path, lambda name: _write(name, text), force=force)
 
 
@@ -91,8 +95,17 @@ def _write(name: str, text: str) -> None:
     Path(name).write_text(text + "\n", encoding="utf-8")
 
 
-def _orders(model: LabelModel, votes: Votes, like: LabelStudioExport | None) -> Iterator[list[str] | None]:
-    found = ordered_rows(model, votes, None if like is None else like.candidates, None)
+def _rows_of(votes: Votes, like: LabelStudioExport) -> list[int]:
+    """Return where in the export the items are."""
+    place = {item: row for row, item in enumerate(like.items)}
+    unknown = next((item for item in votes.items.tolist() if item not in place), None)
+    if unknown is not None:
+        raise FileFormatError(f"Item {unknown!r} is no task of the export. Pass the votes of its tasks.")
+    return [place[item] for item in votes.items.tolist()]
+
+
+def _orders(model: LabelModel, votes: Votes, candidates: Sequence[Sequence[str]] | None) -> Iterator[list[str] | None]:
+    found = ordered_rows(model, votes, candidates, None)
     for row, positions in enumerate(found.positions):
         seen = [place for place in np.argsort(positions, kind="stable").tolist() if positions[place] >= 0]
         yield [str(found.names(row)[place]) for place in seen] or None

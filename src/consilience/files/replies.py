@@ -95,7 +95,7 @@ def read_score(cell: Any) -> Reply:
     ('no clear number', 'refused', 'no answer')
     """
     if isinstance(cell, (bool, np.bool_)):
-        return Reply(float(cell))
+        return Reply(reason="no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):
         return Reply(float(cell)) if math.isfinite(cell) else Reply(reason="no clear number")
     text, reason = _plain(cell)
