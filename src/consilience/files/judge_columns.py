@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from consilience.arrays import is_null
 from consilience.exceptions import FileFormatError
@@ -46,8 +45,7 @@ ANSWERS: dict[str, tuple[str, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class JudgeReply:
+class JudgeReply(NamedTuple):
     """One reply: who, about what, and what was read."""
 
     key: tuple[tuple[str, Any], ...]
@@ -143,7 +141,7 @@ def only_criterion(rows: list[JudgeReply], only: Any, has_criterion: bool) -> li
     if only not in there:
         raise FileFormatError(f"There is no criterion {only!r}; there are {', '.join(map(repr, there))}.")
     kept = [row for row in rows if dict(row.key)["criterion"] == only]
-    return [replace(row, key=tuple(part for part in row.key if part[0] != "criterion")) for row in kept]
+    return [row._replace(key=tuple(part for part in row.key if part[0] != "criterion")) for row in kept]
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -136,7 +136,7 @@ def read_judges(
 
 
 def _read(rows: list[JudgeReply], read: Callable[[JudgeReply], Reply]) -> list[JudgeReply]:
-    return [replace(row, reply=Reply(reason="error") if row.failure is not None else read(row)) for row in rows]
+    return [row._replace(reply=Reply(reason="error") if row.failure is not None else read(row)) for row in rows]
 
 
 def _pointwise(
@@ -152,7 +152,7 @@ def _pointwise(
         return worded, Classes(said) if len(said) > 1 else None, None
     ends = Counter(row.reply.out_of for row in scored if row.reply.out_of is not None)
     end = scale[1] if scale is not None else (ends.most_common(1)[0][0] if ends else None)
-    return [replace(row, reply=_on_scale(row.reply, scale, end)) for row in scored], Scores(range=scale), None
+    return [row._replace(reply=_on_scale(row.reply, scale, end)) for row in scored], Scores(range=scale), None
 
 
 def _on_scale(reply: Reply, scale: tuple[float, float] | None, end: float | None) -> Reply:
@@ -177,9 +177,9 @@ def _pairwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace | No
             kept = order.setdefault(place, shown)
             if kept != shown:
                 swap = {"first": "second", "second": "first"}
-                reply = replace(reply, value=swap.get(reply.value, reply.value))
+                reply = reply._replace(value=swap.get(reply.value, reply.value))
                 key["first"], key["second"] = kept
-        canonical.append(replace(row, key=tuple(key.items()), reply=reply))
+        canonical.append(row._replace(key=tuple(key.items()), reply=reply))
     ties = any(row.reply.value == "tie" for row in canonical)
     return canonical, Classes(["first", "second", *["tie"] * ties]), None
 
@@ -215,7 +215,7 @@ def _listwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace, lis
     place = {key: number for number, key in enumerate(dict.fromkeys(row.key for row in read))}
     shared = shared_orders([(place[row.key], row.reply.value) for row in read], len(place))
     labelled = [
-        replace(row, reply=replace(row.reply, value=label)) for row, label in zip(read, shared.labels, strict=True)
+        row._replace(reply=row.reply._replace(value=label)) for row, label in zip(read, shared.labels, strict=True)
     ]
     return labelled, shared.space, list(shared.candidates)
 

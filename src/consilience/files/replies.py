@@ -9,8 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,8 +50,7 @@ _TIE = {"tie", "c", "equal", "draw", "both", "same", "tie (bothbad)", "bothbad",
 MOST_WORDS = 4
 
 
-@dataclass(frozen=True)
-class Reply:
+class Reply(NamedTuple):
     """What was read, or why nothing was.
 
     Parameters
