@@ -1,0 +1,86 @@
+"""Small pieces of HTML that notebooks and the report share. Every text is escaped here; only `Cell.html` is taken as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from consilience.families.base import Diagnostic
+
+__all__ = ["Cell", "findings_fragment", "table_fragment"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table.
+
+    Parameters
+    ----------
+    html
+        What is shown; already safe.
+    key
+        What the column is sorted by: a number, or text.
+    """
+
+    html: str
+    key: float | str = ""
+
+    @classmethod
+    def text(cls, text: str, key: float | str | None = None) -> Cell:
+        """Return a cell that shows this text, whatever it contains."""
+        return cls(escape(text), text if key is None else key)
+
+
+def table_fragment(columns: Mapping[str, Sequence[Cell]], *, name: str = "", marked: Iterable[int] = ()) -> str:
+    """Return a table with one column per name, in which numbers stand on the right.
+
+    Parameters
+    ----------
+    columns
+        Cells by heading; all columns are equally long.
+    name
+        Identity of the table in a page, whose script can then sort it; without it nothing but the texts is written.
+    marked
+        Rows that a reader should look at first.
+
+    Examples
+    --------
+    >>> table_fragment({"source": [Cell.text("<ann>")]})
+    '<table><thead><tr><th>source</th></tr></thead><tbody><tr><td>&lt;ann&gt;</td></tr></tbody></table>'
+    """
+    numeric = [bool(cells) and all(isinstance(cell.key, (int, float)) for cell in cells) for cells in columns.values()]
+    right = [' class="number"' if flag and name else "" for flag in numeric]
+    headings = [f'<button type="button">{escape(text)}</button>' if name else escape(text) for text in columns]
+    head = "".join(f"<th{side}>{text}</th>" for side, text in zip(right, headings, strict=True))
+    chosen = set(marked)
+    rows = []
+    for index, row in enumerate(zip(*columns.values(), strict=True)):
+        cells = (f"<td{side}{_key(cell) if name else ''}>{cell.html}</td>" for side, cell in zip(right, row, strict=True))
+        rows.append(f"<tr{' class=marked' if index in chosen else ''}>{''.join(cells)}</tr>")
+    identity = f' id="{escape(name)}" class="sortable"' if name else ""
+    return f"<table{identity}><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def findings_fragment(findings: Iterable[Diagnostic], next_steps: Mapping[str, str] | None = None) -> str:
+    """Return a list of findings, each with its severity, its code and what to do about it.
+
+    Examples
+    --------
+    >>> findings_fragment([Diagnostic("no-signal", "warning", (), "Chance.")])
+    '<ul class="findings"><li class="warning"><b>warning</b> <code>no-signal</code> Chance.</li></ul>'
+    """
+    steps = {} if next_steps is None else next_steps
+    lines = []
+    for finding in findings:
+        step = steps.get(finding.code, "")
+        shown = f' <span class="step">{escape(step)}</span>' if step else ""
+        lines.append(
+            f'<li class="{escape(finding.severity)}"><b>{escape(finding.severity)}</b> '
+            f"<code>{escape(finding.code)}</code> {escape(finding.message)}{shown}</li>"
+        )
+    return f'<ul class="findings">{"".join(lines)}</ul>' if lines else ""
+
+
+def _key(cell: Cell) -> str:
+    return f' data-key="{escape(str(cell.key))}"'
