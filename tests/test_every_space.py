@@ -51,6 +51,18 @@ class Plane(cs.LabelSpace):
         return np.einsum("nmd,nm->nd", votes, weights) / weights.sum(axis=1, keepdims=True)
 
 
+def wrap(angle):
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+TORUS = cs.Manifold(
+    exp=lambda points, tangents: wrap(points + tangents),
+    log=lambda points, others: wrap(others - points),
+    distance=lambda left, right: np.linalg.norm(wrap(left - right), axis=1),
+    random=lambda k, rng: rng.uniform(-np.pi, np.pi, (k, 2)),
+    name="torus",
+)
+
 WORDS = ["".join(letters) for letters in product("abc", repeat=4)]
 
 SPACES = {
@@ -73,6 +85,28 @@ SPACES = {
         word=cs.Metric(word_gap, candidates=WORDS[::9]),
         weights={"answer": 2.0},
     ),
+    "one tag": cs.Tags(1),
+    "tags": cs.Tags(4),
+    "named tags": cs.Tags(["news", "sport", "weather"]),
+    "sequences of zeros and ones": cs.Tags(sequence=True),
+    "sequences of named tags": cs.Tags(["noun", "verb", "other"], sequence=True),
+    "chains": cs.Tags(3, sequence=True, chain=True),
+    "BIO chains": cs.Tags(["O", "B-PER", "I-PER"], sequence=True, chain=True),
+    "trees": cs.DependencyTrees(),
+    "trees with relations": cs.DependencyTrees(["nsubj", "obj", "root"], plausible_heads=4),
+    "vectors": cs.Vectors(3),
+    "vectors of one number": cs.Vectors(1),
+    "vectors of known law": cs.Vectors(2, mean=[5.0, -1.0], covariance=[[4.0, 1.0], [1.0, 2.0]]),
+    "hyperbolic plane": cs.Hyperbolic(2),
+    "hyperbolic space, ball": cs.Hyperbolic(3, curvature=-0.25, coordinates="ball"),
+    "hyperbolic space, riemannian noise": cs.Hyperbolic(3, noise="riemannian"),
+    "circle": cs.Sphere(1),
+    "sphere": cs.Sphere(2),
+    "sphere, riemannian noise": cs.Sphere(2, noise="riemannian"),
+    "covariance matrices": cs.SPD(2),
+    "covariance matrices, log-Euclidean": cs.SPD(2, metric="log-euclidean"),
+    "rotations": cs.SO3(),
+    "torus": TORUS,
     "own space": Clock(),
     "own space with mean": Plane(),
 }

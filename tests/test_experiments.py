@@ -29,10 +29,23 @@ def tables() -> ModuleType:
     return importlib.import_module("experiments.tables")
 
 
-@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic"])
+@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds"])
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
     _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds 1 --quick")
+
+
+@pytest.mark.parametrize(("name", "seeds"), [("scores", 1), ("scores_coverage", 4)])
+def test_an_experiment_on_scores_writes_its_table(name: str, seeds: int, tmp_path: Path) -> None:
+    importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds {seeds} --quick")
+
+
+@pytest.mark.data
+def test_the_experiment_on_real_scores_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.scores_real").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "scores_real.md", "python -m experiments.scores_real --seeds 2 --quick")
+    assert str(data_directory) not in text
 
 
 @pytest.mark.data
@@ -49,10 +62,16 @@ def test_the_experiment_on_real_votes_says_which_variable_names_the_data(monkeyp
         importlib.import_module("experiments.classes_real").main(["--quick"])
 
 
-def test_the_benchmark_writes_its_table(tmp_path: Path) -> None:
-    script = str(ROOT / "benchmarks" / "bench_classes.py")
+@pytest.mark.parametrize("name", ["classes", "scores"])
+def test_the_benchmark_writes_its_table(name: str, tmp_path: Path) -> None:
+    script = str(ROOT / "benchmarks" / f"bench_{name}.py")
     subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
-    _check_table(tmp_path / "classes.md", "python benchmarks/bench_classes.py --quick")
+    _check_table(tmp_path / f"{name}.md", f"python benchmarks/bench_{name}.py --quick")
+
+
+def test_the_benchmark_of_means_writes_its_table(tmp_path: Path) -> None:
+    importlib.import_module("benchmarks.bench_frechet").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / "frechet.md", "python benchmarks/bench_frechet.py --quick")
 
 
 def _check_table(path: Path, command: str) -> str:

@@ -30,14 +30,15 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 0): "io",
         (3, 1): "votes",
         (3, 2): "encoding",
-        (3, 3): "rank_aggregation",
+        (3, 3): "rank_aggregation treebanks",
         (4, 0): "moments source_model partitions labeling simulation storage",
         (5, 0): "estimation explanation inference model_files",
         (6, 0): "label_model",
-        (7, 0): "report end_models datasets testing",
-        (7, 1): "demo",
-        (7, 2): "cli",
-        (7, 3): "__main__",
+        (7, 0): "files end_models datasets testing",
+        (7, 1): "report",
+        (7, 2): "demo",
+        (7, 3): "cli",
+        (7, 4): "__main__",
     }.items()
     for name in names.split()
 }
@@ -107,6 +108,8 @@ def size_violations(root: Path) -> Iterator[Violation]:
     """Yield each Python file that is longer than 400 lines."""
     for folder in MEASURED_FOLDERS:
         for path in sorted((root / folder).rglob("*.py")):
+            if ".cache" in path.relative_to(root).parts:  # what scripts download is not ours
+                continue
             lines = len(path.read_text(encoding="utf-8").splitlines())
             if lines > MAX_LINES:
                 yield Violation(path, lines, f"has {lines} lines, more than {MAX_LINES}; split it")

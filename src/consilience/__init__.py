@@ -9,6 +9,7 @@
 from consilience import exceptions, labeling, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
+from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
 from consilience.moments import Moments
@@ -16,38 +17,78 @@ from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Product, Rankings, Scores, register_distance
+from consilience.spaces import (
+    SO3,
+    SPD,
+    Classes,
+    DependencyTrees,
+    FiniteMetric,
+    Hyperbolic,
+    LabelSpace,
+    Manifold,
+    Metric,
+    Product,
+    Rankings,
+    Scores,
+    Sphere,
+    Tags,
+    Vectors,
+    bio_to_spans,
+    las,
+    maximum_arborescence,
+    register_distance,
+    spans_to_bio,
+    uas,
+)
+from consilience.treebanks import Treebank, read_conllu, write_conllu
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Classes",
+    "DependencyTrees",
     "Diagnostic",
+    "Distribution",
     "FiniteMetric",
+    "Hyperbolic",
     "InMemoryPartitions",
     "LabelModel",
     "LabelSpace",
     "LabelingFunction",
+    "Manifold",
     "Metric",
     "Moments",
     "Product",
     "Rankings",
+    "SO3",
+    "SPD",
     "Scores",
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Sphere",
+    "Tags",
+    "Treebank",
+    "Vectors",
     "VotePartitions",
     "Votes",
     "apply",
+    "bio_to_spans",
     "borda",
     "copeland",
     "exceptions",
     "kemeny",
     "labeling",
     "labeling_function",
+    "las",
+    "maximum_arborescence",
+    "read_conllu",
     "register_distance",
     "simulate",
+    "spans_to_bio",
     "summarize",
     "testing",
+    "uas",
+    "write_conllu",
 ]

@@ -84,9 +84,13 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
         keys = np.array([_text_key(value) for value in ids.tolist()], dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed = keys + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return mixed ^ (mixed >> np.uint64(31))
+        shifted = np.empty_like(mixed)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            np.right_shift(mixed, np.uint64(shift), out=shifted)
+            mixed ^= shifted
+            if factor > 1:
+                mixed *= np.uint64(factor)
+        return mixed
 
 
 def _text_key(value: object) -> int:

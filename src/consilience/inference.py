@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,61 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.encoding import align_sources, encode
+from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 from consilience.source_model import SourceModel
 from consilience.spaces.base import LabelSpace, with_missing
 
-__all__ = ["DECODERS", "Inference", "infer"]
+__all__ = ["DECODERS", "Distribution", "Inference", "infer"]
 
 DECODERS = ("auto", "map", "bayes")
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """What is known about the label of every item: around which value, how far, or how probable each label is.
+
+    Parameters
+    ----------
+    mean, standard_deviation
+        ``(n,)`` for scores, ``(n, d)`` for vectors, before any rounding or clipping; None for finite label types.
+        An item nobody voted on has the mean NaN and an infinite standard deviation.
+    covariance
+        ``(n, d, d)`` for vectors, else None; that of the prior where nobody voted.
+    probabilities
+        ``(n, k)`` for finite label types, else None; the prior where nobody voted.
+
+    Examples
+    --------
+    >>> known = Distribution(mean=np.array([2.0, np.nan]), standard_deviation=np.array([0.5, np.inf]))
+    >>> lower, upper = known.interval(0.95)
+    >>> lower.round(2).tolist(), upper.round(2).tolist()
+    ([1.02, -inf], [2.98, inf])
+    """
+
+    mean: FloatArray | None = None
+    standard_deviation: FloatArray | None = None
+    covariance: FloatArray | None = None
+    probabilities: FloatArray | None = None
+
+    def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the central interval that holds the label with this probability.
+
+        Normal intervals, coordinate by coordinate, also where the noise has heavy tails. They count the noise
+        of the votes but not the uncertainty about the sources, which matters with few items. Without a vote
+        they are the whole line.
+        """
+        if self.mean is None or self.standard_deviation is None:
+            raise UnsupportedError(
+                "Labels of a finite list have probabilities, not intervals. Use the field probabilities."
+            )
+        if not 0.0 < level < 1.0:
+            raise UnsupportedError(f"level={level!r} is not a probability. Use a number between 0 and 1, such as 0.95.")
+        reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.standard_deviation
+        known = np.isfinite(reach)
+        centre = np.where(known, self.mean, 0.0)
+        return centre - reach, centre + reach
 
 
 @dataclass(frozen=True)
@@ -39,6 +87,23 @@ class Inference:
         """Return the labels; missing where nobody voted, unless filled."""
         found = self.posterior.labels
         return found if fill_missing else with_missing(found, ~self.voted, not space.contains(-1))
+
+    def distribution(self, space: LabelSpace) -> Distribution:
+        """Return the law of every label, or say what to use for label types without one."""
+        belief = self.posterior
+        if belief.probabilities is not None:
+            return Distribution(probabilities=belief.probabilities)
+        deviation, covariance = (belief.details.get(name) for name in ("standard_deviation", "covariance"))
+        if deviation is None and covariance is not None:
+            deviation = np.sqrt(np.diagonal(covariance, axis1=-2, axis2=-1))
+        if deviation is None:
+            raise UnsupportedError(
+                f"{type(space).__name__} has no mean and standard deviation, nor a probability for each label. "
+                "Use posterior(votes), which holds all that is known about each item."
+            )
+        mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
+        voted = self.voted.reshape(-1, *[1] * (mean.ndim - 1))
+        return Distribution(np.where(voted, mean, np.nan), np.where(voted, deviation, np.inf), covariance)
 
 
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:

@@ -23,7 +23,7 @@ from consilience.exceptions import (
 )
 from consilience.explanation import Explanation, explain
 from consilience.families.base import Diagnostic, Posterior
-from consilience.inference import DECODERS, Inference, infer
+from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -53,7 +53,7 @@ class LabelModel:
         one probability per label.
     decode
         "map" returns the most probable label (of least weighted cost where there are no probabilities),
-        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and "map" otherwise.
+        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and chains of tags, else "map".
     random_state
         Seed of everything random; the same seed gives the same bits.
 
@@ -109,7 +109,7 @@ class LabelModel:
         partitions, names_given = self._partitions(votes, gold)
         moments, passes = take_moments(self.space, partitions, self._seed)
         model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
-        self._learned(model, moments, _keep(None, passes.partitions, 0, self._seed))
+        self._learned(model, moments, passes.kept or _keep(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
@@ -163,9 +163,16 @@ class LabelModel:
         if probabilities is None:
             raise UnsupportedError(
                 f"{type(self.space).__name__} has no finite list of labels, so no probabilities. "
-                "Use confidence(votes), or FiniteMetric if there are few labels."
+                "Use confidence(votes) and posterior(votes).details, or FiniteMetric if there are few labels."
             )
         return probabilities
+
+    def predict_distribution(self, votes: Any) -> Distribution:
+        """Return mean and standard deviation of every label, with intervals; probabilities for finite spaces.
+
+        An item nobody voted on has the mean NaN and an infinite standard deviation.
+        """
+        return self._infer(votes).distribution(self.space)
 
     def confidence(self, votes: Any) -> FloatArray:
         """Return how sure each label is, between 0 and 1.
@@ -179,8 +186,8 @@ class LabelModel:
         """Return labels, confidence, probabilities and what else the label type knows about each item.
 
         For rankings `details` holds ``pair_probability``, ``expected_error`` (share of pairs expected to be in the
-        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``. For records the names start with
-        the field, as in ``stars/confidence``.
+        wrong order), and whether the ranking is proven ``optimal``, with its ``gap``; for tags ``tag_probability``;
+        for scores ``standard_deviation``. For records the names start with the field, as in ``stars/confidence``.
         """
         inference = self._infer(votes)
         labels = inference.labels(self.space, fill_missing=False)

@@ -8,18 +8,22 @@ from typing import Any
 
 import numpy as np
 
+import consilience.spaces as spaces
 from consilience.exceptions import ModelFormatError
 from consilience.families.base import Diagnostic
 from consilience.source_model import SourceModel
-from consilience.spaces import Classes, FiniteMetric, Metric, Product, Rankings, Scores
 from consilience.spaces.base import LabelSpace
 from consilience.storage import read_document, write_document
 
 __all__ = ["read_model", "write_model"]
 
-#: Spaces that a file may name; those of users are passed to `load`.
+#: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
-    space.__name__: space for space in (Classes, FiniteMetric, Metric, Product, Rankings, Scores)
+    name: space
+    for name in spaces.__all__
+    if isinstance(space := getattr(spaces, name), type)
+    and issubclass(space, LabelSpace)
+    and space not in (LabelSpace, spaces.Manifold)
 }
 
 

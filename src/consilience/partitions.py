@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
-from consilience.arrays import hash_priority
+from consilience.arrays import Batch, as_object_array, hash_priority
 from consilience.exceptions import InvalidVotesError
 from consilience.votes import Votes
 
@@ -85,7 +85,7 @@ class VotePartitions(ABC):
         limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
 
         def choose(part: Part) -> Part:
-            return part if share >= 1.0 else part[hash_priority(part.votes.items, seed) < limit]
+            return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
 
         return InMemoryPartitions.of_parts(list(self.map(choose)))
 
@@ -135,7 +135,7 @@ def _stack(tables: list[Votes]) -> Votes:
     """Put chunks of one table together; unlike `Votes.concatenate`, ids are kept as they are."""
     first = tables[0]
     return Votes(
-        labels=np.concatenate([table.labels for table in tables]),
+        labels=_together([table.labels for table in tables]),
         observed=np.concatenate([table.observed for table in tables]),
         sources=first.sources,
         items=np.concatenate([table.items for table in tables]),
@@ -143,3 +143,11 @@ def _stack(tables: list[Votes]) -> Votes:
         names_given=first.names_given,
         spelling=first.spelling,
     )
+
+
+def _together(labels: list[Batch]) -> Batch:
+    """Put labels below each other; those padded to different lengths become one object per cell."""
+    if len({part.shape[1:] for part in labels}) == 1:
+        return np.concatenate(labels)
+    rows = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]
+    return np.concatenate(rows)

@@ -45,13 +45,16 @@ class Votes:
     sources
         One name per source.
     items
-        One id per item, shape ``(n_items,)``.
+        One id per row, shape ``(n_items,)``. Rows of one id are about the same item: they stay together in samples,
+        and standard errors do not take them for independent.
     abstain
         The value that stood for an abstention where the votes came from, if the caller named one.
     names_given
         False if the source names were made up.
     spelling
         Type of the labels before they were stored as codes of a label space; predictions come back in it.
+    repeated_pairs
+        Pairs of sources that are runs of one source, see `from_long`; ``LabelModel(dependencies=)`` takes them.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class Votes:
     abstain: Any = None
     names_given: bool = True
     spelling: np.dtype[Any] | None = None
+    repeated_pairs: tuple[tuple[str, str], ...] = ()
 
     # One item is not a vote but a row of them: neither NumPy nor a for loop should guess.
     __iter__: ClassVar[None] = None
@@ -153,7 +157,9 @@ class Votes:
         return cls._numbered(labels, as_mask(observed, labels), sources, items)
 
     @classmethod
-    def from_long(cls, frame: Any, item: str = "item", source: str = "source", label: str = "label") -> Self:
+    def from_long(
+        cls, frame: Any, item: str = "item", source: str = "source", label: str = "label", *, repeats: str = "refuse"
+    ) -> Self:
         """Make votes from a table with one row per vote.
 
         Parameters
@@ -163,6 +169,9 @@ class Votes:
             A null label is an abstention; items and sources come in order of first appearance.
         item, source, label
             Names of the columns.
+        repeats
+            What to do if a source votes on an item more than once: "refuse"; "average" takes the mean of numbers;
+            "separate" makes the k-th vote of "judge" one of "judge #k" and lists the `repeated_pairs`.
 
         Examples
         --------
@@ -170,8 +179,12 @@ class Votes:
         >>> Votes.from_long(records).labels
         array([['cat', 'dog'],
                [None, None]], dtype=object)
+        >>> runs = Votes.from_long([("x1", "ann", 3), ("x1", "ann", 5), ("x1", "bob", 4)], repeats="separate")
+        >>> runs.sources, runs.repeated_pairs
+        (('ann #1', 'ann #2', 'bob'), (('ann #1', 'ann #2'),))
         """
-        return cls(*read_long(frame, item, source, label))
+        table, pairs = read_long(frame, item, source, label, repeats)
+        return cls(*table, repeated_pairs=pairs)
 
     @classmethod
     def from_frame(cls, frame: Any, sources: Iterable[str] | None = None, item: str | None = None) -> Self:
@@ -231,6 +244,7 @@ class Votes:
             abstain=votes[0].abstain if len(sentinels) == 1 else None,
             names_given=named,
             spelling=votes[0].spelling if len({part.spelling for part in votes}) == 1 else None,
+            repeated_pairs=tuple(dict.fromkeys(pair for part in votes for pair in part.repeated_pairs)),
         )
 
     @property
@@ -268,6 +282,7 @@ class Votes:
             observed=self.observed[:, columns],
             sources=names,
             names_given=True,
+            repeated_pairs=tuple(pair for pair in self.repeated_pairs if set(pair) <= set(names)),
         )
 
     def coverage(self) -> FloatArray:

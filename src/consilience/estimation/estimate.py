@@ -86,7 +86,9 @@ def estimate_from_moments(
         )
     summary = family.summary(estimate.parameters)
     general = general_diagnostics(family, moments.sums, summary, request, estimate)
-    general += items_without_votes(moments.sums, () if passes is None else passes.items_without_votes(SHOWN_ITEMS))
+    some_silent = bool(moments.sums["voted_items"] < moments.sums["items"])
+    shown = passes.items_without_votes(SHOWN_ITEMS) if passes is not None and some_silent else ()
+    general += items_without_votes(moments.sums, shown)
     ordered = sorted(
         (*general, *estimate.diagnostics), key=lambda item: ("error", "warning", "info").index(item.severity)
     )

@@ -11,7 +11,7 @@ import numpy as np
 from consilience.arrays import hash_priority
 from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
-from consilience.partitions import Part, VotePartitions
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 
 __all__ = ["SAMPLE_ITEMS", "VotePasses"]
 
@@ -44,6 +44,11 @@ class VotePasses:
         if self.partitions.n_items <= SAMPLE_ITEMS:
             return self.partitions
         return self.partitions.sample(SAMPLE_ITEMS, self.seed)
+
+    @property
+    def kept(self) -> InMemoryPartitions | None:
+        """The sample, if it is in memory and so may be kept for later; None where it would have to be read first."""
+        return self.sample if isinstance(self.sample, InMemoryPartitions) else None
 
     @property
     def n_sampled(self) -> int:

@@ -71,6 +71,8 @@ class Chunk:
         ``(n,)`` in ``range(GROUPS)``.
     known, is_known
         Gold labels ``(n, *label_shape)`` and where they are known, or None.
+    items
+        ``(n,)`` ids, or None where all are taken to differ. Rows of one id are about the same item.
     """
 
     labels: Batch
@@ -78,6 +80,7 @@ class Chunk:
     groups: IntArray
     known: Batch | None = None
     is_known: BoolArray | None = None
+    items: npt.NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.observed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from consilience.families.pair_costs import gold_sums, pair_sums
 if TYPE_CHECKING:
     from consilience.families.distance import DistanceFamily
 
-__all__ = ["Background", "distance_statistics", "take_background"]
+__all__ = ["Background", "distance_statistics", "mismatched_costs", "take_background"]
 
 #: Labels that stand for the whole space.
 REFERENCES = 48
@@ -57,7 +58,7 @@ def take_background(family: DistanceFamily, sample: Chunk, seed: int) -> Backgro
     chosen = order[rng.permutation(first)][:REFERENCES]
     references = sample.labels[rows[chosen], columns[chosen]]
     _check_distance(family, references[:12])
-    chance, error = _mismatched_costs(family, sample, rng)
+    chance, error = mismatched_costs(family.cost, sample, rng)
     return Background(references, chance, error, _smallest_step(family, sample))
 
 
@@ -95,7 +96,10 @@ def _coordinate_sums(family: DistanceFamily, chunk: Chunk) -> dict[str, Any]:
     }
 
 
-def _mismatched_costs(family: DistanceFamily, sample: Chunk, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def mismatched_costs(
+    cost: Callable[[Batch, Batch], FloatArray], sample: Chunk, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``(m, m)`` mean costs between votes of two sources on different items, and their standard errors."""
     m = sample.observed.shape[1]
     chance, error = np.full((m, m), np.nan), np.full((m, m), np.inf)
     for a in range(m):
@@ -107,7 +111,7 @@ def _mismatched_costs(family: DistanceFamily, sample: Chunk, rng: np.random.Gene
             apart = left != right
             if apart.sum() < 2:
                 continue
-            costs = family.cost(sample.labels[left[apart], a], sample.labels[right[apart], b])
+            costs = cost(sample.labels[left[apart], a], sample.labels[right[apart], b])
             chance[a, b] = chance[b, a] = costs.mean()
             error[a, b] = error[b, a] = costs.std() / np.sqrt(len(costs))
     return chance, error

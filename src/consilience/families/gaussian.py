@@ -1,4 +1,4 @@
-"""Real-valued votes: ``vote = offset + slope * y + noise``, one line per source (note 2, section 2).
+"""Real-valued votes: ``vote = offset + slope * y + noise``, one line per source.
 
 Location and scale of y are a choice of gauge: votes alone identify ``slope * sd(y)`` and the noise. See
 `consilience.families.gaussian_gauge` for how the gauge is chosen.
@@ -151,6 +151,8 @@ class GaussianFamily(Family):
     def posterior(self, parameters: GaussianParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return posterior means, with ``details["standard_deviation"]``.
 
+        Where labels are clipped or rounded, ``details["mean"]`` holds what they were before.
+
         Confidence is the share of the variance of y that the votes of the item remove: 0 if they say nothing,
         1 if y is certain.
         """
@@ -163,7 +165,10 @@ class GaussianFamily(Family):
         if self.integer:
             found = np.round(found)
         confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
-        return Posterior(found, confidence, None, {"standard_deviation": np.sqrt(belief.variance)})
+        details = {"standard_deviation": np.sqrt(belief.variance)}
+        if self.clip or self.integer:
+            details["mean"] = belief.mean
+        return Posterior(found, confidence, None, details)
 
     def summary(self, parameters: GaussianParameters) -> Summary:
         """Return costs and weights of the votes once offset and slope are undone.

@@ -1,4 +1,4 @@
-"""Standard errors of loadings, noise variances and costs (note 2, section 2.6)."""
+"""Standard errors of loadings, noise variances and costs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def with_errors(
 
     Where nobody abstains the covariance of the estimates is the sandwich of the expected information and the
     items' scores, right whatever the noise; with abstentions or heavy tails it is the inverse of the scores' outer
-    product; from moments alone the inverse of the expected information.
+    product; from moments alone the inverse of the expected information. Rows of one item count together, but for
+    moments alone, which do not know of items. What known labels add is left out, so that errors are a little large.
 
     Parameters
     ----------
@@ -106,13 +107,16 @@ def _law(
         sums = passes.over_sample(thinned(lambda chunk: score_outer(standard, chunk), passes.n_sampled))
         both = np.concatenate([chosen, chosen + len(standard.slope)])
         scored = max(float(sums["items"]), 1.0)
-        meat = change.T @ (sums["outer"][np.ix_(both, both)] / scored) @ change
+        by_row, by_item = (
+            change.T @ (sums[name][np.ix_(both, both)] / scored) @ change for name in ("outer", "clustered")
+        )
         if gaussian and not standard.dependent.any():
             bread = _inverse(change.T @ factor_information(loading, noise) @ change)
-            law = bread @ meat @ bread / items
+            law = bread @ by_item @ bread / items
         else:
-            meat = np.diag(np.diag(meat)) if size > MANY else meat
-            law = _inverse(meat) / max(float(passes.n_items if gaussian else passes.n_sampled), 1.0)
+            bread = _inverse(np.diag(np.diag(by_row)) if size > MANY else by_row)
+            law = bread if np.array_equal(by_row, by_item) else bread @ by_item @ bread
+            law = law / max(float(passes.n_items if gaussian else passes.n_sampled), 1.0)
     law = law * items / max(items - 2.0 * size, 0.5 * items)  # as the residuals of a regression are too small
     result: FloatArray = change @ law @ change.T
     return result

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
@@ -11,7 +13,7 @@ from consilience.families.gaussian import GaussianFamily, GaussianParameters
 from consilience.families.gaussian_moments import ScoreMoments, gold_moments
 from consilience.solvers.factor import NOISE_FLOOR, positive_definite
 
-__all__ = ["equal_line", "labelled_lines", "noise_around", "standard_lines"]
+__all__ = ["beside_labels", "equal_line", "labelled_lines", "noise_around", "standard_lines", "without_labels"]
 
 #: Lines learned from known labels are drawn to the mean line as by this many more labels.
 PULL = 3.0
@@ -91,6 +93,32 @@ def standard_lines(
     np.fill_diagonal(full, variances)
     unknown = np.full(m, np.inf)
     return GaussianParameters(offset, slope, full, 0.0, 1.0, dependent, unknown, unknown, unknown)
+
+
+def beside_labels(standard: GaussianParameters, mean: float, variance: float) -> GaussianParameters:
+    """Return lines with the known labels as one more source, to start from."""
+    m = len(standard.slope)
+    noise, dependent = np.zeros((m + 1, m + 1)), np.zeros((m + 1, m + 1), dtype=bool)
+    noise[:m, :m], dependent[:m, :m] = standard.noise, standard.dependent
+    noise[m, m] = 0.5 * variance
+    return replace(
+        standard,
+        offset=np.append(standard.offset, mean),
+        slope=np.append(standard.slope, np.sqrt(0.5 * variance)),
+        noise=noise,
+        dependent=dependent,
+    )
+
+
+def without_labels(extended: GaussianParameters) -> GaussianParameters:
+    """Return the lines without that of the known labels, which comes last."""
+    return replace(
+        extended,
+        offset=extended.offset[:-1],
+        slope=extended.slope[:-1],
+        noise=extended.noise[:-1, :-1],
+        dependent=extended.dependent[:-1, :-1],
+    )
 
 
 def labelled_lines(family: GaussianFamily, moments: ScoreMoments, sums: Sums, request: Request) -> Estimate:

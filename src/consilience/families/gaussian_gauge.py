@@ -1,12 +1,13 @@
 """Where y lies and how far it spreads, which votes alone do not tell.
 
 In order of preference: mean and variance as given; known labels; the sources themselves, each by the information
-it carries about y, ``loading^2 / noise`` (note 2, section 2.5).
+it carries about y, ``loading^2 / noise``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,13 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = ["in_gauge"]
 
-#: The scale that the sources suggest is right to about this share.
-SCALE_SPREAD = 0.3
+
+#: Rounds of weights of known labels under heavy tails.
+ROUNDS = 20
 
 
 @dataclass(frozen=True)
 class _Known:
-    """Moments of the believed factor and of y over the items of known label."""
+    """Moments of the believed factor and of y over the items of known label, and the scatter of y around their line.
+
+    Under heavy tails they are weighted, so that a label far off the line counts little; `certainty` is then what the
+    slope is known by, in parts of what Gaussian scatter of the same size would tell.
+    """
 
     count: float
     factor: float
@@ -35,6 +41,18 @@ class _Known:
     factor_variance: float
     truth_variance: float
     shared: float
+    scatter: float
+    certainty: float = 1.0
+
+    @classmethod
+    def of(cls, count: float, weighted: FloatArray, centre: float, certainty: float = 1.0) -> _Known:
+        """Return the moments from the weighted sums of 1, f, y, f^2, y^2 and f y, with y measured from `centre`."""
+        total, factor, truth, factor_square, truth_square, product = (float(value) for value in weighted)
+        factor, truth = factor / total, truth / total
+        spread = max(factor_square / total - factor**2, 1e-12)
+        wide, shared = max(truth_square / total - truth**2, 0.0), product / total - factor * truth
+        scatter = total * max(wide - shared**2 / spread, 0.0) / max(count - 2.0, 1.0)
+        return cls(count, factor, truth + centre, spread, wide, shared, scatter, certainty)
 
 
 def in_gauge(
@@ -84,18 +102,18 @@ def _say(standard: GaussianParameters, sums: Sums) -> FloatArray:
 def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
     """Return location and scale of y from known labels: the line of y on the believed factor.
 
-    The regression of y on its posterior mean has the right slope. Where labels are few for their scatter it is
-    drawn to the scale of the sources; the location is not, as sources are often off in level.
+    The regression of y on its posterior mean has the right slope, but few labels leave it uncertain, where the
+    scale of the sources may be right. So the two are averaged by how probable each is given the labels: equal
+    odds before, and for a slope of its own a prior that is worth one label (the unit-information prior behind
+    the BIC). The location is free in both, as sources are often off in level.
     """
-    count, spread = known.count, max(known.factor_variance, 1e-12)
-    with_scale = known.truth_variance - 2.0 * scale * known.shared + scale**2 * spread
-    best = max(known.truth_variance - known.shared**2 / spread, 0.0) * count / max(count - 2.0, 1.0)
-    scatter = max(best, 0.0) if count > 3 else max(with_scale, 0.0)
-    # Labels that contradict the sources by more than two standard errors show that these know little of the scale.
-    apart = (known.shared / spread - scale) ** 2 - 4.0 * scatter / (count * spread) if count > 3 else 0.0
-    pull = scatter / max((SCALE_SPREAD * scale) ** 2, apart)
-    total = count * spread + pull
-    slope = (count * known.shared + pull * scale) / total if count >= 2 and total > 0 else scale
+    slope = scale
+    if known.count > 3:
+        found = known.shared / known.factor_variance
+        kept = known.count / (known.count + 1.0)
+        precision = known.certainty * known.count * known.factor_variance / max(known.scatter, 1e-300)
+        odds = np.exp(min(0.5 * kept * precision * (found - scale) ** 2, 700.0)) / np.sqrt(known.count + 1.0)
+        slope = scale + float(odds / (1.0 + odds)) * kept * (found - scale)
     if abs(slope) < 0.05 * abs(scale):
         slope = 0.05 * scale
     return known.truth - slope * known.factor, slope
@@ -103,14 +121,7 @@ def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
 
 def _known(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> _Known | None:
     if passes is not None and passes.complete:
-        centre = float(gold_moments(sums).mean[-1])
-        found = passes.over_all(lambda chunk: _gold_pass(standard, chunk, centre))["gold"]
-        if found[0] < 1:
-            return None
-        count, factor, truth, factor_square, truth_square, product = (float(value) for value in found)
-        factor, truth = factor / count, truth / count
-        spread, wide = max(factor_square / count - factor**2, 0.0), max(truth_square / count - truth**2, 0.0)
-        return _Known(count, factor, truth + centre, spread, wide, product / count - factor * truth)
+        return _by_items(standard, float(gold_moments(sums).mean[-1]), passes)
     table = gold_moments(sums)
     count = float(table.count[-1, -1])
     if count < 1:
@@ -121,19 +132,45 @@ def _known(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> _
     gain = np.where(seen, gain, 0.0)
     level = table.mean[:-1] - standard.offset
     variance = max(float(gain @ table.covariance[:-1, :-1] @ gain), 0.0)
-    shared = float(gain @ table.covariance[:-1, -1])
-    return _Known(count, float(gain @ level), float(table.mean[-1]), variance, float(table.variance[-1]), shared)
+    factor, wide, shared = float(gain @ level), float(table.variance[-1]), float(gain @ table.covariance[:-1, -1])
+    sums_of = [1.0, factor, 0.0, variance + factor**2, wide, shared]
+    return _Known.of(count, count * np.array(sums_of), float(table.mean[-1]))
 
 
-def _gold_pass(standard: GaussianParameters, chunk: Chunk, centre: float) -> Sums:
+def _by_items(standard: GaussianParameters, centre: float, passes: Passes) -> _Known | None:
+    """Return the moments by passes over the labelled items; several where outliers have to be found."""
+    found = passes.over_all(partial(_gold_pass, standard, centre, None))["gold"]
+    count, degrees = float(found[0]), standard.degrees
+    if count < 1:
+        return None
+    known = _Known.of(count, found, centre)
+    if not np.isfinite(degrees) or count <= 3:
+        return known
+    certainty = (degrees + 1.0) / (degrees + 3.0)
+    for _ in range(ROUNDS):
+        line = known
+        found = passes.over_all(partial(_gold_pass, standard, centre, line))["gold"]
+        known = _Known.of(count, found, centre, certainty)
+        if abs(known.shared / known.factor_variance - line.shared / line.factor_variance) ** 2 < 1e-6 * known.scatter:
+            break
+    return known
+
+
+def _gold_pass(standard: GaussianParameters, centre: float, line: _Known | None, chunk: Chunk) -> Sums:
+    """Return sums over the labelled items, each weighted by how close it lies to a line where one is given."""
     rows = chunk.gold_rows
     rows = rows[chunk.observed[rows].any(axis=1)]
     if len(rows) == 0 or chunk.known is None:
         return Sums({"gold": np.zeros(6)})
     factor = believe(standard, chunk.labels[rows], chunk.observed[rows]).mean
     truth = chunk.known[rows].astype(np.float64) - centre
-    products = [factor @ factor, truth @ truth, factor @ truth]
-    return Sums({"gold": np.array([len(rows), factor.sum(), truth.sum(), *products])})
+    weight = np.ones(len(rows))
+    if line is not None:
+        left = truth + centre - line.truth - line.shared / line.factor_variance * (factor - line.factor)
+        degrees = standard.degrees
+        weight = (degrees + 1.0) / (degrees + left**2 / max(line.scatter, 1e-12 * line.truth_variance, 1e-300))
+    once = np.stack([np.ones(len(rows)), factor, truth, factor**2, truth**2, factor * truth])
+    return Sums({"gold": once @ weight})
 
 
 def _not_identified(moments: ScoreMoments, request: Request) -> tuple[Diagnostic, ...]:

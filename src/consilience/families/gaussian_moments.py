@@ -12,7 +12,15 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import GROUPS, Chunk, Passes, Sums
 from consilience.families.pair_fits import uncorrelated_influence
 
-__all__ = ["ScoreMoments", "gold_sums_of", "pair_influence", "score_moments", "score_sums"]
+__all__ = [
+    "ScoreMoments",
+    "chunk_with_labels",
+    "gold_moments",
+    "gold_sums_of",
+    "pair_influence",
+    "score_moments",
+    "score_sums",
+]
 
 #: Rows at a time, so that the centred copy stays in the cache.
 ROWS = 16384
@@ -128,6 +136,14 @@ def gold_sums_of(labels: npt.NDArray[Any], observed: BoolArray, truth: FloatArra
     joined = np.concatenate([labels, truth[:, None]], axis=1).astype(np.float64)
     seen = np.concatenate([observed, np.ones((len(truth), 1), dtype=bool)], axis=1)
     return {f"gold_{name}": part for name, part in score_sums(joined, seen).items()}
+
+
+def chunk_with_labels(chunk: Chunk) -> Chunk:
+    """Return a chunk in which the known labels are the votes of one more source, the last one."""
+    known = np.zeros(len(chunk)) if chunk.known is None else chunk.known.astype(np.float64)
+    seen = np.zeros(len(chunk), dtype=bool) if chunk.is_known is None else chunk.is_known
+    labels = np.concatenate([chunk.labels.astype(np.float64), np.where(seen, known, 0.0)[:, None]], axis=1)
+    return Chunk(labels, np.concatenate([chunk.observed, seen[:, None]], axis=1), chunk.groups)
 
 
 def gold_moments(sums: Sums) -> ScoreMoments:

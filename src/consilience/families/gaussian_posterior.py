@@ -18,6 +18,8 @@ __all__ = ["Belief", "believe"]
 
 #: Rounds of cell weights for heavy tails: while learning, and when labels are asked for.
 LEARNING_ROUNDS, LABEL_ROUNDS = 12, 60
+#: Items at a time where each has a covariance of its own, and the weight that stands for no vote there.
+ROWS, LEAST = 4096, 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ def believe(
 
     Independent sources add ``slope^2 / noise`` to the precision. Dependent ones are taken together, by
     generalised least squares within each group of theirs and for each pattern of votes in it. Under
-    Student-t noise every vote counts ``(nu + 1) / (nu + r^2 / noise)``, found by alternation.
+    Student-t noise every vote counts ``(nu + 1) / (nu + r^2 / noise)``, found by alternation; that of a dependent
+    source counts less by noise of its own, so that an outlier loses its say and its correlation alike.
     """
     slope, noise = parameters.slope, parameters.noise_variance
     expected = parameters.offset + slope * parameters.mean
@@ -89,15 +92,21 @@ def _reweighted(
     parameters: GaussianParameters, residual: FloatArray, seen: FloatArray, prior: float, rounds: int
 ) -> Belief:
     slope, noise, degrees = parameters.slope, parameters.noise_variance, parameters.degrees
-    gain = slope / noise
-    weight = seen
-    belief = _finished(parameters, residual @ gain, weight @ (slope * gain), prior, residual, weight)
+    groups = _groups(parameters.dependent)
+    gain = np.where(parameters.dependent.any(axis=1), 0.0, slope / noise)
+
+    def weighed(weight: FloatArray) -> Belief:
+        evidence, precision = (weight * residual) @ gain, weight @ (slope * gain)
+        for group in groups:
+            added, told = _joint_weighted(parameters, residual, weight, group)
+            evidence, precision = evidence + told, precision + added
+        return _finished(parameters, evidence, precision, prior, residual, weight)
+
+    belief = weighed(seen)
     for _ in range(rounds):
         centred = belief.mean - parameters.mean
         misfit = (residual - centred[:, None] * slope) ** 2 + belief.variance[:, None] * slope**2
-        weight = seen * (degrees + 1.0) / (degrees + misfit / noise)
-        evidence, precision = (weight * residual) @ gain, weight @ (slope * gain)
-        updated = _finished(parameters, evidence, precision, prior, residual, weight)
+        updated = weighed(seen * (degrees + 1.0) / (degrees + misfit / noise))
         step = np.abs(updated.mean - belief.mean).max(initial=0.0)
         belief = updated
         if step < 1e-6 * np.sqrt(parameters.variance):
@@ -128,3 +137,21 @@ def _joint(
             added[row] = max(float(told @ solved), 0.0)
     which = which.reshape(-1)
     return added[which], np.einsum("ng,ng->n", residual[:, group], gains[which])
+
+
+def _joint_weighted(
+    parameters: GaussianParameters, residual: FloatArray, weight: FloatArray, group: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return precision and evidence of dependent sources whose votes count by weights; zero weight is no vote."""
+    noise = parameters.noise[np.ix_(group, group)]
+    slope, own = parameters.slope[group], np.diag(noise)
+    added, told = np.zeros(len(residual)), np.zeros(len(residual))
+    for start in range(0, len(residual), ROWS):
+        rows = slice(start, start + ROWS)
+        extra = (1.0 / np.clip(weight[rows][:, group], LEAST, 1.0) - 1.0) * own
+        matrices = noise + extra[:, :, None] * np.eye(len(group))
+        solved = np.linalg.solve(matrices, np.broadcast_to(slope[:, None], (len(extra), len(group), 1)))[:, :, 0]
+        added[rows] = np.maximum(solved @ slope, 0.0)
+        told[rows] = np.einsum("ng,ng->n", residual[rows][:, group], solved)
+    none = weight[:, group].max(axis=1) == 0.0
+    return np.where(none, 0.0, added), np.where(none, 0.0, told)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, hash_priority
 from consilience.families.base import GROUPS, Chunk, Sums
-from consilience.families.gaussian_posterior import LEARNING_ROUNDS, believe
-from consilience.solvers.factor import NOISE_FLOOR
+from consilience.families.gaussian_posterior import LEARNING_ROUNDS, Belief, believe
+from consilience.solvers.factor import NOISE_FLOOR, positive_definite
 
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianParameters
 
 __all__ = ["RoundsFit", "count_tails", "maximise", "round_sums", "score_outer", "tail_share", "thinned"]
 
-MAX_ROUNDS = 500
-#: Votes of a source below which its line is drawn to the mean line, as by this many more votes.
+#: Rounds of EM: so many, and as many more as this number of votes in all rounds together allows.
+FEWEST_ROUNDS, MOST_ROUNDS, MOST_VOTES = 500, 4000, 2e7
+#: Below this share of a source's variance its noise is as good as none, and may move without end.
+TINY_NOISE = 0.02
+#: Votes of a source below which its line is drawn to the mean line, as by this many more votes: enough to keep a line
+#: through two or three votes defined, and hardly felt from 20 on.
 FEW_VOTES, PULL = 100, 2.0
 #: Items on which tails and standard errors are judged.
 ENOUGH = 5_000
@@ -53,8 +58,10 @@ def round_sums(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     evidence = weighted @ (slope / noise)
     fit = (weighted * residual) @ (1.0 / noise) - evidence * centred
     spread = chunk.observed.astype(np.float64) @ np.log(noise) + np.log1p(precision)
+    parts = {} if not parameters.dependent.any() else _cross_sums(parameters, chunk, belief, centred, variance)
     return Sums(
-        {
+        parts
+        | {
             "weight": weight.sum(axis=0),
             "count": chunk.observed.sum(axis=0).astype(np.int64),
             "truth": centred @ weight,
@@ -70,13 +77,31 @@ def round_sums(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     )
 
 
+def _cross_sums(
+    parameters: GaussianParameters, chunk: Chunk, belief: Belief, centred: FloatArray, variance: FloatArray
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the sums behind the correlations of the noise: products of weighted residuals, and of votes."""
+    root = np.sqrt(np.minimum(belief.cell_weight, 1.0))
+    left = (belief.residual - centred[:, None] * parameters.slope) * root
+    steep = root * parameters.slope
+    seen = chunk.observed.astype(np.float64)
+    return {"cross": left.T @ left + (steep * variance[:, None]).T @ steep, "pairs": seen.T @ seen}
+
+
 def maximise(
-    start: GaussianParameters, variance: FloatArray, active: BoolArray, run: Run, *, equal: bool = False
+    start: GaussianParameters,
+    variance: FloatArray,
+    active: BoolArray,
+    run: Run,
+    *,
+    equal: bool = False,
+    apart: BoolArray | None = None,
 ) -> RoundsFit:
     """Run EM from a start with mean 0 and variance 1 until the steps are far below the sampling error.
 
     A parameter-expansion step keeps the factor at variance one, and every second step is extrapolated
-    (SQUAREM, Varadhan and Roland 2008) unless that lowers the likelihood.
+    (SQUAREM, Varadhan and Roland 2008) unless that lowers the likelihood or, where the noise is not independent
+    and Gaussian, lengthens the steps.
 
     Parameters
     ----------
@@ -86,35 +111,40 @@ def maximise(
         ``(m,)`` the sources to learn; the others keep their start.
     equal
         Whether all sources have the same slope.
+    apart
+        ``(m,)`` sources that share nothing with the others, neither an equal slope nor a mean line.
     """
     floor = NOISE_FLOOR * variance
-    gaussian = not np.isfinite(start.degrees)
+    exact = not np.isfinite(start.degrees) and not start.dependent.any()
+    shares = active if apart is None else active & ~apart
 
     def step(parameters: GaussianParameters) -> tuple[GaussianParameters, Sums]:
         sums = run(lambda chunk: round_sums(parameters, chunk))
-        return _updated(parameters, sums, floor, active, equal), sums
+        return _updated(parameters, sums, floor, active, shares, equal), sums
 
     current, sums = step(start)
     limit = max(1e-6, 0.003 / np.sqrt(max(float(sums["covered"]), 1.0)))
-    best, safe = -np.inf, current
+    best, shortest, safe = -np.inf, np.inf, current
     converged = False
-    for _ in range(MAX_ROUNDS // 2):
+    rounds = int(np.clip(MOST_VOTES / max(int(sums["count"].sum()), 1), FEWEST_ROUNDS, MOST_ROUNDS))
+    for _ in range(rounds // 2):
         first, sums = step(current)
-        if gaussian and float(sums["log_likelihood"]) < best - 1e-9 * abs(best):
-            current, best = safe, -np.inf  # the extrapolation went too far
+        reached, length = float(sums["log_likelihood"]), _change(current, first, active)
+        if reached < best - 1e-9 * abs(best) if exact else length > 2.0 * shortest:
+            current, best, shortest = safe, -np.inf, np.inf  # the extrapolation went too far
             continue
-        best = float(sums["log_likelihood"])
+        best, shortest = reached, length
         second, sums = step(first)
         if _change(first, second, active) < limit:
             current, converged = second, True
             break
         safe = second
-        current = _extrapolated(current, first, second, floor, active) if gaussian else second
+        current = _extrapolated(current, first, second, floor, active)
     return RoundsFit(current, float(sums["log_likelihood"]), converged)
 
 
 def _updated(
-    current: GaussianParameters, sums: Sums, floor: FloatArray, active: BoolArray, equal: bool
+    current: GaussianParameters, sums: Sums, floor: FloatArray, active: BoolArray, shares: BoolArray, equal: bool
 ) -> GaussianParameters:
     weight = np.maximum(sums["weight"], 1e-300)
     count = np.maximum(sums["count"].astype(np.float64), 1.0)
@@ -123,12 +153,12 @@ def _updated(
     shared = product - truth * votes / weight
     # Residuals are taken from the current line through the prior mean; what they move by is added to it.
     noise = current.noise_variance
-    few = active & (sums["count"] < FEW_VOTES)
+    few = shares & (sums["count"] < FEW_VOTES)
     if equal:
-        inverse = np.where(active, 1.0 / noise, 0.0)
-        slope = np.full(len(noise), (shared @ inverse) / max(float(spread @ inverse), 1e-300))
+        inverse = np.where(shares, 1.0 / noise, 0.0)
+        slope = np.where(shares, (shared @ inverse) / max(float(spread @ inverse), 1e-300), shared / spread)
     elif few.any():
-        centre = float(current.slope[active].mean())
+        centre = float(current.slope[shares].mean())
         slope = (shared + PULL * few * centre) / (spread + PULL * few)
     else:
         slope = shared / spread
@@ -142,7 +172,7 @@ def _updated(
         + slope**2 * second
     )
     if few.any():
-        level = float(np.median(noise[active]))
+        level = float(np.median(noise[shares]))
         left, count = left + PULL * few * level, count + PULL * few
     updated = np.maximum(left / count, floor)
     items = max(int(sums["covered"]), 1)
@@ -153,8 +183,19 @@ def _updated(
         current,
         offset=np.where(active, current.offset + shift, current.offset),
         slope=np.where(active, slope, current.slope),
-        noise=np.diag(np.where(active, updated, noise)),
+        noise=_noise(current, np.where(active, updated, noise), sums),
     )
+
+
+def _noise(current: GaussianParameters, variance: FloatArray, sums: Sums) -> FloatArray:
+    """Return the noise covariance of these variances, correlated as residuals of dependent sources are."""
+    if "cross" not in sums:
+        return np.diag(variance)
+    pairs = np.maximum(sums["pairs"], 1.0)
+    own = np.maximum(np.diag(sums["cross"]) / np.diag(pairs), 1e-300)
+    correlation = sums["cross"] / pairs / np.sqrt(np.outer(own, own))
+    between = np.where(current.dependent, correlation, 0.0) * np.sqrt(np.outer(variance, variance))
+    return positive_definite(between, variance)
 
 
 def _extrapolated(
@@ -174,11 +215,12 @@ def _extrapolated(
     reached = _vector(start) + 2.0 * length * one + length**2 * two
     offset, slope, spread = np.split(reached, 3)
     noise = np.where(active, np.maximum(np.exp(np.clip(spread, -700.0, 700.0)), floor), second.noise_variance)
+    rescale = np.sqrt(noise / second.noise_variance)
     return replace(
         second,
         offset=np.where(active, offset, second.offset),
         slope=np.where(active, slope, second.slope),
-        noise=np.diag(noise),
+        noise=second.noise * np.outer(rescale, rescale) if second.dependent.any() else np.diag(noise),
     )
 
 
@@ -189,7 +231,9 @@ def _vector(parameters: GaussianParameters) -> FloatArray:
 def _change(before: GaussianParameters, after: GaussianParameters, active: BoolArray) -> float:
     unit = np.sqrt(after.noise_variance + after.slope**2)
     moved = np.abs(after.slope - before.slope) / unit + np.abs(after.offset - before.offset) / unit
-    moved = moved + np.abs(after.noise_variance / before.noise_variance - 1.0)
+    moved = moved + np.abs(after.noise_variance - before.noise_variance) / np.maximum(
+        before.noise_variance, TINY_NOISE * unit**2
+    )
     return float(moved[active].max(initial=0.0))
 
 
@@ -201,15 +245,17 @@ def thinned(function: Callable[[Chunk], Sums], n_items: int) -> Callable[[Chunk]
 
     def look(chunk: Chunk) -> Sums:
         rows = np.flatnonzero(chunk.groups < groups)
-        return function(Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows]))
+        items = None if chunk.items is None else chunk.items[rows]
+        return function(Chunk(chunk.labels[rows], chunk.observed[rows], chunk.groups[rows], items=items))
 
     return look
 
 
 def score_outer(parameters: GaussianParameters, chunk: Chunk) -> Sums:
-    """Return the sum of outer products of the items' scores for loadings and noise variances.
+    """Return the sum of outer products of the scores for loadings and noise variances, by row and by item.
 
-    Loadings are in units of the noise deviation of each source, and noise variances in units of themselves.
+    Loadings are in units of the noise deviation of each source, and noise variances in units of themselves. Rows of
+    one item are added up before they are multiplied, as they are not independent.
     """
     belief = believe(parameters, chunk.labels, chunk.observed)
     unit = np.sqrt(parameters.noise_variance)
@@ -220,9 +266,28 @@ def score_outer(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     variance = belief.variance[:, None] * belief.cell_weight
     by_slope = weighted * centred - slope * variance
     by_noise = 0.5 * np.where(chunk.observed, weighted * left + slope**2 * variance - 1.0, 0.0)
-    mixed = by_slope.T @ by_noise
-    outer = np.block([[by_slope.T @ by_slope, mixed], [mixed.T, by_noise.T @ by_noise]])
-    return Sums({"outer": outer, "items": np.array(int(chunk.observed.any(axis=1).sum()))})
+    scores = np.concatenate([by_slope, by_noise], axis=1)
+    together = _by_item(scores, chunk.items)
+    outer = scores.T @ scores
+    return Sums(
+        {
+            "outer": outer,
+            "clustered": outer if together is scores else together.T @ together,
+            "items": np.array(int(chunk.observed.any(axis=1).sum())),
+        }
+    )
+
+
+def _by_item(scores: FloatArray, items: npt.NDArray[Any] | None) -> FloatArray:
+    """Return the sums of the scores over the rows of each item; the scores themselves where all ids differ."""
+    if items is None or (items.dtype.kind in "iu" and bool((np.diff(items) > 0).all())):
+        return scores
+    keys = hash_priority(items)
+    if len(np.unique(keys)) == len(keys):
+        return scores
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.append(True, np.diff(keys[order]) != 0))
+    return np.add.reduceat(scores[order], starts, axis=0)
 
 
 def count_tails(parameters: GaussianParameters, chunk: Chunk) -> Sums:
@@ -249,7 +314,8 @@ def tail_share(histogram: FloatArray) -> tuple[FloatArray, FloatArray]:
     share = np.zeros(len(histogram))
     for source in np.flatnonzero(count):
         median = float(np.interp(0.5, reached[source], edges))
-        # The median of few residuals is itself uncertain, by about 1.2 / sqrt(count) of its size.
+        # The median of few residuals is itself uncertain, by about 1.2 / sqrt(count) of its size; the limit is set 1.7
+        # such errors higher, so that a median that came out low is not taken for heavy tails.
         limit = 3.0 * 1.4826 * median * (1.0 + 2.0 / np.sqrt(count[source]))
         share[source] = 1.0 - float(np.interp(limit, edges, reached[source]))
     return share, count

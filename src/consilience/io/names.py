@@ -116,7 +116,8 @@ def check_unique_ids(ids: npt.NDArray[Any]) -> None:
     raise InvalidVotesError(
         f"Item id {ids.tolist()[second]!r} occurs twice, in rows {int(first[codes[second]])} and "
         f"{second}. Give every item an id of its own, or drop one of the rows; several votes of "
-        f"one source on one item need different source names."
+        f"one source on one item need different source names. Rows that are really about the same item "
+        f"go with Votes.from_matrix(table, items=ids)."
     )
 
 

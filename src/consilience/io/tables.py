@@ -19,12 +19,17 @@ from consilience.io.names import (
     check_unique_ids,
     factorize,
 )
+from consilience.io.repeats import REPEATS, average_repeats, check_single_votes, separate_repeats
 from consilience.io.stacking import common_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
 __all__ = ["LabelTable", "item_ids", "long_arrow", "read_long", "read_wide"]
+
+
+#: Names of sources, two and two.
+Pairs = tuple[tuple[str, str], ...]
 
 
 class LabelTable(NamedTuple):
@@ -36,8 +41,10 @@ class LabelTable(NamedTuple):
     items: npt.NDArray[Any]
 
 
-def read_long(frame: Any, item: str, source: str, label: str) -> LabelTable:
-    """Return the table of (item, source, label) rows; a null label is an abstention."""
+def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> tuple[LabelTable, Pairs]:
+    """Return the table of (item, source, label) rows, and pairs of runs of one source; a null label abstains."""
+    if repeats not in REPEATS:
+        raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
     names = {"item": item, "source": source, "label": label}
     if isinstance(frame, (list, tuple)):
         columns = records_to_columns(frame, list(names.values()))
@@ -52,7 +59,7 @@ def read_long(frame: Any, item: str, source: str, label: str) -> LabelTable:
             raise missing_column(name, role, columns, frame)
     for role in ("item", "source"):
         _check_present(columns[names[role]], role)
-    return _pivot(columns[item], columns[source], columns[label])
+    return _pivot(columns[item], columns[source], columns[label], repeats)
 
 
 def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> LabelTable:
@@ -130,34 +137,26 @@ def _check_present(column: Column, role: str) -> None:
         )
 
 
-def _pivot(item: Column, source: Column, label: Column) -> LabelTable:
+def _pivot(item: Column, source: Column, label: Column, repeats: str) -> tuple[LabelTable, Pairs]:
     item_codes, item_rows = factorize(item.values, "item id")
     source_codes, source_rows = factorize(source.values, "source name")
-    shape = (len(item_rows), len(source_rows))
-    cells = item_codes * shape[1] + source_codes
-    _check_single_votes(cells, item, source, label)
     names = tuple(map(str, source.values[source_rows].tolist()))
+    pairs: Pairs = ()
+    cells = item_codes * len(names) + source_codes
+    if repeats == "refuse":
+        check_single_votes(cells, item, source, label)
+    elif repeats == "average":
+        cells, label = average_repeats(cells, label)
+    else:
+        runs, names, pairs = separate_repeats(cells, source_codes, names)
+        cells = item_codes * len(names) + runs
+    shape = (len(item_rows), len(names))
     present = ~label.null
     dtype = np.dtype(np.int64) if label.values.dtype.kind == "i" else label.values.dtype
     labels, observed = blank(shape, dtype), np.zeros(shape, dtype=bool)
     labels.reshape(-1)[cells[present]] = label.values[present]
     observed.reshape(-1)[cells[present]] = True
-    return LabelTable(labels, observed, names, item.values[item_rows])
-
-
-def _check_single_votes(cells: npt.NDArray[np.intp], item: Column, source: Column, label: Column) -> None:
-    order = np.argsort(cells, kind="stable")
-    again = np.flatnonzero(np.diff(cells[order]) == 0)
-    if not len(again):
-        return
-    earliest = again[np.argmin(order[again + 1])]
-    first, second = int(order[earliest]), int(order[earliest + 1])
-    votes = ["null" if label.null[row] else repr(label.values[row : row + 1].tolist()[0]) for row in (first, second)]
-    who, what = (column.values[first : first + 1].tolist()[0] for column in (source, item))
-    raise InvalidVotesError(
-        f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
-        f"in row {second}. Aggregate repeated votes first, or give them different source names."
-    )
+    return LabelTable(labels, observed, names, item.values[item_rows]), pairs
 
 
 def _side_by_side(columns: Mapping[str, Column]) -> tuple[Batch, BoolArray]:

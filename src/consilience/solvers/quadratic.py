@@ -8,6 +8,11 @@ equation of b and c,
     p C_bc (alpha - l_a)^2 - (1 - p) C_ab C_ac = 0,
 
 a quadratic in alpha. (The signs in the paper's display are misprinted.)
+
+The root need not be taken. With ``delta = P(x_a = 1 | z = 1) - P(x_a = 1 | z = 0)`` independence says
+``C_ab = p (1 - p) delta_a delta_b``: a matrix of rank one, whose factor is fitted to all pairs at once, and
+``P(x_a = 1 | z = 1) = l_a + (1 - p) delta_a``, ``P(x_a = 1 | z = 0) = l_a - p delta_a``. Third moments
+``E[centred abc] = p (1 - p) (1 - 2 p) delta_a delta_b delta_c`` then give p itself.
 """
 
 from __future__ import annotations
@@ -20,9 +25,16 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import PriorError
 from consilience.solvers.pairs import partner_pairs, strong_pairs, usable_pairs
-from consilience.solvers.triplets import equal_loading, recover_signs
+from consilience.solvers.triplets import equal_loading, recover_signs, triplet_loadings
 
-__all__ = ["ConditionalRates", "quadratic_roots", "quadratic_triplets"]
+__all__ = [
+    "ConditionalRates",
+    "prior_from_skewness",
+    "quadratic_roots",
+    "quadratic_triplets",
+    "rank_one_rates",
+    "rates_from_loading",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,15 +166,81 @@ def quadratic_triplets(
         size[:] = equal_loading(covariance, linked) * np.sqrt((1.0 - prior) / prior)
 
     rise = size * recover_signs(covariance, linked, size)
+    return ConditionalRates(*_consistent(mean, rise, prior), identified)
+
+
+def rank_one_rates(
+    joint: FloatArray,
+    mean: FloatArray,
+    prior: float,
+    independent: BoolArray,
+    standard_error: FloatArray | None = None,
+) -> ConditionalRates:
+    """Return what `quadratic_triplets` returns, from the rank-one form of the covariance instead of roots.
+
+    All pairs are fitted together by least squares, which is more precise than a median of triplets; on exact moments
+    the two agree. Parameters as there.
+
+    Examples
+    --------
+    >>> one, zero = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.3, 0.4])
+    >>> joint = 0.3 * np.outer(one, one) + 0.7 * np.outer(zero, zero)
+    >>> rates = rank_one_rates(joint, 0.3 * one + 0.7 * zero, 0.3, np.ones((3, 3), dtype=bool))
+    >>> rates.given_one.round(12), rates.given_zero.round(12)
+    (array([0.9, 0.8, 0.7]), array([0.1, 0.3, 0.4]))
+    """
+    _check_prior(prior)
+    linked = usable_pairs(independent)
+    voting = np.isfinite(mean)
+    mean = np.where(voting, mean, np.median(mean[voting]) if voting.any() else 0.5)
+    covariance = np.where(linked, joint - np.outer(mean, mean), 0.0)
+    loadings = triplet_loadings(covariance, linked, standard_error, combine="least_squares")
+    given_one, given_zero = rates_from_loading(mean, loadings.value, prior)
+    return ConditionalRates(given_one, given_zero, loadings.identified)
+
+
+def rates_from_loading(mean: FloatArray, loading: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
+    """Return P(1 | truth 1) and P(1 | truth 0) from the means and the factor of the covariance.
+
+    Parameters
+    ----------
+    mean : array of shape (m,)
+        Probability that a source says 1.
+    loading : array of shape (m,)
+        ``sqrt(p (1 - p)) delta``; two independent sources have the product of theirs as covariance.
+    prior : float
+        Probability p that the truth is 1.
+    """
+    _check_prior(prior)
+    return _consistent(mean, loading * np.sqrt((1.0 - prior) / prior), prior)
+
+
+def prior_from_skewness(skewness: npt.ArrayLike) -> FloatArray:
+    """Return the probability of a 1 of which the standardised truth has this skewness.
+
+    A truth that is 1 with probability p has skewness ``(1 - 2 p) / sqrt(p (1 - p))``; third moments of three
+    sources divided by the product of their loadings estimate it.
+
+    Examples
+    --------
+    >>> p = 0.2
+    >>> round(float(prior_from_skewness((1 - 2 * p) / np.sqrt(p * (1 - p)))), 12)
+    0.2
+    """
+    skew = np.asarray(skewness, dtype=float)
+    prior: FloatArray = np.asarray(0.5 * (1.0 - skew / np.sqrt(4.0 + skew**2)))
+    return prior
+
+
+def _consistent(mean: FloatArray, rise: FloatArray, prior: float) -> tuple[FloatArray, FloatArray]:
+    """Return both rates, given by how much the one for a truth of 1 exceeds the mean, kept between 0 and 1."""
     odds = prior / (1.0 - prior)
     rise = np.clip(
         rise,
         np.maximum(-mean, (mean - 1.0) / odds),
         np.minimum(1.0 - mean, mean / odds),
     )
-    given_one = np.clip(mean + rise, 0.0, 1.0)
-    given_zero = np.clip(mean - odds * rise, 0.0, 1.0)
-    return ConditionalRates(given_one, given_zero, identified)
+    return np.clip(mean + rise, 0.0, 1.0), np.clip(mean - odds * rise, 0.0, 1.0)
 
 
 def _check_prior(prior: float) -> None:

@@ -1,12 +1,45 @@
 """What a label is: one label type per file."""
 
+from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
+from consilience.spaces.hyperbolic import Hyperbolic
+from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
+from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
+from consilience.spaces.spd import SPD
+from consilience.spaces.sphere import Sphere
+from consilience.spaces.tags import Tags
+from consilience.spaces.tree_scores import las, uas
+from consilience.spaces.trees import DependencyTrees
+from consilience.spaces.vectors import Vectors
 
-__all__ = ["Classes", "FiniteMetric", "LabelSpace", "Metric", "Product", "Rankings", "Scores", "register_distance"]
+__all__ = [
+    "Classes",
+    "DependencyTrees",
+    "FiniteMetric",
+    "Hyperbolic",
+    "LabelSpace",
+    "Manifold",
+    "Metric",
+    "Product",
+    "Rankings",
+    "SO3",
+    "SPD",
+    "Scores",
+    "Sphere",
+    "Tags",
+    "Vectors",
+    "bio_to_spans",
+    "las",
+    "maximum_arborescence",
+    "register_distance",
+    "spans_to_bio",
+    "uas",
+]

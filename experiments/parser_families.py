@@ -1,0 +1,256 @@
+"""Two families of dependency parsers that can be trained from a treebank alone, offline, in minutes.
+
+Both are told where words begin and end. The UDPipe parsers are also told the universal tag of every word, in training
+and when they parse (the treebank's own UPOS column); the plain spaCy parser sees nothing but the words.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+INSTALL = "Install the parsers with: pip install 'consilience[parsers]'"
+
+#: Heads counted from 1, where 0 is the root, and one relation per word.
+Tree = tuple[list[int], list[str]]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What a parser is shown of a sentence, and the tree it is to learn."""
+
+    words: list[str]
+    tags: list[str]
+    heads: list[int]
+    relations: list[str]
+
+
+class ParserFamily(Protocol):
+    """How parsers of one kind are trained and used."""
+
+    reads: str
+    #: It learns from at most so many words of a treebank.
+    training_words: int
+
+    def seeing(self, n_words: int) -> Self:
+        """Return the same family, trained until it has seen so many words, repetitions counted."""
+
+    def settings(self, n_words: int) -> dict[str, Any]:
+        """Return all that decides what is learned from training sentences of so many words."""
+
+    def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
+        """Return a trained parser as the content of a file."""
+
+    def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
+        """Return the trees that a trained parser finds, with as many roots as it likes."""
+
+
+def say(message: str) -> None:
+    """Tell how far we are, where it does not mix with results."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def passes_over(n_words: int, words_seen: int) -> int:
+    """Return how many passes over so many words come closest to the number of words to be seen; at least one."""
+    return max(1, round(words_seen / n_words))
+
+
+@dataclass(frozen=True)
+class UDPipe:
+    """Greedy transition parser with a small network (UDPipe 1), given words and universal tags."""
+
+    transition_system: str = "projective"
+    transition_oracle: str = "dynamic"
+    training_words: int = 65_000
+    words_seen: int = 260_000
+    reads: str = "words and gold UPOS"
+
+    def seeing(self, n_words: int) -> Self:
+        return replace(self, words_seen=n_words)
+
+    def settings(self, n_words: int) -> dict[str, Any]:
+        chosen = {"iterations": passes_over(n_words, self.words_seen), "hidden_layer": 100}
+        return chosen | {name: getattr(self, name) for name in ("transition_system", "transition_oracle")}
+
+    def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
+        # The trainer draws from a generator of its own with a fixed seed, so a seed decides the order of the sentences.
+        udpipe = self._package()
+        chosen = self.settings(sum(len(sentence.words) for sentence in sentences))
+        options = [f"{name}={value}" for name, value in chosen.items()]
+        options += ["use_gold_tags=1", "embedding_upostag=20", "embedding_feats=0", "single_root=1"]
+        data = udpipe.Sentences()
+        for sentence in random.Random(seed).sample(sentences, len(sentences)):
+            data.append(self._encoded(sentence, learn=True))
+        error = udpipe.ProcessingError()
+        nothing = udpipe.Trainer.NONE
+        model = udpipe.Trainer.train(
+            "morphodita_parsito", data, udpipe.Sentences(), nothing, nothing, ";".join(options), error
+        )
+        if error.occurred():
+            raise RuntimeError(f"UDPipe did not train: {error.message}")
+        return bytes(model)
+
+    def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
+        udpipe = self._package()
+        parser = udpipe.Model.load(str(model))
+        if parser is None:
+            raise SystemExit(f"{model} is not a UDPipe model. Delete it to have it trained again.")
+        trees, error = [], udpipe.ProcessingError()
+        for sentence in sentences:
+            encoded = self._encoded(sentence, learn=False)
+            if not parser.parse(encoded, udpipe.Pipeline.DEFAULT, error):
+                raise RuntimeError(f"UDPipe did not parse {' '.join(sentence.words)!r}: {error.message}")
+            words = [encoded.words[index + 1] for index in range(len(sentence.words))]
+            trees.append(([word.head for word in words], [word.deprel for word in words]))
+        return trees
+
+    def _encoded(self, sentence: Sentence, learn: bool) -> Any:
+        encoded = self._package().Sentence()
+        for word, tag in zip(sentence.words, sentence.tags, strict=True):
+            encoded.addWord(word).upostag = tag
+        if learn:
+            for index, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
+                encoded.setHead(index + 1, head, relation)
+        return encoded
+
+    @staticmethod
+    def _package() -> Any:
+        try:
+            import ufal.udpipe
+        except ImportError as error:
+            raise SystemExit(f"The package ufal.udpipe is missing. {INSTALL}") from error
+        return ufal.udpipe
+
+
+@dataclass(frozen=True)
+class Spacy:
+    """Arc-eager parser on a convolutional encoder (spaCy, from scratch, no vectors), given words, maybe tags."""
+
+    tags: bool = False
+    training_words: int = 250_000
+    words_seen: int = 600_000
+    reads: str = "words"
+
+    #: The network and optimizer of spaCy's efficiency configuration.
+    HASHES: ClassVar = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
+    WIDTH, DEPTH, HIDDEN, DROPOUT = 96, 4, 64, 0.1
+    FIRST_BATCH, LAST_BATCH, GROWTH = 100, 1000, 1.001
+
+    def seeing(self, n_words: int) -> Self:
+        return replace(self, words_seen=n_words)
+
+    def settings(self, n_words: int) -> dict[str, Any]:
+        return {"tags": self.tags, "words_seen": self.words_seen, "width": self.WIDTH, "depth": self.DEPTH}
+
+    def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
+        self._package()
+        from spacy.training import Example
+        from thinc.api import Adam, fix_random_seed
+
+        fix_random_seed(seed)
+        nlp = self._pipeline()
+        examples = [
+            Example(self._encoded(nlp, sentence, learn=False), self._encoded(nlp, sentence, learn=True))
+            for sentence in sentences
+        ]
+        nlp.initialize(lambda: examples)
+        optimizer = Adam(learn_rate=0.001, L2=0.01, L2_is_weight_decay=True, grad_clip=1.0, use_averages=True)
+        seen, reported = 0, 0
+        for batch in self._batches(examples, random.Random(seed)):
+            losses: dict[str, float] = {}
+            nlp.update(batch, drop=self.DROPOUT, sgd=optimizer, losses=losses)
+            seen += sum(len(example.reference) for example in batch)
+            if seen >= min(reported + self.words_seen / 10, self.words_seen):
+                reported = seen
+                say(f"  {seen:,} of {self.words_seen:,} words, loss {losses['parser'] / len(batch):.1f} per sentence")
+        with nlp.use_params(optimizer.averages):
+            return bytes(nlp.to_bytes())
+
+    def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
+        nlp = self._pipeline().from_bytes(model.read_bytes())
+        trees = []
+        for doc in nlp.pipe(self._encoded(nlp, sentence, learn=False) for sentence in sentences):
+            heads = [0 if token.head.i == token.i else token.head.i + 1 for token in doc]
+            trees.append((heads, ["root" if head == 0 else token.dep_ for head, token in zip(heads, doc, strict=True)]))
+        return trees
+
+    def _batches(self, examples: list[Any], rng: random.Random) -> Iterator[list[Any]]:
+        """Yield batches of slowly more words, in a new order each pass, until enough words are seen."""
+        endless = itertools.chain.from_iterable(rng.sample(examples, len(examples)) for _ in itertools.count())
+        seen, size = 0, float(self.FIRST_BATCH)
+        while seen < self.words_seen:
+            batch: list[Any] = []
+            words = 0
+            while words < size:
+                batch.append(next(endless))
+                words += len(batch[-1].reference)
+            yield batch
+            seen, size = seen + words, min(size * self.GROWTH, self.LAST_BATCH)
+
+    def _pipeline(self) -> Any:
+        hashes = {**self.HASHES, **({"POS": 50} if self.tags else {})}
+        embed = {
+            "@architectures": "spacy.MultiHashEmbed.v2",
+            "width": self.WIDTH,
+            "attrs": list(hashes),
+            "rows": list(hashes.values()),
+            "include_static_vectors": False,
+        }
+        encode = {
+            "@architectures": "spacy.MaxoutWindowEncoder.v2",
+            "width": self.WIDTH,
+            "depth": self.DEPTH,
+            "window_size": 1,
+            "maxout_pieces": 3,
+        }
+        model = {
+            "@architectures": "spacy.TransitionBasedParser.v2",
+            "state_type": "parser",
+            "extra_state_tokens": False,
+            "hidden_width": self.HIDDEN,
+            "maxout_pieces": 2,
+            "use_upper": True,
+            "nO": None,
+            "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode},
+        }
+        nlp = self._package().blank("en")
+        nlp.add_pipe("parser", config={"model": model})
+        return nlp
+
+    def _encoded(self, nlp: Any, sentence: Sentence, learn: bool) -> Any:
+        from spacy.tokens import Doc
+
+        given: dict[str, Any] = {"words": sentence.words}
+        if self.tags:
+            given["pos"] = sentence.tags
+        if learn:
+            given["heads"] = [head - 1 if head else index for index, head in enumerate(sentence.heads)]
+            given["deps"] = [
+                name if head else "ROOT" for head, name in zip(sentence.heads, sentence.relations, strict=True)
+            ]
+        else:
+            given["sent_starts"] = [index == 0 for index in range(len(sentence.words))]  # one sentence, not to be split
+        return Doc(nlp.vocab, **given)
+
+    @staticmethod
+    def _package() -> Any:
+        try:
+            import spacy
+        except ImportError as error:
+            raise SystemExit(f"The package spacy is missing. {INSTALL}") from error
+        return spacy
+
+
+#: The first two are trained unless others are asked for; the rest vary them, so they err together with them.
+FAMILIES: dict[str, ParserFamily] = {
+    "udpipe": UDPipe(),
+    "spacy": Spacy(),
+    "udpipe-swap": UDPipe(transition_system="swap", transition_oracle="static_lazy"),
+    "udpipe-link2": UDPipe(transition_system="link2", transition_oracle="static"),
+    "spacy-upos": Spacy(tags=True, reads="words and gold UPOS"),
+}

@@ -1,0 +1,203 @@
+"""Claim: the consensus of real parsers trained on other treebanks, with thirty known sentences, matches the best one.
+
+Reads gold trees from the folder that CONSILIENCE_DATA names, and the output of parsers from a cache folder:
+``<cache>/<treebank>/<parser>.conllu`` (or ``.conllu.gz``), the gold tokens with the parser's HEAD and DEPREL. The
+folder comes from ``--cache``, or the variable CONSILIENCE_CACHE, or is ``experiments/cache``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.progress import track
+
+import consilience as cs
+
+from .tables import QUICK, FloatArray, IntArray, fit_quietly, markdown_table, read_settings, verdict, write_results
+from .trees import data_folder
+
+CACHE = Path(__file__).resolve().parent / "cache"
+TREEBANKS = {"EWT": "en_ewt", "LinES": "en_lines", "ParTUT": "en_partut"}
+KNOWN = 30
+
+
+@dataclass(frozen=True)
+class Measured:
+    """UAS and LAS of each parser and of each way to combine them; one entry per draw of known sentences."""
+
+    sentences: int
+    changed: int
+    parsers: dict[str, tuple[float, float]]
+    combined: dict[str, tuple[FloatArray, FloatArray]]
+    error: dict[str, FloatArray]
+    gain: FloatArray  # of known sentences over the best parser, on the sentences that are not known
+
+    @property
+    def best(self) -> float:
+        """UAS of the best single parser."""
+        return max(uas for uas, _ in self.parsers.values())
+
+
+def find_parses(cache: Path, treebank: str) -> dict[str, Path]:
+    """Return the files of one test set by the name of the parser."""
+    name = treebank.removeprefix("en_")
+    folders = [folder for folder in sorted(cache.glob("*")) if folder.is_dir() and name in folder.name.lower()]
+    paths = [path for folder in folders[:1] for path in sorted(folder.glob("*.conllu*"))]
+    return {path.name.removesuffix(".gz").removesuffix(".conllu"): path for path in paths}
+
+
+def nearest_tree(heads: IntArray) -> IntArray:
+    """Return the tree with the most of these heads; parsers may return several roots, or a cycle."""
+    score = np.zeros((len(heads) + 1, len(heads) + 1))
+    score[heads, np.arange(1, len(heads) + 1)] = 1.0
+    return cs.maximum_arborescence(score)
+
+
+def as_trees(bank: cs.Treebank) -> tuple[cs.Treebank, int]:
+    """Return the parses with those that are no trees put right, and how many these are."""
+    space, changed = cs.DependencyTrees(), 0
+    parsers = {}
+    for name, sentences in bank.parsers.items():
+        kept = []
+        for sentence in sentences:
+            right = sentence.heads is None or space.contains(sentence.heads)
+            changed += not right
+            kept.append(sentence if right else sentence.with_tree(nearest_tree(sentence.heads)))
+        parsers[name] = tuple(kept)
+    return cs.Treebank(parsers), changed
+
+
+def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
+    """Score the parsers of a treebank, and what is made of them together."""
+    names = [name for name in bank.sources if name != gold]
+    space = cs.DependencyTrees(bank.relations)
+    checked, changed = as_trees(bank)
+    votes = checked.votes_with_relations.select(names)
+    truth = bank.trees(gold, with_relations=True)
+    single = {}
+    for name in names:
+        trees = bank.trees(name, with_relations=True)
+        single[name] = (cs.uas(trees, truth), cs.las(trees, truth))
+    combined: dict[str, tuple[FloatArray, FloatArray]] = {}
+    error = {"true": np.array([1.0 - single[name][0] for name in names])}
+    for title, method in (("equal weights", "majority"), ("unsupervised", "auto")):
+        model = fit_quietly(cs.LabelModel(space, method=method, random_state=0), votes)
+        labels = model.predict(votes)
+        combined[title] = (np.array([cs.uas(labels, truth)]), np.array([cs.las(labels, truth)]))
+        if method == "auto":
+            error[title] = model.expected_cost_
+    scores, rates, gain = [], [], []
+    best = bank.trees(max(single, key=lambda name: single[name][0]))
+    for seed in range(draws):
+        rng = np.random.default_rng(seed)
+        told = np.isin(np.arange(len(truth)), rng.permutation(len(truth))[:KNOWN])
+        model = fit_quietly(cs.LabelModel(space, random_state=0), votes, gold=(truth, told))
+        labels, rest = model.predict(votes), np.flatnonzero(~told)
+        chosen = rest if len(rest) else np.arange(len(truth))  # known sentences are not scored
+        scores.append((cs.uas(labels[chosen], truth[chosen]), cs.las(labels[chosen], truth[chosen])))
+        gain.append(scores[-1][0] - cs.uas(best[chosen], truth[chosen]))
+        rates.append(model.expected_cost_)
+    known = f"{KNOWN} known sentences"
+    combined[known] = (np.array([uas for uas, _ in scores]), np.array([las for _, las in scores]))
+    error[known] = np.mean(rates, axis=0)
+    return Measured(len(truth), changed, single, combined, error, np.array(gain))
+
+
+def score_table(measured: dict[str, Measured]) -> str:
+    rows = []
+    for treebank, one in measured.items():
+        for name, (uas, las) in sorted(one.parsers.items(), key=lambda item: -item[1][0]):
+            rows.append([f"{treebank}: {name}", f"{uas:.4f}", "", f"{las:.4f}", ""])
+        for title, (uas_draws, las_draws) in one.combined.items():
+            spread = [f"{values.std(ddof=1):.4f}" if len(values) > 1 else "" for values in (uas_draws, las_draws)]
+            rows.append(
+                [f"{treebank}: **{title}**", f"{uas_draws.mean():.4f}", spread[0], f"{las_draws.mean():.4f}", spread[1]]
+            )
+    return markdown_table(["test set: source", "UAS", "sd", "LAS", "sd"], rows)
+
+
+def error_table(measured: dict[str, Measured]) -> str:
+    rows = []
+    for treebank, one in measured.items():
+        for place, name in enumerate(one.parsers):
+            rows.append([f"{treebank}: {name}", *(f"{values[place]:.3f}" for values in one.error.values())])
+    return markdown_table(["share of wrong heads", *next(iter(measured.values())).error], rows)
+
+
+def verdicts(measured: dict[str, Measured]) -> str:
+    known = f"{KNOWN} known sentences"
+    gains = {name: float(one.gain.mean()) for name, one in measured.items()}
+    as_good = [name for name, gain in gains.items() if gain >= 0]
+    lines = [
+        verdict(
+            f"With {KNOWN} known sentences at least as good as the best single parser on two of the three test sets",
+            len(as_good) >= 2,
+            "; ".join(f"{name} {gain:+.4f}" for name, gain in gains.items()),
+        )
+    ]
+    for name, one in measured.items():
+        plain = float(one.combined["unsupervised"][0].mean())
+        lines.append(
+            f"- {name}: best parser {one.best:.4f}, equal weights {one.combined['equal weights'][0].mean():.4f}, "
+            f"unsupervised {plain:.4f} ({plain - one.best:+.4f}), {known} {one.combined[known][0].mean():.4f} "
+            f"({one.gain.mean():+.4f} on the same sentences)."
+        )
+    return "\n".join(lines)
+
+
+def split_cache(arguments: Sequence[str] | None) -> tuple[Path, list[str]]:
+    """Return the cache folder, and the arguments that are left."""
+    left = list(sys.argv[1:] if arguments is None else arguments)
+    if "--cache" in left:
+        place = left.index("--cache")
+        if place + 1 == len(left):
+            raise SystemExit("--cache needs a folder. Give the one that holds the output of the parsers.")
+        return Path(left[place + 1]), left[:place] + left[place + 2 :]
+    named = os.environ.get("CONSILIENCE_CACHE")
+    return (Path(named) if named else CACHE), left
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Score all test sets and write ``parsers.md``."""
+    cache, left = split_cache(arguments)
+    settings = read_settings("experiments.parsers", __doc__, seeds=20, quick_seeds=2, arguments=left)
+    parses = {name: find_parses(cache, folder) for name, folder in TREEBANKS.items()}
+    missing = [name for name, files in parses.items() if len(files) < 3]
+    if missing:
+        raise SystemExit(
+            f"The cache of parses has fewer than three parsers for {', '.join(missing)}. Expected files such as "
+            f"{Path('<cache>') / TREEBANKS[missing[0]] / '<parser>.conllu'}; name the folder by --cache or "
+            "CONSILIENCE_CACHE, and fill it with `python -m experiments.train_parsers`."
+        )
+    folder, measured = data_folder(), {}
+    for name, files in track(parses.items(), description="parsers"):
+        gold = folder / f"{TREEBANKS[name]}-ud-test.conllu.gz"
+        bank = cs.read_conllu({"gold": gold, **files})
+        measured[name] = combine(bank, "gold", settings.seeds)
+    blocks = [
+        "Parsers were trained on other treebanks than the one they are tested on, and see its gold tokens. Equal "
+        "weights and unsupervised are scored on all sentences; known sentences, which are drawn at random, are left "
+        "out of the score of their row, and the spread over draws is beside it. The targets compare with the best "
+        "parser on the same sentences.",
+        score_table(measured),
+        "How far each parser can be trusted (known sentences: mean over draws):",
+        error_table(measured),
+        "## Targets",
+        QUICK if settings.quick else verdicts(measured),
+    ]
+    described = [
+        f"{sum(one.sentences for one in measured.values()):,} test sentences",
+        f"{settings.seeds} draws of {KNOWN} known sentences",
+        f"{sum(one.changed for one in measured.values())} parses were no trees and became the nearest ones",
+    ]
+    title = "Dependency trees: real parsers across treebanks"
+    write_results(settings.results / "parsers.md", title, settings.command, described, blocks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""Train dependency parsers on each English treebank and let them parse the test sets of the others.
+
+Reads ``ud_english`` (EWT, LinES, ParTUT) from the folder that CONSILIENCE_DATA names and needs no network. Every parser
+is a treebank times a family (``parser_families.py``). Its trees for the test set of another treebank go to
+``<cache>/<test treebank>/<family>-<training treebank>.conllu``: the lines of the test file with HEAD and DEPREL
+replaced, and every other column, multi-word ranges and empty nodes as they are (DEPS too, so that column holds gold).
+Words are those of the gold file. Every tree has one root: where a parser leaves several, the others are attached to
+the one with the most words below it.
+
+What is finished is kept: a second call goes on where the first one stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .parser_families import FAMILIES, ParserFamily, Sentence, Tree, say
+from .tables import QUICK, RESULTS, markdown_table, write_results
+
+#: Smallest first.
+TREEBANKS = {"partut": "ParTUT", "lines": "LinES", "ewt": "EWT"}
+CACHE = Path(__file__).resolve().parent / "cache"
+QUICK_WORDS, QUICK_TEST_SENTENCES = 1_500, 15
+HEAD, DEPREL, COLUMNS = 6, 7, 10
+#: What a word is called that was a second root.
+ATTACHED = "dep"
+
+
+@dataclass(frozen=True)
+class Block:
+    """The lines of one sentence in a CoNLL-U file, and where the words are among them."""
+
+    lines: list[str]
+    word_lines: list[int]
+
+    @property
+    def sentence(self) -> Sentence:
+        rows = [self.lines[index].split("\t") for index in self.word_lines]
+        return Sentence(
+            [row[1] for row in rows],
+            [row[3] for row in rows],
+            [int(row[HEAD]) for row in rows],
+            [row[DEPREL] for row in rows],
+        )
+
+    def with_tree(self, tree: Tree) -> str:
+        """Return the text of the sentence with another tree, all else unchanged."""
+        lines = list(self.lines)
+        for index, head, relation in zip(self.word_lines, *tree, strict=True):
+            row = lines[index].split("\t")
+            row[HEAD], row[DEPREL] = str(head), relation
+            lines[index] = "\t".join(row)
+        return "\n".join(lines) + "\n\n"
+
+
+def read_blocks(lines: Iterable[str], name: str) -> list[Block]:
+    """Split the lines of a CoNLL-U file into sentences; multi-word ranges (3-4) and empty nodes (3.1) are no words."""
+    blocks, kept, word_lines = [], [], []
+    for number, line in enumerate([*lines, ""], start=1):
+        line = line.rstrip("\r\n")
+        if not line:
+            if word_lines:
+                blocks.append(Block(kept, word_lines))
+            kept, word_lines = [], []
+            continue
+        if not line.startswith("#"):
+            columns = line.split("\t")
+            if len(columns) != COLUMNS:
+                raise SystemExit(f"{name}, line {number}: {len(columns)} columns, not {COLUMNS}. Is it CoNLL-U?")
+            if columns[0].isdigit():
+                word_lines.append(len(kept))
+        kept.append(line)
+    return blocks
+
+
+def single_root(heads: Sequence[int], relations: Sequence[str]) -> Tree:
+    """Attach all roots but the one with the most words below it (the first of equals) to that one."""
+    roots = [index + 1 for index, head in enumerate(heads) if head == 0]
+    below = Counter(root_of(word, heads) for word in range(1, len(heads) + 1))
+    best = max(roots, key=lambda root: below[root])
+    others = set(roots) - {best}
+    repaired = [best if index + 1 in others else head for index, head in enumerate(heads)]
+    names = [ATTACHED if index + 1 in others else name for index, name in enumerate(relations)]
+    names[best - 1] = "root"
+    return repaired, names
+
+
+def root_of(word: int, heads: Sequence[int]) -> int:
+    """Follow the heads upwards from a word; a cycle is an error of the parser."""
+    for _ in heads:
+        above = heads[word - 1]
+        if not 0 <= above <= len(heads):
+            raise ValueError(f"word {word} has the head {above} in a sentence of {len(heads)} words")
+        if above == 0:
+            return word
+        word = above
+    raise ValueError(f"the heads {list(heads)} contain a cycle")
+
+
+def attachment_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
+    """Return the shares of words with the right head (UAS), and with the right head and relation (LAS)."""
+    words = heads = both = 0
+    for truth, guess in zip(gold, parsed, strict=True):
+        for head, relation, other, name in zip(truth.heads, truth.relations, guess.heads, guess.relations, strict=True):
+            words += 1
+            heads += head == other
+            both += head == other and relation == name
+    return heads / words, both / words
+
+
+def drawn(sentences: Sequence[Sentence], n_words: int, seed: int) -> list[Sentence]:
+    """Return sentences drawn at random until they have so many words, or all of them."""
+    chosen, words = [], 0
+    for sentence in random.Random(seed).sample(sentences, len(sentences)):
+        if words + len(sentence.words) <= n_words:
+            chosen.append(sentence)
+            words += len(sentence.words)
+    return chosen
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that it is there complete or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(content)
+    os.replace(partial, path)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where treebanks are read from and parsers and trees are kept."""
+
+    data: Path
+    cache: Path
+    seed: int
+    quick: bool
+
+    def blocks(self, treebank: str, part: str) -> list[Block]:
+        path = self.data / f"en_{treebank}-ud-{part}.conllu.gz"
+        if not path.is_file():
+            raise SystemExit(f"{path} is missing. Get the treebank {TREEBANKS[treebank]} of Universal Dependencies.")
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            blocks = read_blocks(lines, path.name)
+        return blocks[:QUICK_TEST_SENTENCES] if self.quick and part == "test" else blocks
+
+    def family(self, name: str) -> ParserFamily:
+        family = FAMILIES[name]
+        return family.seeing(QUICK_WORDS) if self.quick else family
+
+    def trees_path(self, parser: str, treebank: str, test: str) -> Path:
+        """Return where trees are kept; those for the parser's own treebank lie apart, they are no weak source."""
+        folder = self.cache / "same_treebank" if test == treebank else self.cache
+        return folder / test / f"{parser}.conllu"
+
+    def trained(self, family_name: str, treebank: str) -> dict[str, Any]:
+        """Return the record of a trained parser; train it unless that was done with the same settings."""
+        parser = f"{family_name}-{treebank}"
+        family, model, record = (
+            self.family(family_name),
+            self.model_path(parser),
+            self.cache / "models" / f"{parser}.json",
+        )
+        limit = QUICK_WORDS if self.quick else family.training_words
+        sentences = drawn([block.sentence for block in self.blocks(treebank, "train")], limit, self.seed)
+        n_words = sum(len(sentence.words) for sentence in sentences)
+        asked = {"seed": self.seed, "sentences": len(sentences), "words": n_words, **family.settings(n_words)}
+        if record.is_file() and model.is_file():
+            known = json.loads(record.read_text(encoding="utf-8"))
+            if known["settings"] == asked:
+                return dict(known)
+        for test in TREEBANKS:
+            self.trees_path(parser, treebank, test).unlink(missing_ok=True)
+        say(f"{parser}: training on {len(sentences):,} sentences, {n_words:,} words")
+        start = time.process_time()
+        write_whole(model, family.train(sentences, self.seed))
+        known = {"settings": asked, "cpu_seconds": round(time.process_time() - start, 1)}
+        write_whole(record, json.dumps(known, indent=2).encode())
+        say(f"{parser}: trained in {known['cpu_seconds']:.0f} CPU-seconds")
+        return known
+
+    def model_path(self, parser: str) -> Path:
+        return self.cache / "models" / f"{parser}.model"
+
+    def scores(self, family_name: str, treebank: str, test: str) -> tuple[float, float, int]:
+        """Return UAS, LAS and the number of repaired trees of a parser on a test set; parse it unless that was done."""
+        parser = f"{family_name}-{treebank}"
+        path, gold = self.trees_path(parser, treebank, test), self.blocks(test, "test")
+        sentences = [block.sentence for block in gold]
+        record = self.cache / "models" / f"{parser}.{test}.json"
+        if not (path.is_file() and record.is_file()):
+            trees = self.family(family_name).parse(self.model_path(parser), sentences)
+            repaired = sum(heads.count(0) != 1 for heads, _ in trees)
+            text = "".join(block.with_tree(single_root(*tree)) for block, tree in zip(gold, trees, strict=True))
+            write_whole(record, json.dumps({"repaired": repaired}).encode())
+            write_whole(path, text.encode())
+        with path.open(encoding="utf-8") as lines:
+            parsed = [block.sentence for block in read_blocks(lines, path.name)]
+        repaired = json.loads(record.read_text(encoding="utf-8"))["repaired"]
+        return *attachment_scores(sentences, parsed), repaired
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train, parse, and write the scores to ``train_parsers.md``."""
+    given = read_arguments(arguments)
+    name = os.environ.get("CONSILIENCE_DATA")
+    if not name:
+        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains ud_english.")
+    cache = Path(given.cache or os.environ.get("CONSILIENCE_CACHE") or CACHE)
+    cache = cache / "quick" if given.quick else cache
+    workshop = Workshop(Path(name) / "ud_english", cache, given.seed, given.quick)
+    rows = []
+    for treebank in given.treebanks:
+        for family in given.families:
+            record = workshop.trained(family, treebank)
+            rows.append(table_row(workshop, family, treebank, record))
+    write_table(given, rows)
+
+
+def write_table(given: argparse.Namespace, rows: Sequence[Sequence[str]]) -> None:
+    command = f"python -m experiments.train_parsers --families {' '.join(given.families)} --seed {given.seed}"
+    if given.treebanks != list(TREEBANKS):
+        command += f" --treebanks {' '.join(given.treebanks)}"
+    settings = f"at most {QUICK_WORDS:,} training words" if given.quick else "all sentences of the test sets"
+    columns = ["parser", "is given", "training words", "CPU-seconds"]
+    columns += [f"{TREEBANKS[test]} {score}" for test in TREEBANKS for score in ("UAS", "LAS")]
+    blocks = [
+        "Each parser is trained on the treebank in its name, on whole sentences drawn at random where the treebank is "
+        "larger than the number of words given, and parses the test sets of all three. Words are those of the gold "
+        "file for all; tags are gold UPOS where the table says so, and used nowhere else. In parentheses: the test set "
+        "of the treebank that the parser was trained on, which is no weak source.",
+        "Percent of words, punctuation included; relations with their subtypes. Where a parser left several roots, the "
+        "others were attached to the one with the most words below it; *repaired* counts such sentences in the test "
+        "sets of the other treebanks.",
+        *([QUICK] if given.quick else []),
+        markdown_table([*columns, "repaired"], rows),
+    ]
+    title = "Parsers trained on one treebank, tested on the others"
+    command += " --quick" * given.quick
+    write_results(given.results / "train_parsers.md", title, command, [settings], blocks)
+
+
+def table_row(workshop: Workshop, family: str, treebank: str, record: dict[str, Any]) -> list[str]:
+    """Score a parser on every test set and say so."""
+    cells: list[str] = []
+    repairs = 0
+    for test in TREEBANKS:
+        uas, las, repaired = workshop.scores(family, treebank, test)
+        own = test == treebank
+        cells += [f"({100 * score:.1f})" if own else f"{100 * score:.1f}" for score in (uas, las)]
+        repairs += 0 if own else repaired
+        say(f"{family}-{treebank} on {test}: UAS {100 * uas:.1f}, LAS {100 * las:.1f}")
+    words, seconds = f"{record['settings']['words']:,}", f"{record['cpu_seconds']:.0f}"
+    return [f"{family}-{treebank}", FAMILIES[family].reads, words, seconds, *cells, str(repairs)]
+
+
+def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m experiments.train_parsers", description=__doc__)
+    parser.add_argument("--cache", help="folder for parsers and trees (CONSILIENCE_CACHE, or experiments/cache)")
+    parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=["udpipe", "spacy"])
+    parser.add_argument("--treebanks", nargs="+", choices=list(TREEBANKS), default=list(TREEBANKS), help="to train on")
+    parser.add_argument("--seed", type=int, default=0, help="draws and orders the training sentences")
+    parser.add_argument("--quick", action="store_true", help="tiny parsers in <cache>/quick: shows that it runs")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the table to")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

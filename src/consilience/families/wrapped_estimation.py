@@ -1,0 +1,368 @@
+"""How the scales of sources on a manifold are learned from the distances between their votes.
+
+In spaces of constant curvature the mean squared distance of two sources is known for given scales, and all pairs are
+fitted at once. Elsewhere squared distances are taken to add up, first between the votes themselves and then between
+the votes as seen from the current label of their item, where space is nearly flat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.findings import (
+    SIGNIFICANCE,
+    adversaries,
+    dependent_pairs,
+    fell_back,
+    needs_gold,
+    no_signal,
+    not_converged,
+    rival_groups,
+    unidentified,
+)
+from consilience.families.pair_costs import (
+    PairCosts,
+    blend,
+    excess_correlation,
+    gold_costs,
+    pair_costs,
+    shrunk_costs,
+)
+from consilience.families.pair_fits import PairFit, additive_fit
+from consilience.families.wrapped import WrappedParameters
+from consilience.solvers.manifolds.two_point import TwoPointLaw
+from consilience.solvers.pairs import has_odd_cycle
+from consilience.solvers.robust import fit_pair_moments, sandwich
+from consilience.solvers.signal import no_signal_probability
+
+if TYPE_CHECKING:
+    from consilience.families.wrapped import WrappedNormalFamily
+
+__all__ = ["estimate_wrapped"]
+
+#: Rounds in which votes are seen from the current labels, and the change of the scales that ends them.
+ROUNDS, SETTLED = 6, 1e-3
+#: Pairs this many standard errors too close are taken as dependent, from 5 sources on.
+FLAG, FLAG_SOURCES = 5.0, 5
+#: Errors of sources beyond this share of the curvature radius make squared distances add up no longer.
+FLAT = 0.5
+#: Pairs closer than this share of the typical squared distance are copies.
+COPIES = 1e-9
+#: Weight of learning, in log scales, of a source about which votes say nothing.
+SPREAD = 2.0
+
+
+@dataclass(frozen=True)
+class _Problem:
+    family: WrappedNormalFamily
+    sums: Sums
+    pairs: PairCosts
+    request: Request
+    passes: Passes | None
+
+    @property
+    def active(self) -> BoolArray:
+        active: BoolArray = np.diag(self.sums["both"]) > 0
+        return active
+
+    @property
+    def usable(self) -> BoolArray:
+        """Pairs that may be used as independent; copies may not, nor two sources that never vary."""
+        usable = self.pairs.usable(self.request.dependent)
+        constant = self.family.constant_sources(self.sums)
+        return usable & ~self.copies & ~np.outer(constant, constant)
+
+    @property
+    def copies(self) -> BoolArray:
+        """Pairs that never differ."""
+        met = self.pairs.usable(np.zeros_like(self.request.dependent))
+        level = float(self.pairs.cost[met].max(initial=0.0))
+        copies: BoolArray = met & (self.pairs.cost <= COPIES * max(level, 1e-300))
+        return copies
+
+    @property
+    def typical(self) -> float:
+        """The median squared distance between two sources."""
+        found = self.pairs.cost[self.usable]
+        if len(found):
+            return float(np.median(found))
+        chance = self.family.mismatch
+        if chance is not None and (np.isfinite(chance) & (chance > 0)).any():
+            return float(np.median(chance[np.isfinite(chance) & (chance > 0)]))
+        return 1.0
+
+    @property
+    def floor(self) -> float:
+        """A cost that no source is taken to be below."""
+        return 1e-4 * self.typical
+
+
+def estimate_wrapped(family: WrappedNormalFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
+    """Learn one scale per source by the method asked for."""
+    problem = _Problem(family, sums, pair_costs(sums), request, passes)
+    method = request.method
+    if method == "auto":
+        return _automatic(problem)
+    if method == "majority":
+        return Estimate(_equal(problem), "majority", "asked for")
+    if method == "labelled":
+        return _labelled(problem)
+    return _learned(problem, method, "asked for")
+
+
+def _automatic(problem: _Problem) -> Estimate:
+    count = int(problem.active.sum())
+    if count < 3:
+        if "gold_count" in problem.sums:
+            return _labelled(problem)
+        return _fallback(problem, f"{count} source(s) vote, scales need 3", ())
+    if not problem.usable.any():
+        if "gold_count" in problem.sums:
+            return _labelled(problem)
+        return _fallback(problem, "no two sources that differ vote on five common items", ())
+    chance = _no_signal_chance(problem)
+    if chance > SIGNIFICANCE and not problem.request.n_gold:
+        reason = f"votes on one item are no closer than votes on different items (p = {chance:.2f})"
+        return _fallback(problem, reason, (no_signal(problem.request, reason),))
+    return _learned(problem, "moments", "")
+
+
+def _no_signal_chance(problem: _Problem) -> float:
+    """Return how likely such closeness is between sources that vote independently of each other."""
+    family, pairs = problem.family, problem.pairs
+    if family.mismatch is None or family.mismatch_error is None:
+        return 0.0
+    left, right = np.nonzero(np.triu(problem.usable & np.isfinite(family.mismatch)))
+    if len(left) == 0:
+        return 0.0
+    error = np.sqrt(family.mismatch_error[left, right] ** 2 + pairs.cost_error[left, right] ** 2)
+    return no_signal_probability((family.mismatch - pairs.cost)[left, right] / np.maximum(error, 1e-300))
+
+
+def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
+    request = problem.request
+    fit, how, notes = _fitted(problem, method)
+    if request.method == "auto":
+        flagged = _flagged(problem, fit)
+        if flagged.any():
+            left, right = np.nonzero(np.triu(flagged))
+            rivals = rival_groups(left, right, int(problem.active.sum()), request)
+            notes = (dependent_pairs(left, right, request, "they share one vote"), *notes)
+            if rivals is not None and "gold_count" not in problem.sums:
+                return _fallback(problem, rivals, notes)
+            problem = replace(problem, request=replace(request, dependent=request.dependent | flagged))
+            fit, how, more = _fitted(problem, method)
+            notes = (*notes, *more)
+    notes = (*notes, *unidentified(fit.identified, problem.active, request))
+    if not (fit.identified & problem.active).any() and "gold_count" not in problem.sums:
+        return _fallback(problem, "no source has two independent partners", notes)
+    # Sums of noisy pairs may leave nothing, or less, for a good source.
+    floor = 0.01 * problem.typical if method == "isotropic" else problem.floor
+    cost, error = np.maximum(fit.value, floor), fit.standard_error
+    if "gold_count" in problem.sums:
+        _, told, told_error = gold_costs(problem.sums)
+        cost, error = blend(cost, error, np.maximum(told, problem.floor), told_error)
+    if request.method == "auto":
+        cost = np.maximum(shrunk_costs(cost, error, problem.active), problem.floor)
+    notes = (*notes, *_adversaries(problem, fit))
+    return Estimate(_parameters(problem, cost, error), method, reason or how, notes)
+
+
+def _fitted(problem: _Problem, method: str) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
+    pairs, geometry = problem.pairs, problem.family.geometry
+    if method == "isotropic":
+        fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
+        return fit, "squared distances added up", _too_curved(problem, fit)
+    if geometry.law is not None:
+        unit = geometry.radius if np.isfinite(geometry.radius) else 1.0
+        return _two_point_fit(problem, geometry.law, unit), "squared distances of all pairs fitted exactly", ()
+    return _lifted(problem)
+
+
+def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
+    """Fit the logarithms of the mean squared distances of all pairs, under a loss that forgives odd ones."""
+    pairs, usable = problem.pairs, problem.usable
+    m = len(usable)
+    left, right = np.nonzero(np.triu(usable))
+    if len(left) == 0:
+        return PairFit(np.full(m, problem.typical / 2), np.full(m, np.inf), np.zeros(m, bool), np.zeros((m, m)))
+    cost = pairs.cost / unit**2
+    observed = np.log(cost[left, right])
+    error = _relative_error(pairs, usable)[left, right]
+    rows = np.arange(len(left))
+
+    def moment(value: FloatArray) -> FloatArray:
+        return law.log_pair_cost(value[left], value[right])[0]
+
+    def jacobian(value: FloatArray) -> FloatArray:
+        _, by_left, by_right = law.log_pair_cost(value[left], value[right])
+        slopes = np.zeros((len(left), m))
+        slopes[rows, left], slopes[rows, right] = by_left, by_right
+        return slopes
+
+    flat = additive_fit(cost, pairs.count, pairs.cost_influence / unit**2, usable)
+    typical = float(np.median(cost[left, right]))
+    middle = float(np.log(law.scale_from_cost(np.array([typical / 2.0]))[0]))
+    start = np.log(law.scale_from_cost(np.clip(flat.value, 0.02 * typical, 2.0 * typical)))
+    highest = max(min(middle + 4.0, float(np.log(law.largest))), middle + 0.1)
+    fit = fit_pair_moments(
+        moment,
+        jacobian,
+        observed,
+        error,
+        [start, np.full(m, middle)],
+        lower=middle - 6.0,
+        upper=highest,
+        prior_spread=SPREAD,
+        corrected_scatter=m >= 7,
+    )
+    covariance = sandwich(fit.jacobian, fit.precision, pairs.cost_influence[:, left, right] / pairs.cost[left, right])
+    identified = has_odd_cycle(usable)
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    known = fit.weight[identified] if identified.any() else fit.weight
+    scale = unit * np.exp(np.where(identified, fit.weight, np.median(known)))
+    family = problem.family
+    deviation = np.where(identified, family.cost_slope(scale) * scale * spread, np.inf)
+    residual = np.zeros((m, m))
+    residual[left, right] = residual[right, left] = fit.residual_z
+    return PairFit(family.cost_of_scale(scale), deviation, identified, residual)
+
+
+def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
+    """Add up squared distances, then squared differences of the votes as seen from the current labels."""
+    fit = _relative_fit(problem, problem.pairs)
+    if not problem.usable.any():
+        return fit, "nothing to learn from", ()
+    if problem.passes is None:
+        note = Diagnostic(
+            "curvature",
+            "info",
+            (),
+            "Only moments are at hand, so squared distances were added up as in flat space; call fit(votes) for "
+            "scales that take account of curvature.",
+        )
+        return fit, "squared distances added up", (note,)
+    family, passes = problem.family, problem.passes
+    cost = np.maximum(fit.value, problem.floor)
+    change = np.inf
+    for _ in range(ROUNDS):
+        parameters = _parameters(problem, cost, np.zeros_like(cost))
+        seen = pair_costs(passes.over_sample(lambda chunk, now=parameters: family.round(now, chunk)))  # type: ignore[misc]
+        fit = _relative_fit(problem, seen)
+        following = np.maximum(fit.value, problem.floor)
+        change = float(np.abs(np.log(following / cost))[problem.active].max())
+        cost = following
+        if change < SETTLED:
+            break
+    notes = (not_converged(),) if change > 0.1 else ()
+    return fit, "squared differences of votes as seen from the labels, in rounds", notes
+
+
+def _relative_fit(problem: _Problem, pairs: PairCosts) -> PairFit:
+    """Solve ``cost[a, b] = value[a] + value[b]`` with each pair counted by the precision of its cost."""
+    usable = problem.usable & (pairs.cost > 0)
+    known = np.where(usable, pairs.cost, 1.0)
+    precision = pairs.count / known**2
+    fit = additive_fit(pairs.cost, precision, pairs.cost_influence, usable)
+    for _ in range(3):
+        value = np.maximum(fit.value, 0.01 * problem.typical)
+        precision = pairs.count / np.add.outer(value, value) ** 2
+        fit = additive_fit(pairs.cost, precision, pairs.cost_influence, usable)
+    model = np.maximum(np.add.outer(fit.value, fit.value), 0.01 * problem.typical)
+    error = _relative_error(pairs, usable) * model
+    residual = np.where(usable, (pairs.cost - model) / error, 0.0)
+    return PairFit(fit.value, fit.standard_error, fit.identified, residual)
+
+
+def _relative_error(pairs: PairCosts, usable: BoolArray) -> FloatArray:
+    """Return the standard errors of the logarithms of pair costs.
+
+    Those of two votes of any scales are much alike, so that a pair far above the others is one whose cost is too
+    small for what its sources do elsewhere; that must not hide it.
+    """
+    count = np.maximum(pairs.count, 1.0)
+    spread = np.where(usable, pairs.cost_error / np.where(usable, pairs.cost, 1.0), 0.0) * np.sqrt(count)
+    typical = float(np.median(spread[usable])) if usable.any() else 1.0
+    error: FloatArray = np.maximum(np.minimum(spread, 2.0 * typical) / np.sqrt(count), 1e-9)
+    return error
+
+
+def _flagged(problem: _Problem, fit: PairFit) -> BoolArray:
+    """Return the pairs that are closer than their scales explain."""
+    if int(problem.active.sum()) < FLAG_SOURCES or problem.request.n_gold:
+        return np.zeros_like(problem.usable)
+    constant = problem.family.constant_sources(problem.sums)
+    copies = problem.copies & ~np.outer(constant, constant) & ~problem.request.dependent
+    flagged: BoolArray = (fit.residual < -FLAG) | copies
+    return flagged
+
+
+def _too_curved(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
+    radius = problem.family.geometry.radius
+    distance = np.sqrt(np.maximum(problem.pairs.cost, 0.0) / 2.0)
+    reach = np.where(problem.usable, distance, 0.0).max(axis=1)
+    names = problem.request.named(reach > FLAT * radius)
+    if not names:
+        return ()
+    negative = problem.request.named(problem.active & (fit.value <= 0))
+    told = f" The squared error of {', '.join(negative[:5])} came out negative." if negative else ""
+    message = (
+        f"{', '.join(names[:8])}: typical errors reach {float(reach.max()) / radius:.2g} curvature radii, and beyond "
+        f"{FLAT} squared distances do not add up, so that scales are biased.{told} Use method='moments' or 'auto'."
+    )
+    return (Diagnostic("curvature", "warning", names, message),)
+
+
+def _adversaries(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
+    """Name the sources that are further from the others than noise of any scale would put them."""
+    law = problem.family.geometry.law
+    if law is None or law.kind not in ("sphere", "rotations"):
+        return ()
+    left, right = np.nonzero(np.triu(problem.usable))
+    return adversaries(left, right, fit.residual[left, right], problem.request)
+
+
+def _labelled(problem: _Problem) -> Estimate:
+    if "gold_count" not in problem.sums:
+        raise needs_gold()
+    count, cost, error = gold_costs(problem.sums)
+    average = np.average(cost, weights=count) if count.sum() > 0 else problem.typical / 2.0
+    shrunk = np.maximum((cost * count + average * 2.0) / (count + 2.0), problem.floor)
+    return Estimate(_parameters(problem, shrunk, error), "labelled", f"{problem.request.n_gold} known labels")
+
+
+def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> WrappedParameters:
+    family, active = problem.family, problem.active
+    if active.any():
+        cost = np.where(active, cost, np.median(cost[active]))
+    scale = family.scale_of_cost(np.maximum(cost, 1e-300))
+    finite = np.isfinite(error) & active
+    slope = np.maximum(family.cost_slope(scale), 1e-300)
+    scale_error = np.where(finite, np.where(finite, error, 0.0) / slope, np.inf)
+    # On a sphere a scale far out is not told from unrelated votes; its error is not zero there.
+    weight = 0.5 / scale**2
+    correlation = excess_correlation(problem.pairs, family.pair_cost, weight, problem.request.dependent)
+    return WrappedParameters(scale, scale_error, correlation, _dispersion(problem, cost))
+
+
+def _dispersion(problem: _Problem, cost: FloatArray) -> float:
+    """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
+    mismatch = problem.family.mismatch
+    if mismatch is None or not np.isfinite(mismatch).any():
+        return 4.0 * float(np.median(cost))
+    between = float(mismatch[np.isfinite(mismatch)].mean()) / 2.0
+    return max(between - float(cost[problem.active].mean()), 0.05 * between, 1e-300)
+
+
+def _equal(problem: _Problem) -> WrappedParameters:
+    m = len(problem.active)
+    return _parameters(problem, np.full(m, max(problem.typical / 2.0, 1e-300)), np.full(m, np.inf))
+
+
+def _fallback(problem: _Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
+    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))

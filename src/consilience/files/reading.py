@@ -1,0 +1,214 @@
+"""Votes from files: wide or long, with the column names that other tools use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.io.cells import null_mask, tighten
+from consilience.io.files import read_table
+from consilience.io.frames import ALIASES
+from consilience.spaces.base import LabelSpace
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["read_votes", "votes_of_table"]
+
+LAYOUTS = ("auto", "wide", "long")
+
+
+def read_votes(
+    path: str | Path,
+    space: LabelSpace | None = None,
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+    drop: Iterable[str] = (),
+    abstain: Any = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> Votes:
+    r"""Return the votes in a CSV, JSON Lines, Parquet or Arrow file.
+
+    *Wide*: one row per item, one column per source, and a column of ids if one is called ``item``, ``id``, ``task``
+    or the like. *Long*: one row per vote, with columns for item, source and label, which may be called ``task``,
+    ``worker``, ``judge``, ``rating``, ... An empty cell or null abstains; the words "NA" and "None" do not.
+
+    Parameters
+    ----------
+    space
+        What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
+    layout
+        "wide", "long", or "auto": long if there is exactly one column for each of the three roles.
+    item, source, label
+        Names of the columns, where they are not called as above.
+    sources
+        In a wide table, the columns that hold votes; by default all but the ids and `drop`.
+    drop
+        Columns that are neither: the text that was voted on, the known labels.
+    abstain
+        A value that stands for an abstention, beside empty cells.
+    delimiter, encoding
+        Of a CSV file; found out, and utf-8, by default.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("task,worker,answer\nq1,ann,cat\nq1,bob,dog\nq2,bob,cat\n")
+    >>> read_votes(file)
+    Votes(2 items, 2 sources, 75% observed)
+    """
+    if layout not in LAYOUTS:
+        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
+    table = read_table(path, delimiter=delimiter, encoding=encoding)
+    return votes_of_table(
+        table,
+        space,
+        layout=layout,
+        item=item,
+        source=source,
+        label=label,
+        sources=sources,
+        drop=drop,
+        abstain=abstain,
+        name=str(path),
+    )
+
+
+def votes_of_table(
+    table: pa.Table,
+    space: LabelSpace | None = None,
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+    drop: Iterable[str] = (),
+    abstain: Any = None,
+    name: str = "the table",
+) -> Votes:
+    """Return the votes in an Arrow table; see `read_votes`."""
+    names = table.column_names
+    roles = {"item": item, "source": source, "label": label}
+    found = {role: given or _alias(role, names) for role, given in roles.items()}
+    if layout == "auto":
+        long = sources is None and all(found.values()) and len(set(found.values())) == 3
+        layout = "long" if long or source is not None or label is not None else "wide"
+    if layout == "long":
+        missing = [role for role, column in found.items() if column is None]
+        if missing:
+            raise FileFormatError(
+                f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
+                f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+            )
+        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()})
+    else:
+        ids = found["item"] if item is not None or sources is None or found["item"] not in tuple(sources) else None
+        left_out = {ids, *drop}
+        chosen = tuple(column for column in names if column not in left_out) if sources is None else tuple(sources)
+        votes = Votes.from_frame(table, sources=chosen, item=ids)
+    return as_the_space_reads(_without(votes, abstain), space, name)
+
+
+def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
+    """Return votes whose cells of text are read by the space, or by what they look like."""
+    if votes.labels.dtype != object:
+        return votes
+    rows, columns = np.nonzero(votes.observed)
+    cells = votes.labels[rows, columns]
+    if space is None:
+        _check_mixture(cells, rows, columns, votes, name)
+        return votes
+    if not any(isinstance(cell, str) for cell in cells.tolist()):
+        return votes
+    try:
+        read = space.read_text(cells)
+    except InvalidLabelError as error:
+        if error.index is None:
+            raise
+        row, column = int(rows[error.index]), int(columns[error.index])
+        raise FileFormatError(
+            f"{name!r}, item {votes.items.tolist()[row]!r}, source {votes.sources[column]!r}: {error}"
+        ) from None
+    labels: Batch = np.empty(votes.labels.shape, dtype=object)
+    labels[rows, columns] = as_object_array(read)
+    return replace(votes, labels=tighten(labels, ~votes.observed))
+
+
+def _without(votes: Votes, abstain: Any) -> Votes:
+    if abstain is None:
+        return votes
+    wanted = {abstain, str(abstain)}
+    cells = votes.labels
+    if cells.dtype != object:
+        same = np.isin(cells, [value for value in wanted if not isinstance(value, str)] + _as_numbers(abstain))
+        return replace(votes, observed=votes.observed & ~same)
+    same = np.array([isinstance(cell, (str, int, float)) and cell in wanted for cell in cells.reshape(-1).tolist()])
+    observed = votes.observed & ~same.reshape(cells.shape)
+    labels = tighten(cells, ~observed)  # numbers that were text only because of the sign for "abstains"
+    if labels.dtype == object:
+        from consilience.io.text_tables import typed_cells
+
+        flat = [cell if seen else None for cell, seen in zip(cells.reshape(-1), observed.reshape(-1), strict=True)]
+        if all(cell is None or isinstance(cell, str) for cell in flat):
+            typed = as_object_array(typed_cells(flat)).reshape(cells.shape)
+            labels = tighten(typed, null_mask(typed))
+    return replace(votes, labels=labels, observed=observed, abstain=None)
+
+
+def _as_numbers(value: Any) -> list[float]:
+    try:
+        return [float(value)]
+    except (TypeError, ValueError):
+        return []
+
+
+def _alias(role: str, names: list[str]) -> str | None:
+    """Return the only column whose name says that it has this role; the role's own name before all others."""
+    own = [name for name in names if name.lower() == role]
+    if len(own) == 1:
+        return own[0]
+    likely = [name for name in names if name.lower() in ALIASES[role]]
+    return likely[0] if len(likely) == 1 else None
+
+
+def _check_mixture(cells: Batch, rows: Any, columns: Any, votes: Votes, name: str) -> None:
+    """Refuse a source most of whose votes are numbers and a few are not."""
+    number = np.array([_is_number(cell) for cell in cells.tolist()], dtype=bool)
+    for column, source in enumerate(votes.sources):
+        mine = columns == column
+        share = float(number[mine].mean()) if mine.any() else 0.0
+        if 0.5 < share < 1.0:
+            where = int(np.flatnonzero(mine & ~number)[0])
+            identity = votes.items.tolist()[int(rows[where])]
+            raise FileFormatError(
+                f"{name!r}: source {source!r} mixes numbers and text: {cells[where]!r} for item {identity!r}. Correct "
+                f"the cell, leave it empty, or pass abstain={cells[where]!r} if it means that the source abstains."
+            )
+
+
+def _is_number(cell: Any) -> bool:
+    if isinstance(cell, (int, float)):
+        return True
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))

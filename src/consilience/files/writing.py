@@ -1,0 +1,88 @@
+"""Labels as tables: one row per item with label, confidence, number of votes and agreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.encoding import align_sources, encode
+from consilience.families.base import Posterior
+from consilience.io.files import write_table
+from consilience.label_model import LabelModel
+from consilience.spaces.base import LabelSpace
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["label_frame", "label_table", "write_labels"]
+
+
+def label_table(model: LabelModel, votes: Any) -> pa.Table:
+    """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
+
+    `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
+    voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
+    the label of another item, and at least 0. It is null where nobody voted.
+
+    Examples
+    --------
+    >>> from consilience import Classes
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
+    >>> table = label_table(LabelModel(Classes(["ham", "spam"])).fit(votes), votes)
+    >>> table.column_names, table.column("agreement").to_pylist()[:2]
+    (['item', 'label', 'confidence', 'n_votes', 'agreement'], [0.6666666666666666, 1.0])
+    """
+    import pyarrow as pa
+
+    source_model = model.source_model_
+    table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
+    belief = model.posterior(table)
+    observed = table.observed
+    agreement = _agreement(model.space, encode(table, model.space), belief, observed)
+    return pa.table(
+        {
+            "item": pa.array(table.items.tolist()),
+            "label": model.space.to_arrow(belief.labels),
+            "confidence": pa.array(belief.confidence),
+            "n_votes": pa.array(observed.sum(axis=1).astype(np.int64)),
+            "agreement": pa.array(agreement, mask=~observed.any(axis=1)),
+        }
+    )
+
+
+def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
+    """Return `label_table` as the kind of frame that `like` is: pandas, polars or Arrow."""
+    import narwhals as nw
+
+    backend = nw.from_native(like).implementation
+    return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
+
+
+def write_labels(path: str | Path, model: LabelModel, votes: Any, *, force: bool = False) -> None:
+    """Write `label_table` to a CSV, JSON Lines, Parquet or Arrow file.
+
+    An interrupted run leaves the old file or none; a file that is there is replaced only with `force`.
+    """
+    write_table(path, label_table(model, votes), force=force)
+
+
+def _agreement(space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray) -> FloatArray:
+    rows, columns = np.nonzero(observed)
+    if len(rows) == 0:
+        return np.zeros(len(observed))
+    labels = space.as_batch(belief.labels[observed.any(axis=1)])
+    position = np.cumsum(observed.any(axis=1)) - 1
+    cast: Batch = votes.labels[rows, columns]
+    own = space.distance(labels[position[rows]], cast)
+    counts = np.maximum(observed.sum(axis=1), 1)
+    if space.n_labels is not None:
+        same: FloatArray = np.bincount(rows, weights=own == 0.0, minlength=len(observed)) / counts
+        return same
+    other = space.distance(labels[(position[rows] + 1) % len(labels)], cast)
+    chance = float(other.mean())
+    mean = np.bincount(rows, weights=own, minlength=len(observed)) / counts
+    return np.clip(1.0 - mean / chance, 0.0, 1.0) if chance > 0 else np.ones(len(observed))

@@ -1,0 +1,126 @@
+"""Spans of text as tags, one per position: B-X begins a span of type X, I-X goes on with it, O is outside.
+
+>>> spans_to_bio([(1, 3, "PER")], length=4)
+['O', 'B-PER', 'I-PER', 'O']
+>>> bio_to_spans(["O", "B-PER", "I-PER", "O"])
+[(1, 3, 'PER')]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from consilience.arrays import BoolArray
+from consilience.exceptions import InvalidLabelError
+
+__all__ = ["bio_to_spans", "follows_bio", "legal_starts", "legal_steps", "spans_to_bio"]
+
+OUTSIDE = "O"
+
+
+def spans_to_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str]:
+    """Return one tag per position for spans that do not overlap.
+
+    Parameters
+    ----------
+    spans
+        ``(start, end, type)``; the end is the first position after the span. An empty type gives plain B and I.
+    length
+        Number of positions.
+
+    Examples
+    --------
+    >>> spans_to_bio([(0, 1, "LOC"), (1, 3, "LOC")], length=3)
+    ['B-LOC', 'B-LOC', 'I-LOC']
+    """
+    tags = [OUTSIDE] * length
+    for span in spans:
+        try:
+            start, end, kind = span
+        except (TypeError, ValueError):
+            raise InvalidLabelError(f"span {span!r} is not (start, end, type). Give three values.") from None
+        if not 0 <= start < end <= length:
+            raise InvalidLabelError(
+                f"span {span!r} does not lie within {length} positions. Count from 0; the end is exclusive."
+            )
+        taken = next((place for place in range(start, end) if tags[place] != OUTSIDE), None)
+        if taken is not None:
+            raise InvalidLabelError(f"span {span!r} overlaps another one at position {taken}. BIO tags hold one each.")
+        tags[start] = _tag("B", kind)
+        tags[start + 1 : end] = [_tag("I", kind)] * (end - start - 1)
+    return tags
+
+
+def bio_to_spans(tags: Sequence[str | None]) -> list[tuple[int, int, str]]:
+    """Return the spans that BIO tags mark, as ``(start, end, type)`` with the end exclusive.
+
+    An I that goes on with nothing (after O, or after another type) begins a span; None is outside.
+
+    Examples
+    --------
+    >>> bio_to_spans(["B-PER", "I-PER", "I-LOC", "O"])
+    [(0, 2, 'PER'), (2, 3, 'LOC')]
+    """
+    spans: list[tuple[int, int, str]] = []
+    begun: tuple[int, str] | None = None
+    for place, tag in enumerate([*tags, OUTSIDE]):
+        mark, kind = _split(tag)
+        goes_on = mark == "I" and begun is not None and begun[1] == kind
+        if begun is not None and not goes_on:
+            spans.append((begun[0], place, begun[1]))
+            begun = None
+        if mark in ("B", "I") and not goes_on:
+            begun = (place, kind)
+    return spans
+
+
+def follows_bio(names: Sequence[str]) -> bool:
+    """Return whether tags are named as BIO has it: O, B-X and I-X, and every I-X has its B-X.
+
+    Examples
+    --------
+    >>> follows_bio(["O", "B-PER", "I-PER"]), follows_bio(["NOUN", "VERB"])
+    (True, False)
+    """
+    inside = [name for name in names if name == "I" or name.startswith("I-")]
+    begins = all(_tag("B", _split(name)[1]) in names for name in inside)
+    known = all(name == OUTSIDE or name in ("B", "I") or name[:2] in ("B-", "I-") for name in names)
+    return known and begins and bool(inside)
+
+
+def legal_starts(names: Sequence[str]) -> BoolArray:
+    """Return ``(k,)``: which tags a sequence may begin with (all but I)."""
+    return np.array([_split(name)[0] != "I" for name in names], dtype=bool)
+
+
+def legal_steps(names: Sequence[str]) -> BoolArray:
+    """Return ``(k, k)``: which tag may follow which; I-X follows B-X and I-X only.
+
+    Examples
+    --------
+    >>> legal_steps(["O", "B-PER", "I-PER"]).astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    """
+    parts = [_split(name) for name in names]
+    steps = [
+        [mark != "I" or (before in ("B", "I") and type_before == kind) for mark, kind in parts]
+        for before, type_before in parts
+    ]
+    return np.array(steps, dtype=bool)
+
+
+def _tag(mark: str, kind: str) -> str:
+    return f"{mark}-{kind}" if kind else mark
+
+
+def _split(tag: str | None) -> tuple[str, str]:
+    if tag is None or tag == OUTSIDE:
+        return OUTSIDE, ""
+    mark, _, kind = tag.partition("-")
+    if mark not in ("B", "I"):
+        raise InvalidLabelError(f"tag {tag!r} is not a BIO tag. Use 'O', 'B-type' and 'I-type'.")
+    return mark, kind

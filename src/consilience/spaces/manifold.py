@@ -1,0 +1,210 @@
+"""Any other manifold, by its functions; geomstats and pymanopt manifolds by adapters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, FloatArray
+from consilience.exceptions import DistanceError
+from consilience.solvers.manifolds.given import GivenGeometry
+from consilience.spaces.geometric import GeometricSpace, checked_size
+
+__all__ = ["Manifold"]
+
+#: exp(log(point)) may miss the point by this share of the distance.
+TOLERANCE = 1e-4
+#: Random points that show whether the functions fit together.
+PROBES = 8
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Manifold(GeometricSpace):
+    """Points of a manifold given by functions; the cost is the squared distance.
+
+    All functions take batches, ``(k, *point_shape)`` per argument, and return one result per row. Models are saved
+    without them: pass the space to ``LabelModel.load(path, space=...)``.
+
+    Parameters
+    ----------
+    exp
+        ``exp(points, tangents) -> points``.
+    log
+        ``log(points, others) -> tangents``; the inverse of `exp`.
+    distance
+        ``distance(left, right) -> (k,)``.
+    random
+        ``random(k, rng) -> points``.
+    inner
+        ``inner(points, left, right) -> (k,)`` inner products of tangent vectors. Left out, it is the sum of the
+        products of their numbers, as for a manifold that lies in Euclidean space.
+    dimension
+        Left out, it is read off the logarithms of random points.
+    name
+        Shown in messages.
+
+    Examples
+    --------
+    Angles on a circle; the mean of two on either side of the cut lies at the cut:
+
+    >>> def wrap(angle):
+    ...     return (angle + np.pi) % (2 * np.pi) - np.pi
+    >>> circle = Manifold(
+    ...     exp=lambda points, tangents: wrap(points + tangents),
+    ...     log=lambda points, others: wrap(others - points),
+    ...     distance=lambda left, right: np.abs(wrap(left - right))[:, 0],
+    ...     random=lambda k, rng: rng.uniform(-np.pi, np.pi, (k, 1)),
+    ... )
+    >>> votes, weights = np.array([[[3.1], [-3.1], [0.0]]]), np.array([[1.0, 1.0, 0.0]])
+    >>> bool(abs(wrap(circle.weighted_mean(votes, weights)[0, 0] - np.pi)) < 1e-9)
+    True
+    """
+
+    functions: GivenGeometry
+    name: str
+
+    def __init__(
+        self,
+        exp: Callable[[FloatArray, FloatArray], FloatArray],
+        log: Callable[[FloatArray, FloatArray], FloatArray],
+        distance: Callable[[FloatArray, FloatArray], FloatArray],
+        random: Callable[[int, np.random.Generator], FloatArray],
+        *,
+        inner: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None = None,
+        dimension: int | None = None,
+        name: str = "manifold",
+    ) -> None:
+        for role, function in {"exp": exp, "log": log, "distance": distance, "random": random}.items():
+            if not callable(function):
+                raise DistanceError(f"Manifold needs a function for {role}, got {type(function).__name__}.")
+        if dimension is not None:
+            dimension = checked_size("dimension", dimension)
+        geometry = GivenGeometry(exp, log, distance, random, inner, None, dimension)
+        object.__setattr__(self, "functions", geometry)
+        object.__setattr__(self, "name", name)
+        _check(geometry, name)
+
+    def __repr__(self) -> str:
+        return f"Manifold({self.name})"
+
+    @classmethod
+    def from_geomstats(cls, space: Any, *, name: str | None = None) -> Manifold:
+        """Return the manifold of a geomstats space with a metric, such as ``SpecialOrthogonal(3)``.
+
+        Uses ``space.dim``, ``space.random_point`` and the ``exp``, ``log``, ``dist`` and ``inner_product`` of
+        ``space.metric``; geomstats itself is not imported.
+        """
+        metric = _part(space, "metric", "geomstats space")
+        draw = _part(space, "random_point", "geomstats space")
+
+        def random(count: int, rng: np.random.Generator) -> FloatArray:
+            with _seeded(rng):
+                return np.asarray(draw(count)).reshape(count, *np.shape(draw(1)))
+
+        return cls(
+            exp=lambda points, tangents: metric.exp(tangents, points),
+            log=lambda points, others: metric.log(others, points),
+            distance=lambda left, right: np.atleast_1d(metric.dist(left, right)),
+            random=random,
+            inner=lambda points, left, right: np.atleast_1d(metric.inner_product(left, right, points)),
+            dimension=int(_part(space, "dim", "geomstats space")),
+            name=name or type(space).__name__,
+        )
+
+    @classmethod
+    def from_pymanopt(cls, manifold: Any, *, name: str | None = None) -> Manifold:
+        """Return a pymanopt manifold, such as ``Grassmann(5, 2)``.
+
+        Uses its ``exp``, ``log``, ``dist``, ``inner_product``, ``random_point`` and ``dim``, one point at a time;
+        pymanopt itself is not imported.
+        """
+        for part in ("exp", "log", "dist", "inner_product", "random_point", "dim"):
+            _part(manifold, part, "pymanopt manifold")
+
+        def each(function: Callable[..., Any]) -> Callable[..., FloatArray]:
+            return lambda *arrays: np.array([function(*rows) for rows in zip(*arrays, strict=True)], dtype=np.float64)
+
+        def random(count: int, rng: np.random.Generator) -> FloatArray:
+            with _seeded(rng):
+                return np.array([manifold.random_point() for _ in range(count)], dtype=np.float64)
+
+        return cls(
+            exp=each(manifold.exp),
+            log=each(manifold.log),
+            distance=each(manifold.dist),
+            random=random,
+            inner=each(manifold.inner_product),
+            dimension=int(manifold.dim),
+            name=name or type(manifold).__name__,
+        )
+
+    @property
+    def geometry(self) -> GivenGeometry:
+        return self.functions
+
+    @property
+    def chance(self) -> float:
+        return self.geometry.spread / 2.0
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        return np.asarray(self.geometry.random_function(n, rng), dtype=np.float64)
+
+    def contains(self, label: object) -> bool:
+        return getattr(np.asarray(label), "shape", None) == self.geometry.point_shape and super().contains(label)
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        return numbers
+
+    def spec(self) -> dict[str, Any]:
+        return {}
+
+
+def _part(owner: Any, name: str, kind: str) -> Any:
+    if not hasattr(owner, name):
+        raise DistanceError(
+            f"{type(owner).__name__} has no {name!r}, which every {kind} has. "
+            "Pass the functions to Manifold(...) instead."
+        )
+    return getattr(owner, name)
+
+
+@contextmanager
+def _seeded(rng: np.random.Generator) -> Iterator[None]:
+    """Make packages that draw from numpy's global state draw from a generator, and leave no trace."""
+    before = np.random.get_state()  # noqa: NPY002  both packages draw from there
+    np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
+
+
+def _check(geometry: GivenGeometry, name: str) -> None:
+    """Refuse functions that do not fit together: exp must undo log, and distance be the length of log."""
+    points = np.asarray(geometry.random_function(PROBES + 1, np.random.default_rng(1)), dtype=np.float64)
+    if len(points) != PROBES + 1 or points.ndim < 2:
+        raise DistanceError(
+            f"random({PROBES + 1}, rng) of {name} returned shape {points.shape}; expected {PROBES + 1} points, one per "
+            "row. Give even numbers a last axis of length one."
+        )
+    # Half-way towards another random point, away from where geodesics stop being the shortest.
+    start, tangents = points[:-1], 0.5 * geometry.log(points[:-1], points[1:])
+    others = geometry.exp(start, tangents)
+    apart = geometry.distance(start, others)
+    back = geometry.distance(geometry.exp(start, geometry.log(start, others)), others)
+    if not (back <= TOLERANCE * (1.0 + apart)).all():
+        raise DistanceError(
+            f"exp and log of {name} do not fit together: exp(p, log(p, q)) is {float(back.max()):.3g} away from q. "
+            "Both take the base point first."
+        )
+    length = np.sqrt(np.maximum(geometry.inner(start, tangents, tangents), 0.0))
+    if not np.allclose(length, apart, rtol=1e-3, atol=1e-6):
+        row = int(np.abs(length - apart).argmax())
+        raise DistanceError(
+            f"distance and log of {name} do not fit together: two points are {apart[row]:.6g} apart, and the tangent "
+            f"vector between them has length {length[row]:.6g}. Pass inner= with the inner product of tangent vectors."
+        )

@@ -1,0 +1,244 @@
+"""Dependency trees of sentences: one head per token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
+from consilience.families.base import Family
+from consilience.families.edge_tokens import TokenTable, cut
+from consilience.families.edges import EdgeFamily
+from consilience.solvers.tree_law import strength_for_error
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.tree_labels import TreeReader, flatten
+from consilience.spaces.tree_scores import las, uas
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["DependencyTrees"]
+
+#: Numbers of tokens of random trees.
+FEWEST, MOST = 3, 12
+
+
+@dataclass(frozen=True)
+class DependencyTrees(LabelSpace):
+    """Dependency trees; the cost is the share of tokens whose head differs. None abstains.
+
+    A label is an array with the head of every token: tokens are counted from 1, and the one root has head 0. All
+    sources parse the same tokens of an item; sentences differ in length. The label of an item is the tree of most
+    weighted votes on its edges (a maximum arborescence with one root), found exactly.
+
+    Parameters
+    ----------
+    relations
+        Names of the relations of edges, where labels have them: a label is then an ``(n_tokens, 2)`` array of heads
+        and codes of relations, or a list of (head, name) pairs. The relation of an edge is voted among the sources
+        that have the edge; distance and weights are about heads.
+    plausible_heads
+        How many wrong heads of a token are plausible, K: a source that errs on a share e of the heads has the weight
+        ``log((1 - e) / e) + log K``. The more there are, the more do two sources that agree outvote a better third.
+        2 is safe where sources share errors, as parsers do; independent errors over all tokens would deserve n - 1.
+
+    Examples
+    --------
+    >>> from consilience import LabelModel
+    >>> parses = [[[2, 0, 2], [2, 0, 2], [0, 1, 1]], [[0, 1], [0, 1], [2, 0]], [[2, 0, 2, 3], None, [2, 0, 2, 2]]]
+    >>> LabelModel(DependencyTrees()).fit(parses * 20).predict(parses)[0]
+    array([2, 0, 2])
+    """
+
+    relations: tuple[str, ...] | None = None
+    plausible_heads: float = 2.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "relations", _names(self.relations))
+        count = self.plausible_heads
+        if isinstance(count, bool) or not isinstance(count, (int, float, np.number)) or not 0 < float(count) < np.inf:
+            raise InvalidLabelError(
+                f"plausible_heads={count!r} is not a positive number. Give how many there are, such as 2."
+            )
+        object.__setattr__(self, "plausible_heads", float(count))
+
+    @cached_property
+    def family(self) -> Family:
+        return self._edges
+
+    @cached_property
+    def _edges(self) -> EdgeFamily:
+        return EdgeFamily(self.plausible_heads, len(self.relations or ()))
+
+    @cached_property
+    def _reader(self) -> TreeReader:
+        return TreeReader(self.relations)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        """Return the share of tokens whose head differs, whatever the relations."""
+        one, starts = flatten(list(left))
+        two, others = flatten(list(right))
+        uneven = np.flatnonzero(np.diff(starts) != np.diff(others))
+        if len(uneven):
+            row = int(uneven[0])
+            raise InvalidLabelError(
+                f"trees of {len(left[row])} and {len(right[row])} tokens have no distance. Compare parses of the same "
+                "tokens.",
+                row,
+            )
+        sizes = np.diff(starts)
+        differ = np.bincount(np.repeat(np.arange(len(sizes)), sizes), one != two, minlength=len(sizes))
+        share: FloatArray = differ / np.maximum(sizes, 1)
+        return share
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return `n` trees of 3 to 12 tokens, uniform among those of their length; row t always has the same length."""
+        return self.random_trees(FEWEST + np.arange(n) % (MOST - FEWEST + 1), rng)
+
+    def random_trees(self, lengths: npt.ArrayLike, rng: np.random.Generator) -> Batch:
+        """Return one tree per length, uniform among all trees with one root."""
+        sizes = np.asarray(lengths, dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a centre without pull
+        return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
+
+    def random_pool(self, size: int, seed: int) -> Batch | None:
+        return None  # trees of different sentences have no distance
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        """Return one vote per centre: P(vote) grows exponentially with the number of right heads.
+
+        The expected share of wrong heads is that of the weight for every sentence. Relations are kept where the head
+        is right, and random elsewhere.
+        """
+        heads, starts = flatten(list(centers))
+        error = float(self.family.expected_cost(np.array([weight]))[0])
+        strength = np.zeros(len(centers))
+        sizes = np.diff(starts)
+        for length in np.unique(sizes):
+            rows = np.flatnonzero(sizes == length)
+            strength[rows] = strength_for_error(heads[starts[rows][:, None] + np.arange(length)], error)
+        return self._drawn(heads, starts, np.exp(strength), rng, centers)
+
+    def _drawn(
+        self, heads: IntArray, starts: IntArray, boosts: FloatArray, rng: np.random.Generator, centers: Batch | None
+    ) -> Batch:
+        from consilience.kernels.tree_sampling import draw_trees
+
+        drawn = draw_trees(heads, starts, boosts, rng)
+        if self.relations is None:
+            return cut(drawn, starts)
+        codes = rng.integers(0, len(self.relations), len(drawn))
+        if centers is not None and len(centers):
+            codes = np.where(drawn == heads, np.concatenate(list(centers))[:, 1], codes)
+        return cut(np.stack([drawn, codes], axis=1), starts)
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the tree whose edges have the most weighted votes; exact.
+
+        Equal votes go to the nearer head, so that the order of the sources does not matter; the root counts as far.
+        """
+        counted = np.array(weights, dtype=np.float64)
+        for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # nobody counts: any vote will do
+            given = [column for column, cell in enumerate(votes[row]) if isinstance(cell, np.ndarray)]
+            counted[row, given[:1]] = 1.0
+        trees, _ = self._edges.consensus(TokenTable.of(votes, counted > 0), counted)
+        return trees
+
+    def as_batch(self, labels: Any) -> Batch:
+        return self._reader.read(list(labels))
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        rows, columns = np.nonzero(observed)
+        m = observed.shape[1]
+        try:
+            batch = self._reader.read(list(labels[rows, columns]))
+        except InvalidLabelError as error:
+            place = None if error.index is None else int(rows[error.index] * m + columns[error.index])
+            raise InvalidLabelError(str(error), place) from None
+        sizes = np.fromiter(map(len, batch), dtype=np.int64, count=len(batch))
+        first = np.zeros(len(labels), dtype=np.int64)
+        first[rows[::-1]] = sizes[::-1]
+        uneven = np.flatnonzero(sizes != first[rows])
+        if len(uneven):
+            cell = int(uneven[0])
+            size, other = int(sizes[cell]), int(first[rows[cell]])
+            raise InvalidLabelError(
+                f"the tree has {size} tokens, that of the first source {other}: token {min(size, other) + 1} is only "
+                "in one of them. All sources must parse the same tokens.",
+                int(rows[cell] * m + columns[cell]),
+            )
+        cells = np.empty(observed.shape, dtype=object)
+        cells[rows, columns] = batch
+        return cells
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        """Return trees as one array if the votes came as one, else one array per tree."""
+        sizes = {len(tree) for tree in batch if len(tree)}
+        if like is None or np.dtype(like).kind not in "iu" or len(sizes) != 1:
+            return batch
+        size = sizes.pop()
+        shape = (size,) if self.relations is None else (size, 2)
+        return np.stack([tree if len(tree) else np.full(shape, -1, dtype=np.int64) for tree in batch])
+
+    def named(self, labels: Iterable[Any]) -> list[list[tuple[int, str]] | None]:
+        """Return trees with relations as lists of (head, name) pairs; None where a tree is missing."""
+        if self.relations is None:
+            raise InvalidLabelError("These trees have no relations. Name them: DependencyTrees(relations=[...]).")
+        names = self.relations
+        return [
+            None if is_null(tree) else [(int(head), names[code]) for head, code in self.as_batch([tree])[0].tolist()]
+            for tree in labels
+        ]
+
+    def score(self, predicted: Batch, gold: Batch) -> float:
+        """Return the unlabelled attachment score, or the labelled one where there are relations."""
+        if not len(gold):
+            return float("nan")
+        return uas(predicted, gold) if self.relations is None else las(predicted, gold)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        import pyarrow as pa
+
+        if self.relations is None:
+            trees = [None if is_null(tree) else np.asarray(tree).tolist() for tree in batch]
+            return pa.array(trees, type=pa.list_(pa.int16()))
+        token = pa.struct([("head", pa.int16()), ("relation", pa.string())])
+        rows = [
+            None if tree is None else [{"head": head, "relation": name} for head, name in tree]
+            for tree in self.named(batch)
+        ]
+        return pa.array(rows, type=pa.list_(token))
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        rows = column.to_pylist()
+        if self.relations is None:
+            return as_object_array(None if row is None else np.array(row, dtype=np.int64) for row in rows)
+        return as_object_array(
+            None if row is None else [(token["head"], token["relation"]) for token in row] for row in rows
+        )
+
+    def spec(self) -> dict[str, Any]:
+        relations = None if self.relations is None else list(self.relations)
+        return {"relations": relations, "plausible_heads": self.plausible_heads}
+
+
+def _names(relations: Any) -> tuple[str, ...] | None:
+    if relations is None:
+        return None
+    if isinstance(relations, (str, bytes)) or not isinstance(relations, Iterable):
+        raise InvalidLabelError(f"relations={relations!r} is not a list of names. Give one such as ['nsubj', 'obj'].")
+    names = tuple(relations)
+    unfit = next((name for name in names if not isinstance(name, str) or not name), None)
+    if not names or unfit is not None:
+        raise InvalidLabelError(f"relations holds {unfit!r}. Give at least one name, each a text that is not empty.")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidLabelError(f"Relation {twice!r} is named twice. Name each one once.")
+    return names

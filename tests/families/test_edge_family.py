@@ -1,0 +1,340 @@
+"""Votes on trees: what is learned from agreement, from known trees, and from next to nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning, InvalidVotesError, UnsupportedError
+from consilience.families.edge_gold import GoldErrors, settle
+from consilience.families.edges import EdgeFamily
+
+TREES = cs.DependencyTrees()
+RATES = np.array([0.1, 0.2, 0.3, 0.45])
+
+
+def parses(rates, n=300, seed=0, coverage=1.0):
+    """Trees of independent parsers with these error rates, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = TREES.random_trees(5 + np.arange(n) % 20, rng)
+    weights = TREES.family.weight_from_cost(np.asarray(rates))
+    return cs.simulate(TREES, truth, weights, rng, coverage=coverage), truth
+
+
+def fit(votes, gold=None, space=TREES, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold=gold)
+
+
+def codes(model):
+    return {finding.code for finding in model.diagnostics_}
+
+
+def shared_errors(n=1000, seed=0, rates=(0.1, 0.2, 0.3), share=0.7):
+    """Parsers that take one common wrong tree's head where they err, most of the time."""
+    rng = np.random.default_rng(seed)
+    truth = TREES.random_trees(np.full(n, 12), rng)
+    trap = TREES.random_trees(np.full(n, 12), rng)
+    difficulty = rng.normal(0.0, 2.0, (n, 12))
+    columns = []
+    for rate in rates:
+        chance = 1.0 / (1.0 + np.exp(-(np.log(rate / (1 - rate)) + difficulty)))
+        column = np.empty(n, dtype=object)
+        for row in range(n):
+            score = 0.01 * rng.random((13, 13))
+            wrong = rng.random(12) < chance[row]
+            common = np.where(rng.random(12) < share, trap[row], rng.integers(0, 13, 12))
+            score[np.where(wrong, common, truth[row]), np.arange(1, 13)] += 1.0
+            column[row] = cs.maximum_arborescence(score)
+        columns.append(column)
+    return cs.Votes.from_array(np.stack(columns, axis=1)), truth
+
+
+@pytest.mark.parametrize("method", ["auto", "em", "moments", "triplets"])
+def test_error_rates_of_independent_parsers_are_found(method):
+    # 300 sentences of 14.5 tokens: standard errors near 0.008; random trees agree by chance on a few percent, which
+    # pair moments take for skill. Four estimates within 0.03.
+    votes, truth = parses(RATES)
+    true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)]
+    model = fit(votes, method=method)
+    np.testing.assert_allclose(model.expected_cost_, true, atol=0.03)
+    assert (model.standard_error_ > 0).all()
+    assert cs.uas(model.predict(votes), truth) > 1.0 - min(true) + 0.02
+
+
+def test_sums_of_costs_make_bad_parsers_look_better_than_they_are():
+    votes, _ = parses(RATES)
+    assert fit(votes, method="isotropic").expected_cost_[3] < RATES[3] - 0.05
+
+
+def test_the_weight_is_the_log_odds_plus_the_log_of_the_plausible_heads():
+    family = EdgeFamily(plausible_heads=5.0)
+    np.testing.assert_allclose(family.weight_from_cost(np.array([0.2])), np.log(4.0) + np.log(5.0))
+    np.testing.assert_allclose(family.expected_cost(np.array([0.0])), 5 / 6)
+    np.testing.assert_allclose(family.pair_cost(np.zeros(1), np.zeros(1)), 2 * 5 / 6 - 25 / 36)
+
+
+def test_more_plausible_heads_let_two_agreeing_sources_outvote_a_better_one():
+    votes, _ = parses([0.06, 0.3, 0.3], n=400)
+    few, many = fit(votes), fit(votes, space=cs.DependencyTrees(plausible_heads=18))
+    np.testing.assert_allclose(few.expected_cost_, many.expected_cost_, atol=1e-6)
+    assert few.weight_[0] > few.weight_[1:].sum()
+    assert many.weight_[0] < many.weight_[1:].sum()
+
+
+@pytest.mark.slow
+def test_standard_errors_cover_the_truth():
+    # 40 data sets of 4 intervals of two standard errors, counted as 80 independent ones: fewer than 85% inside has
+    # probability below 0.001 if 95.4% are to be expected.
+    inside = []
+    for seed in range(40):
+        model = fit(parses([0.1, 0.2, 0.3, 0.4], n=120, seed=seed)[0], method="em")
+        error = model.source_model_.summary.cost_standard_error
+        inside += list(np.abs(model.expected_cost_ - [0.1, 0.2, 0.3, 0.4]) < 2 * error)
+    assert np.mean(inside) > 0.85
+
+
+def test_rounds_add_up_over_chunks():
+    votes, truth = parses(RATES, n=60, coverage=0.8)
+    gold = [tree if row % 7 == 0 else None for row, tree in enumerate(truth)]
+    whole = cs.InMemoryPartitions.of(votes)
+    pieces = cs.InMemoryPartitions.of(votes, rows=7)
+    np.testing.assert_allclose(fit(whole).weight_, fit(pieces).weight_, atol=1e-9)
+    assert fit(votes, gold).source_model_.method == "em"
+
+
+def test_sentences_of_one_token_say_nothing():
+    votes, _ = parses(RATES, n=100)
+    single = cs.Votes.from_array([[[0]] * 4] * 200)
+    both = cs.Votes.concatenate([votes, single])
+    np.testing.assert_allclose(fit(both).expected_cost_, fit(votes).expected_cost_, atol=1e-6)
+    assert fit(both).confidence(both)[-1] == 1.0
+
+
+def test_confidence_is_the_expected_share_of_right_heads():
+    votes, truth = parses([0.15, 0.2, 0.25, 0.3], n=600)
+    model = fit(votes)
+    belief = model.posterior(votes)
+    probability = belief.details["head_probability"]
+    assert [len(row) for row in probability] == [len(tree) for tree in truth]
+    np.testing.assert_allclose(belief.confidence, [row.mean() for row in probability])
+    # With two plausible wrong heads instead of all, probabilities of independent parsers are too small, not too large.
+    share = cs.uas(belief.labels, truth)
+    assert share - 0.1 < np.concatenate(list(probability)).mean() < share + 0.01
+
+
+def test_least_expected_error_is_no_worse_than_the_most_votes_in_expectation():
+    votes, _ = parses([0.3, 0.35, 0.4, 0.45], n=200)
+    model = fit(votes)
+    voted, expected = model.posterior(votes), fit(votes, decode="bayes").posterior(votes)
+    assert expected.confidence.mean() >= voted.confidence.mean() - 1e-12
+    assert any(not np.array_equal(a, b) for a, b in zip(voted.labels, expected.labels, strict=True))
+
+
+# --- known trees --------------------------------------------------------------------------------------
+
+
+def test_known_trees_decide_where_sources_err_together():
+    # 1000 sentences of 12 tokens; with 40 known ones an error rate has a standard error of about 0.02
+    votes, truth = shared_errors()
+    true = np.array([1.0 - cs.uas(votes.labels[:, a], truth) for a in range(3)])
+    gold = [tree if row < 40 else None for row, tree in enumerate(truth)]
+    alone, told = fit(votes), fit(votes, gold)
+    assert (alone.expected_cost_ < true - 0.02).all()
+    assert np.abs(told.expected_cost_ - true).max() < 0.06
+    assert "shared-errors" in codes(told)
+    assert "shared-errors" not in codes(alone)
+    assert (told.standard_error_ > alone.standard_error_).all()
+
+
+def test_known_trees_that_agree_change_little():
+    votes, truth = parses(RATES, n=400)
+    gold = [tree if row < 20 else None for row, tree in enumerate(truth)]
+    np.testing.assert_allclose(fit(votes, gold).expected_cost_, fit(votes).expected_cost_, atol=0.02)
+    assert "shared-errors" not in codes(fit(votes, gold))
+
+
+def test_known_trees_of_all_sentences_leave_nothing_to_agreement():
+    votes, truth = parses(RATES, n=100)
+    model = fit(votes, truth)
+    assert "too-few-sources" not in codes(model)
+    true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)]
+    np.testing.assert_allclose(model.expected_cost_, true, atol=0.002)  # but for a pull of two tokens in 1450
+    assert np.isfinite(model.standard_error_).all()
+
+
+def test_known_trees_alone_weigh_one_and_two_sources():
+    votes, truth = parses([0.1, 0.4], n=200)
+    model = fit(votes, truth)
+    assert model.source_model_.method == "labelled"
+    np.testing.assert_allclose(model.expected_cost_, [0.1, 0.4], atol=0.04)
+
+
+def test_labelled_needs_known_trees():
+    with pytest.raises(InvalidVotesError, match="learns from known labels and none were given"):
+        fit(parses(RATES, n=20)[0], method="labelled")
+
+
+def test_error_rates_on_known_trees_are_those_counted_by_hand():
+    votes = cs.Votes.from_array([[[2, 0, 2], [0, 1, 1]], [[0, 1], None]])
+    moments = cs.Moments.of(votes, TREES, gold=[[2, 0, 1], [0, 1]])
+    assert moments.sums["gold_tokens"].tolist() == [5, 3]
+    assert moments.sums["gold_wrong"].tolist() == [1, 2]
+    assert moments.sums["gold_square_wrong"].tolist() == [1, 4]
+    # five wrong in a thousand would be 3.5 / 9 on average, with the weight of two tokens
+    found = GoldErrors.of(moments.sums)
+    np.testing.assert_allclose(found.error, [(1 + 2 * 3.5 / 9) / 7, (2 + 2 * 3.5 / 9) / 5])
+
+
+def test_settling_averages_by_precision_unless_the_two_contradict():
+    gold = GoldErrors(np.array([0.2, 0.3]), np.array([0.02, 0.02]))
+    close = settle(np.array([0.21, 0.29]), np.array([0.02, 0.02]), gold)
+    assert not close.disagree
+    assert (0.2 < close.error[0] < 0.21) & (0.29 < close.error[1] < 0.3)
+    far = settle(np.array([0.05, 0.09]), np.array([0.001, 0.001]), gold)
+    assert far.disagree
+    assert far.factor > 3
+    np.testing.assert_allclose(far.error, [0.2, 0.3], atol=0.02)
+
+
+def test_settling_takes_what_is_known_where_only_one_side_knows():
+    gold = GoldErrors(np.array([0.2, 0.3]), np.array([np.inf, 0.02]))
+    settled = settle(np.array([0.1, 0.29]), np.array([0.01, np.inf]), gold)
+    np.testing.assert_allclose(settled.error, [0.1, 0.3])
+    assert np.isfinite(settled.standard_error).all()
+
+
+# --- copies, opponents, next to nothing -----------------------------------------------------------------
+
+
+def test_copies_are_found_and_share_one_vote():
+    votes, truth = parses([0.2, 0.25, 0.3, 0.35], n=300)
+    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3, 3]])
+    model = fit(copied)
+    assert {"copied-source", "dependent-pair"} <= codes(model)
+    assert cs.uas(model.predict(copied), truth) > cs.uas(fit(votes).predict(votes), truth) - 0.01
+
+
+def test_copies_of_a_bad_parser_do_not_outvote_two_good_ones():
+    votes, truth = parses([0.03, 0.05, 0.3], n=300)
+    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]])
+    model = fit(copied)
+    assert "dependent-pair" in codes(model)
+    np.testing.assert_allclose(model.expected_cost_, [0.03, 0.05, 0.3, 0.3], atol=0.04)
+    assert cs.uas(model.predict(copied), truth) > 0.95
+
+
+def test_dependencies_share_their_weight():
+    votes, truth = parses([0.2, 0.25, 0.35], n=300)
+    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]], sources=["a", "b", "c", "d"])
+    model = fit(copied, dependencies=[("c", "d")])
+    assert model.source_model_.correlation[2, 3] > 0.9
+    assert cs.uas(model.predict(copied), truth) > cs.uas(fit(votes).predict(votes), truth) - 0.01
+
+
+def test_independent_parsers_are_not_taken_for_copies():
+    for seed in range(5):
+        assert "dependent-pair" not in codes(fit(parses([0.08, 0.1, 0.4, 0.4, 0.4, 0.45], n=200, seed=seed)[0]))
+
+
+def test_a_source_that_is_always_wrong_is_named_and_counts_for_next_to_nothing():
+    votes, truth = parses([0.1, 0.2, 0.3], n=200)
+    reversed_trees = np.array([None] * 200, dtype=object)
+    for row, tree in enumerate(truth):
+        score = np.ones((len(tree) + 1, len(tree) + 1))
+        score[tree, np.arange(1, len(tree) + 1)] = -5.0
+        reversed_trees[row] = cs.maximum_arborescence(score)
+    table = cs.Votes.from_array(np.column_stack([votes.labels, reversed_trees]))
+    model = fit(table)
+    assert "adversarial-source" in codes(model)
+    assert model.weight_[3] < 0
+    assert cs.uas(model.predict(table), truth) == pytest.approx(cs.uas(fit(votes).predict(votes), truth), abs=0.01)
+
+
+@pytest.mark.parametrize("method", ["auto", "em"])
+def test_a_third_source_that_contradicts_two_equal_ones_is_the_bad_one(method):
+    # pair agreement alone has several solutions here, as the last two sources never agree
+    table = [[[2, 0, 2], [2, 0, 2], [0, 1, 1]], [[0, 1], [0, 1], [2, 0]], [[2, 0, 2, 3], None, [2, 0, 2, 2]]] * 20
+    model = fit(table, method=method)
+    assert model.expected_cost_[:2].max() < 0.05
+    assert model.expected_cost_[2] > 0.5
+
+
+def test_random_trees_carry_no_signal():
+    rng = np.random.default_rng(0)
+    votes = cs.Votes.from_array(np.stack([TREES.random_trees(np.full(80, 15), rng) for _ in range(4)], axis=1))
+    model = fit(votes)
+    assert {"no-signal", "fell-back-to-majority"} <= codes(model)
+    assert (model.weight_ == 1.0).all()
+
+
+@pytest.mark.parametrize("method", ["auto", "majority", "isotropic", "triplets", "moments", "em"])
+@pytest.mark.parametrize("m", [1, 2])
+def test_one_or_two_sources_get_equal_weights_and_a_warning(m, method):
+    votes, _ = parses(RATES[:m], n=40)
+    model = fit(votes, method=method)
+    assert (model.weight_ == 1.0).all()
+    assert "too-few-sources" in codes(model)
+    assert len(model.predict(votes)) == 40
+
+
+@pytest.mark.parametrize("method", ["auto", "isotropic", "triplets", "moments", "em", "labelled"])
+@pytest.mark.parametrize("case", ["one item", "silent", "all abstain", "identical", "one vote each", "one token"])
+def test_degenerate_votes_give_defined_labels(case, method):
+    votes, truth = parses(RATES, n=30)
+    labels, observed = votes.labels.copy(), np.ones((30, 4), dtype=bool)
+    if case == "one item":
+        labels, observed, truth = labels[:1], observed[:1], truth[:1]
+    if case == "silent":
+        observed[:, 1] = False
+    if case == "all abstain":
+        observed[:] = False
+    if case == "identical":
+        labels[:] = labels[:, :1]
+    if case == "one vote each":
+        observed = np.arange(30)[:, None] % 4 == np.arange(4)
+    if case == "one token":
+        labels = np.stack([TREES.as_batch([[0]] * 30)] * 4, axis=1)
+        truth = labels[:, 0]
+    table = cs.Votes.from_array(labels, observed=observed)
+    model = fit(table, truth if method == "labelled" else None, method=method)
+    assert np.isfinite(model.weight_).all()
+    assert not np.isnan(model.standard_error_).any()
+    confidence, predicted = model.confidence(table), model.predict(table)
+    assert ((confidence >= 0) & (confidence <= 1)).all()
+    for row, tree in enumerate(predicted):
+        assert (tree is None) == (not observed[row].any())
+        if tree is not None:
+            TREES.as_batch([tree])
+
+
+def test_sources_that_abstain_are_learned_from_what_they_parse():
+    votes, truth = parses(RATES, n=600, coverage=[1.0, 0.6, 0.6, 0.3])
+    np.testing.assert_allclose(fit(votes).expected_cost_, RATES, atol=0.05)
+    assert cs.uas(fit(votes).predict(votes), truth) > 0.9
+
+
+def test_moments_alone_are_enough_for_the_closed_forms():
+    votes, _ = parses(RATES, n=100)
+    moments = cs.Moments.of(votes[:40], TREES) + cs.Moments.of(votes[40:], TREES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        model = cs.LabelModel(TREES).fit_moments(moments)
+    assert model.source_model_.method == "moments"
+    with pytest.raises(UnsupportedError, match="moments alone do not suffice"):
+        cs.LabelModel(TREES, method="em").fit_moments(moments)
+
+
+def test_learning_in_two_calls_is_learning_at_once():
+    votes, _ = parses(RATES, n=100)
+    apart = cs.LabelModel(TREES, random_state=0).partial_fit(votes[:30]).partial_fit(votes[30:])
+    np.testing.assert_allclose(apart.weight_, fit(votes).weight_, atol=1e-4)
+
+
+def test_quadratic_is_refused_with_what_to_use_instead():
+    with pytest.raises(UnsupportedError, match="Use one of auto, majority"):
+        fit(parses(RATES, n=20)[0], method="quadratic")

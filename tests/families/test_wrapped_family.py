@@ -1,0 +1,141 @@
+"""Scales of sources on manifolds: recovered where flat formulas fail, with errors that cover."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consilience as cs
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+def noisy(space, n, scales, seed=0):
+    """Return votes of sources of these scales, and the truth."""
+    rng = np.random.default_rng(seed)
+    geometry = space.geometry
+    truth = space.random(n, rng)
+    votes = [geometry.exp(truth, scale * geometry.random_tangent(truth, rng)) for scale in scales]
+    return np.stack(votes, axis=1), truth
+
+
+def learned(space, votes, **settings):
+    model = cs.LabelModel(space, **settings).fit(votes)
+    return model, np.sqrt(0.5 / model.weight_)
+
+
+@pytest.mark.parametrize(
+    ("space", "scales"),
+    [
+        (cs.Hyperbolic(5), [0.3, 0.8, 1.5, 2.0]),
+        (cs.Hyperbolic(3, curvature=-0.25), [0.5, 1.5, 3.0, 4.0]),
+        (cs.Sphere(2), [0.1, 0.3, 0.5, 0.7]),
+        (cs.SO3(), [0.1, 0.3, 0.5, 0.7]),
+        (cs.SPD(2), [0.2, 0.4, 0.8, 1.0]),
+        (cs.SPD(2, metric="log-euclidean"), [0.2, 0.4, 0.8, 1.0]),
+    ],
+    ids=repr,
+)
+def test_scales_are_recovered(space, scales):
+    # n = 3000: relative standard errors are below 3%; 12% leaves room for the 1000 draws behind the law, and for
+    # what is left of curvature where scales are learned from the labels
+    votes, _ = noisy(space, 3000, scales)
+    _, found = learned(space, votes, method="moments")
+    np.testing.assert_allclose(found, scales, rtol=0.12)
+
+
+def test_flat_sums_get_a_good_source_among_bad_ones_wrong_and_moments_do_not():
+    space, scales = cs.Hyperbolic(5), [0.3, 1.5, 1.5]
+    votes, _ = noisy(space, 4000, scales)
+    _, flat = learned(space, votes, method="isotropic")
+    _, exact = learned(space, votes, method="moments")
+    assert exact[0] == pytest.approx(0.3, rel=0.25)
+    assert flat[0] != pytest.approx(0.3, rel=0.25)
+
+
+def test_riemannian_noise_is_learned_by_its_own_law():
+    # density exp(-r^2 / (2 s^2)) with respect to volume; n = 3000, tolerance as above
+    space = cs.Hyperbolic(3, noise="riemannian")
+    rng = np.random.default_rng(0)
+    truth = space.random(3000, rng)
+    scales = np.array([0.2, 0.4, 0.6])
+    weights = 0.5 / scales**2 - 0.5 / space.family.scale_of_cost(np.array([space.chance])) ** 2
+    votes = cs.simulate(space, truth, weights, rng)
+    _, found = learned(space, votes)
+    np.testing.assert_allclose(found, scales, rtol=0.12)
+
+
+@pytest.mark.slow
+def test_standard_errors_cover():
+    # 60 tables of 300 items and 4 sources: intervals of two standard errors cover 95% of 240; below 88% would be a
+    # false alarm in 10^4 if tables were independent
+    space, scales = cs.Hyperbolic(3), np.array([0.3, 0.5, 0.8, 1.2])
+    inside = []
+    for seed in range(60):
+        votes, _ = noisy(space, 300, scales, seed)
+        model, _ = learned(space, votes, method="moments")
+        inside.append(
+            np.abs(model.expected_cost_ - 3 * scales**2) < 2 * model.source_model_.summary.cost_standard_error
+        )
+    assert 0.88 <= np.mean(inside) <= 1.0
+
+
+def test_standard_deviation_is_the_root_mean_squared_distance_to_the_truth():
+    # n = 2000 with 3 directions: the mean of (distance / deviation)^2 has a standard error of about 0.02
+    for space, scales in ((cs.Hyperbolic(3), [0.5, 0.7, 1.0]), (cs.Sphere(2), [0.2, 0.3, 0.4])):
+        votes, truth = noisy(space, 2000, scales)
+        belief = cs.LabelModel(space).fit(votes).posterior(votes)
+        ratio = space.cost(belief.labels, truth) / belief.details["standard_deviation"] ** 2
+        assert ratio.mean() == pytest.approx(1.0, abs=0.15)
+
+
+def test_known_labels_decide_where_votes_cannot():
+    space = cs.Sphere(2)
+    votes, truth = noisy(space, 200, [0.1, 0.4])
+    known = [point if row < 40 else None for row, point in enumerate(truth)]
+    model = cs.LabelModel(space).fit(votes, gold=known)
+    assert model.source_model_.method == "labelled"
+    # 40 labels: relative standard error of a squared scale is 16%
+    np.testing.assert_allclose(model.expected_cost_, [2 * 0.01, 2 * 0.16], rtol=0.6)
+
+
+def test_pairs_that_copy_each_other_are_named_and_share_one_vote():
+    space = cs.Hyperbolic(2)
+    votes, _ = noisy(space, 400, [0.3, 0.4, 0.5, 0.6, 0.8, 0.8])
+    rng = np.random.default_rng(1)
+    geometry = space.geometry
+    votes[:, 5] = geometry.exp(votes[:, 4], 0.05 * geometry.random_tangent(votes[:, 4], rng))
+    names = [f"s{index}" for index in range(6)]
+    model = cs.LabelModel(space).fit(cs.Votes.from_array(votes, sources=names))
+    found = [item.sources for item in model.diagnostics_ if item.code == "dependent-pair"]
+    assert found == [("s4", "s5")]
+    told = cs.LabelModel(space, dependencies=[("s4", "s5")]).fit(cs.Votes.from_array(votes, sources=names))
+    np.testing.assert_allclose(model.expected_cost_, told.expected_cost_, rtol=0.05)
+    assert told.source_model_.summary.correlation[4, 5] > 0.9
+
+
+def test_unrelated_votes_fall_back_to_equal_weights():
+    space, rng = cs.Sphere(2), np.random.default_rng(0)
+    votes = np.stack([space.random(200, rng) for _ in range(4)], axis=1)
+    model = cs.LabelModel(space).fit(votes)
+    assert {"no-signal", "fell-back-to-majority"} <= {item.code for item in model.diagnostics_}
+    assert np.ptp(model.weight_) == 0
+
+
+def test_scales_are_recovered_from_few_votes_per_item():
+    # each source votes on 40% of the items: pairs meet on 640 of 4000; relative errors below 6%, tolerance 25%
+    space, scales = cs.Hyperbolic(3), np.array([0.3, 0.5, 0.8, 1.2, 0.6])
+    votes, _ = noisy(space, 4000, scales)
+    rng = np.random.default_rng(2)
+    votes[rng.random(votes.shape[:2]) < 0.6] = np.nan
+    _, found = learned(space, votes)
+    np.testing.assert_allclose(found, scales, rtol=0.25)
+
+
+def test_moments_alone_suffice_on_spaces_of_constant_curvature():
+    space = cs.Hyperbolic(2)
+    votes, _ = noisy(space, 500, [0.3, 0.6, 0.9])
+    whole = cs.LabelModel(space, method="moments").fit(votes)
+    parts = cs.Moments.of(votes[:200], space) + cs.Moments.of(votes[200:], space)
+    again = cs.LabelModel(space, method="moments").fit_moments(parts)
+    np.testing.assert_allclose(whole.weight_, again.weight_, rtol=1e-6)

@@ -1,0 +1,216 @@
+"""Votes from files, the label type they seem to hold, and labels into files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from tests.refusals import refused
+
+import consilience as cs
+from consilience.exceptions import FileFormatError, InvalidVotesError, UnsupportedError
+from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
+from consilience.files.notation import NOTATIONS, space_of_text
+from consilience.io.files import read_table
+
+
+def written(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_wide_table_has_a_source_per_column_and_ids_by_name(tmp_path):
+    votes = read_votes(written(tmp_path, "v.csv", "id,ann,bob\nx1,cat,\nx2,dog,NA\n"))
+    assert votes.sources == ("ann", "bob")
+    assert votes.items.tolist() == ["x1", "x2"]
+    assert votes.observed.tolist() == [[True, False], [True, True]]
+    assert votes.labels[1, 1] == "NA"
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["item,source,label", "task,worker,label", "id,annotator,answer", "item_id,judge,score", "task,model,rating"],
+)
+def test_long_table_is_known_by_the_names_other_tools_use(tmp_path, header):
+    votes = read_votes(written(tmp_path, "v.csv", f"{header}\nx,ann,1\nx,bob,2\ny,bob,3\n"))
+    assert votes.sources == ("ann", "bob")
+    assert votes.labels[votes.observed].tolist() == [1, 2, 3]
+
+
+def test_columns_of_other_names_are_given(tmp_path):
+    path = written(tmp_path, "v.csv", "a,b,c\nx,ann,1\nx,bob,2\n")
+    assert read_votes(path, item="a", source="b", label="c").shape == (1, 2)
+    assert read_votes(path, item="a", sources=["c"]).sources == ("c",)
+    assert read_votes(path, item="a", drop=["b"]).sources == ("c",)
+
+
+def test_long_table_without_a_column_for_the_label_is_refused(tmp_path):
+    path = written(tmp_path, "v.csv", "item,worker,colour\nx,ann,red\n")
+    with refused(FileFormatError, "no column for label", "'colour'", "label="):
+        read_votes(path, layout="long")
+
+
+def test_value_that_means_abstains_is_named(tmp_path):
+    path = written(tmp_path, "v.csv", "id,ann,bob\nx,1,-\ny,-,3\nz,2,2\n")
+    votes = read_votes(path, abstain="-")
+    assert votes.labels.dtype.kind == "i"
+    assert votes.observed.tolist() == [[True, False], [False, True], [True, True]]
+
+
+def test_numbers_with_a_word_among_them_are_refused_with_the_cell(tmp_path):
+    path = written(tmp_path, "v.csv", "id,ann\nx,1.5\ny,2\nz,high\n")
+    with refused(FileFormatError, "'ann' mixes numbers and text", "'high'", "'z'", "abstain="):
+        read_votes(path)
+
+
+def test_two_votes_of_one_source_on_one_item_are_refused(tmp_path):
+    path = written(tmp_path, "v.csv", "item,source,label\nx,ann,1\nx,ann,2\n")
+    with refused(InvalidVotesError, "'ann' votes twice on item 'x'"):
+        read_votes(path)
+
+
+def test_table_without_rows_is_refused(tmp_path):
+    with refused(InvalidVotesError, "no rows"):
+        read_votes(written(tmp_path, "v.csv", "item,source,label\n"))
+
+
+def test_orders_are_read_as_the_space_has_them(tmp_path):
+    path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk=juice,milk>tea\nq2,,juice > tea\n")
+    space = cs.Rankings(["milk", "juice", "tea"])
+    votes = read_votes(path, space)
+    with pytest.warns(cs.exceptions.ConsilienceWarning, match="too-few-sources"):
+        model = cs.LabelModel(space, method="majority").fit(votes)
+    assert model.predict(votes)[1] == ["juice", "tea"]
+
+
+def test_order_with_a_gap_is_refused_with_item_and_source(tmp_path):
+    path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk,milk>>tea\n")
+    with refused(FileFormatError, "'q1'", "'bob'", "has a gap"):
+        read_votes(path, cs.Rankings(["milk", "tea"]))
+
+
+def table_of(cells):
+    return cs.Votes.from_array(cells)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([["cat", "dog"], ["cat", None]], cs.Classes),
+        ([[0, 1], [1, 1]], cs.Classes),
+        ([[True, False], [True, True]], cs.Classes),
+        ([[0.5, 1.25], [2.0, None]], cs.Scores),
+        ([[value, value + 7] for value in range(30)], cs.Scores),
+        ([["a>b", "b>a"], ["a>b", None]], cs.Rankings),
+        ([[[0, 1, 2], [2, 1, 0]], [[1, 0, 2], None]], cs.Rankings),
+        ([[[0.1, 2.0], [0.2, 2.5]]], cs.Vectors),
+        ([[[0, 1, 1], [1, 1, 1]]], cs.Tags),
+        ([[[2, 0, 2], [2, 0, 1]], [[0, 1], [2, 0]]], cs.DependencyTrees),
+        ([[{"stars": 4.5, "topic": "art"}, {"topic": "food"}]], cs.Product),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_label_type_is_guessed_where_it_is_clear(cells, expected):
+    guess = guess_space(table_of(cells))
+    assert isinstance(guess.space, expected)
+    assert guess.reason
+
+
+@pytest.mark.parametrize(
+    ("cells", "parts"),
+    [
+        ([[1, 2], [3, 5]], ["1, 2, 3, 5", "'classes' or 'scores'"]),
+        ([[f"text {row} {source}" for source in range(3)] for row in range(10)], ["30 different texts", "Metric"]),
+        ([[[1, 2, 3], [0, 5, 1]]], ["positions, tags or a vector"]),
+        ([["cat", [1, 2]]], ["mix", "list", "str"]),
+        ([[None, None]], ["Nobody votes"]),
+    ],
+)
+def test_label_type_that_is_not_clear_is_asked_for(cells, parts):
+    with refused(FileFormatError, *parts):
+        guess_space(table_of(cells))
+
+
+@pytest.mark.parametrize("notation", NOTATIONS, ids=lambda notation: notation.name)
+def test_cell_of_every_notation_is_a_label_of_its_space(tmp_path, notation):
+    path = written(tmp_path, "v.jsonl", "")
+    try:
+        cell = json.loads(notation.cell)
+    except ValueError:
+        cell = notation.cell
+    other = {"classes": "ham", "records": {"stars": 2.5, "topic": "food"}}.get(notation.name, cell)
+    cells = [cell, cell, other]
+    path.write_text("".join(json.dumps({"id": row, "ann": cells[row], "bob": cells[row]}) + "\n" for row in range(3)))
+    raw = read_votes(path)
+    for text in (notation.example, notation.name):
+        if notation.name == "ordinal" and text == "ordinal":
+            continue
+        space = space_of_text(text, raw)
+        votes = read_votes(path, space)
+        model = cs.LabelModel(space, method="majority")
+        with pytest.warns(cs.exceptions.ConsilienceWarning):  # two sources that always agree
+            model.fit(votes)
+        assert len(model.predict(votes)) == 3
+
+
+def test_unknown_label_type_is_refused_with_the_closest_one():
+    votes = table_of([["cat", "dog"]])
+    with refused(UnsupportedError, "'clases'", "Did you mean 'classes'"):
+        space_of_text("clases", votes)
+    with refused(UnsupportedError, "'scores:five'", "scores:0..100"):
+        space_of_text("scores:five", votes)
+
+
+@pytest.fixture
+def crowd():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=60)
+    cells = np.where(rng.random((60, 4)) < 0.8, truth[:, None], rng.integers(3, size=(60, 4)))
+    cells[rng.random((60, 4)) < 0.1] = -1
+    cells[7] = -1
+    votes = cs.Votes.from_matrix(cells, sources=list("abcd"), items=[f"x{row}" for row in range(60)])
+    return cs.LabelModel(cs.Classes(3), random_state=0).fit(votes), votes
+
+
+def test_labels_carry_id_confidence_votes_and_agreement(crowd):
+    model, votes = crowd
+    table = label_table(model, votes).to_pylist()
+    assert list(table[0]) == ["item", "label", "confidence", "n_votes", "agreement"]
+    labels = model.predict(votes)
+    for row in (0, 5, 59):
+        cast = votes.labels[row][votes.observed[row]]
+        assert table[row]["item"] == f"x{row}"
+        assert table[row]["label"] == labels[row]
+        assert table[row]["n_votes"] == len(cast)
+        assert table[row]["agreement"] == pytest.approx(np.mean(cast == labels[row]))
+    assert table[7] == {"item": "x7", "label": None, "confidence": 0.0, "n_votes": 0, "agreement": None}
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.jsonl", "labels.parquet", "labels.arrow"])
+def test_labels_are_written_in_every_format(tmp_path, crowd, name):
+    model, votes = crowd
+    write_labels(tmp_path / name, model, votes)
+    assert read_table(tmp_path / name).to_pylist() == label_table(model, votes).to_pylist()
+
+
+@pytest.mark.parametrize("like", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
+def test_labels_come_as_the_frame_that_is_asked_for(crowd, like):
+    model, votes = crowd
+    assert type(label_frame(model, votes, like)) is type(like)
+
+
+def test_agreement_of_scores_falls_with_the_distance_to_the_label():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=200)
+    scatter = np.where(np.arange(200) < 100, 0.01, 1.0)
+    votes = truth[:, None] + rng.normal(size=(200, 4)) * scatter[:, None]
+    model = cs.LabelModel(cs.Scores()).fit(votes)
+    agreement = np.array(label_table(model, votes).column("agreement").to_pylist())
+    assert agreement[:100].mean() > agreement[100:].mean() + 0.2
+    assert agreement.min() >= 0.0
+    assert agreement.max() <= 1.0

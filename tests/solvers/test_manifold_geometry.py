@@ -1,0 +1,252 @@
+"""Geometries: distances in closed form, maps that undo each other, means that are minima, laws of distances."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.exceptions import DistanceError
+from consilience.solvers.manifolds.given import GivenGeometry
+from consilience.solvers.manifolds.hyperbolic import HyperbolicGeometry, minkowski
+from consilience.solvers.manifolds.spd import LogEuclideanGeometry, SPDGeometry
+from consilience.solvers.manifolds.sphere import RotationGeometry, SphereGeometry
+from consilience.solvers.manifolds.two_point import TwoPointLaw
+
+CIRCLE = SphereGeometry(1)
+GEOMETRIES = {
+    "hyperbolic line": HyperbolicGeometry(1),
+    "hyperbolic space of radius 2": HyperbolicGeometry(3, 2.0),
+    "circle": CIRCLE,
+    "sphere": SphereGeometry(2),
+    "rotations": RotationGeometry(),
+    "matrices": SPDGeometry(2),
+    "matrices, log-Euclidean": LogEuclideanGeometry(3),
+    "given": GivenGeometry(
+        CIRCLE.exp, CIRCLE.log, CIRCLE.distance, lambda n, rng: CIRCLE.project(rng.normal(size=(n, 2)))
+    ),
+}
+EACH = pytest.mark.parametrize("name", GEOMETRIES)
+
+
+def scattered(geometry, n, rng, scale=0.4):
+    start = np.broadcast_to(geometry.origin, (n, *geometry.point_shape))
+    return geometry.exp(start, scale * geometry.random_tangent(start, rng))
+
+
+def around(geometry, points, m, rng, scale=0.3):
+    return np.stack([geometry.exp(points, scale * geometry.random_tangent(points, rng)) for _ in range(m)], axis=1)
+
+
+@EACH
+def test_exp_and_log_undo_each_other_and_log_is_as_long_as_the_distance(name):
+    geometry, rng = GEOMETRIES[name], np.random.default_rng(0)
+    points = scattered(geometry, 50, rng)
+    tangents = 0.3 * geometry.random_tangent(points, rng)
+    others = geometry.exp(points, tangents)
+    np.testing.assert_allclose(geometry.log(points, others), tangents, atol=1e-12)
+    lengths = np.sqrt(geometry.inner(points, tangents, tangents))
+    np.testing.assert_allclose(geometry.distance(points, others), lengths, atol=1e-12)
+
+
+@EACH
+def test_random_tangents_are_standard_normal(name):
+    # n = 4000 squared lengths with chi-square law: five standard errors, a false alarm in a million
+    geometry, rng = GEOMETRIES[name], np.random.default_rng(1)
+    points = scattered(geometry, 4000, rng)
+    tangents = geometry.random_tangent(points, rng)
+    square = geometry.inner(points, tangents, tangents)
+    d = geometry.dimension
+    assert square.mean() == pytest.approx(d, abs=5 * np.sqrt(2 * d / 4000))
+
+
+@pytest.mark.parametrize("name", [name for name in GEOMETRIES if name != "given"])
+def test_transport_keeps_lengths_and_carries_a_geodesic_along_itself(name):
+    geometry, rng = GEOMETRIES[name], np.random.default_rng(2)
+    points = scattered(geometry, 30, rng)
+    others = scattered(geometry, 30, rng)
+    tangents = geometry.random_tangent(points, rng)
+    carried = geometry.transport(points, others, tangents)
+    np.testing.assert_allclose(
+        geometry.inner(others, carried, carried), geometry.inner(points, tangents, tangents), rtol=1e-9
+    )
+    forth, back = geometry.log(points, others), geometry.log(others, points)
+    if name == "rotations":  # the tangent vectors belong to q or to -q
+        back = back * np.sign((points * others).sum(axis=-1, keepdims=True))
+        carried_forth = geometry.transport(points, others, forth)
+        np.testing.assert_allclose(carried_forth, -back, atol=1e-9)
+    else:
+        np.testing.assert_allclose(geometry.transport(points, others, forth), -back, atol=1e-9)
+
+
+@EACH
+def test_mean_of_two_points_is_the_midpoint(name):
+    geometry, rng = GEOMETRIES[name], np.random.default_rng(3)
+    points = scattered(geometry, 20, rng)
+    votes = around(geometry, points, 2, rng)
+    found = geometry.means(votes, np.ones((20, 2)))
+    middle = geometry.exp(votes[:, 0], geometry.log(votes[:, 0], votes[:, 1]) / 2)
+    assert found.converged.all()
+    np.testing.assert_allclose(geometry.distance(found.points, middle), 0.0, atol=1e-7)
+
+
+@EACH
+def test_mean_is_where_weighted_logarithms_cancel(name):
+    geometry, rng = GEOMETRIES[name], np.random.default_rng(4)
+    votes = around(geometry, scattered(geometry, 20, rng), 5, rng)
+    weights = rng.uniform(0.1, 1.0, (20, 5)) * (rng.random((20, 5)) < 0.8)
+    weights[:, 0] = 1.0
+    found = geometry.means(votes, weights)
+    wide = weights.reshape(20, 5, *[1] * len(geometry.point_shape))
+    slope = (wide * geometry.log(found.points[:, None], votes)).sum(axis=1)
+    assert np.sqrt(np.maximum(geometry.inner(found.points, slope, slope), 0.0)).max() < 1e-7
+
+
+def test_distances_on_the_hyperbolic_line_are_differences_of_lengths():
+    line = HyperbolicGeometry(1, 3.0)
+    lengths = np.array([-7.0, -0.5, 0.0, 1e-9, 2.0, 30.0])
+    points = 3.0 * np.stack([np.cosh(lengths / 3.0), np.sinh(lengths / 3.0)], axis=1)
+    found = line.distance(points[:, None], points[None])
+    np.testing.assert_allclose(found, np.abs(np.subtract.outer(lengths, lengths)), rtol=1e-9, atol=1e-15)
+
+
+def test_hyperbolic_right_angles_follow_the_theorem_of_pythagoras():
+    # cosh c = cosh a cosh b
+    plane = HyperbolicGeometry(2)
+    one = np.array([np.cosh(1.2), np.sinh(1.2), 0.0])
+    two = np.array([np.cosh(0.7), 0.0, np.sinh(0.7)])
+    assert plane.distance(one, two) == pytest.approx(np.arccosh(np.cosh(1.2) * np.cosh(0.7)))
+
+
+@pytest.mark.parametrize("reach", [5.0, 12.0])
+def test_close_points_far_out_keep_their_distance(reach):
+    line, gap = HyperbolicGeometry(1), 1e-3
+    points = [np.array([np.cosh(length), np.sinh(length)]) for length in (reach, reach + gap)]
+    assert line.distance(*points) == pytest.approx(gap, rel=1e-9)
+
+
+@given(st.integers(0, 10_000), st.floats(0.0, 8.0))
+@settings(max_examples=25, deadline=None)
+def test_hyperbolic_means_move_with_isometries(seed, shift):
+    rng = np.random.default_rng(seed)
+    space = HyperbolicGeometry(2)
+    votes = around(space, scattered(space, 1, rng), 4, rng)
+    boost = np.eye(3)
+    boost[:2, :2] = [[np.cosh(shift), np.sinh(shift)], [np.sinh(shift), np.cosh(shift)]]
+    volume = np.ones((1, 4))
+    for pull in (None, volume):
+        here = space.means(votes, np.ones((1, 4)), pull)
+        there = space.means(space.project(votes @ boost.T), np.ones((1, 4)), pull)
+        assert here.converged.all()
+        assert there.converged.all()
+        # coordinates at this distance carry a rounding error of about exp(distance) units in the last place
+        assert space.distance(there.points, space.project(here.points @ boost.T))[0] < 1e-8 + 1e-14 * np.exp(2 * shift)
+
+
+def test_votes_a_hundred_radii_away_have_a_finite_mean():
+    space, rng = HyperbolicGeometry(2), np.random.default_rng(0)
+    start = np.broadcast_to(space.origin, (200, 6, 3))
+    votes = space.exp(start, 30.0 * space.random_tangent(start, rng))
+    found = space.means(votes, np.full((200, 6), 0.5 / 900.0), np.ones((200, 6)))
+    assert found.converged.all()
+    assert np.isfinite(found.points).all()
+    # the likelihood knows the truth far better than any vote does
+    assert np.mean(space.distance(found.points, space.origin) ** 2) < 0.05 * np.mean(space.distance(votes, start) ** 2)
+
+
+def test_wrapped_weights_solve_the_likelihood_equation():
+    # minus log density: r^2 / (2 s^2) + (d - 1) log(sinh r / r); its gradient vanishes at the mean
+    d, rng = 4, np.random.default_rng(6)
+    space = HyperbolicGeometry(d)
+    votes = around(space, scattered(space, 10, rng), 5, rng, scale=1.0)
+    scale = np.array([0.3, 0.5, 1.0, 1.5, 2.0])
+    found = space.means(votes, np.broadcast_to(0.5 / scale**2, (10, 5)), np.ones((10, 5)))
+    step = 1e-4
+
+    def minus_log_density(points):
+        r = space.distance(points[:, None], votes)
+        return (r**2 / (2 * scale**2) + (d - 1) * np.log(np.sinh(r) / r)).sum(axis=1)
+
+    best = minus_log_density(found.points)
+    for _ in range(8):
+        tangent = step * space.random_tangent(found.points, rng)
+        assert (minus_log_density(space.exp(found.points, tangent)) > best).all()
+
+
+def test_two_opposite_votes_have_a_mean_on_the_equator_between_them_and_it_is_not_unique():
+    sphere = SphereGeometry(2)
+    votes = np.array([[[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]]])
+    found = sphere.means(votes, np.ones((1, 2)))
+    assert found.points[0, 2] == pytest.approx(0.0, abs=1e-6)
+    assert not found.unique[0]
+    assert sphere.means(votes[:, :1], np.ones((1, 1))).unique[0]
+
+
+def test_mean_of_rotations_does_not_depend_on_the_signs_of_quaternions():
+    turns, rng = RotationGeometry(), np.random.default_rng(7)
+    votes = around(turns, scattered(turns, 30, rng), 4, rng)
+    flipped = votes * rng.choice([-1.0, 1.0], size=(30, 4, 1))
+    one, two = turns.means(votes, np.ones((30, 4))), turns.means(flipped, np.ones((30, 4)))
+    np.testing.assert_allclose(turns.distance(one.points, two.points), 0.0, atol=1e-7)
+
+
+def test_affine_invariant_distance_survives_a_change_of_axes():
+    space, rng = SPDGeometry(3), np.random.default_rng(8)
+    left, right = scattered(space, 10, rng, 1.0), scattered(space, 10, rng, 1.0)
+    change = rng.normal(size=(3, 3))
+    moved = space.distance(change @ left @ change.T, change @ right @ change.T)
+    np.testing.assert_allclose(moved, space.distance(left, right), rtol=1e-8)
+
+
+def test_items_without_votes_get_some_point():
+    for geometry in GEOMETRIES.values():
+        votes = np.broadcast_to(geometry.origin, (2, 3, *geometry.point_shape)).copy()
+        found = geometry.means(votes, np.zeros((2, 3)))
+        assert np.isfinite(found.points).all()
+        assert found.converged.all()
+
+
+def test_minkowski_product_counts_time_backwards():
+    assert minkowski(np.array([2.0, 3.0, 1.0]), np.array([1.0, 1.0, 4.0])) == 3.0 + 4.0 - 2.0
+
+
+LAWS = [TwoPointLaw(kind, 3, noise) for kind in ("hyperbolic", "sphere") for noise in ("wrapped", "riemannian")]
+
+
+@pytest.mark.parametrize("law", [*LAWS, TwoPointLaw("rotations", 3)], ids=str)
+def test_scales_and_costs_undo_each_other(law):
+    scale = np.array([1e-3, 0.1, 0.4, 0.6])
+    np.testing.assert_allclose(law.scale_from_cost(law.vote_cost(scale)), scale, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "scales"),
+    [(HyperbolicGeometry(3), (0.5, 1.5)), (SphereGeometry(2), (0.3, 0.6)), (RotationGeometry(), (0.4, 0.8))],
+    ids=["hyperbolic", "sphere", "rotations"],
+)
+def test_mean_squared_distance_of_two_votes_is_as_simulated(geometry, scales):
+    # 40,000 pairs: 2% is more than four standard errors, and the law itself rests on 1000 draws (1%)
+    rng = np.random.default_rng(9)
+    start = np.broadcast_to(geometry.origin, (40_000, *geometry.point_shape))
+    one, two = (geometry.exp(start, scale * geometry.random_tangent(start, rng)) for scale in scales)
+    unit = geometry.radius
+    expected = unit**2 * geometry.law.pair_cost(np.array([scales[0] / unit]), np.array([scales[1] / unit]))[0]
+    assert np.mean(geometry.distance(one, two) ** 2) == pytest.approx(expected, rel=0.03)
+    tabulated = geometry.law.log_pair_cost(np.log([scales[0] / unit]), np.log([scales[1] / unit]))[0][0]
+    assert unit**2 * np.exp(tabulated) == pytest.approx(expected, rel=0.01)
+
+
+def test_functions_that_return_the_wrong_shape_or_no_number_are_named():
+    def made(**changed):
+        functions = {"exp": CIRCLE.exp, "log": CIRCLE.log, "distance": CIRCLE.distance} | changed
+        draw = GEOMETRIES["given"].random_function
+        return GivenGeometry(functions["exp"], functions["log"], functions["distance"], draw)
+
+    points = np.array([[1.0, 0.0], [0.0, 1.0]])
+    with pytest.raises(DistanceError, match=r"'distance' of the manifold returned shape \(1,\); expected \(2,\)"):
+        made(distance=lambda left, right: np.zeros(1)).distance(points, points)
+    with pytest.raises(DistanceError, match="'log' of the manifold returned NaN or infinity"):
+        made(log=lambda left, right: left * np.nan).log(points, points)
+    with pytest.raises(DistanceError, match="'exp' of the manifold raised KeyError"):
+        made(exp=lambda left, right: {}["x"]).exp(points, points)

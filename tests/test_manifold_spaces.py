@@ -1,0 +1,294 @@
+"""Spaces of points on manifolds: what is refused and why, coordinates in and out, adapters, defined results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning, DistanceError, InvalidLabelError, PriorError, UnsupportedError
+
+nan = float("nan")
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+SPACES = {
+    "hyperbolic": cs.Hyperbolic(2),
+    "ball": cs.Hyperbolic(2, curvature=-4.0, coordinates="ball"),
+    "sphere": cs.Sphere(2),
+    "rotations": cs.SO3(),
+    "matrices": cs.SPD(2),
+    "log-Euclidean": cs.SPD(2, metric="log-euclidean"),
+}
+EACH = pytest.mark.parametrize("name", SPACES)
+
+
+def simulated(space, n=120, weights=(40.0, 15.0, 15.0, 8.0, 4.0), seed=0):
+    rng = np.random.default_rng(seed)
+    truth = space.random(n, rng)
+    votes = cs.simulate(space, space.as_labels(truth), weights, rng)
+    return np.asarray(votes.labels), truth
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: cs.Hyperbolic(0), "d=0 is not a whole number of 1 or more"),
+        (lambda: cs.Hyperbolic(2, curvature=1.0), "curvature=1 is not negative.*use Sphere"),
+        (lambda: cs.Hyperbolic(2, curvature="flat"), "curvature='flat' is not a number"),
+        (lambda: cs.Hyperbolic(2, noise="none"), "noise='none' is unknown. Use 'wrapped' or 'riemannian'"),
+        (lambda: cs.Hyperbolic(2, coordinates="disc"), "coordinates='disc' is unknown"),
+        (lambda: cs.Sphere(1.5), "d=1.5 is not a whole number"),
+        (lambda: cs.SPD(2, metric="euclidean"), "metric='euclidean' is unknown"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, message):
+    with pytest.raises(InvalidLabelError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("space", "good", "bad", "message"),
+    [
+        (cs.Hyperbolic(1), [1.0, 0.0], [1.5, 0.0], r"<x, x> = -2\.25 instead of -1.*should be 1\. .*space\.project"),
+        (cs.Hyperbolic(1), [1.0, 0.0], [-1.0, 0.0], "first coordinate is -1 and should be 1"),
+        (cs.Hyperbolic(1, coordinates="ball"), [0.0], [1.2], "has length 1.2, and the ball the radius 1"),
+        (cs.Sphere(1), [1.0, 0.0], [0.0, 1.5], r"has length 1\.5, off the unit sphere by 0\.5.*space\.project"),
+        (cs.SO3(), [1.0, 0, 0, 0], [0.5, 0, 0, 0], r"no unit quaternion: its length is 0\.5"),
+        (cs.SPD(2), np.eye(2), np.diag([1.0, -0.25]), r"smallest eigenvalue is -0\.25"),
+        (cs.SPD(2), np.eye(2), [[1.0, 0.5], [0.0, 1.0]], r"not symmetric: two entries.*differ by 0\.5"),
+        (cs.Sphere(1), [1.0, 0.0], [np.inf, 0.0], "has a number that is not finite"),
+        (cs.Hyperbolic(1), [1.0, 0.0], [1e140, 1e140], "curvature radii from the origin"),
+    ],
+)
+def test_a_label_off_the_manifold_is_named_with_row_and_source(space, good, bad, message):
+    votes = np.array([[good, good, good]] * 4, dtype=float)
+    votes[2, 1] = bad
+    with pytest.raises(InvalidLabelError, match=f"Row 2, source .*: .*{message}"):
+        cs.LabelModel(space).fit(votes)
+
+
+def test_a_label_of_the_wrong_shape_is_named():
+    with pytest.raises(InvalidLabelError, match=r"Labels of shape \(2,\) are no points of Sphere.* shape \(3,\)"):
+        cs.LabelModel(cs.Sphere(2)).fit(np.ones((5, 3, 2)))
+    votes = [[[1.0, 0.0], [0.0, 1.0], [1.0, 0.0, 0.0]]] * 3
+    with pytest.raises(InvalidLabelError, match=r"Row 0, source .*has shape"):
+        cs.LabelModel(cs.Sphere(1)).fit(votes)
+
+
+def test_projections_put_points_where_they_belong():
+    hyperbolic = cs.Hyperbolic(2, curvature=-0.25)
+    point = hyperbolic.project([0.0, 3.0, 4.0])
+    assert point[0] == pytest.approx(np.sqrt(4.0 + 25.0))
+    np.testing.assert_allclose(cs.Sphere(1).project([3.0, 4.0]), [0.6, 0.8])
+    np.testing.assert_allclose(cs.SO3().project([-2.0, 0, 0, 0]), [1.0, 0, 0, 0])
+    lifted = cs.SPD(2).project(np.diag([1.0, -1.0]), smallest=0.1)
+    np.testing.assert_allclose(lifted, np.diag([1.0, 0.1]), atol=1e-12)
+    with pytest.raises(InvalidLabelError, match="length zero"):
+        cs.Sphere(1).project([0.0, 0.0])
+
+
+@pytest.mark.parametrize("curvature", [-1.0, -0.25, -9.0])
+def test_ball_and_hyperboloid_are_two_spellings_of_one_space(curvature):
+    space, rng = cs.Hyperbolic(3, curvature=curvature), np.random.default_rng(0)
+    points = space.random(20, rng)
+    ball = space.to_poincare(points)
+    assert (np.linalg.norm(ball, axis=1) < space.radius).all()
+    np.testing.assert_allclose(space.from_poincare(ball), points, rtol=1e-9, atol=1e-12)
+    # in the ball of radius R a point at Euclidean distance a from the centre is 2 R artanh(a / R) away
+    centre = np.broadcast_to(space.project(np.zeros(4)), points.shape)
+    expected = 2 * space.radius * np.arctanh(np.linalg.norm(ball, axis=1) / space.radius)
+    np.testing.assert_allclose(space.distance(centre, points), expected, rtol=1e-9)
+
+
+def test_labels_in_the_ball_are_those_of_the_hyperboloid():
+    space, ball = cs.Hyperbolic(2), cs.Hyperbolic(2, coordinates="ball")
+    votes, _ = simulated(space)
+    one = cs.LabelModel(space).fit(votes)
+    two = cs.LabelModel(ball).fit(space.to_poincare(votes))
+    np.testing.assert_allclose(space.to_poincare(one.predict(votes)), two.predict(space.to_poincare(votes)), atol=1e-7)
+
+
+def test_rotation_matrices_and_quaternions_are_two_spellings():
+    space = cs.SO3()
+    quaternions = space.random(50, np.random.default_rng(0))
+    matrices = space.to_matrix(quaternions)
+    np.testing.assert_allclose(space.from_matrix(matrices), quaternions, atol=1e-12)
+    trace = np.trace(matrices[0].T @ matrices[1])
+    assert space.distance(quaternions[:1], quaternions[1:2])[0] == pytest.approx(np.arccos((trace - 1) / 2))
+    half_turn = space.from_matrix(np.diag([-1.0, 1.0, -1.0]))
+    np.testing.assert_allclose(np.abs(half_turn), [0, 0, 1, 0], atol=1e-12)
+    with pytest.raises(InvalidLabelError, match="no rotation"):
+        space.from_matrix(np.diag([1.0, 1.0, -1.0]))
+
+
+@EACH
+def test_votes_that_abstain_are_left_out(name):
+    space = SPACES[name]
+    votes, _ = simulated(space)
+    holes = votes.copy()
+    holes[::3, 1] = nan
+    holes[5] = nan
+    model = cs.LabelModel(space).fit(holes)
+    labels = model.predict(holes)
+    assert np.isnan(labels[5]).all()
+    assert np.isfinite(np.delete(labels, 5, axis=0)).all()
+    assert model.confidence(holes)[5] == 0
+    assert (np.delete(model.confidence(holes), 5) > 0).all()
+
+
+@EACH
+@pytest.mark.parametrize(
+    "situation", ["one source", "two sources", "one item", "identical", "one point", "all abstain"]
+)
+def test_degenerate_votes_have_a_defined_result(name, situation):
+    space = SPACES[name]
+    votes, _ = simulated(space)
+    votes = {
+        "one source": votes[:, :1],
+        "two sources": votes[:, :2],
+        "one item": votes[:1],
+        "identical": np.repeat(votes[:, 2:3], 5, axis=1),
+        "one point": np.broadcast_to(votes[:1, :1], votes.shape),
+        "all abstain": np.full_like(votes, nan),
+    }[situation]
+    for method in ("auto", "moments", "isotropic", "majority"):
+        model = cs.LabelModel(space, method=method).fit(votes)
+        assert np.isfinite(model.expected_cost_).all()
+        assert np.isfinite(model.weight_).all()
+        labels, confidence = model.predict(votes), model.confidence(votes)
+        assert ((confidence >= 0) & (confidence <= 1)).all()
+        assert np.isfinite(labels).all() == (situation != "all abstain")
+        if method == "auto":
+            assert {item.code for item in model.diagnostics_} - {"method"}
+
+
+@EACH
+def test_labels_beat_the_unweighted_mean(name):
+    # the best source has a tenth of the cost of the worst: the margin over five seeds was at least 15%
+    space = SPACES[name]
+    votes, truth = simulated(space, 300, (60.0, 40.0, 3.0, 2.0, 2.0))
+    error = {
+        method: space.cost(space.as_batch(cs.LabelModel(space, method=method).fit(votes).predict(votes)), truth).mean()
+        for method in ("auto", "majority")
+    }
+    assert error["auto"] < 0.9 * error["majority"]
+
+
+def test_methods_that_mean_nothing_here_are_refused():
+    votes, _ = simulated(cs.Sphere(2))
+    for method in ("em", "triplets", "quadratic"):
+        with pytest.raises(UnsupportedError, match=f"{method}.*auto, majority, isotropic, moments, labelled"):
+            cs.LabelModel(cs.Sphere(2), method=method).fit(votes)
+    with pytest.raises(PriorError, match="no meaning"):
+        cs.LabelModel(cs.Sphere(2), prior="uniform").fit(votes)
+
+
+def test_flat_sums_are_warned_of_where_space_is_curved():
+    space = cs.Hyperbolic(5)
+    votes, _ = simulated(space, 200, (2.0, 0.5, 0.1, 0.1))
+    with pytest.warns(ConsilienceWarning, match="curvature"):
+        cs.LabelModel(space, method="isotropic").fit(votes)
+    near, _ = simulated(space, 200, (400.0, 300.0, 200.0))
+    codes = {item.code for item in cs.LabelModel(space, method="isotropic").fit(near).diagnostics_}
+    assert "curvature" not in codes
+
+
+def test_opposite_votes_are_flagged_as_without_a_unique_mean():
+    votes = np.array([[[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]], [[0.0, 0.0, 1.0], [0.0, 0.1, np.sqrt(0.99)]]])
+    belief = cs.LabelModel(cs.Sphere(2)).fit(votes).posterior(votes)
+    assert belief.details["unique"].tolist() == [False, True]
+    assert belief.details["converged"].all()
+    assert np.isfinite(belief.labels).all()
+
+
+class FakeMetric:
+    """The calls of a geomstats metric on the sphere: tangent vector first, base point second."""
+
+    sphere = cs.Sphere(2).geometry
+
+    def exp(self, tangent_vec, base_point):
+        return self.sphere.exp(base_point, tangent_vec)
+
+    def log(self, point, base_point):
+        return self.sphere.log(base_point, point)
+
+    def dist(self, point_a, point_b):
+        return self.sphere.distance(point_a, point_b)
+
+    def inner_product(self, tangent_vec_a, tangent_vec_b, base_point=None):
+        return (tangent_vec_a * tangent_vec_b).sum(axis=-1)
+
+
+class FakeSpace:
+    """What a geomstats space offers."""
+
+    dim = 2
+    metric = FakeMetric()
+
+    def random_point(self, n_samples=1):
+        points = self.metric.sphere.project(np.random.normal(size=(n_samples, 3)))  # noqa: NPY002  as geomstats does
+        return points[0] if n_samples == 1 else points
+
+
+class FakeManifold:
+    """What a pymanopt manifold offers, one point at a time."""
+
+    dim = 2
+    sphere = cs.Sphere(2).geometry
+
+    def exp(self, point, tangent_vector):
+        assert point.shape == (3,)
+        return self.sphere.exp(point, tangent_vector)
+
+    def log(self, point_a, point_b):
+        return self.sphere.log(point_a, point_b)
+
+    def dist(self, point_a, point_b):
+        return float(self.sphere.distance(point_a, point_b))
+
+    def inner_product(self, point, tangent_vector_a, tangent_vector_b):
+        return float(tangent_vector_a @ tangent_vector_b)
+
+    def random_point(self):
+        return self.sphere.project(np.random.normal(size=3))  # noqa: NPY002  as pymanopt does
+
+
+@pytest.mark.parametrize(
+    "adapted", [cs.Manifold.from_geomstats(FakeSpace()), cs.Manifold.from_pymanopt(FakeManifold())], ids=repr
+)
+def test_manifolds_of_other_packages_give_the_labels_of_ours(adapted):
+    # near enough together that curvature hardly matters, so that both ways of learning agree
+    sphere = cs.Sphere(2, noise="riemannian")
+    votes, truth = simulated(sphere, 60, (200.0, 100.0, 50.0, 50.0))
+    ours = cs.LabelModel(sphere).fit(votes).predict(votes)
+    theirs = cs.LabelModel(adapted).fit(votes).predict(votes)
+    assert sphere.distance(ours, theirs).mean() < 0.2 * sphere.distance(ours, truth).mean()
+    assert adapted.geometry.dimension == 2
+
+
+def test_adapters_leave_numpys_global_random_state_alone_and_follow_the_generator():
+    np.random.seed(3)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    space = cs.Manifold.from_geomstats(FakeSpace())
+    one, two = (space.random(5, np.random.default_rng(4)) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_functions_that_do_not_fit_together_are_refused():
+    sphere = cs.Sphere(2).geometry
+    draw = lambda k, rng: sphere.project(rng.normal(size=(k, 3)))  # noqa: E731
+    with pytest.raises(DistanceError, match="exp and log of manifold do not fit together"):
+        cs.Manifold(lambda p, v: sphere.exp(p, -v), sphere.log, sphere.distance, draw)
+    with pytest.raises(DistanceError, match="Pass inner="):
+        cs.Manifold(sphere.exp, sphere.log, lambda p, q: 2 * sphere.distance(p, q), draw)
+    with pytest.raises(DistanceError, match="needs a function for log"):
+        cs.Manifold(sphere.exp, None, sphere.distance, draw)
+    with pytest.raises(DistanceError, match="has no 'metric'"):
+        cs.Manifold.from_geomstats(object())
+
+
+def test_the_dimension_of_a_manifold_is_read_off_its_logarithms():
+    sphere = cs.Sphere(4).geometry
+    space = cs.Manifold(sphere.exp, sphere.log, sphere.distance, lambda k, r: sphere.project(r.normal(size=(k, 5))))
+    assert space.geometry.dimension == 4

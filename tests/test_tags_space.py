@@ -1,0 +1,324 @@
+"""Tags: what a label is, how it is read, and how wrong ones are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from refusals import refused
+
+import consilience as cs
+from consilience.exceptions import InvalidLabelError, ModelFormatError, PriorError, UnsupportedError
+
+NAMES = ["news", "sport", "weather"]
+BIO = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+
+
+def table(n=60, m=4, d=3, seed=0):
+    """Return votes of accuracy .85 on d tags, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=(n, d))
+    votes = np.where(rng.random((n, m, d)) < 0.85, truth[:, None], 1 - truth[:, None])
+    return votes, truth
+
+
+def cells(n=60, m=4, tags=2, seed=0):
+    """Return sequences of accuracy .85, and the truth."""
+    rng = np.random.default_rng(seed)
+    votes, truth = np.empty((n, m), dtype=object), []
+    for row in range(n):
+        right = rng.integers(tags, size=3 + row % 4)
+        truth.append(right)
+        for source in range(m):
+            wrong = rng.random(len(right)) > 0.85
+            votes[row, source] = np.where(wrong, rng.integers(tags, size=len(right)), right)
+    return votes, truth
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_vectors_sets_and_lists_of_names_are_the_same_label():
+    space = cs.Tags(NAMES)
+    for label in ([1, 0, 1], (True, False, True), np.array([1.0, 0.0, 1.0]), {"news", "weather"}, ["weather", "news"]):
+        assert space.as_batch([label]).tolist() == [[1, 0, 1]]
+    assert space.as_batch([set(), [], [0, 0, 0]]).tolist() == [[0, 0, 0]] * 3
+
+
+def test_no_opinion_on_a_tag_is_none_nan_or_minus_one():
+    for label in ([1, None, 0], np.array([1.0, np.nan, 0.0]), [1, -1, 0]):
+        assert cs.Tags(3).as_batch([label]).tolist() == [[1, -1, 0]]
+
+
+def test_the_cost_is_the_share_of_differing_tags_on_which_both_have_an_opinion():
+    space = cs.Tags(4)
+    left = np.array([[0, 1, 1, 0], [0, -1, 1, 1], [-1, -1, 0, 0]])
+    right = np.array([[1, 1, 0, 0], [0, 1, 0, 1], [1, 1, -1, -1]])
+    np.testing.assert_allclose(space.distance(left, right), [2 / 4, 1 / 3, 0.0])
+    sequence = cs.Tags(sequence=True)
+    pair = sequence.as_batch([[0, 1, 1], [1]]), sequence.as_batch([[0, 1, 0], [1]])
+    np.testing.assert_allclose(sequence.distance(*pair), [1 / 3, 0.0])
+
+
+def test_predictions_are_spelled_as_the_votes_were():
+    votes, truth = table()
+    space = cs.Tags(NAMES)
+    as_sets = [[{NAMES[t] for t in range(3) if cell[t]} for cell in row] for row in votes]
+    vectors = cs.LabelModel(space).fit(votes).predict(votes)
+    sets = cs.LabelModel(space).fit(as_sets).predict(as_sets)
+    assert vectors.shape == truth.shape
+    assert [sorted(label) for label in sets] == [[NAMES[t] for t in range(3) if row[t]] for row in vectors]
+    assert (vectors == truth).mean() > 0.9
+
+
+def test_sequences_come_back_as_names_or_codes():
+    space = cs.Tags(["noun", "verb"], sequence=True)
+    votes, _ = cells()
+    named = np.frompyfunc(lambda cell: [("noun", "verb")[code] for code in cell], 1, 1)(votes)
+    predicted = cs.LabelModel(space).fit(named).predict(named)
+    assert predicted[0] == [
+        ("noun", "verb")[code] for code in cs.LabelModel(cs.Tags(sequence=True)).fit(votes).predict(votes)[0]
+    ]
+    assert [len(label) for label in predicted] == [len(cell) for cell in votes[:, 0]]
+
+
+def test_sequences_of_one_length_may_be_an_array():
+    votes = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
+    predicted = cs.LabelModel(cs.Tags(sequence=True)).fit(votes).predict(votes)
+    assert all(label.shape == (6,) for label in predicted)
+
+
+def test_a_tag_nobody_has_an_opinion_on_stays_open():
+    votes, _ = table()
+    votes[0, :, 1] = -1
+    belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
+    assert belief.labels[0, 1] == -1
+    assert belief.labels[0, [0, 2]].min() >= 0
+    assert 0 < belief.details["tag_probability"][0, 1] < 1
+
+
+def test_items_nobody_votes_on_are_missing():
+    votes, _ = table()
+    observed = np.ones(votes.shape[:2], dtype=bool)
+    observed[5] = False
+    model = cs.LabelModel(cs.Tags(3)).fit(cs.Votes.from_array(votes, observed=observed))
+    assert model.predict(cs.Votes.from_array(votes, observed=observed))[5].tolist() == [-1, -1, -1]
+    ragged, _ = cells()
+    ragged[5] = None
+    model = cs.LabelModel(cs.Tags(sequence=True)).fit(ragged)
+    assert model.predict(ragged)[5] is None
+    assert model.confidence(ragged)[5] == 0.0
+
+
+def test_confidence_is_the_expected_share_of_right_tags():
+    votes, _ = table()
+    belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
+    probability = belief.details["tag_probability"]
+    np.testing.assert_allclose(belief.confidence, np.maximum(probability, 1 - probability).mean(axis=1))
+
+
+def test_score_is_minus_the_share_of_wrong_tags():
+    votes, truth = table()
+    model = cs.LabelModel(cs.Tags(3)).fit(votes)
+    assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
+    ragged, right = cells()
+    model = cs.LabelModel(cs.Tags(sequence=True)).fit(ragged)
+    wrong = [(left != true).mean() for left, true in zip(model.predict(ragged), right, strict=True)]
+    assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
+
+
+# --- files and frames -----------------------------------------------------------------------------
+
+
+def test_votes_come_from_long_frames_and_wide_ones():
+    votes, _ = table(20)
+    rows = [
+        {"item": item, "source": f"s{source}", "label": votes[item, source].tolist()}
+        for item in range(20)
+        for source in range(4)
+    ]
+    long = cs.Votes.from_long(pd.DataFrame(rows))
+    model = cs.LabelModel(cs.Tags(3), method="em")
+    np.testing.assert_array_equal(model.fit(long).predict(long), model.fit(votes).predict(votes))
+
+
+def test_parts_and_the_whole_learn_the_same_from_moments():
+    for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Tags(sequence=True, chain=True), cells(200)[0])):
+        whole = cs.Moments.of(votes, space)
+        parts = cs.Moments.of(votes[:70], space) + cs.Moments.of(votes[70:], space)
+        one = cs.LabelModel(space).fit_moments(whole)
+        two = cs.LabelModel(space).fit_moments(parts)
+        np.testing.assert_allclose(one.expected_cost_, two.expected_cost_)
+        assert len(one.predict(votes)) == 200
+
+
+def test_sequences_of_other_lengths_can_be_added_later():
+    votes, _ = cells(120)
+    longer = np.frompyfunc(lambda cell: np.concatenate([cell] * 3), 1, 1)(votes)
+    model = cs.LabelModel(cs.Tags(sequence=True)).partial_fit(votes).partial_fit(longer)
+    assert model.source_model_.n_items == 240
+    assert [len(label) for label in model.predict(longer)[:2]] == [9, 12]
+
+
+@pytest.mark.parametrize("space", [cs.Tags(NAMES), cs.Tags(BIO, sequence=True, chain=True)], ids=["tags", "chain"])
+def test_a_model_is_read_back_without_naming_its_space(space, tmp_path):
+    votes = table()[0] if not space.sequence else cells(tags=5)[0]
+    model = cs.LabelModel(space).fit(votes)
+    model.save(tmp_path / "model.npz")
+    loaded = cs.LabelModel.load(tmp_path / "model.npz")
+    assert loaded.space == space
+    assert list(map(str, loaded.predict(votes))) == list(map(str, model.predict(votes)))
+    other = cs.Tags(4) if not space.sequence else cs.Tags(BIO, sequence=True)
+    with refused(ModelFormatError, "Pass the space that it was fitted with"):
+        cs.LabelModel.load(tmp_path / "model.npz", space=other)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+
+def test_a_tag_outside_of_zero_and_one_is_named_with_row_and_source():
+    votes, _ = table()
+    votes[17, 2, 1] = 2
+    with refused(InvalidLabelError, "Row 17", "'source_2'", "holds 2 at position 1", "neither 0 nor 1"):
+        cs.LabelModel(cs.Tags(3)).fit(votes)
+    with refused(InvalidLabelError, "Row 17", "tag 'sport'"):
+        cs.LabelModel(cs.Tags(NAMES)).fit(votes)
+    with refused(InvalidLabelError, "Row 3", "'source_1'", "0.5"):
+        bad = table()[0].astype(float)
+        bad[3, 1, 0] = 0.5
+        cs.LabelModel(cs.Tags(3)).fit(bad)
+
+
+def test_an_unknown_name_is_named_with_the_one_that_was_meant():
+    votes = [[{"news"}, {"sport"}, {"wheather"}]] * 3
+    with refused(InvalidLabelError, "Row 0", "'source_2'", "'wheather'", "Did you mean 'weather'?"):
+        cs.LabelModel(cs.Tags(NAMES)).fit(votes)
+    with refused(InvalidLabelError, "Row 0", "'source_1'", "'B-PRE'", "Did you mean 'B-PER'?"):
+        cs.LabelModel(cs.Tags(BIO, sequence=True)).fit([[["O", "B-PER"], ["O", "B-PRE"], ["O", "O"]]])
+
+
+def test_a_vector_of_the_wrong_length_is_refused():
+    with refused(InvalidLabelError, "Row 0", "4 entries, not 3"):
+        cs.LabelModel(cs.Tags(3)).fit(table(d=4)[0])
+    with refused(InvalidLabelError, "Row 1", "'source_0'", "2 entries, not 3"):
+        cs.LabelModel(cs.Tags(3)).fit([[[0, 1, 1], [0, 1, 1]], [[0, 1], [0, 1, 1]]])
+
+
+@pytest.mark.parametrize("space", [cs.Tags(3), cs.Tags(NAMES), cs.Tags(sequence=True)], ids=str)
+def test_text_and_single_numbers_are_no_labels(space):
+    with refused(InvalidLabelError, "Row 0", "'source_1'", "'news'", "is text"):
+        cs.LabelModel(space).fit(np.array([[None, "news"], [None, None]], dtype=object))
+    with refused(InvalidLabelError, "Row 0", "'source_0'", "a single number"):
+        cs.LabelModel(space).fit(np.array([[1, 0], [0, 1]]))
+
+
+def test_names_are_refused_where_tags_have_none():
+    with refused(InvalidLabelError, "Row 0", "the tags have none"):
+        cs.LabelModel(cs.Tags(3)).fit([[{"news"}, {"news"}]])
+
+
+def test_sequences_of_different_length_on_one_item_are_refused():
+    votes, truth = cells()
+    votes[7, 2] = np.array([0, 1, 1, 0, 0, 0, 1])
+    with refused(InvalidLabelError, "Row 7", "'source_2'", "7 tags", "has 6"):
+        cs.LabelModel(cs.Tags(sequence=True)).fit(votes)
+    votes, truth = cells()
+    truth[9] = [0]
+    with refused(InvalidLabelError, "Row 9", "1 tags", "4"):
+        cs.LabelModel(cs.Tags(sequence=True)).fit(votes, gold=truth)
+    space = cs.Tags(sequence=True)
+    with refused(InvalidLabelError, "2 and 3 tags", "pair 0"):
+        space.distance(space.as_batch([[0, 1]]), space.as_batch([[0, 1, 1]]))
+
+
+def test_a_code_beyond_the_tags_is_refused():
+    with refused(InvalidLabelError, "Row 0", "'source_1'", "holds 3 at position 1", "0 .. 2"):
+        cs.LabelModel(cs.Tags(3, sequence=True)).fit([[[0, 1], [0, 3], [1, 1]], [[0], [1], [2]]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "part"),
+    [
+        ((), {}, "Tags(sequence=True)"),
+        ((0,), {}, "at least 1"),
+        ((1,), {"sequence": True}, "at least 2"),
+        (("news",), {}, "neither a number of tags nor a list"),
+        ((2.5,), {}, "neither a number of tags nor a list"),
+        ((["news", "news"],), {}, "named twice"),
+        (([1, 2],), {}, "names are text"),
+        ((3,), {"chain": True}, "Add sequence=True"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(arguments, options, part):
+    with refused(InvalidLabelError, part):
+        cs.Tags(*arguments, **options)
+
+
+def test_probabilities_of_all_labels_are_refused_with_where_to_look():
+    votes, _ = table()
+    model = cs.LabelModel(cs.Tags(3)).fit(votes)
+    with refused(UnsupportedError, "posterior(votes).details"):
+        model.predict_proba(votes)
+    with refused(PriorError, "Tags"):
+        cs.LabelModel(cs.Tags(3), prior=[0.5, 0.5]).fit(votes)
+
+
+def test_the_space_shows_how_it_was_made():
+    assert repr(cs.Tags(3)) == "Tags(3)"
+    assert repr(cs.Tags(["a", "b"], sequence=True, chain=True)) == "Tags(['a', 'b'], sequence=True, chain=True)"
+    assert repr(cs.Tags(sequence=True)) == "Tags(sequence=True)"
+
+
+# --- BIO ------------------------------------------------------------------------------------------
+
+
+def test_spans_become_tags_and_back():
+    spans = [(0, 2, "PER"), (2, 3, "PER"), (4, 5, "LOC")]
+    tags = ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]
+    assert cs.spans_to_bio(spans, length=5) == tags
+    assert cs.bio_to_spans(tags) == spans
+    assert cs.spans_to_bio([(1, 3, "")], length=3) == ["O", "B", "I"]
+    assert cs.bio_to_spans(["O", "B", "I"]) == [(1, 3, "")]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["PER", "LOC", "a-b"])), max_size=6))
+def test_any_spans_survive_the_way_there_and_back(pieces):
+    spans, place = [], 0
+    for gap, size, kind in pieces:
+        spans.append((place + gap, place + gap + size, kind))
+        place += gap + size
+    assert cs.bio_to_spans(cs.spans_to_bio(spans, length=place + 1)) == spans
+
+
+def test_an_inside_without_a_beginning_begins_a_span():
+    assert cs.bio_to_spans(["I-PER", "I-LOC", "O", None, "I-LOC"]) == [(0, 1, "PER"), (1, 2, "LOC"), (4, 5, "LOC")]
+
+
+def test_bad_spans_and_tags_are_refused():
+    with refused(InvalidLabelError, "(1, 9, 'PER')", "5 positions"):
+        cs.spans_to_bio([(1, 9, "PER")], length=5)
+    with refused(InvalidLabelError, "(1, 3, 'LOC')", "overlaps", "position 1"):
+        cs.spans_to_bio([(0, 2, "PER"), (1, 3, "LOC")], length=5)
+    with refused(InvalidLabelError, "(start, end, type)"):
+        cs.spans_to_bio([(0, 2)], length=5)
+    with refused(InvalidLabelError, "'NOUN'"):
+        cs.bio_to_spans(["NOUN"])
+
+
+@pytest.mark.parametrize("decode", ["auto", "map", "bayes"])
+@pytest.mark.parametrize("method", ["auto", "majority", "triplets"])
+def test_a_bio_chain_never_predicts_what_cannot_follow(decode, method):
+    votes, _ = cells(80, tags=5, seed=4)  # at random, so that most votes are illegal
+    space = cs.Tags(BIO, sequence=True, chain=True)
+    named = np.frompyfunc(lambda cell: [BIO[code] for code in cell], 1, 1)(votes)
+    for label in cs.LabelModel(space, method=method, decode=decode).fit(named).predict(named):
+        for before, after in zip(["O", *label], label, strict=False):
+            assert not after.startswith("I-") or before[2:] == after[2:]
+
+
+def test_a_chain_of_other_tags_has_no_forbidden_steps():
+    assert cs.Tags(["noun", "verb"], sequence=True, chain=True).family.steps is None
+    assert cs.Tags(["O", "I-PER"], sequence=True, chain=True).family.steps is None
+    assert cs.Tags(BIO, sequence=True, chain=True).family.steps.sum() == 25 - 6
