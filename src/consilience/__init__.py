@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import exceptions, labeling, testing
+from consilience import exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.inference import Distribution
@@ -15,6 +15,7 @@ from consilience.labeling import LabelingFunction, apply, labeling_function, sum
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
+from consilience.report import report_html, write_report
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces import (
@@ -83,12 +84,15 @@ __all__ = [
     "labeling_function",
     "las",
     "maximum_arborescence",
+    "plot",
     "read_conllu",
     "register_distance",
+    "report_html",
     "simulate",
     "spans_to_bio",
     "summarize",
     "testing",
     "uas",
     "write_conllu",
+    "write_report",
 ]

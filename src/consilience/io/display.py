@@ -40,9 +40,8 @@ class SourceTable:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return table_fragment(
-            {name: [Cell.text(text) for text in texts] for name, texts in zip(self.columns, self._shown(), strict=True)}
-        )
+        shown = zip(self.columns, self._shown(), strict=True)
+        return table_fragment((name, [Cell.text(text) for text in texts]) for name, texts in shown)
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""

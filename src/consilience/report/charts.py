@@ -119,9 +119,7 @@ def heat_map(relations: Relations) -> Markup:
             marks.append(_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale))
     for group in relations.groups:
         x, span = names + min(group) * size, (max(group) - min(group) + 1) * size
-        marks.append(
-            element("rect", x=x, y=top + min(group) * size, width=span, height=span, class_="group", rx=3.0)
-        )
+        marks.append(element("rect", x=x, y=top + min(group) * size, width=span, height=span, class_="group", rx=3.0))
     return picture(width, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
 
 

@@ -74,7 +74,9 @@ class Evidence:
 def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
     """Return what there is to report about these votes."""
     if not isinstance(model, LabelModel):
-        raise NotFittedError(f"A report is about a fitted LabelModel, not {type(model).__name__}. Pass the model first.")
+        raise NotFittedError(
+            f"A report is about a fitted LabelModel, not {type(model).__name__}. Pass the model first."
+        )
     learned, space = _learned(model), model.space
     table = align_sources(_whole(votes), space, learned.sources, learned.names_given)
     encoded = encode(table, space)
@@ -97,7 +99,9 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
 
 def _learned(model: LabelModel) -> SourceModel:
     if not model.__sklearn_is_fitted__():
-        raise NotFittedError("This LabelModel has not been fitted, so there is nothing to report. Call fit(votes) first.")
+        raise NotFittedError(
+            "This LabelModel has not been fitted, so there is nothing to report. Call fit(votes) first."
+        )
     return model.source_model_
 
 

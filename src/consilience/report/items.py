@@ -107,4 +107,3 @@ def _item(evidence: Evidence, row: int, place: int, moved: bool) -> Item:
 
 def _value(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
-

@@ -1,4 +1,4 @@
-"""The page: sections put into the template, with a policy that lets the browser load nothing and run no other script."""
+"""The page: sections put into the template, under a policy by which browsers load nothing and run no other script."""
 
 from __future__ import annotations
 
@@ -24,17 +24,21 @@ def page_of(model: LabelModel, votes: Any, gold: Any = None, title: str | None =
     """Return the report as the text of one HTML page."""
     evidence = gather(model, votes, gold)
     style, script = _own_file("style.css"), _own_file("script.js")
-    page: str = _environment().get_template("page.html").render(
-        title=TITLE if title is None else title,
-        style=Markup(style),  # noqa: S704  ours, as it lies in the package
-        script=Markup(script),  # noqa: S704
-        # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
-        overview=sections.overview(evidence),
-        sources=sections.sources(evidence),
-        relations=sections.relations(evidence),
-        items=sections.items(evidence),
-        comparison=sections.compare(evidence),
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=TITLE if title is None else title,
+            style=Markup(style),
+            script=Markup(script),
+            # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
+            policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
+            overview=sections.overview(evidence),
+            sources=sections.sources(evidence),
+            relations=sections.relations(evidence),
+            items=sections.items(evidence),
+            comparison=sections.compare(evidence),
+        )
     )
     return page
 

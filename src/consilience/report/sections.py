@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ def overview(evidence: Evidence) -> dict[str, Any]:
         "confidence": float(evidence.confidence.mean()) if len(evidence.rows) else 0.0,
         "n_serious": len(serious),
         "n_fitted": evidence.model.n_items,
-        "findings": Markup(findings_fragment(evidence.model.diagnostics, NEXT_STEPS)),  # noqa: S704
+        "findings": Markup(findings_fragment(evidence.model.diagnostics, NEXT_STEPS)),
     }
 
 
@@ -67,12 +66,18 @@ def sources(evidence: Evidence) -> dict[str, Any]:
         "votes": [Cell.text(f"{count[s]:,}", int(count[s])) for s in chosen],
         "coverage": [_share(count[s] / max(len(evidence.votes), 1)) for s in chosen],
         "expected cost": [
-            Cell(str(element("span", _figure(cost[s]), class_="value") + interval(cost[s], error[s], scale)), _key(cost[s]))
+            Cell(
+                str(element("span", _figure(cost[s]), class_="value") + interval(cost[s], error[s], scale)),
+                _key(cost[s]),
+            )
             for s in chosen
         ],
         "95% interval": [_interval(cost[s], error[s]) for s in chosen],
         "weight": [
-            Cell(str(element("span", _figure(w), class_="value") + bar(abs(w) / loudest, "bar" if w >= 0 else "bad")), _key(w))
+            Cell(
+                str(element("span", _figure(w), class_="value") + bar(abs(w) / loudest, "bar" if w >= 0 else "bad")),
+                _key(w),
+            )
             for w in model.weight[chosen].tolist()
         ],
         "distance to labels": [Cell.text(_figure(apart[s]), _key(apart[s])) for s in chosen],
@@ -80,11 +85,12 @@ def sources(evidence: Evidence) -> dict[str, Any]:
     for name, values in _fields(evidence).items():
         columns[name] = [Cell.text(_figure(values[s]), _key(values[s])) for s in chosen]
     columns["flags"] = [
-        Cell(str(joined(flags.get(model.sources[s], []))), f"{9 - len(flags.get(model.sources[s], []))}") for s in chosen
+        Cell(str(joined(flags.get(model.sources[s], []))), f"{9 - len(flags.get(model.sources[s], []))}")
+        for s in chosen
     ]
     marked = [place for place, s in enumerate(chosen) if model.sources[s] in flags]
-    table = table_fragment(columns, name="sources-table", marked=marked)
-    return {"table": Markup(table), "n_shown": len(chosen), "any_flag": bool(marked)}  # noqa: S704
+    table = table_fragment(columns.items(), name="sources-table", marked=marked)
+    return {"table": Markup(table), "n_shown": len(chosen), "any_flag": bool(marked)}
 
 
 def _flags(evidence: Evidence) -> dict[str, list[Markup]]:
@@ -193,7 +199,7 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         seen = np.flatnonzero(is_known & evidence.encoded.observed[:, source])
         apart = space.distance(evidence.encoded.labels[seen, source], truth[seen]) if len(seen) else np.zeros(0)
         contestants.append((evidence.model.sources[source], apart))
-    result["table"] = Markup(_gold_table(contestants, space.continuous))  # noqa: S704
+    result["table"] = Markup(_gold_table(contestants, space.continuous))
     result["n_known"] = int(is_known.sum())
     return result
 
@@ -205,8 +211,10 @@ def _gold_table(contestants: list[tuple[str, FloatArray]], continuous: bool) -> 
         "mean distance to known label": [_mean_cell(apart) for _, apart in contestants],
     }
     if not continuous:
-        columns["exactly right"] = [_share(float((apart <= EQUAL).mean()) if len(apart) else 0.0) for _, apart in contestants]
-    return table_fragment(columns, name="gold-table", marked=[0])
+        columns["exactly right"] = [
+            _share(float((apart <= EQUAL).mean()) if len(apart) else 0.0) for _, apart in contestants
+        ]
+    return table_fragment(columns.items(), name="gold-table", marked=[0])
 
 
 def _mean_cell(apart: FloatArray) -> Cell:
@@ -226,7 +234,7 @@ def _interval(cost: float, error: float) -> Cell:
 
 
 def _figure(value: float) -> str:
-    return f"{value:.3g}" if np.isfinite(value) else ("–" if np.isnan(value) else "∞")
+    return f"{value:.3g}" if np.isfinite(value) else ("-" if np.isnan(value) else "∞")
 
 
 def _key(value: float) -> float:

@@ -6,7 +6,22 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Product, Rankings, Scores
+from consilience.spaces import (
+    SO3,
+    SPD,
+    Classes,
+    DependencyTrees,
+    FiniteMetric,
+    Hyperbolic,
+    LabelSpace,
+    Metric,
+    Product,
+    Rankings,
+    Scores,
+    Sphere,
+    Tags,
+    Vectors,
+)
 
 __all__ = ["Wording", "listed", "wording"]
 
@@ -55,6 +70,44 @@ def _(space: Rankings) -> Wording:
 
 
 @wording.register
+def _(space: Tags) -> Wording:
+    names = "" if space.names is None else f": {listed(space.names)}"
+    if space.sequence:
+        return Wording(f"a sequence of tags, one of {space.size} per position{names}", "the share of wrong positions")
+    return Wording(f"a set of tags out of {space.size}{names}", "the share of tags that are wrong")
+
+
+@wording.register
+def _(space: DependencyTrees) -> Wording:
+    return Wording("a dependency tree", "the share of tokens with a wrong head")
+
+
+@wording.register
+def _(space: Vectors) -> Wording:
+    return Wording(f"a vector of {space.d} numbers", "the squared distance to the true vector")
+
+
+@wording.register
+def _(space: Hyperbolic) -> Wording:
+    return Wording(f"a point of {space.d}-dimensional hyperbolic space", "the squared distance to the true point")
+
+
+@wording.register
+def _(space: Sphere) -> Wording:
+    return Wording("a direction", "the squared angle (in radians) to the true direction")
+
+
+@wording.register
+def _(space: SPD) -> Wording:
+    return Wording(f"a covariance matrix of {space.n} rows", "the squared distance to the true matrix")
+
+
+@wording.register
+def _(space: SO3) -> Wording:
+    return Wording("a rotation", "the squared angle (in radians) to the true rotation")
+
+
+@wording.register
 def _(space: Metric) -> Wording:
     name = getattr(space.function, "__name__", "")
     named = "" if name in ("", "<lambda>") else f" ({name})"
@@ -64,7 +117,9 @@ def _(space: Metric) -> Wording:
 @wording.register
 def _(space: Product) -> Wording:
     fields = "; ".join(f"{name}: {wording(part).label}" for name, part in space.factors.items())
-    return Wording(f"a record ({fields})", "the costs of the fields together, each relative to that of unrelated labels")
+    return Wording(
+        f"a record ({fields})", "the costs of the fields together, each relative to that of unrelated labels"
+    )
 
 
 def listed(names: Sequence[Any]) -> str:
