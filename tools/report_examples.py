@@ -1,4 +1,4 @@
-"""One small set of votes per label type, simulated or shipped with the package: for pictures and tests of the report."""
+"""Small sets of votes, one per label type, simulated or shipped: for pictures and tests of the report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def _simulated(space: cs.LabelSpace, n: int = 150, weights: Any = WEIGHTS, cover
 def _reviews() -> ReportExample:
     rng = np.random.default_rng(7)
     topics = ("food", "travel", "work")
-    space = cs.Product(stars=cs.Scores(range=(1, 5)), topic=cs.Classes(topics), order=cs.Rankings(["cheap", "fast", "kind"]))
+    space = cs.Product(
+        stars=cs.Scores(range=(1, 5)), topic=cs.Classes(topics), order=cs.Rankings(["cheap", "fast", "kind"])
+    )
     n = 150
     stars = rng.uniform(1, 5, n)
     topic = rng.integers(3, size=n)
@@ -76,26 +78,50 @@ def _scores() -> ReportExample:
     rng = np.random.default_rng(7)
     truth = rng.normal(60, 15, 200)
     said = truth[:, None] + rng.normal(size=(200, 6)) * [3, 5, 8, 12, 16, 25]
-    return ReportExample(
-        cs.Scores(mean=60, variance=225), cs.Votes.from_array(said, sources=[*NAMES, "frank"]), truth
+    return ReportExample(cs.Scores(mean=60, variance=225), cs.Votes.from_array(said, sources=[*NAMES, "frank"]), truth)
+
+
+def _trees() -> ReportExample:
+    rng = np.random.default_rng(7)
+    space = cs.DependencyTrees()
+    truth = space.random_trees(rng.integers(7, 15, size=120), rng)
+    return ReportExample(space, cs.simulate(space, truth, WEIGHTS, rng, coverage=0.9, sources=NAMES), truth)
+
+
+def _wrapped(angle: Any) -> Any:
+    return (angle + np.pi) % (2 * np.pi) - np.pi
+
+
+def _angles() -> ReportExample:
+    rng = np.random.default_rng(7)
+    space = cs.Manifold(
+        exp=lambda points, tangents: _wrapped(points + tangents),
+        log=lambda points, others: _wrapped(others - points),
+        distance=lambda left, right: np.abs(_wrapped(left - right))[:, 0],
+        random=lambda k, rng: rng.uniform(-np.pi, np.pi, (k, 1)),
+        name="angles",
     )
+    truth = rng.uniform(-np.pi, np.pi, (150, 1, 1))
+    said = _wrapped(truth + rng.normal(size=(150, 4, 1)) * np.array([0.2, 0.4, 0.6, 0.9])[:, None])
+    return ReportExample(space, cs.Votes.from_array(said, sources=NAMES[:4]), truth[:, 0])
 
 
 #: One example per label type.
 EXAMPLES: dict[str, Callable[[], ReportExample]] = {
     "classes": _shipped(load_tickets),
-    "taxonomy": _shipped(load_products, dependencies=None),
+    "taxonomy": _shipped(load_products),
     "scores": _scores,
     "vectors": _simulated(cs.Vectors(2)),
     "long_vectors": _simulated(cs.Vectors(8)),
     "rankings": _shipped(load_guests),
     "tags": _simulated(cs.Tags(["news", "sport", "music", "science", "weather", "law"])),
     "sequences": _simulated(cs.Tags(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], sequence=True, chain=True)),
-    "trees": _simulated(cs.DependencyTrees()),
+    "trees": _trees,
     "hyperbolic": _simulated(cs.Hyperbolic(2)),
     "sphere": _simulated(cs.Sphere(2), weights=(8.0, 5.0, 3.0, 2.0, 1.0)),
     "matrices": _simulated(cs.SPD(2)),
     "rotations": _simulated(cs.SO3(), weights=(8.0, 5.0, 3.0, 2.0, 1.0)),
+    "angles": _angles,
     "records": _reviews,
     "sentences": _shipped(load_sentences),
 }

@@ -113,4 +113,4 @@ def _short(label: object, size: int = 40) -> str:
 
 
 def _key(cell: Cell) -> str:
-    return f' data-key="{escape(str(cell.key))}"'
+    return "" if isinstance(cell.key, str) and escape(cell.key) == cell.html else f' data-key="{escape(str(cell.key))}"'

@@ -20,7 +20,7 @@ NORMAL_95 = 1.96
 
 def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: FloatArray) -> Markup:
     """Return votes as numbered dots on a line, with the label and its 95% interval; `ends` are on the line, too."""
-    width, margin, step = 640.0, 24.0, 17.0
+    width, margin, step = 440.0, 24.0, 17.0
     spread = NORMAL_95 * deviation if np.isfinite(deviation) else 0.0
     values = np.array([float(vote.label) for vote in votes])
     place = Scale.around(np.concatenate([values, [label - spread, label + spread], ends]), margin, width - margin)
@@ -41,11 +41,11 @@ def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: 
         )
     for vote, value, level in zip(votes, values, levels, strict=True):
         x, y = place(value), axis - step * level
-        marks.append(dot(x, y, 8.0, "vote", f"{vote.source}: {value:.4g}"))
+        marks.append(dot(x, y, 8.0, "vote", f"{vote.source}: {value + 0.0:.4g}"))
         marks.append(text(str(vote.number), x, y + 3.5, "inside"))
     marks.append(line(place(label), axis - 13.0, place(label), axis + 13.0, "label"))
     for value, anchor, x in ((place.low, "start", margin), (place.high, "end", width - margin)):
-        marks.append(text(f"{value:.4g}", x, axis + 26.0, "tick", text_anchor=anchor))
+        marks.append(text(f"{value + 0.0:.4g}", x, axis + 26.0, "tick", text_anchor=anchor))
     return picture(width, axis + 32.0, *marks, label="votes on a line, with the label")
 
 
@@ -144,7 +144,7 @@ def _heat_cell(relations: Relations, a: int, b: int, x: float, y: float, size: f
         )
     ]
     if size >= 34:
-        css = "strong" if scale(cost) > 0.55 else "faint"
+        css = "strong" if scale(cost) > 0.75 else "faint"
         marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
     return joined(marks)
 

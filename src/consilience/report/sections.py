@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from consilience.arrays import FloatArray
 from consilience.io.fragments import Cell, findings_fragment, table_fragment
@@ -21,9 +21,9 @@ from consilience.report.words import wording
 __all__ = ["compare", "items", "overview", "relations", "sources"]
 
 #: Rows of the table of sources; a page with more of them is slow to open.
-MAX_SOURCES = 500
+MAX_SOURCES = 300
 #: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
-MAX_ITEMS, MAX_LETTERS = 50, 450_000
+MAX_ITEMS, MAX_LETTERS = 50, 350_000
 _SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
 
 
@@ -138,7 +138,7 @@ def items(evidence: Evidence) -> dict[str, Any]:
     letters = 0
     for item in contested_items(evidence, MAX_ITEMS):
         card = _card(evidence, item)
-        letters += sum(len(str(part)) for part in card.values()) + sum(len(vote["label"]) for vote in card["votes"])
+        letters += _letters(card)
         if shown and letters > MAX_LETTERS:
             break
         shown.append(card)
@@ -147,6 +147,13 @@ def items(evidence: Evidence) -> dict[str, Any]:
         "contested": shown,
         "low": float((evidence.confidence < 0.5).mean()) if len(evidence.rows) else 0.0,
     }
+
+
+def _letters(card: dict[str, Any]) -> int:
+    """Return about how many letters of the page an item takes."""
+    pieces = ("name", "label", "picture", "plain", "known")
+    rows = sum(len(escape(vote["source"])) + len(vote["label"]) + 150 for vote in card["votes"])
+    return rows + 600 + sum(len(escape(card[piece] or "")) for piece in pieces)
 
 
 def _card(evidence: Evidence, item: Item) -> dict[str, Any]:

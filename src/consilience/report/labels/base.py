@@ -52,7 +52,7 @@ def _spelled(label: Any) -> str:
     if isinstance(label, np.ndarray):
         label = label.tolist()
     if isinstance(label, (float, np.floating)):
-        return f"{label:.4g}"
+        return f"{label + 0.0:.4g}"  # no minus zero
     if isinstance(label, (set, frozenset)):
         return "{" + ", ".join(sorted(_spelled(part) for part in label)) + "}"
     if isinstance(label, (list, tuple)):

@@ -38,20 +38,21 @@ def _name(space: Classes | FiniteMetric, code: int) -> str:
 def _(space: Rankings, label: Any, other: Any = None) -> Markup:
     positions = encoded(space, label).astype(np.int64)
     before = None if other is None else encoded(space, other).astype(np.int64)
+    order = np.argsort(positions, kind="stable")
+    shown = order[positions[order] >= 0][:MAX_PIECES]
     places: list[Markup] = []
-    for place in range(int(positions.max(initial=-1)) + 1):
+    for place in np.unique(positions[shown]):
         tied = [
             chip(
                 plain_text(f"#{index}" if space.names is None else space.names[index]),
                 int(index),
                 "differs" if before is not None and _moved(positions, before, int(index)) else "",
             )
-            for index in np.flatnonzero(positions == place)
+            for index in shown[positions[shown] == place]
         ]
         places.append(element("span", *tied, class_="tie") if len(tied) > 1 else joined(tied))
-        if len(places) == MAX_PIECES:
-            places.append(Markup("…"))
-            break
+    if len(shown) < int((positions >= 0).sum()):
+        places.append(Markup("…"))
     unseen = int((positions == -1).sum())
     rest = element("small", f" {unseen} not seen") if unseen else Markup("")
     return element("span", Markup('<span class="then">\u203a</span>').join(places), rest, class_="ranking")

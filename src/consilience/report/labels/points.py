@@ -13,7 +13,7 @@ from consilience.report.charts import points_on_line
 from consilience.report.items import Item, Vote
 from consilience.report.labels.base import encoded, item_picture, label_html, plain_text
 from consilience.report.svg import Scale, dot, element, line, number, picture, text
-from consilience.spaces import SPD, Hyperbolic, Scores, Sphere, Vectors
+from consilience.spaces import SO3, SPD, Hyperbolic, Scores, Sphere, Vectors
 
 __all__: list[str] = []
 
@@ -79,7 +79,7 @@ def _plane(votes: Sequence[Vote], points: FloatArray, label: FloatArray) -> Mark
 def _profiles(votes: Sequence[Vote], points: FloatArray, label: FloatArray) -> Markup:
     """Return vectors of more coordinates as lines, coordinate after coordinate."""
     most = min(points.shape[1], 60)
-    width, height = 640.0, 150.0
+    width, height = 440.0, 150.0
     across = Scale(0.0, float(most - 1), 40.0, width - 10.0)
     upwards = Scale.around(np.vstack([points, label])[:, :most].ravel(), height - 26.0, 10.0)
     marks = []
@@ -146,6 +146,16 @@ def _(space: SPD, label: Any, other: Any = None) -> Markup:
     rows = [element("tr", *(element("td", f"{value:.3g}") for value in row)) for row in matrix]
     drawn = _ellipse(matrix) if len(matrix) == 2 else Markup("")
     return element("div", element("table", *rows, class_="matrix"), drawn, class_="beside")
+
+
+@label_html.register
+def _(space: SO3, label: Any, other: Any = None) -> Markup:
+    turn = np.asarray(encoded(space, label), dtype=np.float64)
+    turn = -turn if turn[0] < 0 else turn  # the same rotation, by half a turn at most
+    length = float(np.linalg.norm(turn[1:]))
+    angle = 2.0 * np.degrees(np.arctan2(length, turn[0]))
+    axis = f" about {_numbers(turn[1:] / length)}" if length > 1e-9 else ""
+    return element("span", f"{angle:.3g}°{axis}", class_="value", title=f"quaternion {_numbers(turn)}")
 
 
 def _ellipse(matrix: FloatArray) -> Markup:

@@ -7,7 +7,7 @@
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", down ? "descending" : "ascending");
     const numeric = heading.classList.contains("number");
-    const key = (row) => row.cells[column].dataset.key;
+    const key = (row) => row.cells[column].dataset.key ?? row.cells[column].textContent;
     const compare = numeric
       ? (left, right) => Number(key(left)) - Number(key(right))
       : (left, right) => key(left).localeCompare(key(right), undefined, { numeric: true });
