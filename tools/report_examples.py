@@ -23,20 +23,19 @@ class ReportExample(NamedTuple):
     space: cs.LabelSpace
     votes: cs.Votes
     gold: Any
-    dependencies: Any = None
 
 
 def fitted(example: ReportExample) -> cs.LabelModel:
     """Return the model of an example."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        return cs.LabelModel(example.space, dependencies=example.dependencies).fit(example.votes)
+        return cs.LabelModel(example.space).fit(example.votes)
 
 
-def _shipped(load: Callable[[], Any], dependencies: Any = None) -> Callable[[], ReportExample]:
+def _shipped(load: Callable[[], Any]) -> Callable[[], ReportExample]:
     def make() -> ReportExample:
         example = load()
-        return ReportExample(example.space, example.votes, example.truth, dependencies)
+        return ReportExample(example.space, example.votes, example.truth)
 
     return make
 

@@ -9,6 +9,7 @@
 from consilience import exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
+from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
 from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
@@ -79,13 +80,17 @@ __all__ = [
     "borda",
     "copeland",
     "exceptions",
+    "guess_space",
     "kemeny",
+    "label_frame",
+    "label_table",
     "labeling",
     "labeling_function",
     "las",
     "maximum_arborescence",
     "plot",
     "read_conllu",
+    "read_votes",
     "register_distance",
     "report_html",
     "simulate",
@@ -94,5 +99,6 @@ __all__ = [
     "testing",
     "uas",
     "write_conllu",
+    "write_labels",
     "write_report",
 ]

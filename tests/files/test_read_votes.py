@@ -43,8 +43,8 @@ def test_long_table_is_known_by_the_names_other_tools_use(tmp_path, header):
 
 
 def test_columns_of_other_names_are_given(tmp_path):
-    path = written(tmp_path, "v.csv", "a,b,c\nx,ann,1\nx,bob,2\n")
-    assert read_votes(path, item="a", source="b", label="c").shape == (1, 2)
+    path = written(tmp_path, "v.csv", "a,b,c\nx,ann,1\ny,bob,2\n")
+    assert read_votes(path, item="a", source="b", label="c").shape == (2, 2)
     assert read_votes(path, item="a", sources=["c"]).sources == ("c",)
     assert read_votes(path, item="a", drop=["b"]).sources == ("c",)
 

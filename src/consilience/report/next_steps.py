@@ -15,6 +15,7 @@ NEXT_STEPS = {
     "adversarial-source": "Next: check how its labels are coded, or leave it out.",
     "dependent-pair": "Next: pass dependencies= with the pair, so that it does not count twice.",
     "shared-errors": "Next: keep the known labels; without them the confidence would be too high.",
+    "competing-groups": "Next: pass gold= with about three known labels, or dependencies= with the wrong group.",
     "scale-not-identified": "Next: give mean= (and for Scores variance=) to the label type, or pass gold=.",
     "curvature": "Next: use method='auto', and fit(votes).",
     "heavy-tails": "Next: look at the far votes; outliers were allowed for.",
