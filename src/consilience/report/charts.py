@@ -108,12 +108,12 @@ def heat_map(relations: Relations) -> Markup:
     known = relations.cost[np.isfinite(relations.cost)]
     scale = Scale.around(known, 1.0, 0.06)
     size = float(np.clip(560 / max(m, 1), 16, 44))
-    names = 8.0 + 7.0 * min(max((len(name) for name in relations.sources), default=0), 18)
+    names = 26.0 + 7.0 * min(max((len(name) for name in relations.sources), default=0), 18)
     width, top = names + m * size + 10.0, 24.0
     marks: list[Markup] = []
     for a, name in enumerate(relations.sources):
         y = top + (a + 0.5) * size
-        marks.append(text(_short(name, 18), names - 6.0, y + 4.0, "name", text_anchor="end"))
+        marks.append(text(f"{_short(name, 18)} {a + 1}", names - 6.0, y + 4.0, "name", text_anchor="end"))
         marks.append(text(str(a + 1), names + (a + 0.5) * size, top - 8.0, "tick", text_anchor="middle"))
         for b in range(m):
             marks.append(_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale))
@@ -163,12 +163,12 @@ def source_map(relations: Relations) -> Markup:
     for group in relations.groups:
         corners = " ".join(f"{number(x)},{number(y)}" for x, y in spots[list(group)])
         marks.append(element("polyline", points=corners, class_="link"))
-    taken: list[tuple[float, float, float, float]] = []
+    taken = [(x - 7.0, y - 7.0, x + 7.0, y + 7.0) for x, y in spots.tolist()]
     for index, name in enumerate(relations.sources):
         x, y = map(float, spots[index])
         hover = f"{name}: mean cost to the labels {relations.to_label[index]:.3g}"
         marks.append(dot(x, y, 6.0, "vote grouped" if index in grouped else "vote", hover))
-        marks.append(_beside(_short(name, 18), x, y, size, taken))
+        marks.append(_beside(str(index + 1) if relations.crowded else _short(name, 18), x, y, size, taken))
     x, y = map(float, spots[-1])
     marks.append(element("path", element("title", "the labels"), d=_star(x, y, 10.0), class_="star"))
     marks.append(_beside("labels", x, y, size, taken))
@@ -176,16 +176,16 @@ def source_map(relations: Relations) -> Markup:
 
 
 def _beside(name: str, x: float, y: float, width: float, taken: list[tuple[float, float, float, float]]) -> Markup:
-    """Return a name next to a point, moved down or up until it covers no other name."""
+    """Return a name next to a point, where it covers nothing else; none where there is no such place."""
     long = 6.6 * len(name)
-    right = x + 10.0 + long <= width
-    left_end = x + 10.0 if right else x - 10.0 - long
-    for shift in (0.0, 13.0, -13.0, 26.0, -26.0, 39.0):
-        box = (left_end, y + shift - 9.0, left_end + long, y + shift + 4.0)
-        if not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
-            break
-    taken.append(box)
-    return text(name, x + 10.0 if right else x - 10.0, box[3], "name", text_anchor="start" if right else "end")
+    for shift in (4.0, 17.0, -9.0, 30.0, -22.0, 43.0):
+        for anchor, left in (("start", x + 9.0), ("end", x - 9.0 - long)):
+            box = (left, y + shift - 10.0, left + long, y + shift + 2.0)
+            covers = any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken)
+            if left >= 0.0 and box[2] <= width and not covers:
+                taken.append(box)
+                return text(name, x + 9.0 if anchor == "start" else x - 9.0, y + shift, "name", text_anchor=anchor)
+    return Markup("")
 
 
 def _star(x: float, y: float, radius: float) -> str:

@@ -18,6 +18,8 @@ __all__ = ["Relations", "classical_scaling", "dependent_groups", "relate"]
 MAX_ITEMS = 20_000
 #: Sources that are compared with each other: those of most votes.
 MAX_SOURCES = 30
+#: More sources than that are numbered on the map.
+MAX_NAMES = 14
 #: Findings that name sources which may depend on each other.
 _DEPENDENCE = ("dependent-pair", "copied-source")
 
@@ -45,6 +47,11 @@ class Relations:
     to_label: FloatArray
     groups: tuple[tuple[int, ...], ...]
     places: FloatArray
+
+    @property
+    def crowded(self) -> bool:
+        """Whether there are too many of them for names on a map."""
+        return len(self.sources) > MAX_NAMES
 
 
 def relate(space: LabelSpace, model: SourceModel, encoded: Votes, best: Batch, voted: BoolArray) -> Relations:

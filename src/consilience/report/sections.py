@@ -128,6 +128,7 @@ def relations(evidence: Evidence) -> dict[str, Any]:
         "n_shown": len(found.sources),
         "heat_map": heat_map(found),
         "map": source_map(found),
+        "numbered": found.crowded,
         "groups": [", ".join(found.sources[index] for index in group) for group in found.groups],
     }
 
