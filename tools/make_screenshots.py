@@ -19,7 +19,7 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 TITLES = {"taxonomy": "Where products belong in a shop"}
 #: Of this label type the page itself is shown, too.
 WHOLE = "taxonomy"
-WIDTH = 940
+WIDTH = 1060
 
 
 def main() -> None:
@@ -54,7 +54,7 @@ def _card(browser: Any, report: Path, target: Path) -> None:
 
 
 def _top(browser: Any, report: Path, scheme: str, target: Path) -> None:
-    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, device_scale_factor=0.8)
+    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, device_scale_factor=0.75)
     page.goto(report.as_uri())
     end = page.locator("#items").bounding_box()["y"] - 10
     page.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": end})

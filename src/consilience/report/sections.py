@@ -63,6 +63,7 @@ def sources(evidence: Evidence) -> dict[str, Any]:
     apart = _mean_distance(evidence)
     columns: dict[str, list[Cell]] = {
         "source": [Cell.text(model.sources[s]) for s in chosen],
+        "flags": [_flag_cell(flags.get(model.sources[s], [])) for s in chosen],
         "votes": [Cell.text(f"{count[s]:,}", int(count[s])) for s in chosen],
         "coverage": [_share(count[s] / max(len(evidence.votes), 1)) for s in chosen],
         "expected cost": [
@@ -84,11 +85,9 @@ def sources(evidence: Evidence) -> dict[str, Any]:
     }
     for name, values in _fields(evidence).items():
         columns[name] = [Cell.text(_figure(values[s]), _key(values[s])) for s in chosen]
-    columns["flags"] = [
-        Cell(str(joined(flags.get(model.sources[s], []))), f"{9 - len(flags.get(model.sources[s], []))}")
-        for s in chosen
-    ]
     marked = [place for place, s in enumerate(chosen) if model.sources[s] in flags]
+    if not marked:
+        del columns["flags"]
     table = table_fragment(columns.items(), name="sources-table", marked=marked)
     return {"table": Markup(table), "n_shown": len(chosen), "any_flag": bool(marked)}
 
@@ -103,6 +102,10 @@ def _flags(evidence: Evidence) -> dict[str, list[Markup]]:
             shown = f"{finding.part}: {finding.code}" if finding.part else finding.code
             flags.setdefault(source, []).append(chip(shown, css=_SERIOUS[finding.severity], hover=finding.message))
     return flags
+
+
+def _flag_cell(flags: list[Markup]) -> Cell:
+    return Cell(str(joined(flags)), f"{9 - min(len(flags), 9)}")  # those with most flags come first
 
 
 def _fields(evidence: Evidence) -> dict[str, FloatArray]:
