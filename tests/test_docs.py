@@ -62,7 +62,7 @@ def test_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path, monkey
 
 
 def test_pages_that_promise_examples_have_some() -> None:
-    with_code = {"README.md", "CONTRIBUTING.md", "label_types.md", "labeling.md", "methods.md", "report.md"}
+    with_code = {"CONTRIBUTING.md", "README.md", "files.md", "label_types.md", "labeling.md", "methods.md", "report.md"}
     assert with_code <= {page.name for page in PAGES if python_blocks(page)}
 
 

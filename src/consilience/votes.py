@@ -19,8 +19,10 @@ from consilience.io.checks import as_mask, check_alignable, check_shapes, item_p
 from consilience.io.fragments import votes_fragment
 from consilience.io.frames import is_frame
 from consilience.io.names import as_names, check_known, check_names, default_names
+from consilience.io.spelling import spelled_out
 from consilience.io.stacking import stack_ids, stack_labels
 from consilience.io.tables import LabelTable, item_ids, long_arrow, read_long, read_wide
+from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
@@ -312,12 +314,14 @@ class Votes:
             together += seen.T @ seen
         return together / max(1, self.n_items)
 
-    def to_long(self) -> pa.Table:
+    def to_long(self, space: LabelSpace | None = None) -> pa.Table:
         """Return an Arrow table with one row (item, source, label) per vote.
 
-        An item nobody votes on and a source that never votes keep one row, with a null label.
+        An item nobody votes on and a source that never votes keep one row, with a null label. `space` is needed
+        where labels are names but stored as codes, as `consilience.apply` does if it is told the space.
         """
-        return long_arrow(LabelTable(self.labels, self.observed, self.sources, self.items))
+        labels = spelled_out(self.labels, self.observed, space, self.spelling)
+        return long_arrow(LabelTable(labels, self.observed, self.sources, self.items))
 
     def equals(self, other: Votes) -> bool:
         """Return whether both hold the same votes of the same sources on the same items."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -214,3 +215,16 @@ def test_agreement_of_scores_falls_with_the_distance_to_the_label():
     assert agreement[:100].mean() > agreement[100:].mean() + 0.2
     assert agreement.min() >= 0.0
     assert agreement.max() <= 1.0
+
+
+def test_rankings_of_names_are_written_as_they_are_read(tmp_path):
+    path = written(
+        tmp_path, "v.csv", "id,ann,bob,cleo\nq1,tea > milk,tea > milk,milk>tea\nq2,milk>tea,milk>tea,\nq3,,,\n"
+    )
+    space = cs.Rankings(["milk", "tea"])
+    votes = read_votes(path, space)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        model = cs.LabelModel(space, method="majority").fit(votes)
+    write_labels(tmp_path / "labels.csv", model, votes)
+    assert read_table(tmp_path / "labels.csv")["label"].to_pylist() == ["tea > milk", "milk > tea", None]

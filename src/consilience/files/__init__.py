@@ -1,7 +1,32 @@
 """Votes from files, labels into files, and which label type a file seems to hold."""
 
+from consilience.files.converting import convert_votes, long_table, wide_table
 from consilience.files.guessing import Guess, guess_space
+from consilience.files.judges import JudgeTable, read_judges
+from consilience.files.label_studio import LabelStudioExport, read_label_studio
+from consilience.files.label_studio_predictions import write_label_studio
 from consilience.files.reading import read_votes
+from consilience.files.training import RankingGroups, TrainingSet, preference_pairs, ranking_groups, training_set
 from consilience.files.writing import label_frame, label_table, write_labels
 
-__all__ = ["Guess", "guess_space", "label_frame", "label_table", "read_votes", "write_labels"]
+__all__ = [
+    "Guess",
+    "JudgeTable",
+    "LabelStudioExport",
+    "RankingGroups",
+    "TrainingSet",
+    "convert_votes",
+    "guess_space",
+    "label_frame",
+    "label_table",
+    "long_table",
+    "preference_pairs",
+    "ranking_groups",
+    "read_judges",
+    "read_label_studio",
+    "read_votes",
+    "training_set",
+    "wide_table",
+    "write_label_studio",
+    "write_labels",
+]

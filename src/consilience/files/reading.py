@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +12,9 @@ from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.cells import null_mask, tighten
 from consilience.io.files import read_table
-from consilience.io.frames import ALIASES
+from consilience.io.frames import ALIASES, is_frame
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["read_votes", "votes_of_table"]
 
@@ -26,7 +22,7 @@ LAYOUTS = ("auto", "wide", "long")
 
 
 def read_votes(
-    path: str | Path,
+    path: Any,
     space: LabelSpace | None = None,
     *,
     layout: str = "auto",
@@ -39,7 +35,7 @@ def read_votes(
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Votes:
-    r"""Return the votes in a CSV, JSON Lines, Parquet or Arrow file.
+    r"""Return the votes in a CSV, JSON Lines, Parquet or Arrow file, or in a frame.
 
     *Wide*: one row per item, one column per source, and a column of ids if one is called ``item``, ``id``, ``task``
     or the like. *Long*: one row per vote, with columns for item, source and label, which may be called ``task``,
@@ -47,6 +43,8 @@ def read_votes(
 
     Parameters
     ----------
+    path
+        Of a file, or of a folder of Parquet files; or a pandas, polars or Arrow frame.
     space
         What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
     layout
@@ -72,7 +70,8 @@ def read_votes(
     """
     if layout not in LAYOUTS:
         raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
-    table = read_table(path, delimiter=delimiter, encoding=encoding)
+    framed = is_frame(path)
+    table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
     return votes_of_table(
         table,
         space,
@@ -83,12 +82,12 @@ def read_votes(
         sources=sources,
         drop=drop,
         abstain=abstain,
-        name=str(path),
+        name="the table" if framed else str(path),
     )
 
 
 def votes_of_table(
-    table: pa.Table,
+    table: Any,
     space: LabelSpace | None = None,
     *,
     layout: str = "auto",
@@ -100,8 +99,10 @@ def votes_of_table(
     abstain: Any = None,
     name: str = "the table",
 ) -> Votes:
-    """Return the votes in an Arrow table; see `read_votes`."""
-    names = table.column_names
+    """Return the votes in a frame; see `read_votes`."""
+    import narwhals as nw
+
+    names = list(map(str, nw.from_native(table).columns))
     roles = {"item": item, "source": source, "label": label}
     found = {role: given or _alias(role, names) for role, given in roles.items()}
     if layout == "auto":

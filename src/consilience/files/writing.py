@@ -11,8 +11,10 @@ from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.encoding import align_sources, encode
 from consilience.families.base import Posterior
 from consilience.io.files import write_table
+from consilience.io.tables import order_as_text
 from consilience.label_model import LabelModel
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.rankings import Rankings
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ def label_table(model: LabelModel, votes: Any) -> pa.Table:
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
-    the label of another item, and at least 0. It is null where nobody voted.
+    the label of another item, and at least 0. It is null where nobody voted. Rankings of names are written as
+    ``a > b = c``.
 
     Examples
     --------
@@ -46,7 +49,7 @@ def label_table(model: LabelModel, votes: Any) -> pa.Table:
     return pa.table(
         {
             "item": pa.array(table.items.tolist()),
-            "label": model.space.to_arrow(belief.labels),
+            "label": _column(model.space, belief.labels),
             "confidence": pa.array(belief.confidence),
             "n_votes": pa.array(observed.sum(axis=1).astype(np.int64)),
             "agreement": pa.array(agreement, mask=~observed.any(axis=1)),
@@ -68,6 +71,14 @@ def write_labels(path: str | Path, model: LabelModel, votes: Any, *, force: bool
     An interrupted run leaves the old file or none; a file that is there is replaced only with `force`.
     """
     write_table(path, label_table(model, votes), force=force)
+
+
+def _column(space: LabelSpace, labels: Batch) -> pa.Array:
+    import pyarrow as pa
+
+    if isinstance(space, Rankings) and space.names is not None and labels.dtype == object:
+        return pa.array([None if label is None else order_as_text(label) for label in labels], pa.string())
+    return space.to_arrow(labels)
 
 
 def _agreement(space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray) -> FloatArray:

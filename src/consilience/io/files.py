@@ -11,14 +11,14 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consilience.exceptions import FileFormatError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "file_format", "read_table", "replace_file", "write_table"]
+__all__ = ["FORMATS", "file_format", "read_json", "read_table", "replace_file", "write_table"]
 
 #: What a file is, by the end of its name.
 FORMATS = {
@@ -32,6 +32,12 @@ FORMATS = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
+#: Files that are no tables, and what reads them.
+_OTHER_READERS = {
+    ".conllu": "read_conllu reads parses",
+    ".json": "read_label_studio reads exports of Label Studio; one JSON object per line is a table (.jsonl)",
+    **dict.fromkeys((".soc", ".soi", ".toc", ".toi"), "Rankings.read_preflib reads the text of PrefLib files"),
+}
 _DELIMITERS = (",", "\t", ";", "|")
 _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
 
@@ -39,6 +45,8 @@ _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
 def file_format(path: str | Path) -> str:
     """Return "csv", "jsonl", "parquet" or "arrow" by the name of a file, or say which names are known."""
     ending = Path(path).suffix.lower()
+    if ending in _OTHER_READERS:
+        raise FileFormatError(f"{str(path)!r} ends in {ending!r}, which is no table: {_OTHER_READERS[ending]}.")
     if ending not in FORMATS:
         raise FileFormatError(
             f"{str(path)!r} ends in {ending!r}, which is no table. Use one of {', '.join(FORMATS)}."
@@ -82,6 +90,19 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
     if delimiter is None:
         delimiter = "\t" if source.suffix.lower() == ".tsv" else _delimiter(text)
     return table_of_csv(text, str(path), delimiter)
+
+
+def read_json(path: str | Path) -> Any:
+    """Return what a JSON file holds."""
+    source = Path(path)
+    if not source.is_file():
+        raise FileFormatError(f"There is no file {str(path)!r}.{_similar(source)}")
+    try:
+        return json.loads(_decode(source, "utf-8"))
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}.") from None
 
 
 def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> None:

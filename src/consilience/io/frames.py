@@ -31,7 +31,8 @@ __all__ = [
 # What other tools call the three columns of a long table.
 ALIASES = {
     "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "prompt"},
-    "source": {"worker", "annotator", "rater", "judge", "model", "labeler", "user", "lf", "by"},
+    "source": {"worker", "worker_id", "performer", "annotator", "annotator_id", "rater", "judge", "judge_id", "model"}
+    | {"labeler", "user", "lf", "by"},
     "label": {"vote", "answer", "response", "rating", "score", "value", "annotation", "output"},
 }
 _LARGEST_EXACT_FLOAT = 2.0**53

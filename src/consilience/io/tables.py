@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray
+from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.io.cells import blank
 from consilience.io.frames import Column, columns_of, missing_column, records_to_columns, to_column
@@ -25,7 +25,7 @@ from consilience.io.stacking import common_dtype
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-__all__ = ["LabelTable", "item_ids", "long_arrow", "read_long", "read_wide"]
+__all__ = ["LabelTable", "item_ids", "long_arrow", "order_as_text", "read_long", "read_wide", "storable", "wide_arrow"]
 
 
 #: Names of sources, two and two.
@@ -117,15 +117,76 @@ def long_arrow(table: LabelTable) -> pa.Table:
             keep = np.arange(len(rows)) != len(labels)
             rows, columns = rows[keep], columns[keep]
         labels += [None] * (len(rows) - len(labels))
+    stored = _arrow_labels(storable(labels))
+    names = pa.array(table.sources, pa.string()).take(pa.array(columns))
+    ids = pa.array(table.items[rows].tolist())
+    return pa.table({"item": ids, "source": names, "label": stored})
+
+
+def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
+    """Return one row per item with a column of ids and one per source, null where it abstains."""
+    import pyarrow as pa
+
+    if item in table.sources:
+        raise InvalidVotesError(f"A source is called {item!r}, as the column of ids is. Name that column differently.")
+    rows, places = np.nonzero(table.observed)
+    cells = np.full(table.observed.shape, None, dtype=object)
+    cells[rows, places] = as_object_array(storable(table.labels[rows, places].tolist()))
+    columns = {item: pa.array(table.items.tolist())}
+    for place, name in enumerate(table.sources):
+        columns[name] = _arrow_labels(cells[:, place].tolist())
+    return pa.table(columns)
+
+
+def storable(labels: list[Any]) -> list[Any]:
+    """Return labels as Arrow takes them: sets as sorted lists, orders of names as text if any of them has a tie.
+
+    Examples
+    --------
+    >>> storable([{"b", "a"}]), storable([["a", "b"]]), storable([["a", "b"], [("a", "b"), "c"]])
+    ([['a', 'b']], [['a', 'b']], ['a > b', 'a = b > c'])
+    """
+    if any(isinstance(label, list) and any(map(_is_tie, label)) for label in labels) and all(map(_is_order, labels)):
+        return [None if label is None else order_as_text(label) for label in labels]
+    return [_plain(label) for label in labels]
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, (set, frozenset)):
+        return sorted(label, key=str)
+    return label.tolist() if isinstance(label, (np.ndarray, np.generic)) else label
+
+
+def _is_order(label: Any) -> bool:
+    if label is None:
+        return True
+    return isinstance(label, list) and all(isinstance(entry, str) or _is_tie(entry) for entry in label)
+
+
+def _is_tie(entry: Any) -> bool:
+    return isinstance(entry, tuple) and all(isinstance(name, str) for name in entry)
+
+
+def order_as_text(order: list[Any]) -> str:
+    """Return names, best first, as text; ties are tuples.
+
+    Examples
+    --------
+    >>> order_as_text(["a", ("b", "c")])
+    'a > b = c'
+    """
+    return " > ".join(entry if isinstance(entry, str) else " = ".join(entry) for entry in order)
+
+
+def _arrow_labels(labels: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
     try:
-        stored = pa.array(labels)
+        return pa.array(labels)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InvalidVotesError(
             f"The labels do not fit into one Arrow column: {error}. Turn labels of mixed types into text first."
         ) from error
-    names = pa.array(table.sources, pa.string()).take(pa.array(columns))
-    ids = pa.array(table.items[rows].tolist())
-    return pa.table({"item": ids, "source": names, "label": stored})
 
 
 def _check_present(column: Column, role: str) -> None:
