@@ -149,7 +149,9 @@ ONE_OF_EACH = {
     "Sphere": cs.Sphere(2),
     "SO3": cs.SO3(),
     "SPD": cs.SPD(2),
-    "Manifold": cs.Manifold(np.add, np.subtract, np.subtract, lambda n, rng: rng.normal(size=(n, 1))),
+    "Manifold": cs.Manifold(
+        np.add, lambda p, q: q - p, lambda p, q: abs(p - q)[:, 0], lambda n, rng: rng.normal(size=(n, 1))
+    ),
     "Metric": cs.Metric(abs),
     "Product": cs.Product(topic=cs.Classes(2)),
 }

@@ -47,7 +47,8 @@ class LabelModel:
         "auto" picks and says why; "majority", the paper's "isotropic", "triplets" and "quadratic";
         "moments", "em", "labelled"; or an object that implements `SourceEstimator`.
     dependencies
-        Pairs of source names that are not independent given the truth, or None.
+        "learn" looks for sources that are not independent given the truth; or the pairs of their names, which are
+        then the only ones; or None if there are none.
     prior
         "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or
         one probability per label.
@@ -79,7 +80,7 @@ class LabelModel:
         space: LabelSpace,
         *,
         method: str | SourceEstimator = "auto",
-        dependencies: Any = None,
+        dependencies: Any = "learn",
         prior: Any = "auto",
         decode: str = "auto",
         random_state: int | None = None,

@@ -57,7 +57,7 @@ def estimate_from_moments(
     passes: VotePasses | None = None,
     *,
     method: str | SourceEstimator = "auto",
-    dependencies: Any = None,
+    dependencies: Any = "learn",
     prior: Any = "auto",
     seed: int = 0,
     names_given: bool = True,
@@ -74,6 +74,7 @@ def estimate_from_moments(
         prior=read_prior(prior, space),
         n_gold=moments.n_gold,
         seed=seed,
+        learn=isinstance(dependencies, str),
     )
     if isinstance(method, str):
         estimate = family.estimate(moments.sums, request, passes)
@@ -103,7 +104,7 @@ def estimate_from_moments(
         votes=np.diag(moments.both).copy(),
         method=estimate.method,
         reason=estimate.reason,
-        dependencies=pairs,
+        dependencies=pairs if estimate.dependent is None else _pairs(estimate.dependent, moments.sources),
         diagnostics=tuple(seen.values()),
         names_given=names_given,
     )
@@ -128,12 +129,12 @@ def _from_estimator(
 
 def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the dependent pairs by name, or say which name is unknown."""
-    if dependencies is None:
+    if dependencies is None or (isinstance(dependencies, str) and dependencies == "learn"):
         return ()
     if isinstance(dependencies, str) or not isinstance(dependencies, Iterable):
         raise UnsupportedError(
             f"dependencies={dependencies!r} is not a list of pairs of source names. "
-            "Pass None, or a list such as [('a', 'b')]."
+            "Pass 'learn', None, or a list such as [('a', 'b')]."
         )
     pairs = []
     for pair in dependencies:
@@ -156,6 +157,10 @@ def _source_name(member: Any, sources: tuple[str, ...]) -> str:
     hint = f" Did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(repr(name) for name in sources[:8])
     raise UnknownSourceError(f"dependencies names {member!r}, which is no source.{hint} Sources: {shown}.")
+
+
+def _pairs(mask: BoolArray, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((sources[left], sources[right]) for left, right in np.argwhere(np.triu(mask, 1)))
 
 
 def _mask(pairs: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> BoolArray:

@@ -198,6 +198,8 @@ class Request:
         "auto", "uniform", "gibbs" or probabilities over the labels of a finite space.
     n_gold
         How many items have a known label.
+    learn
+        Whether dependent pairs are to be looked for beyond `dependent`, where the method can.
     """
 
     sources: tuple[str, ...]
@@ -206,6 +208,7 @@ class Request:
     prior: str | FloatArray = "auto"
     n_gold: int = 0
     seed: int = 0
+    learn: bool = True
 
     def prior_is(self, name: str) -> bool:
         """Return whether the prior was asked for by this name."""
@@ -219,12 +222,16 @@ class Request:
 
 @dataclass(frozen=True)
 class Estimate:
-    """The outcome of an estimation."""
+    """The outcome of an estimation.
+
+    `dependent` holds the ``(m, m)`` pairs that were not taken as independent, where more than the given ones.
+    """
 
     parameters: Parameters
     method: str
     reason: str
     diagnostics: tuple[Diagnostic, ...] = ()
+    dependent: BoolArray | None = None
 
 
 class Passes(Protocol):

@@ -129,7 +129,7 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     notes: tuple[Diagnostic, ...] = ()
     copied = _copies(problem)
-    if copied.any():
+    if request.learn and copied.any():
         one, two = np.nonzero(np.triu(copied))
         notes = (dependent_pairs(one, two, request, SHARED_VOTE),)
         problem = problem.without(copied)
@@ -138,7 +138,7 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         found = _closed(problem, fit, "moments", "only moments are at hand")
     else:
         found = _polished(problem, fit, passes, "likelihood of the heads, token by token")
-    return replace(found, diagnostics=(*notes, *found.diagnostics))
+    return replace(found, diagnostics=(*notes, *found.diagnostics), dependent=problem.request.dependent)
 
 
 def _copies(problem: _Problem) -> BoolArray:

@@ -10,6 +10,7 @@ from consilience.families.base import Diagnostic, Request
 
 __all__ = [
     "adversaries",
+    "competing_groups",
     "dependent_pairs",
     "fell_back",
     "needs_gold",
@@ -71,6 +72,19 @@ def rival_groups(left: IntArray, right: IntArray, count: int, request: Request) 
     names = request.named(involved)
     shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
     return f"{shown} agree in a way the others contradict, and the votes alone cannot tell which side is right"
+
+
+def competing_groups(first: IntArray, second: IntArray, request: Request) -> Diagnostic:
+    """Two groups of sources each agree among themselves, and the votes cannot tell which one follows the truth."""
+    names = [", ".join(request.named(group)) for group in (first, second)]
+    return Diagnostic(
+        "competing-groups",
+        "warning",
+        (*request.named(first), *request.named(second)),
+        f"Two groups of sources each agree among themselves more than with the other: {names[0]} against {names[1]}. "
+        "The votes alone cannot tell which follows the truth; about three known labels decide. Pass them as gold=, or "
+        "say which pairs agree for another reason with dependencies=.",
+    )
 
 
 def adversaries(left: IntArray, right: IntArray, apart: FloatArray, request: Request) -> tuple[Diagnostic, ...]:

@@ -80,7 +80,7 @@ def _automatic(problem: Problem) -> Estimate:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
     standard, notes, how = likelihood(problem, gate=True)
-    flagged = _flagged(problem, standard)
+    flagged = _flagged(problem, standard) if request.learn else np.zeros_like(problem.usable)
     if flagged.any():
         left, right = np.nonzero(np.triu(flagged))
         notes = (_flag_note(left, right, request), *_copies(problem))
@@ -135,7 +135,7 @@ def _finished(
         problem.family, problem.moments, standard, problem.sums, problem.request, problem.passes
     )
     found = (*notes, *gauge, *_heywood(problem, standard), *_reversed(problem, standard), *_copies(problem))
-    return Estimate(parameters, method, reason, found)
+    return Estimate(parameters, method, reason, found, problem.request.dependent)
 
 
 def _flagged(problem: Problem, standard: GaussianParameters) -> BoolArray:

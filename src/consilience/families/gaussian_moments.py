@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import GROUPS, Chunk, Passes, Sums
-from consilience.families.pair_fits import uncorrelated_influence
+from consilience.families.pair_fits import group_influence
 
 __all__ = [
     "ScoreMoments",
@@ -152,18 +152,8 @@ def gold_moments(sums: Sums) -> ScoreMoments:
 
 
 def pair_influence(moments: ScoreMoments, error: FloatArray, kind: str, passes: Passes | None) -> FloatArray:
-    """Return the influence of each group of items on the covariances or squared differences, ``(groups, m, m)``.
-
-    Without votes at hand the errors of the pairs count as uncorrelated.
-    """
-    if passes is None:
-        return uncorrelated_influence(error)
-    sums = passes.over_sample(lambda chunk: _group_sums(chunk, moments, kind))
-    by_group, total = sums["group_count"], sums["group_total"]
-    items = np.maximum(by_group.sum(axis=0), 1.0)
-    influence = (total - by_group * (total.sum(axis=0) / items)) / items
-    scaled: FloatArray = influence * np.sqrt(items / np.maximum(moments.count, 1.0))
-    return scaled
+    """Return the influence of each group of items on covariances or squared differences, ``(groups, m, m)``."""
+    return group_influence(lambda chunk: _group_sums(chunk, moments, kind), error, moments.count, passes)
 
 
 def _group_sums(chunk: Chunk, moments: ScoreMoments, kind: str) -> Sums:

@@ -111,7 +111,7 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = _moments(problem)
-    flagged = fit.residual_z < -FLAG  # closer than independent sources of these weights would be
+    flagged = (fit.residual_z < -FLAG) & request.learn  # closer than independent sources of these weights would be
     found = adversaries(left, right, fit.residual_z, request)
     rivals = rival_groups(left[flagged], right[flagged], int(active.sum()), request) if flagged.any() else None
     if int(active.sum()) >= 5 and rivals is not None and request.n_gold:

@@ -128,7 +128,7 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     fit = moment_fit(problem)
     # In closer agreement than independent sources of these weights would be; of tied votes the moments are not exact.
-    flagged = (fit.residual_z > (2.0 * FLAG if problem.is_tied else FLAG)) & (count >= 5)
+    flagged = (fit.residual_z > (2.0 * FLAG if problem.is_tied else FLAG)) & (count >= 5) & request.learn
     found = adversaries(left, right, -fit.residual_z, request)
     rivals = rival_groups(left[flagged], right[flagged], count, request) if flagged.any() else None
     if rivals is not None and request.n_gold:
@@ -152,7 +152,7 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         kinds = [name for name, found in (("partial", problem.is_partial), ("tied", problem.is_tied)) if found]
         reason = f"maximum likelihood, as some rankings are {' and '.join(kinds)}"
     estimate = _polish(problem, fit.weight, passes, reason)
-    return replace(estimate, diagnostics=(*found, *estimate.diagnostics))
+    return replace(estimate, diagnostics=(*found, *estimate.diagnostics), dependent=problem.request.dependent)
 
 
 def _isotropic(problem: Problem) -> PairFit:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.families.base import Chunk, Passes, Sums
 from consilience.solvers.isotropic import isotropic_costs
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
 from consilience.solvers.triplets import rank_one, triplet_loadings
@@ -20,6 +21,7 @@ __all__ = [
     "composed_fit",
     "product_fit",
     "robust_product_fit",
+    "group_influence",
     "uncorrelated_influence",
 ]
 
@@ -183,6 +185,30 @@ def robust_product_fit(
     residual = np.zeros((m, m))
     residual[left, right] = residual[right, left] = fit.residual_z
     return PairFit(result.value, result.standard_error, result.identified, residual)
+
+
+def group_influence(
+    group_sums: Callable[[Chunk], Sums], error: FloatArray, count: FloatArray, passes: Passes | None
+) -> FloatArray:
+    """Return the influence of each group of items on the mean of every pair, ``(groups, m, m)``.
+
+    Without votes at hand the errors of the pairs count as uncorrelated.
+
+    Parameters
+    ----------
+    group_sums
+        Sums ``group_count`` and ``group_total`` of one chunk, each ``(GROUPS, m, m)``.
+    error, count
+        ``(m, m)`` standard errors, and items of each pair in all votes; the pass may see a sample of them.
+    """
+    if passes is None:
+        return uncorrelated_influence(error)
+    sums = passes.over_sample(group_sums)
+    by_group, total = sums["group_count"], sums["group_total"]
+    items = np.maximum(by_group.sum(axis=0), 1.0)
+    influence = (total - by_group * (total.sum(axis=0) / items)) / items
+    scaled: FloatArray = influence * np.sqrt(items / np.maximum(count, 1.0))
+    return scaled
 
 
 def uncorrelated_influence(error: FloatArray, rows: int = 64) -> FloatArray:

@@ -167,7 +167,7 @@ def _automatic(problem: Problem) -> Estimate:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),), "auto")
     notes: tuple[Diagnostic, ...] = ()
-    flagged = _flagged(problem)
+    flagged = _flagged(problem) if request.learn else np.zeros_like(problem.usable)
     if flagged.any():
         left, right = np.nonzero(np.triu(flagged))
         notes = (dependent_pairs(left, right, request, REMEDY),)
@@ -333,7 +333,7 @@ def _finished(
             "pass dependencies= or more votes."
         )
         notes = (*notes, Diagnostic("heywood", "warning", names, message))
-    return Estimate(parameters, method, reason, (*notes, *_general(problem)))
+    return Estimate(parameters, method, reason, (*notes, *_general(problem)), problem.request.dependent)
 
 
 def _general(problem: Problem) -> tuple[Diagnostic, ...]:

@@ -147,7 +147,7 @@ def _no_signal_chance(problem: _Problem) -> float:
 def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     request = problem.request
     fit, how, notes = _fitted(problem, method)
-    if request.method == "auto":
+    if request.method == "auto" and request.learn:
         flagged = _flagged(problem, fit)
         if flagged.any():
             left, right = np.nonzero(np.triu(flagged))
@@ -170,7 +170,7 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     if request.method == "auto":
         cost = np.maximum(shrunk_costs(cost, error, problem.active), problem.floor)
     notes = (*notes, *_adversaries(problem, fit))
-    return Estimate(_parameters(problem, cost, error), method, reason or how, notes)
+    return Estimate(_parameters(problem, cost, error), method, reason or how, notes, problem.request.dependent)
 
 
 def _fitted(problem: _Problem, method: str) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:

@@ -147,10 +147,7 @@ def quadratic_triplets(
     (array([0.9, 0.8, 0.7]), array([0.1, 0.3, 0.4]))
     """
     _check_prior(prior)
-    linked = usable_pairs(independent)
-    voting = np.isfinite(mean)
-    mean = np.where(voting, mean, np.median(mean[voting]) if voting.any() else 0.5)
-    covariance = np.where(linked, joint - np.outer(mean, mean), 0.0)
+    linked, mean, covariance = _centred(joint, mean, independent)
     strong = strong_pairs(covariance, linked, standard_error)
     size = np.zeros(len(mean))
     identified = np.zeros(len(mean), dtype=bool)
@@ -167,6 +164,14 @@ def quadratic_triplets(
 
     rise = size * recover_signs(covariance, linked, size)
     return ConditionalRates(*_consistent(mean, rise, prior), identified)
+
+
+def _centred(joint: FloatArray, mean: FloatArray, independent: BoolArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+    """Return the pairs to use, the means with gaps filled, and the covariances of the pairs."""
+    linked = usable_pairs(independent)
+    voting = np.isfinite(mean)
+    filled = np.where(voting, mean, np.median(mean[voting]) if voting.any() else 0.5)
+    return linked, filled, np.where(linked, joint - np.outer(filled, filled), 0.0)
 
 
 def rank_one_rates(
@@ -190,10 +195,7 @@ def rank_one_rates(
     (array([0.9, 0.8, 0.7]), array([0.1, 0.3, 0.4]))
     """
     _check_prior(prior)
-    linked = usable_pairs(independent)
-    voting = np.isfinite(mean)
-    mean = np.where(voting, mean, np.median(mean[voting]) if voting.any() else 0.5)
-    covariance = np.where(linked, joint - np.outer(mean, mean), 0.0)
+    linked, mean, covariance = _centred(joint, mean, independent)
     loadings = triplet_loadings(covariance, linked, standard_error, combine="least_squares")
     given_one, given_zero = rates_from_loading(mean, loadings.value, prior)
     return ConditionalRates(given_one, given_zero, loadings.identified)
