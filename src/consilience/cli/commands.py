@@ -14,7 +14,7 @@ import click
 
 from consilience.exceptions import ConsilienceError
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "BadInputError", "Command", "Group", "did_you_mean"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "BadInputError", "Command", "Group", "did_you_mean", "in_options"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -38,7 +38,7 @@ class _WithExamples(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
-            with formatter.section("Examples"):
+            with formatter.section("Examples, on the files that `consilience demo --tables -o .` writes"):
                 formatter.write("".join(f"  {line}\n" for line in self.examples))
 
 
@@ -118,7 +118,7 @@ def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool)
 
 def _message(error: Exception) -> str:
     if isinstance(error, ConsilienceError):
-        return _in_options(str(error))
+        return in_options(str(error))
     if isinstance(error, OSError):
         named = f"{error.filename!r}: " if error.filename else ""
         return f"{named}{error.strerror or error}."
@@ -128,14 +128,16 @@ def _message(error: Exception) -> str:
     return f"{type(error).__name__}: {first} This is a bug; --debug shows where."
 
 
-def _in_options(message: str) -> str:
+def in_options(message: str) -> str:
     """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
     message = re.sub(rf"\b({_OPTIONS})=(?=[\"'.])", r"--\1 ", message)
     message = message.replace("overwrite it with force", "overwrite it with --force")
     message = message.replace("Name the label type", "Name it with --space").replace(
         "name the label type", "use --space"
     )
-    message = re.sub(r"\bgold= ", "--gold ", message)
+    message = message.replace('repeats="', '--repeats "').replace("dependencies names", "--depends names")
+    message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
+    message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
     return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
 
 

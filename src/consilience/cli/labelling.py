@@ -41,7 +41,7 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow."
         "consilience label votes.csv -o labels.parquet --gold gold.csv --report page.html",
         "consilience label votes.csv -o labels-em.csv --method em --depends ann,bob --save model.npz",
         "consilience label scores.csv -o consensus.csv --space scores:0..100 --gold human_rating",
-        "consilience label rankings.csv -o merged.csv --item query --ties 0.6",
+        "consilience label rankings.csv -o merged.csv --ties 0.6",
     ),
 )
 @VOTES

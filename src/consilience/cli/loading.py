@@ -49,6 +49,7 @@ def load(path: Path, reading: Reading, output: Output, gold: str | None = None) 
     if reading.space is not None:
         space = space_of_text(reading.space, raw)
     else:
+        _check_odd_columns(raw)
         guess = guess_space(_checked(raw, path))
         space = guess.space
         output.note(f"labels look like {_kind(space)}: {guess.reason}; override with --space")
@@ -156,6 +157,28 @@ def _interpreted(
     votes = as_the_space_reads(raw, space, str(path))
     known = None if gold is None else known_labels(gold, path, table, votes, space, reading, output)
     return Loaded(votes, space, known)
+
+
+def _check_odd_columns(votes: Votes) -> None:
+    """Refuse a column of the texts that were voted on among columns of votes: it would count as a source."""
+    if votes.labels.dtype != object or votes.labels.ndim != 2 or votes.n_sources < 3:
+        return
+    values = [
+        [cell for cell in votes.labels[votes.observed[:, place], place].tolist() if isinstance(cell, str)]
+        for place in range(votes.n_sources)
+    ]
+    unique = [set(cells) for cells in values]
+    odd = []
+    for place, cells in enumerate(values):
+        others = set().union(*unique[:place], *unique[place + 1 :])
+        alone = len(unique[place] - others) >= 0.9 * max(len(unique[place]), 1)
+        odd.append(alone and len(unique[place]) >= max(10, 0.9 * len(cells)))
+    if any(odd) and sum(odd) * 2 < votes.n_sources:
+        name = votes.sources[odd.index(True)]
+        raise FileFormatError(
+            f"Column {name!r} does not look like votes: it holds {len(unique[odd.index(True)])} different texts that "
+            f"no other column has. Leave it out with --drop {name}, or name the sources with --sources."
+        )
 
 
 def _check_columns(path: Path, columns: list[str], wanted: Iterable[str | None]) -> None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from consilience.cli.commands import in_options
+
 if TYPE_CHECKING:
     from consilience.families.base import Diagnostic
 
@@ -69,16 +71,16 @@ class Output:
         for finding in diagnostics:
             if self.quiet or self.as_json:
                 if finding.severity == "error":
-                    click.echo(str(finding), err=True)
+                    click.echo(in_options(str(finding)), err=True)
             elif sys.stdout.isatty():
                 from rich.console import Console
                 from rich.text import Text
 
                 colour = _COLOURS[finding.severity]
-                text = Text.assemble((f"{finding.severity} {finding.code}: ", colour), finding.message)
+                text = Text.assemble((f"{finding.severity} {finding.code}: ", colour), in_options(finding.message))
                 Console(highlight=False).print(text)
             else:
-                click.echo(str(finding))
+                click.echo(in_options(str(finding)))
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
@@ -122,7 +124,9 @@ def _cell(name: str, value: Any) -> str:
         return "-"
     if name in SHARES:
         return f"{value:.1%}" if name in ("accuracy", "right") else f"{value:.0%}"
-    return f"{value:.3f}" if isinstance(value, float) and math.isfinite(value) else str(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
+    return str(value)
 
 
 def _rich_table(shown: Mapping[str, list[str]], is_text: Mapping[str, bool], title: str) -> None:

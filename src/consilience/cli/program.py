@@ -34,30 +34,38 @@ def main() -> None:
     """Run a command of the program."""
 
 
-@main.command(examples=("consilience demo -o demo-files",))
+@main.command(examples=("consilience demo", "consilience demo --tables -o tables"))
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("consilience-demo"),
     show_default=True,
-    help="Folder for the files of labels; made if it is missing.",
+    help="Folder for the files; made if it is missing.",
 )
+@click.option("--tables", is_flag=True, help="Only write small tables to try the other commands on: votes.csv, ...")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
-def demo(output: Path, seed: int) -> None:
+def demo(output: Path, tables: bool, seed: int) -> None:
     """Label four small example tables and show what was learned.
 
     Support tickets (classes), products in a taxonomy (a finite metric space), jams (rankings) and sentences (any
     distance): who can be trusted, what the diagnostics say, how the labels compare with majority vote and with the
     truth. The tables are simulated, so the truth is known; the model does not see it. Writes one CSV of item, label
     and confidence for each.
+
+    With --tables, write the files that the examples of the other commands name instead.
     """
     from rich.console import Console
 
+    from consilience.cli.tables import write_tables
     from consilience.demo import run_demo
 
     console = Console(highlight=False)
     try:
+        if tables:
+            output.mkdir(parents=True, exist_ok=True)
+            click.echo(f"wrote {', '.join(path.name for path in write_tables(output))} to {output}")
+            return
         run_demo(output, console, seed)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from consilience.exceptions import ConsilienceError, FileFormatError
 
-__all__ = ["check_targets", "write_all"]
+__all__ = ["Writer", "check_targets", "write_all"]
 
 Writer = Callable[[Path], None]
 
