@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import BoolArray
 from consilience.encoding import encode
 from consilience.families.base import Diagnostic
 from consilience.spaces.base import LabelSpace
@@ -135,9 +136,11 @@ def findings_in_votes(votes: Votes, pairs: Pairs) -> list[Diagnostic]:
         found.append(_finding("low-overlap", "warning", lonely, message))
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():
-        found.append(_items("items-without-votes", votes, voters == 0, "have no vote; their label will be missing"))
+        message = f"{_items(votes, voters == 0)} have no vote; their label will be missing."
+        found.append(Diagnostic("items-without-votes", "info", (), message))
     if (voters == 1).any():
-        found.append(_items("items-with-one-vote", votes, voters == 1, "have one vote only, which nobody can correct"))
+        message = f"{_items(votes, voters == 1)} have one vote only, which nobody can correct."
+        found.append(Diagnostic("items-with-one-vote", "info", (), message))
     return found
 
 
@@ -146,10 +149,10 @@ def _finding(code: str, severity: Any, sources: tuple[str, ...], message: str) -
     return Diagnostic(code, severity, sources, f"{named}: {message}" if sources else message)
 
 
-def _items(code: str, votes: Votes, chosen: Any, what: str) -> Diagnostic:
+def _items(votes: Votes, chosen: BoolArray) -> str:
     ids = [str(item) for item in votes.items[chosen][:3].tolist()]
     more = ", ..." if chosen.sum() > len(ids) else ""
-    return _finding(code, "info", (), f"{int(chosen.sum())} of {len(votes)} items ({', '.join(ids)}{more}) {what}.")
+    return f"{int(chosen.sum())} of {len(votes)} items ({', '.join(ids)}{more})"
 
 
 def _same(one: Any, two: Any) -> bool:
