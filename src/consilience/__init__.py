@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import exceptions, labeling, testing
+from consilience import exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
@@ -35,6 +35,7 @@ from consilience.labeling import LabelingFunction, apply, labeling_function, sum
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
 from consilience.rank_aggregation import borda, copeland, kemeny
+from consilience.report import report_html, write_report
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces import (
@@ -112,6 +113,7 @@ __all__ = [
     "las",
     "long_table",
     "maximum_arborescence",
+    "plot",
     "preference_pairs",
     "ranking_groups",
     "read_conllu",
@@ -119,6 +121,7 @@ __all__ = [
     "read_label_studio",
     "read_votes",
     "register_distance",
+    "report_html",
     "simulate",
     "spans_to_bio",
     "summarize",
@@ -129,4 +132,5 @@ __all__ = [
     "write_conllu",
     "write_label_studio",
     "write_labels",
+    "write_report",
 ]

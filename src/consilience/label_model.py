@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +25,7 @@ from consilience.exceptions import (
 from consilience.explanation import Explanation, explain
 from consilience.families.base import Diagnostic, Posterior
 from consilience.inference import DECODERS, Distribution, Inference, infer
+from consilience.io.fragments import findings_fragment
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -285,6 +287,12 @@ class LabelModel:
             if name != "space" and not _same(value, defaults[name].default):
                 shown.append(f"{name}={value!r}")
         return f"LabelModel({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        title = f"<p><code>{escape(repr(self))}</code></p>"
+        if not self.__sklearn_is_fitted__():
+            return f"{title}<p>not fitted</p>"
+        return f"{title}{self.sources_._repr_html_()}{findings_fragment(self.diagnostics_)}"
 
     # --- private ------------------------------------------------------------------------------------
 

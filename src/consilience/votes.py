@@ -16,6 +16,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import InvalidVotesError
 from consilience.io.cells import differs_from, read_cells, same_labels
 from consilience.io.checks import as_mask, check_alignable, check_shapes, item_positions
+from consilience.io.fragments import votes_fragment
 from consilience.io.frames import is_frame
 from consilience.io.names import as_names, check_known, check_names, default_names
 from consilience.io.spelling import spelled_out
@@ -338,7 +339,8 @@ class Votes:
         return f"Votes({items}, {sources}, {self._share_observed()} observed)"
 
     def _repr_html_(self) -> str:
-        return f"<code>{self!r}</code>"
+        corner = LabelTable(self.labels[:5, :8], self.observed[:5, :8], self.sources[:8], self.items[:5])
+        return f"<p><code>{self!r}</code></p>{votes_fragment(*corner, more=self.n_sources > 8)}"
 
     def _share_observed(self) -> str:
         votes = int(np.count_nonzero(self.observed))

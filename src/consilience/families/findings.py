@@ -44,7 +44,7 @@ def fell_back(reason: str) -> Diagnostic:
 def no_signal(request: Request, reason: str) -> Diagnostic:
     """The votes agree no more than by chance."""
     return Diagnostic(
-        "no-signal", "warning", request.sources, f"No quality can be learned: {reason}. Add better sources."
+        "no-signal", "error", request.sources, f"No quality can be learned: {reason}. Add better sources."
     )
 
 

@@ -16,7 +16,7 @@ from consilience.io.frames import ALIASES, is_frame
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
-__all__ = ["read_votes", "votes_of_table"]
+__all__ = ["LAYOUTS", "as_the_space_reads", "layout_of", "read_votes", "uninterpreted_votes", "votes_of_table"]
 
 LAYOUTS = ("auto", "wide", "long")
 
@@ -32,6 +32,7 @@ def read_votes(
     sources: Iterable[str] | None = None,
     drop: Iterable[str] = (),
     abstain: Any = None,
+    repeats: str = "refuse",
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Votes:
@@ -57,6 +58,8 @@ def read_votes(
         Columns that are neither: the text that was voted on, the known labels.
     abstain
         A value that stands for an abstention, beside empty cells.
+    repeats
+        In a long table, what to do if a source votes on an item more than once; see `Votes.from_long`.
     delimiter, encoding
         Of a CSV file; found out, and utf-8, by default.
 
@@ -68,8 +71,6 @@ def read_votes(
     >>> read_votes(file)
     Votes(2 items, 2 sources, 75% observed)
     """
-    if layout not in LAYOUTS:
-        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
     framed = is_frame(path)
     table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
     return votes_of_table(
@@ -82,13 +83,20 @@ def read_votes(
         sources=sources,
         drop=drop,
         abstain=abstain,
+        repeats=repeats,
         name="the table" if framed else str(path),
     )
 
 
 def votes_of_table(
+    table: Any, space: LabelSpace | None = None, *, abstain: Any = None, name: str = "the table", **columns: Any
+) -> Votes:
+    """Return the votes in a frame; see `read_votes`."""
+    return as_the_space_reads(uninterpreted_votes(table, abstain=abstain, name=name, **columns), space, name)
+
+
+def uninterpreted_votes(
     table: Any,
-    space: LabelSpace | None = None,
     *,
     layout: str = "auto",
     item: str | None = None,
@@ -97,17 +105,15 @@ def votes_of_table(
     sources: Iterable[str] | None = None,
     drop: Iterable[str] = (),
     abstain: Any = None,
+    repeats: str = "refuse",
     name: str = "the table",
 ) -> Votes:
-    """Return the votes in a frame; see `read_votes`."""
+    """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
     import narwhals as nw
 
     names = list(map(str, nw.from_native(table).columns))
-    roles = {"item": item, "source": source, "label": label}
-    found = {role: given or _alias(role, names) for role, given in roles.items()}
-    if layout == "auto":
-        long = sources is None and all(found.values()) and len(set(found.values())) == 3
-        layout = "long" if long or source is not None or label is not None else "wide"
+    chosen = None if sources is None else tuple(sources)
+    layout, found = layout_of(names, layout=layout, item=item, source=source, label=label, sources=chosen)
     if layout == "long":
         missing = [role for role, column in found.items() if column is None]
         if missing:
@@ -115,13 +121,33 @@ def votes_of_table(
                 f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
                 f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
             )
-        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()})
+        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()}, repeats=repeats)
     else:
-        ids = found["item"] if item is not None or sources is None or found["item"] not in tuple(sources) else None
+        ids = found["item"] if item is not None or chosen is None or found["item"] not in chosen else None
         left_out = {ids, *drop}
-        chosen = tuple(column for column in names if column not in left_out) if sources is None else tuple(sources)
-        votes = Votes.from_frame(table, sources=chosen, item=ids)
-    return as_the_space_reads(_without(votes, abstain), space, name)
+        kept = tuple(column for column in names if column not in left_out) if chosen is None else chosen
+        votes = Votes.from_frame(table, sources=kept, item=ids)
+    return _without(votes, abstain)
+
+
+def layout_of(
+    names: list[str],
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+) -> tuple[str, dict[str, str | None]]:
+    """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
+    if layout not in LAYOUTS:
+        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
+    roles = {"item": item, "source": source, "label": label}
+    found = {role: given or _alias(role, names) for role, given in roles.items()}
+    if layout == "auto":
+        long = sources is None and all(found.values()) and len(set(found.values())) == 3
+        layout = "long" if long or source is not None or label is not None else "wide"
+    return layout, found
 
 
 def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:

@@ -10,11 +10,10 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.encoding import align_sources, encode
 from consilience.families.base import Posterior
+from consilience.files.spelling import label_column
 from consilience.io.files import write_table
-from consilience.io.tables import order_as_text
 from consilience.label_model import LabelModel
 from consilience.spaces.base import LabelSpace
-from consilience.spaces.rankings import Rankings
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -23,13 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["label_frame", "label_table", "write_labels"]
 
 
-def label_table(model: LabelModel, votes: Any) -> pa.Table:
+def label_table(model: LabelModel, votes: Any, *, ties: float | None = None) -> pa.Table:
     """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
+
+    Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
+    must be: neighbours whose order is less probable are then tied.
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
-    the label of another item, and at least 0. It is null where nobody voted. Rankings of names are written as
-    ``a > b = c``.
+    the label of another item, and at least 0. It is null where nobody voted.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def label_table(model: LabelModel, votes: Any) -> pa.Table:
     return pa.table(
         {
             "item": pa.array(table.items.tolist()),
-            "label": _column(model.space, belief.labels),
+            "label": label_column(model.space, belief, ties),
             "confidence": pa.array(belief.confidence),
             "n_votes": pa.array(observed.sum(axis=1).astype(np.int64)),
             "agreement": pa.array(agreement, mask=~observed.any(axis=1)),
@@ -65,20 +66,14 @@ def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
     return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
 
 
-def write_labels(path: str | Path, model: LabelModel, votes: Any, *, force: bool = False) -> None:
+def write_labels(
+    path: str | Path, model: LabelModel, votes: Any, *, ties: float | None = None, force: bool = False
+) -> None:
     """Write `label_table` to a CSV, JSON Lines, Parquet or Arrow file.
 
     An interrupted run leaves the old file or none; a file that is there is replaced only with `force`.
     """
-    write_table(path, label_table(model, votes), force=force)
-
-
-def _column(space: LabelSpace, labels: Batch) -> pa.Array:
-    import pyarrow as pa
-
-    if isinstance(space, Rankings) and space.names is not None and labels.dtype == object:
-        return pa.array([None if label is None else order_as_text(label) for label in labels], pa.string())
-    return space.to_arrow(labels)
+    write_table(path, label_table(model, votes, ties=ties), force=force)
 
 
 def _agreement(space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray) -> FloatArray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from consilience.exceptions import MissingPackageError
+from consilience.io.fragments import Cell, table_fragment
 
 __all__ = ["SourceTable"]
 
@@ -40,12 +40,8 @@ class SourceTable:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in zip(*self._shown(), strict=True)
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        shown = zip(self.columns, self._shown(), strict=True)
+        return table_fragment((name, [Cell.text(text) for text in texts]) for name, texts in shown)
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""

@@ -89,7 +89,15 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
         return table_of_json_lines(text, str(path))
     if delimiter is None:
         delimiter = "\t" if source.suffix.lower() == ".tsv" else _delimiter(text)
-    return table_of_csv(text, str(path), delimiter)
+    table = table_of_csv(text, str(path), delimiter)
+    only = table.column_names[0]
+    other = next((sign for sign in _DELIMITERS if sign in only), None)
+    if table.num_columns == 1 and other is not None:
+        raise FileFormatError(
+            f"{str(path)!r} has one column, {only[:60]!r}. It seems to be cut by {other!r}, not by {delimiter!r}: "
+            f"say delimiter={other!r}."
+        )
+    return table
 
 
 def read_json(path: str | Path) -> Any:

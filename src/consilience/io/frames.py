@@ -30,7 +30,7 @@ __all__ = [
 
 # What other tools call the three columns of a long table.
 ALIASES = {
-    "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "prompt"},
+    "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "query", "prompt"},
     "source": {"worker", "worker_id", "performer", "annotator", "annotator_id", "rater", "judge", "judge_id", "model"}
     | {"labeler", "user", "lf", "by"},
     "label": {"vote", "answer", "response", "rating", "score", "value", "annotation", "output"},

@@ -1,0 +1,150 @@
+"""What all commands share: errors in one or two lines, exit codes, and "did you mean"."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+from consilience.exceptions import ConsilienceError
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "BadInputError", "Command", "Group", "did_you_mean", "in_options"]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+_DEBUG = "consilience.debug"
+#: Names that messages of the library share with options of the command line.
+_OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
+
+
+class BadInputError(click.ClickException):
+    """Something is wrong with what the user gave; shown without a traceback."""
+
+    exit_code = BAD_INPUT
+
+
+class _WithExamples(click.Command):
+    """A command whose help ends with lines to paste."""
+
+    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples, on the files that `consilience demo --tables -o .` writes"):
+                formatter.write("".join(f"  {line}\n" for line in self.examples))
+
+
+class Command(_WithExamples):
+    """A command that knows `--debug`."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.params.append(
+            click.Option(
+                ["--debug"],
+                is_flag=True,
+                expose_value=False,
+                callback=_remember_debug,
+                help="Show where in the program an error comes from.",
+            )
+        )
+
+
+class Group(_WithExamples, click.Group):
+    """A group whose errors are one or two lines and whose exit codes are 0, 1 and 2."""
+
+    command_class = Command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            hint = did_you_mean(name, self.list_commands(ctx)) or f"Use one of {', '.join(self.list_commands(ctx))}."
+            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of our output has seen enough; click ends quietly
+            if ctx.meta.get(_DEBUG):
+                traceback.print_exc()
+            raise BadInputError(_message(error)) from None
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            _show(error)
+            code = error.exit_code
+        except (click.Abort, KeyboardInterrupt):
+            click.echo("Interrupted. No file is half written.", err=True)
+            code = INTERRUPTED
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return "Did you mean ...?" with the most similar of the known names, or nothing."""
+    close = get_close_matches(name, list(known), n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[_DEBUG] = True
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, ConsilienceError):
+        return in_options(str(error))
+    if isinstance(error, OSError):
+        named = f"{error.filename!r}: " if error.filename else ""
+        return f"{named}{error.strerror or error}."
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this table. Label it in parts, or on a larger machine."
+    first = str(error).split("\n", 1)[0]
+    return f"{type(error).__name__}: {first} This is a bug; --debug shows where."
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
+    message = re.sub(rf"\b({_OPTIONS})=(?=[\"'.])", r"--\1 ", message)
+    message = message.replace("overwrite it with force", "overwrite it with --force")
+    message = message.replace("Name the label type", "Name it with --space").replace(
+        "name the label type", "use --space"
+    )
+    message = message.replace('repeats="', '--repeats "').replace("dependencies names", "--depends names")
+    message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
+    message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
+    return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
+
+
+def _show(error: click.ClickException) -> None:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    click.echo(f"Error: {error.format_message()}", err=True)
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)

@@ -1,0 +1,192 @@
+"""`label` and `predict`: labels into a file."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from consilience.cli.commands import Command, did_you_mean
+from consilience.cli.options import (
+    Reading,
+    force_option,
+    gold_option,
+    output_option,
+    printing_options,
+    reading_options,
+)
+from consilience.cli.output import Output, diagnostic_rows
+
+if TYPE_CHECKING:
+    from consilience.cli.loading import Loaded
+    from consilience.label_model import LabelModel
+
+__all__ = ["MODEL", "VOTES", "fit", "label", "predict"]
+
+VOTES = click.argument("votes", type=click.Path(path_type=Path), metavar="VOTES")
+MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
+TIES = click.option(
+    "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbours whose order is less sure."
+)
+LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow."
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "consilience label votes.csv -o labels.csv",
+        "consilience label votes.csv -o labels.parquet --gold gold.csv --report page.html",
+        "consilience label votes.csv -o labels-em.csv --method em --depends ann,bob --save model.npz",
+        "consilience label scores.csv -o consensus.csv --space scores:0..100 --gold human_rating",
+        "consilience label rankings.csv -o merged.csv --ties 0.6",
+    ),
+)
+@VOTES
+@output_option(LABELS_HELP)
+@reading_options()
+@gold_option()
+@click.option("--depends", multiple=True, metavar="A,B", help="Sources that copy each other or err alike; repeatable.")
+@click.option("--method", default="auto", show_default=True, metavar="NAME", help="How qualities are learned.")
+@TIES
+@click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page to look at (.html).")
+@click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Save the model, for `predict`.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
+@force_option
+@printing_options
+@click.pass_context
+def label(
+    ctx: click.Context,
+    votes: Path,
+    target: Path,
+    reading: Reading,
+    gold: str | None,
+    depends: tuple[str, ...],
+    method: str,
+    ties: float | None,
+    report: Path | None,
+    save: Path | None,
+    seed: int,
+    force: bool,
+    output: Output,
+) -> None:
+    """Label every item of VOTES, and say how far each source can be trusted.
+
+    VOTES is a table: one row per item and one column per source, or one row per vote (item, source, label). Empty
+    cells abstain. Each label comes with its confidence, the number of votes and the agreement among them.
+
+    Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+    """
+    from consilience.cli.loading import describe, load
+    from consilience.cli.targets import check_targets, write_all
+    from consilience.files.writing import label_table
+    from consilience.io.files import file_format, write_table
+
+    file_format(target)
+    check_targets([path for path in (target, report, save) if path is not None], force=force)
+    loaded = load(votes, reading, output, gold)
+    with output.working(f"learning from {len(loaded.votes)} items"):
+        model = fit(loaded, method, _pairs(depends, loaded), seed)
+        table = label_table(model, loaded.votes, ties=ties)
+    writers: dict[Path, Any] = {target: lambda path: write_table(path, table)}
+    if report is not None:
+        writers[report] = lambda path: _write_report(path, model, loaded, votes.name)
+    if save is not None:
+        writers[save] = model.save
+    with output.working("writing"):
+        write_all(writers)
+    findings = model.diagnostics_
+    output.table(model.sources_.columns)
+    output.findings(findings)
+    known = f", {loaded.n_gold} of them known" if loaded.n_gold else ""
+    output.text(f"wrote {len(loaded.votes)} labels{known} to {target}")
+    for path, what in ((report, "the report"), (save, "the model")):
+        if path is not None:
+            output.text(f"wrote {what} to {path}")
+    output.document(
+        {
+            "labels": str(target),
+            "report": None if report is None else str(report),
+            "model": None if save is None else str(save),
+            "items": len(loaded.votes),
+            "known": loaded.n_gold,
+            "space": describe(loaded.space),
+            "method": model.source_model_.method,
+            "sources": model.sources_.to_arrow().to_pylist(),
+            "diagnostics": diagnostic_rows(findings),
+        }
+    )
+    ctx.exit(1 if any(finding.severity == "error" for finding in findings) else 0)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "consilience label votes.csv -o labels.csv --save model.npz",
+        "consilience predict model.npz votes.csv -o again.csv",
+    ),
+)
+@MODEL
+@VOTES
+@output_option(LABELS_HELP)
+@reading_options(with_space=False)
+@TIES
+@force_option
+@printing_options
+def predict(
+    model: Path, votes: Path, target: Path, reading: Reading, ties: float | None, force: bool, output: Output
+) -> None:
+    """Label VOTES with a MODEL that was learned before.
+
+    The sources of the model are picked by name; other columns are left aside.
+    """
+    from consilience.cli.loading import load_for_model, read_model
+    from consilience.cli.targets import check_targets, write_all
+    from consilience.files.writing import label_table
+    from consilience.io.files import file_format, write_table
+
+    file_format(target)
+    check_targets([target], force=force)
+    fitted = read_model(model)
+    loaded = load_for_model(votes, fitted, reading, output)
+    with output.working(f"labelling {len(loaded.votes)} items"):
+        table = label_table(fitted, loaded.votes, ties=ties)
+        write_all({target: lambda path: write_table(path, table)})
+    output.text(f"wrote {len(loaded.votes)} labels to {target}")
+    output.document({"labels": str(target), "items": len(loaded.votes), "model": str(model)})
+
+
+def fit(loaded: Loaded, method: str, pairs: list[tuple[str, str]], seed: int, gold: Any = None) -> LabelModel:
+    """Return a fitted model; what it would warn of is in its diagnostics."""
+    from consilience.exceptions import ConsilienceWarning, UnsupportedError
+    from consilience.label_model import LabelModel
+
+    names = loaded.space.family.methods
+    if method not in names:
+        hint = did_you_mean(method, names)
+        raise UnsupportedError(
+            f"There is no method {method!r} for this label type. {hint}{' ' * bool(hint)}Use one of {', '.join(names)}."
+        )
+    settings: dict[str, Any] = {"dependencies": pairs} if pairs else {}
+    model = LabelModel(loaded.space, method=method, random_state=seed, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return model.fit(loaded.votes, gold=loaded.gold if gold is None else gold)
+
+
+def _pairs(depends: tuple[str, ...], loaded: Loaded) -> list[tuple[str, str]]:
+    pairs = list(loaded.votes.repeated_pairs)
+    for group in depends:
+        names = [name.strip() for name in group.split(",") if name.strip()]
+        if len(names) < 2:
+            raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
+        pairs += combinations(names, 2)
+    return pairs
+
+
+def _write_report(path: Path, model: LabelModel, loaded: Loaded, name: str) -> None:
+    from consilience.report import write_report
+
+    write_report(path, model, loaded.votes, loaded.gold, title=name)

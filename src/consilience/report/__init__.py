@@ -1,0 +1,61 @@
+"""The report: one HTML file that shows what was learned about sources and items, for any label type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from consilience.io.files import replace_file
+from consilience.label_model import LabelModel
+
+__all__ = ["report_html", "write_report"]
+
+
+def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str | None = None) -> str:
+    """Return the report as the text of one HTML page, which loads nothing from elsewhere.
+
+    Parameters
+    ----------
+    model
+        A fitted model.
+    votes
+        Votes of the same sources: those it was fitted on, or others.
+    gold
+        Known labels of some items, as for `LabelModel.fit`; they are compared with, not learned from.
+    title
+        Heading of the page.
+
+    Examples
+    --------
+    >>> from consilience import Classes
+    >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10
+    >>> page = report_html(LabelModel(Classes(2)).fit(votes), votes)
+    >>> page.startswith("<!doctype html>"), "source_2" in page
+    (True, True)
+    """
+    from consilience.report.page import page_of
+
+    return page_of(model, votes, gold, title)
+
+
+def write_report(
+    path: str | Path,
+    model: LabelModel,
+    votes: Any,
+    gold: Any = None,
+    *,
+    title: str | None = None,
+    force: bool = False,
+) -> None:
+    """Write the report of a fitted model to one HTML file that opens in any browser, without a network.
+
+    An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
+    The other parameters are those of `report_html`.
+    """
+
+    def write(temporary: str) -> None:
+        page = report_html(model, votes, gold, title=title)
+        # Half a surrogate pair in somebody's text cannot be written in UTF-8; it must not cost the whole report.
+        Path(temporary).write_text(page, encoding="utf-8", errors="replace", newline="\n")
+
+    replace_file(path, write, force=force)

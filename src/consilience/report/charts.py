@@ -1,0 +1,199 @@
+"""Pictures of numbers: votes on a line, a histogram, intervals, the heat map and the map of sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from consilience.arrays import FloatArray
+from consilience.report.items import Vote
+from consilience.report.relations import Relations
+from consilience.report.svg import Scale, dot, element, joined, line, number, picture, text
+
+__all__ = ["bar", "heat_map", "histogram", "interval", "points_on_line", "source_map"]
+
+#: Half the width of an interval that holds 95% of a normal law, in standard deviations.
+NORMAL_95 = 1.96
+
+
+def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: FloatArray) -> Markup:
+    """Return votes as numbered dots on a line, with the label and its 95% interval; `ends` are on the line, too."""
+    width, margin, step = 440.0, 24.0, 17.0
+    spread = NORMAL_95 * deviation if np.isfinite(deviation) else 0.0
+    values = np.array([float(vote.label) for vote in votes])
+    place = Scale.around(np.concatenate([values, [label - spread, label + spread], ends]), margin, width - margin)
+    levels = _levels([place(value) for value in values], step)
+    axis = 30.0 + step * max(levels, default=0)
+    marks = [line(margin, axis, width - margin, axis, "axis")]
+    if spread:
+        marks.append(
+            element(
+                "rect",
+                x=place(label - spread),
+                y=axis - 5.0,
+                width=max(place(label + spread) - place(label - spread), 1.0),
+                height=10.0,
+                rx=5.0,
+                class_="spread",
+            )
+        )
+    for vote, value, level in zip(votes, values, levels, strict=True):
+        x, y = place(value), axis - step * level
+        marks.append(dot(x, y, 8.0, "vote", f"{vote.source}: {value + 0.0:.4g}"))
+        marks.append(text(str(vote.number), x, y + 3.5, "inside"))
+    marks.append(line(place(label), axis - 13.0, place(label), axis + 13.0, "label"))
+    for value, anchor, x in ((place.low, "start", margin), (place.high, "end", width - margin)):
+        marks.append(text(f"{value + 0.0:.4g}", x, axis + 26.0, "tick", text_anchor=anchor))
+    return picture(width, axis + 32.0, *marks, label="votes on a line, with the label")
+
+
+def _levels(places: Sequence[float], step: float) -> list[int]:
+    """Return on which level above the line each dot goes, so that none hides another."""
+    levels = [0] * len(places)
+    taken: list[float] = []  # the end of the last dot on each level
+    for index in sorted(range(len(places)), key=lambda index: places[index]):
+        level = next((level for level, end in enumerate(taken) if places[index] - end >= step), len(taken))
+        taken[level : level + 1] = [places[index]]
+        levels[index] = level
+    return levels
+
+
+def histogram(values: FloatArray, bins: int = 20) -> Markup:
+    """Return how many values between 0 and 1 fall into each of some equal bins."""
+    counts, _ = np.histogram(np.clip(values, 0.0, 1.0), bins=bins, range=(0.0, 1.0))
+    width, height, margin = 640.0, 180.0, 40.0
+    step = (width - 2 * margin) / bins
+    marks = [line(margin, height - 30.0, width - margin, height - 30.0, "axis")]
+    top = max(int(counts.max(initial=0)), 1)
+    for index, count in enumerate(counts.tolist()):
+        tall = (height - 60.0) * count / top
+        low, high = index / bins, (index + 1) / bins
+        title = element("title", f"{low:.2f} to {high:.2f}: {count:,}")
+        x, y = margin + index * step + 1.0, height - 30.0 - tall
+        marks.append(element("rect", title, x=x, y=y, width=step - 2.0, height=tall, class_="bar"))
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x = margin + tick * (width - 2 * margin)
+        marks.append(text(f"{tick:g}", x, height - 14.0, "tick", text_anchor="middle"))
+    marks.append(text(f"{top:,} items", margin, 18.0, "tick"))
+    marks.append(text("confidence", width / 2, height - 1.0, "tick", text_anchor="middle"))
+    return picture(width, height, *marks, label="histogram of confidence")
+
+
+def interval(value: float, error: float, scale: Scale) -> Markup:
+    """Return an estimate with its 95% interval as a small picture for a cell."""
+    marks = [line(scale.start, 8.0, scale.end, 8.0, "axis")]
+    if np.isfinite(error):
+        low, high = max(value - NORMAL_95 * error, scale.low), value + NORMAL_95 * error
+        marks.append(line(scale(low), 8.0, scale(high), 8.0, "range"))
+        marks.append(dot(scale(value), 8.0, 4.0, "vote"))
+    else:
+        marks.append(dot(scale(value), 8.0, 4.0, "open"))
+    return picture(scale.end + scale.start, 16.0, *marks, label="95% interval")
+
+
+def bar(share: float, css: str = "bar") -> Markup:
+    """Return a share of 1 as a bar for a cell."""
+    return element(
+        "span",
+        element("span", style=f"width:{100 * min(max(share, 0.0), 1.0):.0f}%", class_=css),
+        class_="meter",
+    )
+
+
+def heat_map(relations: Relations) -> Markup:
+    """Return the mean cost between any two sources, strong where they are near, with groups framed."""
+    m = len(relations.sources)
+    known = relations.cost[np.isfinite(relations.cost)]
+    scale = Scale.around(known, 1.0, 0.06)
+    size = float(np.clip(560 / max(m, 1), 16, 44))
+    names = 26.0 + 7.0 * min(max((len(name) for name in relations.sources), default=0), 18)
+    width, top = names + m * size + 10.0, 24.0
+    marks: list[Markup] = []
+    for a, name in enumerate(relations.sources):
+        y = top + (a + 0.5) * size
+        marks.append(text(f"{_short(name, 18)} {a + 1}", names - 6.0, y + 4.0, "name", text_anchor="end"))
+        marks.append(text(str(a + 1), names + (a + 0.5) * size, top - 8.0, "tick", text_anchor="middle"))
+        for b in range(m):
+            marks.append(_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale))
+    for group in relations.groups:
+        x, span = names + min(group) * size, (max(group) - min(group) + 1) * size
+        marks.append(element("rect", x=x, y=top + min(group) * size, width=span, height=span, class_="group", rx=3.0))
+    return picture(width, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
+
+
+def _heat_cell(relations: Relations, a: int, b: int, x: float, y: float, size: float, scale: Scale) -> Markup:
+    cost = float(relations.cost[a, b])
+    pair = f"{relations.sources[a]} and {relations.sources[b]}"
+    if a == b:
+        return Markup("")
+    if not np.isfinite(cost):
+        title = element("title", f"{pair}: never vote on the same item")
+        return element("rect", title, x=x + 1, y=y + 1, width=size - 2, height=size - 2, class_="empty")
+    marks = [
+        element(
+            "rect",
+            element("title", f"{pair}: {cost:.3g}"),
+            x=x + 1,
+            y=y + 1,
+            width=size - 2,
+            height=size - 2,
+            class_="heat",
+            fill_opacity=f"{scale(cost):.2f}",
+        )
+    ]
+    if size >= 34:
+        css = "strong" if scale(cost) > 0.75 else "faint"
+        marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
+    return joined(marks)
+
+
+def source_map(relations: Relations) -> Markup:
+    """Return the sources as points of the plane, near where they say the same, with the labels as a star."""
+    size, margin = 460.0, 60.0
+    places = relations.places
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    reach = max(float(np.abs(places - middle).max()), 1e-12)
+    spots = size / 2 + (size / 2 - margin) * (places - middle) / reach * np.array([1.0, -1.0])
+    height = float(spots[:, 1].max() - spots[:, 1].min()) + 2 * 36.0
+    spots[:, 1] -= spots[:, 1].min() - 36.0
+    grouped = {index for group in relations.groups for index in group}
+    marks = []
+    for group in relations.groups:
+        corners = " ".join(f"{number(x)},{number(y)}" for x, y in spots[list(group)])
+        marks.append(element("polyline", points=corners, class_="link"))
+    taken = [(x - 7.0, y - 7.0, x + 7.0, y + 7.0) for x, y in spots.tolist()]
+    for index, name in enumerate(relations.sources):
+        x, y = map(float, spots[index])
+        hover = f"{name}: mean cost to the labels {relations.to_label[index]:.3g}"
+        marks.append(dot(x, y, 6.0, "vote grouped" if index in grouped else "vote", hover))
+        marks.append(_beside(str(index + 1) if relations.crowded else _short(name, 18), x, y, size, taken))
+    x, y = map(float, spots[-1])
+    marks.append(element("path", element("title", "the labels"), d=_star(x, y, 10.0), class_="star"))
+    marks.append(_beside("labels", x, y, size, taken))
+    return picture(size, height, *marks, label="map of sources", css="wide")
+
+
+def _beside(name: str, x: float, y: float, width: float, taken: list[tuple[float, float, float, float]]) -> Markup:
+    """Return a name next to a point, where it covers nothing else; none where there is no such place."""
+    long = 6.6 * len(name)
+    for shift in (4.0, 17.0, -9.0, 30.0, -22.0, 43.0):
+        for anchor, left in (("start", x + 9.0), ("end", x - 9.0 - long)):
+            box = (left, y + shift - 10.0, left + long, y + shift + 2.0)
+            covers = any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken)
+            if left >= 0.0 and box[2] <= width and not covers:
+                taken.append(box)
+                return text(name, x + 9.0 if anchor == "start" else x - 9.0, y + shift, "name", text_anchor=anchor)
+    return Markup("")
+
+
+def _star(x: float, y: float, radius: float) -> str:
+    angles = np.pi / 2 + np.arange(10) * np.pi / 5
+    radii = np.where(np.arange(10) % 2 == 0, radius, 0.45 * radius)
+    corners = [f"{number(x + r * np.cos(a))},{number(y - r * np.sin(a))}" for a, r in zip(angles, radii, strict=True)]
+    return f"M{' L'.join(corners)}Z"
+
+
+def _short(name: str, size: int) -> str:
+    return name if len(name) <= size else name[: size - 1] + "…"

@@ -1,0 +1,298 @@
+"""The commands do what they say: labels, tables, JSON, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.running import files_in, result_of, run
+
+import consilience as cs
+from consilience.io.files import read_table
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_labels_are_those_of_the_library(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv").exit_code == 0
+    votes = cs.read_votes("votes.csv")
+    model = cs.LabelModel(cs.Classes(["cat", "dog", "owl"]), random_state=0).fit(votes)
+    rows = rows_of(folder / "labels.csv")
+    assert list(rows[0]) == ["item", "label", "confidence", "n_votes", "agreement"]
+    assert [row["item"] for row in rows] == votes.items.tolist()
+    assert [row["label"] for row in rows] == model.predict(votes).tolist()
+    np.testing.assert_allclose([float(row["confidence"]) for row in rows], model.confidence(votes), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.jsonl", "labels.parquet", "labels.arrow"])
+def test_labels_go_into_every_kind_of_file(folder, name):
+    assert run("label", "votes.csv", "-o", name).exit_code == 0
+    table = read_table(folder / name)
+    assert table.num_rows == 200
+    assert set(table.column("label").to_pylist()) == {"cat", "dog", "owl"}
+
+
+def test_wide_and_long_votes_give_the_same_labels(folder):
+    assert run("label", "votes.csv", "-o", "wide-labels.csv").exit_code == 0
+    assert run("label", "long.csv", "-o", "long-labels.csv").exit_code == 0
+    wide, long = (
+        {row["item"]: row["label"] for row in rows_of(folder / name)} for name in ("wide-labels.csv", "long-labels.csv")
+    )
+    assert {item: wide[item] for item in long} == long  # an item nobody voted on is in no row of a long table
+
+
+def test_guess_is_said_on_stderr_and_can_be_overridden(folder):
+    ran = run("label", "votes.csv", "-o", "labels.csv")
+    assert ran.stderr == "labels look like classes: 3 different words; override with --space\n"
+    ran = run("label", "votes.csv", "-o", "labels.csv", "--space", "classes:cat,dog,owl,emu", "--force")
+    assert ran.stderr == ""
+    assert "No source ever votes for 1 of the 4 labels" in ran.stdout
+
+
+def test_sources_and_diagnostics_are_printed_as_aligned_text_into_a_pipe(folder):
+    ran = run("label", "votes.csv", "-o", "labels.csv")
+    lines = ran.stdout.splitlines()
+    assert lines[0].split()[:4] == ["source", "votes", "coverage", "expected_cost"]
+    assert [line.split()[0] for line in lines[1:6]] == ["ann", "bob", "cleo", "dan", "eve"]
+    assert len({len(line) for line in lines[:6]}) == 1
+    assert any(line.startswith("[info] method") for line in lines)
+    assert lines[-1] == "wrote 200 labels to labels.csv"
+    assert "\x1b" not in ran.stdout
+
+
+def test_json_is_one_document_with_everything(folder):
+    document = result_of("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz")
+    assert (document["items"], document["labels"], document["model"]) == (200, "labels.csv", "model.npz")
+    assert document["space"]["type"] == "classes"
+    assert [source["source"] for source in document["sources"]] == ["ann", "bob", "cleo", "dan", "eve"]
+    assert document["diagnostics"][0].keys() == {"code", "severity", "sources", "message", "part"}
+
+
+def test_json_has_null_for_what_is_no_number(folder):
+    (folder / "two.csv").write_text("item,ann,bob\n" + "".join(f"i{n},cat,dog\n" for n in range(20)))
+    ran = run("label", "two.csv", "-o", "labels.csv", "--json")
+    assert "NaN" not in ran.stdout
+    assert "Infinity" not in ran.stdout
+    json.loads(ran.stdout)
+
+
+def test_quiet_prints_nothing(folder):
+    ran = run("label", "votes.csv", "-o", "labels.csv", "--quiet")
+    assert (ran.exit_code, ran.output) == (0, "")
+
+
+def test_votes_without_signal_are_labelled_with_exit_code_1(folder):
+    draw = np.random.default_rng(0)
+    rows = draw.choice(["cat", "dog"], size=(300, 4))
+    text = "".join(f"i{number},{','.join(row)}\n" for number, row in enumerate(rows))
+    (folder / "noise.csv").write_text("item,a,b,c,d\n" + text)
+    ran = run("label", "noise.csv", "-o", "labels.csv")
+    assert ran.exit_code == 1
+    assert "[error] no-signal" in ran.stdout
+    assert len(rows_of(folder / "labels.csv")) == 300
+    quiet = run("label", "noise.csv", "-o", "labels.csv", "--force", "--quiet")
+    assert (quiet.exit_code, quiet.stdout) == (1, "")
+    assert "no-signal" in quiet.stderr
+
+
+def test_gold_column_is_no_source(folder):
+    document = result_of("label", "scores.csv", "-o", "out.csv", "--space", "scores", "--gold", "human_rating")
+    assert document["known"] == 30
+    assert [source["source"] for source in document["sources"]] == [f"judge_{number}" for number in range(1, 12)]
+
+
+def test_gold_sets_the_scale_of_scores(folder):
+    # Eleven judges of unlike scales; the labels come out on the scale of the known ratings. Mean distance to the
+    # 30 known ratings 6.3 without known labels, below 4 with them (they have noise of 3 themselves).
+    assert run("label", "scores.csv", "-o", "out.csv", "--space", "scores", "--gold", "human_rating").exit_code == 0
+    known = [(row["item"], float(row["human_rating"])) for row in rows_of(folder / "scores.csv") if row["human_rating"]]
+    labels = {row["item"]: float(row["label"]) for row in rows_of(folder / "out.csv")}
+    assert np.mean([abs(labels[item] - rating) for item, rating in known]) < 6.0
+
+
+def test_gold_in_a_long_table_may_be_a_column(folder):
+    rows = "".join(f"i{n % 40},w{n // 40},{'cat' if n % 2 else 'dog'},{'cat' if n % 2 else ''}\n" for n in range(160))
+    (folder / "l.csv").write_text("item,worker,label,truth\n" + rows)
+    assert result_of("label", "l.csv", "-o", "out.csv", "--gold", "truth")["known"] == 20
+
+
+def test_number_ids_match_whatever_their_type(folder):
+    (folder / "n.jsonl").write_text("".join(json.dumps({"item": n, "a": "x", "b": "y"}) + "\n" for n in range(5)))
+    (folder / "g.csv").write_text("item,gold\n3.0,x\n4.0,y\n")
+    assert result_of("inspect", "n.jsonl", "--gold", "g.csv")["sources"][0]["known"] == 2
+
+
+def test_dependent_sources_are_passed_on(folder):
+    ran = result_of("label", "votes.csv", "-o", "labels.csv", "--depends", "ann,bob,cleo")
+    [told] = [finding for finding in ran["diagnostics"] if finding["code"] == "dependent-pair"]
+    assert set(told["sources"]) == {"ann", "bob", "cleo"}
+
+
+def test_runs_of_one_source_count_as_dependent(folder):
+    rows = "".join(
+        f"i{n % 50},judge,{n % 7 / 2}\ni{n % 50},b,{n % 5 / 2}\ni{n % 50},c,{n % 3 / 2}\n" for n in range(100)
+    )
+    (folder / "runs.csv").write_text("item,judge,score\n" + rows)
+    ran = run("label", "runs.csv", "-o", "out.csv", "--space", "scores", "--repeats", "separate", "--json")
+    assert ran.exit_code in (0, 1)
+    names = [source["source"] for source in json.loads(ran.stdout)["sources"]]
+    assert names == ["judge #1", "judge #2", "b #1", "b #2", "c #1", "c #2"]
+
+
+def test_predict_repeats_the_labels_of_label(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz").exit_code == 0
+    ran = run("predict", "model.npz", "votes.csv", "-o", "again.csv")
+    assert ran.exit_code == 0
+    assert (folder / "again.csv").read_bytes() == (folder / "labels.csv").read_bytes()
+
+
+def test_predict_leaves_other_columns_aside_and_says_so(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz").exit_code == 0
+    lines = (folder / "votes.csv").read_text().splitlines()
+    wider = [f"{line},{'text' if number == 0 else f'message {number}'}" for number, line in enumerate(lines)]
+    (folder / "wider.csv").write_text("\n".join(wider) + "\n")
+    ran = run("predict", "model.npz", "wider.csv", "-o", "again.csv")
+    assert "left aside: text" in ran.stderr
+    assert (folder / "again.csv").read_bytes() == (folder / "labels.csv").read_bytes()
+
+
+def test_predict_takes_who_is_not_in_a_long_table_as_abstaining(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz").exit_code == 0
+    (folder / "new.csv").write_text("item,worker,answer\nn1,ann,cat\nn1,zoe,dog\nn2,ann,owl\nn2,bob,owl\n")
+    ran = run("predict", "model.npz", "new.csv", "-o", "out.csv")
+    assert ran.exit_code == 0, ran.output
+    assert "without a vote here: cleo, dan, eve" in ran.stderr
+    assert "left aside: zoe" in ran.stderr
+    assert [row["label"] for row in rows_of(folder / "out.csv")] == ["cat", "owl"]
+
+
+def test_predict_without_a_column_of_the_model_is_refused(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz").exit_code == 0
+    before = files_in(folder)
+    ran = run("predict", "model.npz", "votes.csv", "-o", "out.csv", "--drop", "bob")
+    assert ran.exit_code == 2
+    assert files_in(folder) == before
+
+
+def test_explain_says_what_the_library_says(folder):
+    assert run("label", "votes.csv", "-o", "labels.csv", "--save", "model.npz").exit_code == 0
+    story = cs.LabelModel.load("model.npz").explain(cs.read_votes("votes.csv"), "t7")
+    assert run("explain", "model.npz", "votes.csv", "--item", "t7").stdout.rstrip("\n") == str(story)
+    document = result_of("explain", "model.npz", "votes.csv", "--item", "t7")
+    assert document["label"] == story.label
+    assert [voice["source"] for voice in document["voices"]] == [voice.source for voice in story.voices]
+
+
+def test_inspect_needs_no_label_type(folder):
+    (folder / "stars.csv").write_text("item,a,b,c\n" + "".join(f"i{n},{n % 5},{n % 5},{n % 4}\n" for n in range(40)))
+    ran = run("inspect", "stars.csv")
+    assert ran.exit_code == 0
+    assert "classes, or scores" in ran.stderr
+    assert "40 items, 3 sources, 120 votes" in ran.stdout
+    assert "copied-source: a, b" in ran.stdout
+
+
+def test_inspect_counts_pairs_by_hand(folder):
+    (folder / "small.csv").write_text("item,a,b,c\n1,x,x,\n2,x,y,y\n3,y,y,\n4,,,\n5,x,,\n")
+    document = result_of("inspect", "small.csv")
+    pairs = {(pair["source"], pair["and"]): pair for pair in document["pairs"]}
+    assert pairs["a", "b"]["both"] == 3
+    assert pairs["a", "b"]["agreement"] == pytest.approx(2 / 3)
+    assert pairs["b", "c"]["agreement"] == 1.0
+    codes = {finding["code"]: finding["message"] for finding in document["diagnostics"]}
+    assert codes["items-without-votes"].startswith("1 of 5 items (4)")
+    assert codes["items-with-one-vote"].startswith("1 of 5 items (5)")
+
+
+def test_compare_scores_every_method_on_labels_it_did_not_see(folder):
+    document = result_of("compare", "votes.csv", "--gold", "gold.csv")
+    rows = {row["method"]: row for row in document["methods"]}
+    assert set(rows) == set(cs.Classes(2).family.methods)
+    assert all(row["items"] == 40 for row in rows.values())
+    votes = cs.read_votes("votes.csv")
+    truth = {row["item"]: row["label"] for row in rows_of(folder / "gold.csv")}
+    gold = [truth.get(item) for item in votes.items.tolist()]
+    majority = cs.LabelModel(cs.Classes.of(votes), method="majority", random_state=0).fit(votes)
+    assert rows["majority"]["right"] == pytest.approx(majority.score(votes, gold))
+    assert document["methods"][0]["mean_distance"] == min(row["mean_distance"] for row in rows.values())
+
+
+@pytest.mark.parametrize("end", ["csv", "jsonl", "parquet", "arrow"])
+def test_convert_there_and_back_keeps_the_votes(folder, end):
+    assert run("convert", "votes.csv", f"l.{end}", "--to", "long").exit_code == 0
+    assert run("convert", f"l.{end}", f"w.{end}", "--to", "wide").exit_code == 0
+    first, last = cs.read_votes("votes.csv"), cs.read_votes(f"w.{end}")
+    rows = {item: row for row, item in enumerate(last.items.tolist())}
+    order = [rows[item] for item in first.items.tolist()]
+    assert first.equals(last[order].select(first.sources))
+
+
+def test_convert_without_a_layout_changes_the_format_only(folder):
+    assert run("convert", "rankings.csv", "r.parquet").exit_code == 0
+    assert read_table("r.parquet").to_pylist() == read_table("rankings.csv").to_pylist()
+
+
+def test_rankings_come_out_as_text_with_ties_where_the_order_is_uncertain(folder):
+    assert run("label", "rankings.csv", "-o", "strict.csv").exit_code == 0
+    assert run("label", "rankings.csv", "-o", "tied.csv", "--ties", "0.7").exit_code == 0
+    strict, tied = (rows_of(folder / name) for name in ("strict.csv", "tied.csv"))
+    assert all(" = " not in row["label"] for row in strict)
+    assert any(" = " in row["label"] for row in tied)
+    assert [row["label"].replace(" = ", " > ") for row in tied] == [row["label"] for row in strict]
+
+
+def test_spaces_lists_every_label_type(folder):
+    names = [space["name"] for space in result_of("spaces")["spaces"]]
+    lines = run("spaces").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == names
+    assert {"classes", "scores", "rankings", "trees", "records"} <= set(names)
+
+
+def test_report_is_written_with_the_labels(folder):
+    pytest.importorskip("consilience.report")
+    assert run("label", "votes.csv", "-o", "labels.csv", "--report", "page.html", "--save", "m.npz").exit_code == 0
+    assert "cleo" in (folder / "page.html").read_text()
+    assert run("report", "m.npz", "votes.csv", "-o", "again.html", "--gold", "gold.csv").exit_code == 0
+
+
+def test_terminal_gets_tables_with_lines_and_a_pipe_does_not(folder):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "150"}
+    done = subprocess.run(
+        [sys.executable, "-m", "consilience", "spaces"], stdout=theirs, cwd=folder, env=environment, check=False
+    )
+    os.close(theirs)
+    shown = b""
+    while chunk := _read(ours):
+        shown += chunk
+    os.close(ours)
+    assert done.returncode == 0
+    assert "\u2500" in shown.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_help_loads_no_heavy_package():
+    program = (
+        "import sys\nfrom consilience.cli import main\n"
+        "try:\n    main(['label', '--help'])\nexcept SystemExit:\n    pass\n"
+        "print([n for n in ('pandas', 'pyarrow', 'numba', 'scipy', 'rich', 'narwhals', 'jinja2') if n in sys.modules])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr

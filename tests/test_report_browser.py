@@ -1,0 +1,209 @@
+"""The report in a real browser: it opens from disk without a request or an error, sorts, filters and prints."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from report_examples import EXAMPLES, fitted
+
+BAD = "</script><script>window.hit = 1</script>"
+IMAGE = "<img src=x onerror='window.hit = 2'>"
+
+
+def browser_path() -> str | None:
+    """Return a browser of the Chromium family that is installed here."""
+    named = os.environ.get("CONSILIENCE_BROWSER")
+    found = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+    return named or next(filter(None, found), None)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = browser_path()
+    if path is None:
+        pytest.skip("NOT TESTED IN A BROWSER: no chromium found. apt-get install chromium, or set CONSILIENCE_BROWSER.")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("NOT TESTED IN A BROWSER: playwright is missing. pip install playwright.")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+class Visit:
+    """A page that was opened from disk, with all that it said and asked for."""
+
+    def __init__(self, browser: Any, path: Path, **options: Any) -> None:
+        self.page = browser.new_page(**options)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_load_state("load")
+
+    def column(self, table: str, number: int) -> list[str]:
+        """Return the texts of a column of a table, of the rows that can be seen."""
+        rows = self.page.locator(f"{table} tbody tr:visible")
+        return [row.locator("td").nth(number).inner_text().strip() for row in rows.all()]
+
+    def pixels(self, **options: Any) -> Any:
+        """Return the picture of the page as an array of bytes."""
+        return png_pixels(self.page.screenshot(**options))
+
+
+def png_pixels(data: bytes) -> Any:
+    """Return the filtered bytes of the pixels of a PNG file, one row per line: enough to tell blank from drawn."""
+    width, height = struct.unpack(">II", data[16:24])
+    body, place = b"", 8
+    while place < len(data):
+        size, kind = struct.unpack(">I4s", data[place : place + 8])
+        body += data[place + 8 : place + 8 + size] if kind == b"IDAT" else b""
+        place += size + 12
+    raw = np.frombuffer(zlib.decompress(body), dtype=np.uint8).reshape(height, -1)
+    assert raw.shape[1] > width
+    return raw[:, 1:]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("reports")
+
+
+@pytest.fixture(scope="module")
+def write(folder):
+    """Return a function that writes the report of an example, once."""
+
+    def written(name: str) -> Path:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            example = EXAMPLES[name]()
+            cs.write_report(path, fitted(example), example.votes, example.gold, title=f"About {name}")
+        return path
+
+    return written
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_report_opens_without_an_error_or_a_request_and_is_not_blank(browser, write, name):
+    path = write(name)
+    visit = Visit(browser, path, viewport={"width": 1000, "height": 1200})
+    assert visit.complaints == []
+    assert visit.requests == [path.as_uri()]
+    assert visit.page.title() == f"About {name}"
+    assert visit.pixels().std() > 5.0
+    card = visit.page.locator("article").first
+    assert card.is_visible()
+    assert png_pixels(card.screenshot()).std() > 5.0
+    # Nothing sticks out of the page to the right, neither on a screen nor on a telephone.
+    for width in (1000, 390):
+        visit.page.set_viewport_size({"width": width, "height": 800})
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+    visit.page.close()
+
+
+def test_a_click_on_a_heading_sorts_and_a_second_one_turns_it_round(browser, write):
+    visit = Visit(browser, write("classes"))
+    table = "#sources-table"
+    names = visit.column(table, 0)
+    visit.page.get_by_role("button", name="source", exact=True).click()
+    assert visit.column(table, 0) == sorted(names) != names
+    visit.page.get_by_role("button", name="source", exact=True).click()
+    assert visit.column(table, 0) == sorted(names, reverse=True)
+    visit.page.locator(f"{table} th", has_text="votes").get_by_role("button").click()
+    counts = [int(text.replace(",", "")) for text in visit.column(table, 1)]
+    assert counts == sorted(counts)
+    assert visit.page.locator(f"{table} th[aria-sort=ascending]").inner_text().startswith("votes")
+    visit.page.locator(f"{table} th", has_text="expected cost").get_by_role("button").click()
+    assert visit.column(table, 0)[0] == "keywords"
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_sources_and_items_can_be_filtered(browser, write):
+    visit = Visit(browser, write("taxonomy"))
+    everyone = visit.column("#sources-table", 0)
+    box = visit.page.locator("#sources input[type=search]")
+    box.fill("SHOP")
+    assert visit.column("#sources-table", 0) == ["shop_a", "shop_b"]
+    assert visit.page.locator("#sources output").inner_text() == "2 of 7"
+    box.fill("")
+    visit.page.get_by_label("flagged only").check()
+    assert visit.column("#sources-table", 0) == ["shop_a", "shop_b"]
+    visit.page.get_by_label("flagged only").uncheck()
+    assert visit.column("#sources-table", 0) == everyone
+    cards = visit.page.locator("article:visible")
+    before = cards.count()
+    name = cards.nth(3).locator("h4").inner_text()
+    visit.page.locator("#items input[type=search]").fill(name)
+    assert cards.count() < before
+    assert name in cards.first.inner_text()
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_script_in_user_text_is_shown_and_not_run(browser, folder):
+    rows = [["plain", IMAGE, IMAGE], [IMAGE, IMAGE, BAD], [BAD, BAD, BAD]] * 8
+    votes = cs.Votes.from_array(
+        np.array(rows, dtype=object), sources=[BAD, IMAGE, "ann"], items=[f"{index} {BAD}" for index in range(24)]
+    )
+    path = folder / "hostile.html"
+    model = cs.LabelModel(cs.Classes(["plain", IMAGE, BAD]), method="majority").fit(votes)
+    cs.write_report(path, model, votes, ["plain"] * 24, title=BAD)
+    visit = Visit(browser, path)
+    assert visit.page.evaluate("window.hit") is None
+    # Had something got through, the browser would have refused to run it, and said so.
+    assert visit.complaints == []
+    assert visit.requests == [path.as_uri()]
+    assert visit.page.locator("h1").inner_text() == BAD
+    assert sorted(visit.column("#sources-table", 0)) == sorted([BAD, IMAGE, "ann"])
+    card = visit.page.locator("article").first
+    assert card.locator("h4").inner_text().endswith(BAD)
+    assert IMAGE in card.inner_text()
+    visit.page.get_by_role("button", name="source", exact=True).click()
+    visit.page.locator("#items input[type=search]").fill(BAD)
+    assert visit.page.evaluate("window.hit") is None
+    assert visit.complaints == []
+    visit.page.close()
+
+
+def test_a_script_that_is_not_ours_would_be_refused(browser, write, folder):
+    page = write("classes").read_text(encoding="utf-8")
+    path = folder / "broken_into.html"
+    path.write_text(page.replace("</main>", "<script>window.hit = 1</script></main>"), encoding="utf-8")
+    visit = Visit(browser, path)
+    assert visit.page.evaluate("window.hit") is None
+    assert "Content Security Policy" in visit.complaints[0]
+    visit.page.close()
+
+
+def test_dark_is_dark_and_paper_is_white(browser, write):
+    background = "getComputedStyle(document.body).backgroundColor"
+    shades = {}
+    for scheme in ("light", "dark"):
+        visit = Visit(browser, write("scores"), color_scheme=scheme, viewport={"width": 1000, "height": 800})
+        shades[scheme] = visit.page.evaluate(background)
+        assert visit.pixels().std() > 5.0
+        if scheme == "dark":
+            visit.page.emulate_media(media="print", color_scheme="dark")
+            shades["paper"] = visit.page.evaluate(background)
+            assert not visit.page.locator("nav").is_visible()
+            assert not visit.page.locator("#sources input").first.is_visible()
+            assert visit.page.locator("#sources-table").is_visible()
+            assert visit.page.pdf().startswith(b"%PDF")
+        assert visit.complaints == []
+        visit.page.close()
+    assert shades == {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 30)", "paper": "rgb(255, 255, 255)"}
