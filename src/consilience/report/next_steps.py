@@ -21,6 +21,7 @@ NEXT_STEPS = {
     "heavy-tails": "Next: look at the far votes; outliers were allowed for.",
     "heywood": "Next: check that the source is not a copy of another one.",
     "copied-source": "Next: if one copies the other, pass dependencies= with the pair.",
+    "items-with-one-vote": "Next: nothing, or collect more votes.",
     "items-without-votes": "Next: collect votes on them, or predict(votes, fill='prior') where labels are finite.",
     "unused-labels": "Next: nothing, or leave these labels out of the space.",
     "not-converged": "Next: use the labels, and trust the standard errors less.",
