@@ -242,6 +242,39 @@ def test_convert_without_a_layout_changes_the_format_only(folder):
     assert read_table("r.parquet").to_pylist() == read_table("rankings.csv").to_pylist()
 
 
+def test_convert_reads_replies_of_judges_and_counts_what_is_no_vote(folder):
+    (folder / "r.jsonl").write_text(
+        "".join(
+            json.dumps({"prompt": prompt, "judge": judge, "score": score}) + "\n"
+            for prompt, judge, score in [
+                ("p1", "large", "7/10"), ("p1", "small", "Score: 6"), ("p2", "large", "3"), ("p2", "small", "I cannot.")
+            ]
+        )
+    )  # fmt: skip
+    ran = run("convert", "r.jsonl", "w.csv", "--from", "judges", "--to", "wide")
+    assert ran.exit_code == 0, ran.output
+    assert "replies that are no vote: small 1" in ran.stderr
+    assert (folder / "w.csv").read_text() == "item,large,small\np1,7.0,6.0\np2,3.0,\n"
+
+
+def test_convert_reads_an_export_of_label_studio(folder):
+    def answer(who, choice):
+        result = {"from_name": "pet", "to_name": "t", "type": "choices", "value": {"choices": [choice]}}
+        return {"completed_by": who, "result": [result]}
+
+    tasks = [{"id": 7, "data": {}, "annotations": [answer(1, "cat"), answer(2, "dog")]}]
+    (folder / "export.json").write_text(json.dumps(tasks))
+    assert run("convert", "export.json", "long-votes.csv").exit_code == 0
+    rows = rows_of(folder / "long-votes.csv")
+    assert [(row["item"], row["label"]) for row in rows] == [("7", "cat"), ("7", "dog")]
+
+
+def test_convert_refuses_options_that_say_nothing_about_the_file(folder):
+    ran = run("convert", "replies.jsonl", "w.csv", "--from", "judges", "--delimiter", ";")
+    assert ran.exit_code == 2
+    assert "--delimiter says nothing about --from judges" in ran.stderr
+
+
 def test_rankings_come_out_as_text_with_ties_where_the_order_is_uncertain(folder):
     assert run("label", "rankings.csv", "-o", "strict.csv").exit_code == 0
     assert run("label", "rankings.csv", "-o", "tied.csv", "--ties", "0.7").exit_code == 0

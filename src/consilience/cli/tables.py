@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,7 +32,7 @@ PARSERS = {"parser_a": 0.05, "parser_b": 0.15, "parser_c": 0.3}
 def write_tables(folder: Path) -> list[Path]:
     """Write all of them into a folder, and return their paths."""
     draw = random.Random(0)
-    texts = {**_classes(draw), **_scores(draw), **_rankings(draw), **_parses(draw)}
+    texts = {**_classes(draw), **_scores(draw), **_rankings(draw), **_parses(draw), **_replies(draw)}
     targets = {folder / name: text for name, text in texts.items()}
     check_targets(targets, force=False)
     write_all({path: _writer(text) for path, text in targets.items()})
@@ -109,6 +110,19 @@ def _parses(draw: random.Random) -> dict[str, str]:
             lines.append("")
         files[f"{name}.conllu"] = "\n".join(lines) + "\n"
     return files
+
+
+def _replies(draw: random.Random) -> dict[str, str]:
+    lines = []
+    for number in range(40):
+        truth = draw.uniform(1, 9)
+        for judge, noise in {"large": 0.6, "medium": 1.2, "small": 2.0}.items():
+            score = round(min(10.0, max(0.0, truth + draw.gauss(0, noise))))
+            reply = draw.choice([f"{score}", f"Score: {score}", f"{score}/10"])
+            if judge == "small" and draw.random() < 0.1:
+                reply = "I cannot rate this."
+            lines.append(json.dumps({"prompt": f"p{number}", "judge": judge, "score": reply}))
+    return {"replies.jsonl": "\n".join(lines) + "\n"}
 
 
 def _clip(score: float) -> float:
