@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import exceptions, labeling, testing
+from consilience import end_models, exceptions, labeling, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
@@ -78,6 +78,7 @@ __all__ = [
     "bio_to_spans",
     "borda",
     "copeland",
+    "end_models",
     "exceptions",
     "guess_space",
     "kemeny",
