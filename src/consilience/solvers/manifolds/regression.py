@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, IntArray
 from consilience.solvers.manifolds.base import Geometry
 
 __all__ = ["GeodesicFit", "fit_geodesic", "geodesic_points", "moved_along"]
@@ -21,7 +21,9 @@ __all__ = ["GeodesicFit", "fit_geodesic", "geodesic_points", "moved_along"]
 #: Geodesics longer than this, in curvature radii, would overflow the squares of the factors across.
 LONGEST = 300.0
 #: Shares of the items, nearest to the middle of the covariates, that give a start on a closed space.
-CLOSED_STARTS = (1.0, 0.5, 0.25)
+CLOSED_STARTS = (1.0, 0.25)
+#: Steps for each share on the way from such a start to all items, which doubles each time.
+GROWING_STEPS = 10
 #: Damping at the start, and where no step is short enough to lower the cost.
 DAMPING, GIVE_UP = 1e-3, 1e10
 
@@ -140,27 +142,38 @@ def _starts(
 ) -> Iterator[GeodesicFit]:
     """Yield linear regressions of the points as seen from their middle.
 
-    On a closed space far points may be seen round the wrong side; there, fits to fewer of them are starts too.
+    On a closed space far points may be seen round the wrong side; there, fits that grow from fewer of them are starts
+    too.
     """
     n, k = covariates.shape
     away = covariates - weights @ covariates
     apart = ((away / np.maximum(np.sqrt(weights @ away**2), 1e-300)) ** 2).sum(axis=1)
     order = np.argsort(apart, kind="stable")
+    whole = _Problem(geometry, covariates, points, weights)
     for share in CLOSED_STARTS if geometry.curvature > 0 else (1.0,):
-        chosen = order[: max(round(share * n), min(n, k + 2))]
-        part, seen = weights[chosen] / weights[chosen].sum(), points[chosen]
-        centre = home if share == 1.0 else geometry.means(seen[None], part[None]).points[0]
-        root = np.sqrt(part)[:, None]
-        design = np.hstack([np.ones((len(chosen), 1)), covariates[chosen]])
-        line = np.linalg.lstsq(root * design, root * geometry.log(centre, seen), rcond=None)[0]
-        problem = _Problem(geometry, covariates, points, weights)
-        with np.errstate(over="ignore", invalid="ignore"):
-            base = geometry.exp(centre, line[0])
-            velocities = _tangent(geometry, base, geometry.transport(centre, base, line[1:]))
-            cost = problem.cost(base, velocities)
-        constant = GeodesicFit(centre, np.zeros((k, points.shape[1])), problem.cost(centre, np.zeros_like(line[1:])))
-        # A straight line in the tangent space may be worse than none, or leave the range of numbers.
-        yield GeodesicFit(base, velocities, cost) if cost <= constant.cost else constant
+        count = max(round(share * n), min(n, k + 2))
+        fit = _line(whole.of(order[:count]), home if count == n else None)
+        while count < n:  # what lies further out is met by a curve that has learned where to go
+            fit = whole.of(order[:count]).minimise(fit, GROWING_STEPS, 1e-4)
+            count = min(2 * count, n)
+        yield replace(fit, cost=whole.cost(fit.base, fit.velocities))
+
+
+def _line(problem: _Problem, centre: FloatArray | None) -> GeodesicFit:
+    """Return the linear regression of the points as seen from a centre, their mean if it is not given."""
+    geometry, weights, points = problem.geometry, problem.weights, problem.points
+    if centre is None:
+        centre = geometry.means(points[None], weights[None]).points[0]
+    root = np.sqrt(weights)[:, None]
+    design = np.hstack([np.ones((len(points), 1)), problem.covariates])
+    line = np.linalg.lstsq(root * design, root * geometry.log(centre, points), rcond=None)[0]
+    constant = GeodesicFit(centre, np.zeros_like(line[1:]), problem.cost(centre, np.zeros_like(line[1:])))
+    with np.errstate(over="ignore", invalid="ignore"):
+        base = geometry.exp(centre, line[0])
+        velocities = _tangent(geometry, base, geometry.transport(centre, base, line[1:]))
+    cost = problem.cost(base, velocities)
+    # A straight line in the tangent space may be worse than none, or leave the range of numbers.
+    return GeodesicFit(base, velocities, cost) if cost <= constant.cost else constant
 
 
 @dataclass(frozen=True)
@@ -229,6 +242,11 @@ class _Problem:
     covariates: FloatArray
     points: FloatArray
     weights: FloatArray
+
+    def of(self, rows: IntArray) -> _Problem:
+        """Return the same problem for some of the points."""
+        part = self.weights[rows]
+        return _Problem(self.geometry, self.covariates[rows], self.points[rows], part / part.sum())
 
     def cost(self, base: FloatArray, velocities: FloatArray) -> float:
         """Return the weighted mean squared distance; infinite where numbers overflow."""
