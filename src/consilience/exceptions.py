@@ -11,6 +11,7 @@ __all__ = [
     "ConsilienceWarning",
     "DistanceError",
     "FileFormatError",
+    "InvalidInputError",
     "InvalidLabelError",
     "InvalidVotesError",
     "LabelingFunctionError",
@@ -57,6 +58,10 @@ class InvalidVotesError(ConsilienceError, ValueError):
 
 class TransposedVotesError(InvalidVotesError):
     """A table of votes looks as if items and sources were swapped."""
+
+
+class InvalidInputError(ConsilienceError, ValueError):
+    """Covariates, labels or weights of an end model have the wrong shape or contents."""
 
 
 class LabelingFunctionError(ConsilienceError, ValueError):
