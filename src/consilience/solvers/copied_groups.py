@@ -46,6 +46,8 @@ class PairCovariances:
         ``(m,)`` variance of the votes of each source.
     scale
         The factor of ``d * d'`` in the covariance of independent sources.
+    chance
+        How often a source of value 0 is right; one of value 1 always is.
     """
 
     covariance: FloatArray
@@ -53,11 +55,13 @@ class PairCovariances:
     usable: BoolArray
     variance: FloatArray
     scale: float
+    chance: float
 
     def residual(self, value: FloatArray) -> FloatArray:
         """Return by how many standard errors pairs agree more than ``(..., m)`` values explain."""
         explained = self.scale * value[..., :, None] * value[..., None, :]
-        return np.where(self.usable, (self.covariance - explained) / self.error, 0.0)
+        residual: FloatArray = np.where(self.usable, (self.covariance - explained) / self.error, 0.0)
+        return residual
 
     def correlation(self, value: FloatArray) -> FloatArray:
         """Return the correlation of two sources given the truth, within [-1, 1]."""
@@ -65,7 +69,8 @@ class PairCovariances:
         noise = np.sqrt(np.outer(own, own))
         left = self.covariance - self.scale * np.outer(value, value)
         found = np.divide(left, noise, out=np.zeros_like(noise), where=self.usable & (noise > 0))
-        return np.clip(found, -1.0, 1.0)
+        clipped: FloatArray = np.clip(found, -1.0, 1.0)
+        return clipped
 
 
 @dataclass(frozen=True)
@@ -128,8 +133,8 @@ def copied_groups(pairs: PairCovariances, evidence: FloatArray | None = None) ->
     pairs
         Every source should have at least three usable partners.
     evidence
-        ``(m, 2)`` numbers of right and of wrong votes on items whose truth is known. A source of value d is right on
-        ``1 - scale + scale * d`` of the items; dependent votes count as one.
+        ``(m, 2)`` numbers of right and of wrong votes on items whose truth is known; those of dependent sources
+        count as one.
     """
     m = len(pairs.variance)
     everything = fit_values(pairs, pairs.usable[None], np.full((1, m), 0.5), 1.0, STOP_STEPS)[0]
@@ -157,7 +162,7 @@ def candidate_groups(pairs: PairCovariances) -> list[IntArray]:
     distance = np.clip(1.0 - related, 0.0, 2.0)
     found: dict[tuple[int, ...], float] = {(): np.inf}
     for method in ("average", "single", "complete"):
-        members = {index: (index,) for index in range(m)}
+        members: dict[int, tuple[int, ...]] = {index: (index,) for index in range(m)}
         for step, (left, right, _, _) in enumerate(linkage(distance[np.triu_indices(m, 1)], method)):
             group = tuple(sorted(members[int(left)] + members[int(right)]))
             members[m + step] = group
@@ -237,7 +242,7 @@ def _reading(pairs: PairCovariances, value: FloatArray, evidence: FloatArray | N
     reading = Reading(value, dependent, np.where(dependent, correlation, 0.0), loss)
     if evidence is None:
         return reading
-    right = np.clip(1.0 - pairs.scale + pairs.scale * value, 0.05, 0.95)
+    right = np.clip(pairs.chance + (1.0 - pairs.chance) * value, 0.05, 0.95)
     told = evidence[:, 0] * np.log(right) + evidence[:, 1] * np.log(1.0 - right)
     return Reading(value, dependent, reading.correlation, loss - 2.0 * float(told @ reading.weight()))
 

@@ -18,7 +18,7 @@ from consilience.solvers.copied_groups import PairCovariances, Reading, copied_g
 
 __all__ = ["RIVALS", "Dependence", "learn_dependence", "near_copies"]
 
-#: Common items from which a covariance is used here; two thin a basis makes copies out of accidents.
+#: Common items from which a covariance is used here; on fewer, copies would be made out of accidents.
 MIN_COMMON = 30
 #: Beyond this many common items the error of a covariance is that of the model, not of the sample.
 MAX_COMMON = 20_000
@@ -121,7 +121,9 @@ def _pairs(moments: PairMoments, judges: IntArray) -> PairCovariances:
     usable = both >= MIN_COMMON
     np.fill_diagonal(usable, False)
     error = moments.standard_error[chosen] * np.sqrt(np.maximum(both / MAX_COMMON, 1.0))
-    return PairCovariances(moments.covariance[chosen], error, usable, moments.variance[judges], moments.scale)
+    return PairCovariances(
+        moments.covariance[chosen], error, usable, moments.variance[judges], moments.scale, 1.0 / moments.n_classes
+    )
 
 
 def _right_and_wrong(gold: FloatArray) -> FloatArray:
