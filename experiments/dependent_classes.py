@@ -1,4 +1,4 @@
-"""Claim: copies among sources of classes are found from the votes alone and counted once; independent ones are not touched.
+"""Claim: copies among sources are found from the votes alone and counted once; independent sources are left alone.
 
 Five repetitions of every setting, sources redrawn. The baseline is the same model told that all are independent
 (`dependencies=None`), which is Dawid and Skene's with weak priors.
@@ -227,8 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = [
         "Accuracy in percent, mean over the seeds, on items that somebody votes on. *plain*: majority vote. *alone*: "
         "the same model told that sources are independent (`dependencies=None`). *default*: dependence learned, with "
-        "its standard deviation over the seeds where above 1, its expected calibration error (15 bins), the pairs found "
-        "and the share of fits that fell back to equal weights. Two equal classes, ten sources and 30% abstention "
+        "its standard deviation over the seeds where above 1, its expected calibration error (15 bins), the pairs "
+        "found and the share of fits that fell back to equal weights. Two equal classes, ten sources, 30% abstention "
         "unless said otherwise. *corr*: five independent sources (.72 to .90) and five 90% copies of one of accuracy "
         ".60. A copy repeats the original on that share of the items and is as accurate on the others.",
     ]

@@ -26,6 +26,10 @@ APART = 4.0
 SPREAD, FLOOR = 0.1, 0.4
 #: A flagged pair has at least this correlation given the truth.
 LEAST_CORRELATION = 0.25
+#: Readings whose losses are this close can hardly be told apart.
+CLOSE = 12.0
+#: With less in its third best source a reading says that nothing can be learned.
+LEAST_VALUE = 0.35
 #: How often pairs are dropped and values fitted again, and the steps of one fit.
 REFITS, STEPS, STOP_STEPS = 8, 80, 300
 #: With very many sources only this many groups are tried, those that differ most from the rest.
@@ -94,6 +98,11 @@ class Reading:
     correlation: FloatArray
     loss: float
 
+    @property
+    def informative(self) -> bool:
+        """Whether three sources or more have something to say."""
+        return bool(np.sort(np.abs(self.value))[-3] >= LEAST_VALUE)
+
     def weight(self) -> FloatArray:
         """Return ``(m,)``: what a vote counts when all dependent partners vote, too."""
         weight: FloatArray = 1.0 / (1.0 + self.correlation.sum(axis=1))
@@ -102,13 +111,13 @@ class Reading:
 
 @dataclass(frozen=True)
 class CopiedGroups:
-    """Every reading, the best one first; just one without any dependent pair if independence explains all."""
+    """Every reading, the best one first, then by loss; just one if independence explains all pairs."""
 
     readings: tuple[Reading, ...]
 
     @property
     def best(self) -> Reading:
-        """The reading of least loss."""
+        """The reading of least loss, among those that are close the first that trusts three sources or more."""
         return self.readings[0]
 
     @property
@@ -149,6 +158,11 @@ def copied_groups(pairs: PairCovariances, evidence: FloatArray | None = None) ->
     mask = mask[(mask.sum(axis=2) >= 2).all(axis=1)]
     value = _trimmed(pairs, mask)
     readings = sorted((_reading(pairs, row, evidence) for row in value), key=lambda reading: reading.loss)
+    # That everybody copies somebody and nobody knows anything explains much, and is of no use.
+    preferred = next((reading for reading in readings if reading.informative), readings[0])
+    allowed = CLOSE if evidence is None else 2.0 * CLOSE  # known labels decide between those that say something
+    if preferred.loss < readings[0].loss + allowed:
+        readings = [preferred, *(reading for reading in readings if reading is not preferred)]
     return CopiedGroups(tuple(readings))
 
 
@@ -243,7 +257,9 @@ def _reading(pairs: PairCovariances, value: FloatArray, evidence: FloatArray | N
     if evidence is None:
         return reading
     right = np.clip(pairs.chance + (1.0 - pairs.chance) * value, 0.05, 0.95)
-    told = evidence[:, 0] * np.log(right) + evidence[:, 1] * np.log(1.0 - right)
+    # Beside votes at random, so that readings with more independent votes do not seem less likely for that alone.
+    told = evidence[:, 0] * np.log(right / pairs.chance)
+    told += evidence[:, 1] * np.log((1.0 - right) / (1.0 - pairs.chance))
     return Reading(value, dependent, reading.correlation, loss - 2.0 * float(told @ reading.weight()))
 
 

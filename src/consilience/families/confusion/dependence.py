@@ -14,7 +14,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Diagnostic, Request
 from consilience.families.confusion.pair_moments import PairMoments
 from consilience.families.findings import competing_groups, dependent_pairs
-from consilience.solvers.copied_groups import PairCovariances, Reading, copied_groups
+from consilience.solvers.copied_groups import CLOSE, PairCovariances, Reading, copied_groups
 
 __all__ = ["RIVALS", "Dependence", "learn_dependence", "near_copies"]
 
@@ -24,8 +24,8 @@ MIN_COMMON = 30
 MAX_COMMON = 20_000
 #: Fewer sources than this cannot tell who copies whom.
 MIN_SOURCES = 5
-#: Two readings whose losses are this close cannot be told apart without known labels; with them, this close.
-CLOSE, CLOSE_WITH_GOLD = 12.0, 4.0
+#: With known labels two readings can be told apart unless their losses are this close.
+CLOSE_WITH_GOLD = 4.0
 #: Labeling functions with the same vote on this share of the items where either votes are near copies.
 SAME_VOTES, MIN_VOTES = 0.8, 10
 
