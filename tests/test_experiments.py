@@ -30,7 +30,8 @@ def tables() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds", "geodesic_regression"]
+    "name",
+    ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds", "geodesic_regression", "dependent_classes"],
 )
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
