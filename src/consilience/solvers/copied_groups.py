@@ -32,8 +32,8 @@ CLOSE = 12.0
 LEAST_VALUE = 0.35
 #: How often pairs are dropped and values fitted again, and the steps of one fit.
 REFITS, STEPS, STOP_STEPS = 8, 80, 300
-#: With very many sources only this many groups are tried, those that differ most from the rest.
-MAX_GROUPS = 200
+#: With very many sources fewer groups are tried, those that differ most from the rest: so many pairs, and groups.
+MAX_PAIRS, MIN_GROUPS = 500_000, 16
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def candidate_groups(pairs: PairCovariances) -> list[IntArray]:
                 inside[list(group)] = True
                 found[group] = float(related[inside][:, inside].sum() / (len(group) - 1))
                 found[group] -= float(related[inside][:, ~inside].mean() * len(group))
-    chosen = sorted(found, key=lambda group: -found[group])[:MAX_GROUPS]
+    chosen = sorted(found, key=lambda group: -found[group])[: max(MAX_PAIRS // m**2, MIN_GROUPS)]
     return [np.array(group, dtype=np.int64) for group in chosen]
 
 
