@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import GROUPS, Sums
+from consilience.solvers.readings import PairReading, Readings
 
 __all__ = [
+    "MODEL_ERROR",
     "PairCosts",
     "blend",
     "excess_correlation",
@@ -21,10 +23,14 @@ __all__ = [
     "pair_costs",
     "pair_sums",
     "shrunk_costs",
+    "supported_reading",
 ]
 
 #: A pair needs this many items on which both vote.
 MIN_CO_VOTES = 5
+
+#: Once sources are known to depend on each other, pair costs determine that of a source up to this share of chance.
+MODEL_ERROR = 0.05
 
 #: cost(rows, a, b) -> (len(rows),)
 PairCost = Callable[[IntArray, int, int], FloatArray]
@@ -125,6 +131,27 @@ def gold_costs(sums: Sums) -> tuple[FloatArray, FloatArray, FloatArray]:
     variance = (spread * count + pooled * 2.0) / (count + 2.0)
     error = np.where(count > 0, np.sqrt(variance / np.maximum(count, 1.0)), np.inf)
     return count, mean, error
+
+
+def supported_reading(readings: Readings, told: FloatArray, error: FloatArray, chance: float) -> PairReading:
+    """Return the reading of the dependence that known labels support.
+
+    Parameters
+    ----------
+    told, error
+        ``(m,)`` mean costs to known labels, and their standard errors.
+    chance
+        Mean cost between unrelated labels: a reading puts the cost of a source of no quality there.
+    """
+    if readings.rival is None or not readings.rival.dependent.any():
+        return readings.best
+    spread = np.hypot(error, 2.0 * MODEL_ERROR * chance)
+    known = np.isfinite(spread)
+
+    def misfit(reading: PairReading) -> float:
+        return float(((((1.0 - reading.quality) * chance - told) / spread)[known] ** 2).sum())
+
+    return min((readings.best, readings.rival), key=misfit)
 
 
 def blend(

@@ -28,7 +28,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PairFit:
-    """One value per source, ``(m,)`` each; `residual` is ``(m, m)``, in standard errors.
+    """One value per source, ``(m,)`` each; `residual` is ``(m, m)``, in standard errors enlarged by `inflation`.
 
     A source that is not `identified` (fewer than two independent partners) has a borrowed value and an
     infinite standard error.
@@ -38,6 +38,7 @@ class PairFit:
     standard_error: FloatArray
     identified: BoolArray
     residual: FloatArray
+    inflation: float = 1.0
 
 
 def additive_fit(cost: FloatArray, count: FloatArray, influence: FloatArray, usable: BoolArray) -> PairFit:
