@@ -31,7 +31,7 @@ from consilience.solvers.backward import conditional
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
-from consilience.solvers.signal import no_signal_probability
+from consilience.solvers.signal import no_signal_probability, signal_strength
 
 if TYPE_CHECKING:
     from consilience.families.gibbs import GibbsFamily, GibbsParameters
@@ -96,8 +96,17 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
     found = adversaries(left, right, fit.residual_z, request)
     if passes is None:
         weight, error = _moment_weights(problem, fit)
-        return Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
-    return most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
+        estimate = Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
+    else:
+        estimate = most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
+    return estimate if request.n_gold else _moderated(problem, estimate, signal_strength(signal, SIGNIFICANCE))
+
+
+def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
+    """Draw the weights to their mean where the agreement is hardly beyond chance."""
+    parameters: GibbsParameters = estimate.parameters  # type: ignore[assignment]
+    centre = float(parameters.weight[problem.active].mean())
+    return replace(estimate, parameters=replace(parameters, weight=centre + strength * (parameters.weight - centre)))
 
 
 def _read_pairs(problem: Problem) -> Readings:

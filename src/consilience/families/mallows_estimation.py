@@ -38,7 +38,7 @@ from consilience.solvers.mallows import DistanceCurve
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import Readings
 from consilience.solvers.robust import PairMomentFit, sandwich
-from consilience.solvers.signal import no_signal_probability
+from consilience.solvers.signal import no_signal_probability, signal_strength
 
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsFamily, MallowsParameters
@@ -82,7 +82,8 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
             return _labelled(problem)
         return _fallback(problem, f"{count} source(s) vote, weights need 3", ())
     left, right = np.nonzero(np.triu(problem.usable))
-    chance = no_signal_probability(problem.pairs.value[left, right] / problem.pairs.standard_error[left, right])
+    agreement = problem.pairs.value[left, right] / problem.pairs.standard_error[left, right]
+    chance = no_signal_probability(agreement)
     if chance > SIGNIFICANCE and not request.n_gold:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
@@ -93,8 +94,19 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
     fit = moment_fit(problem)
     found = adversaries(left, right, -fit.residual_z, request)
     if passes is None:
-        return _from_moments(problem, fit, "only moments are at hand", found)
-    return _polish(problem, fit.weight, passes, _why_polished(problem), found)
+        estimate = _from_moments(problem, fit, "only moments are at hand", found)
+    else:
+        estimate = _polish(problem, fit.weight, passes, _why_polished(problem), found)
+    return estimate if request.n_gold else _moderated(problem, estimate, signal_strength(agreement, SIGNIFICANCE))
+
+
+def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
+    """Draw the weights to their mean where the agreement is hardly beyond chance."""
+    parameters: MallowsParameters = estimate.parameters  # type: ignore[assignment]
+    centre = float(parameters.weight[problem.active].mean())
+    weight = centre + strength * (parameters.weight - centre)
+    again = with_dependence(problem, parameters_of(problem, weight, parameters.standard_error))
+    return replace(estimate, parameters=again)
 
 
 def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> Estimate:

@@ -181,8 +181,9 @@ def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatA
     mean = np.average(level, weights=weight)
     freedom = int(known.sum()) - 1
     heterogeneity = (weight * (level - mean) ** 2).sum()
-    # Within the scatter that equal sources show one time in a hundred, they count as equal.
-    excess = 0.0 if heterogeneity < freedom + 2.6 * np.sqrt(2.0 * freedom) else heterogeneity - freedom
+    # Within the scatter that equal sources show one time in a hundred, they count as equal; beyond it, less and less.
+    critical = freedom + 2.6 * np.sqrt(2.0 * freedom)
+    excess = (heterogeneity - freedom) * max(0.0, 1.0 - (critical / max(heterogeneity, critical)) ** 2)
     between = excess / (weight.sum() - (weight**2).sum() / weight.sum())
     centre = np.average(level, weights=1.0 / (spread + between))
     shrunk = cost.copy()

@@ -28,6 +28,8 @@ SPREAD, LEVEL = 0.1, 0.4
 GAP = 12.0
 #: Clusters tried as dependent groups, and rounds in which each sheds the pairs that it does not explain.
 CLUSTERS, ROUNDS = 16, 4
+#: Clusters are looked for among at most so many sources.
+CLUSTERED = 30
 
 
 @dataclass(frozen=True)
@@ -152,8 +154,10 @@ def _loss(fit: Refit, usable: BoolArray) -> float:
 
 
 def _clusters(closeness: FloatArray, usable: BoolArray) -> Iterable[BoolArray]:
-    """Yield the pairs within each cluster of average linkage that leaves three sources out."""
+    """Yield the pairs within each cluster of average linkage that leaves two sources out, or more."""
     active = np.flatnonzero(usable.any(axis=1))
+    if len(active) > CLUSTERED:
+        return
     groups: list[list[int]] = [[int(source)] for source in active]
     count = 0
     while len(groups) > 1 and count < CLUSTERS:
@@ -161,7 +165,7 @@ def _clusters(closeness: FloatArray, usable: BoolArray) -> Iterable[BoolArray]:
         i, j = max(pairs, key=lambda pair: float(closeness[np.ix_(groups[pair[0]], groups[pair[1]])].mean()))
         merged = groups[i] + groups[j]
         groups = [group for index, group in enumerate(groups) if index not in (i, j)] + [merged]
-        if len(merged) > len(active) - 3:
+        if len(merged) > len(active) - 2:
             continue
         inside = np.zeros_like(usable)
         inside[np.ix_(merged, merged)] = True
