@@ -19,6 +19,7 @@ from .tables import QUICK, FloatArray, IntArray, fit_quietly, markdown_table, re
 SOURCES, NODES = 9, 30
 RANKING_ERROR, FINITE_ACCURACY = 0.125, 0.63
 CLEAN_PER_SEED = 20
+QUICK_CLEAN = 3
 COPIES, COPIED_NOISE, OTHER_NOISE, MARGIN = 4, 1.2, 0.7, 0.05
 
 
@@ -125,10 +126,10 @@ def run_cliques(seeds: int, n: int) -> dict[str, dict[str, list[float]]]:
     return measured
 
 
-def run_clean(seeds: int, n: int) -> dict[str, list[int]]:
+def run_clean(fits: int, n: int) -> dict[str, list[int]]:
     """Count the fits in which independent sources were called dependent."""
     flags: dict[str, list[int]] = defaultdict(list)
-    for seed in track(range(seeds * CLEAN_PER_SEED), description="independent"):
+    for seed in track(range(fits), description="independent"):
         rng = np.random.default_rng(7000 + seed)
         m = int(rng.integers(5, 11))
         spaces = {
@@ -222,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = read_settings("experiments.dependent_rankings", __doc__, 10, 1, arguments)
     n = 300 if settings.quick else 1000
     cliques = run_cliques(settings.seeds, n)
-    clean = run_clean(1 if settings.quick else settings.seeds, n)
+    clean = run_clean(QUICK_CLEAN if settings.quick else CLEAN_PER_SEED * settings.seeds, n)
     points = run_points(settings.seeds, 100 if settings.quick else 300)
     blocks = [
         "*auto* is `LabelModel(space)`; *independent* is the likelihood under `dependencies=None`; *true weights* "

@@ -186,14 +186,14 @@ def _fitted(problem: _Problem, method: str) -> tuple[PairFit, str, tuple[Diagnos
         fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
         return fit, "squared distances added up", _too_curved(problem, fit)
     if geometry.law is not None:
-        unit = geometry.radius if np.isfinite(geometry.radius) else 1.0
-        return _two_point_fit(problem, geometry.law, unit), "squared distances of all pairs fitted exactly", ()
+        return _exact_fit(problem, geometry.law), "squared distances of all pairs fitted exactly", ()
     return _lifted(problem)
 
 
-def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
+def _exact_fit(problem: _Problem, law: TwoPointLaw) -> PairFit:
     """Fit the logarithms of the mean squared distances of all pairs, under a loss that forgives odd ones."""
-    pairs, usable = problem.pairs, problem.usable
+    pairs, usable, radius = problem.pairs, problem.usable, problem.family.geometry.radius
+    unit = radius if np.isfinite(radius) else 1.0
     m = len(usable)
     left, right = np.nonzero(np.triu(usable))
     if len(left) == 0:
@@ -301,9 +301,7 @@ def _relative_error(pairs: PairCosts, usable: BoolArray) -> FloatArray:
 
 def _read_pairs(problem: _Problem) -> Readings:
     """Return which pairs depend on each other, by the squared distances of all of them."""
-    request, pairs = problem.request, problem.pairs
-    law = problem.family.geometry.law
-    radius = problem.family.geometry.radius
+    request, pairs, geometry = problem.request, problem.pairs, problem.family.geometry
     constant = problem.family.constant_sources(problem.sums)
     copies = problem.copies & ~np.outer(constant, constant) & ~request.dependent
     unrelated = _unrelated(problem)
@@ -311,10 +309,7 @@ def _read_pairs(problem: _Problem) -> Readings:
     def refit(kept: BoolArray) -> Refit:
         dependent = request.dependent | (problem.usable & ~kept)
         part = replace(problem, request=replace(request, dependent=dependent))
-        if law is not None:
-            fit = _two_point_fit(part, law, radius if np.isfinite(radius) else 1.0)
-        else:
-            fit = _relative_fit(part, pairs)
+        fit = _relative_fit(part, pairs) if geometry.law is None else _exact_fit(part, geometry.law)
         quality = 1.0 - np.minimum(fit.value / unrelated, 1.0)
         weight = 0.5 / problem.family.scale_of_cost(np.maximum(fit.value, problem.floor)) ** 2
         left, right = np.nonzero(np.triu(problem.usable))
