@@ -29,7 +29,9 @@ def tables() -> ModuleType:
     return importlib.import_module("experiments.tables")
 
 
-@pytest.mark.parametrize("name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds", "dependent_rankings"])
+@pytest.mark.parametrize(
+    "name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds", "dependent_rankings"]
+)
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
     _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds 1 --quick")

@@ -84,6 +84,7 @@ def read_dependence(
         With no dependent pair in `best`, and no rival, if no pair stands out.
     """
     nothing = np.zeros_like(usable)
+    refit = _remembered(refit)
     base = refit(usable)
     flagged = _stand_out(base, usable, flag)
     start = PairReading(nothing, base.quality, _loss(base, usable))
@@ -118,6 +119,19 @@ def largest_group(dependent: BoolArray) -> IntArray:
     label = components(dependent)
     sizes = np.bincount(label)
     return np.flatnonzero(label == sizes.argmax())
+
+
+def _remembered(refit: Callable[[BoolArray], Refit]) -> Callable[[BoolArray], Refit]:
+    """Return the same fits, each done once: many clusters end in the same pairs."""
+    done: dict[bytes, Refit] = {}
+
+    def once(kept: BoolArray) -> Refit:
+        key = kept.tobytes()
+        if key not in done:
+            done[key] = refit(kept)
+        return done[key]
+
+    return once
 
 
 def _settle(

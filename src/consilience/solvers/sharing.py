@@ -80,7 +80,7 @@ def best_linear(observed: BoolArray, moments: FloatArray, quality: FloatArray) -
     array([[0.2, 0.2, 0.4]])
     """
     patterns, position = np.unique(observed, axis=0, return_inverse=True)
-    weights: FloatArray = np.zeros(patterns.shape, dtype=np.float64)
+    weights: FloatArray = np.zeros(patterns.shape)
     for start in range(0, len(patterns), BATCH):
         seen = patterns[start : start + BATCH].astype(np.float64)
         weights[start : start + BATCH] = _solve_seen(seen, moments, quality)
@@ -92,7 +92,7 @@ def best_linear(observed: BoolArray, moments: FloatArray, quality: FloatArray) -
         patterns[rows] &= ~negative[rows]
         weights[rows] = _solve_seen(patterns[rows].astype(np.float64), moments, quality)
         negative = patterns & (weights < 0) & (quality > 0)
-    together: FloatArray = np.sqrt(np.clip(weights @ quality, 0.0, 1.0)).astype(np.float64)
+    together: FloatArray = np.sqrt(np.clip(weights @ quality, 0.0, 1.0))
     position = position.reshape(-1)
     return weights[position], together[position]
 
@@ -102,5 +102,5 @@ def _solve_seen(seen: FloatArray, moments: FloatArray, quality: FloatArray) -> F
     identity = np.eye(len(quality))
     matrices = seen[:, :, None] * seen[:, None, :] * moments
     matrices = matrices * (1.0 - identity) + identity * (1.0 + RIDGE)
-    solution: FloatArray = np.linalg.solve(matrices, (seen * quality)[:, :, None])[:, :, 0]
-    return solution
+    solution = np.linalg.solve(matrices, (seen * quality)[:, :, None])[:, :, 0]
+    return np.asarray(solution, dtype=np.float64)
