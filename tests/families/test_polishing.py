@@ -37,7 +37,7 @@ def test_all_items_are_used_where_the_sample_is_imprecise(name, small_sample):
 
 @pytest.mark.parametrize("name", SPACES)
 def test_a_precise_sample_is_enough(name, small_sample):
-    small_sample.setattr(f"consilience.families.{name}_estimation.PRECISE", 1.0)
+    small_sample.setattr(f"consilience.families.{name}_likelihood.PRECISE", 1.0)
     model, message = fitted(name)
     assert "a seeded sample of" in message
     # standard errors of 500 items are about .05

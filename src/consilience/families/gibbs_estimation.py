@@ -31,7 +31,7 @@ from consilience.solvers.backward import conditional
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
-from consilience.solvers.signal import no_signal_probability, signal_strength
+from consilience.solvers.signal import CLEAR, no_signal_probability, signal_strength
 
 if TYPE_CHECKING:
     from consilience.families.gibbs import GibbsFamily, GibbsParameters
@@ -104,6 +104,8 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
 
 def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
     """Draw the weights to their mean where the agreement is hardly beyond chance."""
+    if strength > CLEAR:
+        return estimate
     parameters: GibbsParameters = estimate.parameters  # type: ignore[assignment]
     centre = float(parameters.weight[problem.active].mean())
     return replace(estimate, parameters=replace(parameters, weight=centre + strength * (parameters.weight - centre)))
@@ -122,7 +124,7 @@ def _read_pairs(problem: Problem) -> Readings:
         inflation = inflation or fit.inflation  # that of all pairs, so that readings are on one scale
         too_close = np.zeros(usable.shape)
         gap = _pair_moments(problem, fit.weight, left, right) - pairs.cost[left, right]
-        too_close[left, right] = gap / (pairs.cost_error[left, right] * inflation)
+        too_close[left, right] = gap / (np.maximum(pairs.cost_error[left, right], 1e-6 * unrelated) * inflation)
         return Refit(1.0 - curve.expected_cost(fit.weight) / unrelated, too_close + too_close.T)
 
     return read_dependence(refit, usable, -pairs.cost)

@@ -38,7 +38,7 @@ from consilience.solvers.mallows import DistanceCurve
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import Readings
 from consilience.solvers.robust import PairMomentFit, sandwich
-from consilience.solvers.signal import no_signal_probability, signal_strength
+from consilience.solvers.signal import CLEAR, no_signal_probability, signal_strength
 
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsFamily, MallowsParameters
@@ -102,6 +102,8 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
 
 def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
     """Draw the weights to their mean where the agreement is hardly beyond chance."""
+    if strength > CLEAR:
+        return estimate
     parameters: MallowsParameters = estimate.parameters  # type: ignore[assignment]
     centre = float(parameters.weight[problem.active].mean())
     weight = centre + strength * (parameters.weight - centre)

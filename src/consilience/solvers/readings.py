@@ -25,7 +25,7 @@ CLOSE, APART = 9.0, 36.0
 #: Qualities within a reading are expected to scatter so far around their mean, which is expected to be this high.
 SPREAD, LEVEL = 0.1, 0.4
 #: A reading that fits worse by less than this is a rival.
-GAP = 12.0
+GAP = 16.0
 #: Clusters tried as dependent groups, and rounds in which each sheds the pairs that it does not explain.
 CLUSTERS, ROUNDS = 16, 4
 #: Clusters are looked for among at most so many sources.
@@ -42,11 +42,15 @@ class Refit:
 
 @dataclass(frozen=True)
 class PairReading:
-    """One explanation: the dependent pairs ``(m, m)``, the qualities that follow, and how badly it fits."""
+    """One explanation: the dependent pairs ``(m, m)``, the qualities that follow, and how badly it fits.
+
+    `misfit` is the mean square of the residuals of the other pairs, 1 if these are noise.
+    """
 
     dependent: BoolArray
     quality: FloatArray
     loss: float
+    misfit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -96,12 +100,14 @@ def read_dependence(
         unsettled = PairReading(flagged, base.quality, start.loss)
         return Readings(unsettled, None, *_groups(unsettled, None))
     best = min(kept, key=lambda reading: reading.loss)
-    pairs = int(np.triu(usable).sum())
-    # Where even the best reading fits badly, a difference in fit says less.
-    misfit = max(1.0, best.loss / max(pairs - len(usable), 1))
+    suggested = found[0]
+    # To say much the same as the pairs that stand out, but of other pairs, a reading has to be clearly better.
+    if suggested is not None and suggested.loss < best.loss + GAP and not _opposed(suggested.quality, best.quality):
+        best = suggested
     opposed = [reading for reading in kept if _opposed(reading.quality, best.quality)]
     rival = min(opposed, key=lambda reading: reading.loss, default=None)
-    if rival is not None and rival.loss - best.loss >= GAP * misfit:
+    # Where even the best reading fits badly, a difference in fit says less.
+    if rival is not None and rival.loss - best.loss >= GAP * max(1.0, best.misfit):
         rival = None
     return Readings(best, rival, *_groups(best, rival))
 
@@ -149,7 +155,10 @@ def _settle(
         dropped = dropped | more
     # Pairs of the cluster that turn out as close as independent sources are not dependent.
     dependent = dropped & (fit.too_close > flag)
-    return PairReading(dependent, fit.quality, _loss(fit, usable))
+    others = np.triu(usable & ~dependent)
+    freedom = max(int(others.sum()) - int(usable.any(axis=1).sum()), 1)
+    misfit = float(np.minimum(fit.too_close[others] ** 2, APART).sum()) / freedom
+    return PairReading(dependent, fit.quality, _loss(fit, usable), misfit)
 
 
 def _stand_out(fit: Refit, usable: BoolArray, flag: float) -> BoolArray:

@@ -6,7 +6,10 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 
-__all__ = ["no_signal_probability", "signal_strength"]
+__all__ = ["CLEAR", "no_signal_probability", "signal_strength"]
+
+#: A signal stronger than this needs no caution.
+CLEAR = 0.999
 
 
 def no_signal_probability(z: FloatArray) -> float:
