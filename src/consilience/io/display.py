@@ -22,6 +22,8 @@ class SourceTable:
     """One row per source; prints well, shows as HTML in a notebook, converts to any frame."""
 
     columns: dict[str, list[Any]]
+    #: One line that is shown below the rows.
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.columns["source"])
@@ -37,7 +39,7 @@ class SourceTable:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
@@ -45,7 +47,8 @@ class SourceTable:
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
             for row in zip(*self._shown(), strict=True)
         )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        caption = f"<caption style='caption-side: bottom'>{escape(self.note)}</caption>" if self.note else ""
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""
