@@ -64,11 +64,7 @@ class Configuration:
         kind = list(TYPES)[seed % len(TYPES)]
         m = int(rng.integers(2, 21))
         n = round(float(np.exp(rng.uniform(np.log(30), np.log(5000)))))
-        quality = {
-            0: lambda: np.full(m, rng.uniform(0.2, 0.8)),
-            1: lambda: rng.uniform(0.1, 0.95, m),
-            2: lambda: np.where(rng.random(m) < 1 / 3, rng.uniform(0.1, 0.5, m), rng.uniform(0.8, 0.98, m)),
-        }[int(rng.integers(3))]()
+        quality = cls._qualities(m, rng)
         coverage = [np.ones(m), np.full(m, rng.uniform(0.3, 0.9)), rng.uniform(0.1, 1.0, m)][int(rng.integers(3))]
         order = rng.permutation(m)
         copies = int(rng.integers(1, max(2, m // 3 + 1))) if m >= 4 and rng.random() < 0.35 else 0
@@ -78,6 +74,19 @@ class Configuration:
         return cls(
             seed, kind, n, quality, coverage, {int(one): int(order[0]) for one in order[1 : copies + 1]}, adversaries
         )
+
+    @staticmethod
+    def _qualities(m: int, rng: np.random.Generator) -> FloatArray:
+        """Draw alike sources, or a band of any width (narrow ones are where weights can lose), or a few good ones."""
+        shape = rng.random()
+        if shape < 0.25:
+            return np.full(m, rng.uniform(0.2, 0.9))
+        if shape < 0.75:
+            centre = rng.uniform(0.2, 0.9)
+            reach = rng.random() * min(centre - 0.1, 0.98 - centre)
+            return rng.uniform(centre - reach, centre + reach, m)
+        good = rng.random(m) < 1 / 3
+        return np.where(good, rng.uniform(0.1, 0.5, m), rng.uniform(0.8, 0.98, m))
 
     @property
     def space(self) -> cs.LabelSpace:

@@ -23,6 +23,8 @@ MIN_VOTES, MIN_VOTERS = 5, 3
 PREDICTED_VOTES = 1_500
 #: A consistency below this is hardly any.
 LOW = 0.1
+#: Sources are told apart where they differ by more than chance plus this many of its standard deviations.
+RATIO_Z = 1.65
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,12 @@ class Consistency:
 
     correlation: float
     ratio: float
+    n_sources: int
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether sources that are all alike would differ as much; the ratio is then a chi-square over its freedom."""
+        return bool(self.ratio <= 1.0 + RATIO_Z * np.sqrt(2.0 / (self.n_sources - 1)))
 
 
 def plain_vote(family: Family, moments: Moments, request: Request, passes: VotePasses | None) -> Parameters:
@@ -97,7 +105,7 @@ def _consistency(cost: FloatArray, seen: FloatArray) -> Consistency | None:
     correlation = float((here * elsewhere).sum() / size) if size > 0 else 0.0
     between = float((total[active] ** 2 / count[active]).sum())
     by_chance = float(((here**2).sum(axis=0)[active] / count[active]).sum())
-    return Consistency(correlation, between / by_chance if by_chance > 0 else np.inf)
+    return Consistency(correlation, between / by_chance if by_chance > 0 else np.inf, int(active.sum()))
 
 
 def _centred(values: FloatArray, seen: FloatArray) -> FloatArray:
@@ -124,7 +132,7 @@ def with_support(
     weights that rest on something else than the mean cost, such as sources that are good at different classes.
     """
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
-    if not judged or consistency is None or consistency.ratio > 1.0 or consistency.correlation >= LOW:
+    if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
         return estimate
     if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():
         return estimate
