@@ -161,8 +161,11 @@ def run(seed: int) -> Outcome:
 
 def by_type(outcomes: Sequence[Outcome]) -> str:
     rows = []
-    for kind in [*TYPES, "all"]:
-        relative = np.array([one.relative for one in outcomes if kind in (one.configuration.kind, "all")])
+    groups = {kind: [one for one in outcomes if one.configuration.kind == kind] for kind in TYPES}
+    groups["without copies"] = [one for one in outcomes if not one.configuration.copied_from]
+    groups["with copies"] = [one for one in outcomes if one.configuration.copied_from]
+    for kind, chosen in {**groups, "all": list(outcomes)}.items():
+        relative = np.array([one.relative for one in chosen])
         if len(relative):
             rows.append(
                 [
