@@ -40,6 +40,8 @@ def tables() -> ModuleType:
         "geodesic_regression",
         "dependent_classes",
         "dependent_rankings",
+        "calibration",
+        "known_labels",
     ],
 )
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
@@ -51,6 +53,28 @@ def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_
 def test_an_experiment_on_scores_writes_its_table(name: str, seeds: int, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
     _check_table(tmp_path / f"{name}.md", f"python -m experiments.{name} --seeds {seeds} --quick")
+
+
+def test_the_experiment_against_the_plain_vote_writes_table_and_plot(tmp_path: Path) -> None:
+    importlib.import_module("experiments.never_worse").main(["--quick", "--results", str(tmp_path)])
+    text = (tmp_path / "never_worse.md").read_text(encoding="utf-8")
+    assert "`python -m experiments.never_worse --seeds 9 --quick`" in text
+    assert "never_worse.png" in text or "consilience[plot]" in text
+
+
+def test_random_configurations_hold_sources_that_are_alike_and_any_spread_of_quality() -> None:
+    draw = importlib.import_module("experiments.never_worse").Configuration.draw
+    spread = np.array([np.ptp(draw(seed).quality) for seed in range(252)])
+    # narrow spreads are where weights can lose; a draw without them would prove nothing
+    assert (spread == 0).mean() > 0.1
+    assert ((spread > 0) & (spread < 0.2)).mean() > 0.1
+
+
+@pytest.mark.data
+def test_the_experiment_on_real_data_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.real_data").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "real_data.md", "python -m experiments.real_data --seeds 1 --quick")
+    assert str(data_directory) not in text
 
 
 @pytest.mark.data

@@ -303,7 +303,7 @@ def test_auto_says_what_it_picked_and_why():
 
 def test_table_of_sources_prints_and_converts():
     table = cs.LabelModel(cs.Classes(2)).fit(simulated("two classes").votes).sources_
-    assert len(repr(table).splitlines()) == 1 + 5
+    assert len(repr(table).splitlines()) == 1 + 5 + 1  # head, sources, effective number
     assert "eve" in table._repr_html_()
     assert table.to_pandas().shape == table.to_polars().shape == table.to_arrow().shape == (5, 7)
 

@@ -112,7 +112,7 @@ def test_fit_forgets_what_was_learned_before():
 def test_kept_sample_of_a_long_stream_is_bounded_and_fair(monkeypatch):
     # 4000 items in 8 pieces with a limit of 1000: every piece should keep about 125 of 500, standard deviation 10;
     # 55 is 5.5 of these, so that chance exceeds it in any of 8 pieces with probability below 1e-6.
-    monkeypatch.setattr("consilience.label_model.SAMPLE_ITEMS", 1000)
+    monkeypatch.setattr("consilience.estimation.passes.SAMPLE_ITEMS", 1000)
     data = simulated("two classes", n=4000)
     model = cs.LabelModel(data.space)
     for start in range(0, 4000, 500):

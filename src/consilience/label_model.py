@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from dataclasses import replace
 from html import escape
@@ -10,11 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray
 from consilience.encoding import align_sources, read_gold, read_votes
 from consilience.estimation import SourceEstimator, estimate_from_moments, take_moments
-from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
+from consilience.estimation.passes import VotePasses, keep_sample
 from consilience.exceptions import (
     ConsilienceWarning,
     InvalidVotesError,
@@ -28,9 +28,11 @@ from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.io.fragments import findings_fragment
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
-from consilience.partitions import InMemoryPartitions, Part, VotePartitions
+from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.settings import Configurable
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces.base import LabelSpace
+from consilience.suggestion import suggest_items
 
 __all__ = ["LabelModel"]
 
@@ -38,7 +40,7 @@ __all__ = ["LabelModel"]
 SUSPICIOUS_WIDTH = 30
 
 
-class LabelModel:
+class LabelModel(Configurable):
     """Learn how far each source can be trusted, and label items by what they say together.
 
     Parameters
@@ -112,7 +114,7 @@ class LabelModel:
         partitions, names_given = self._partitions(votes, gold)
         moments, passes = take_moments(self.space, partitions, self._seed)
         model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
-        self._learned(model, moments, passes.kept or _keep(None, passes.partitions, 0, self._seed))
+        self._learned(model, moments, passes.kept or keep_sample(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
@@ -133,7 +135,7 @@ class LabelModel:
         if moments.sources and kept is None:  # learned from moments alone, so there are no old votes to go through
             held = None
         else:
-            kept = _keep(kept, passes.partitions, moments.n_items, self._seed)
+            kept = keep_sample(kept, passes.partitions, moments.n_items, self._seed)
             held = VotePasses(kept, total.n_items, self._seed, complete=kept.n_items == total.n_items)
         model = estimate_from_moments(self.space, total, held, names_given=names_given, **self._options())
         self._learned(model, total, kept)
@@ -159,6 +161,14 @@ class LabelModel:
         if fill == "prior" and self.space.n_labels is None:
             raise UnsupportedError(f"{type(self.space).__name__} has no prior to guess from. Leave fill at None.")
         return self._infer(votes).labels(self.space, fill_missing=fill == "prior")
+
+    def predict_baseline(self, votes: Any) -> Batch:
+        """Return the plain vote of the same sources: one label per item as if all sources were equally good.
+
+        It is kept beside every fit, to compare `predict` with.
+        """
+        plain = self._model.as_baseline()
+        return infer(plain, self.space, votes, self.decode).labels(self.space, fill_missing=False)
 
     def predict_proba(self, votes: Any) -> FloatArray:
         """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
@@ -199,6 +209,15 @@ class LabelModel:
     def explain(self, votes: Any, item: Any) -> Explanation:
         """Return why the item of this id got its label: who said what, what it counted, what would change it."""
         return explain(self._model, self.space, votes, self.decode, item)
+
+    def suggest_items_to_label(self, votes: Any, k: int) -> npt.NDArray[Any]:
+        """Return the ids of the `k` items whose true label would teach the model most, best first.
+
+        These are items of uncertain label on which sources disagree, first of all the groups of sources that
+        contradict each other where the fit found such, and each in another way than those before it. Pass their
+        true labels as ``fit(votes, gold)``. Items without ids of their own are numbered from 0 on.
+        """
+        return suggest_items(self._model, self.space, votes, self.decode, k)
 
     def score(self, votes: Any, gold: Any) -> float:
         """Return how good the labels are on items whose label is known; larger is better.
@@ -252,41 +271,6 @@ class LabelModel:
         model = cls(space, **settings)
         model.source_model_ = source_model
         return model
-
-    # --- scikit-learn's contract, without scikit-learn ----------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        return {name: getattr(self, name) for name in _settings(type(self))}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings by name."""
-        known = _settings(type(self))
-        for name, value in params.items():
-            if name not in known:
-                raise UnsupportedError(f"LabelModel has no setting {name!r}. Settings: {', '.join(known)}.")
-            setattr(self, name, value)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import InputTags, Tags, TargetTags
-
-        return Tags(
-            estimator_type=None,
-            target_tags=TargetTags(required=False),
-            input_tags=InputTags(two_d_array=True, allow_nan=True, string=True, categorical=True),
-        )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "source_model_")
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        shown = [f"{self.space!r}"]
-        for name, value in self.get_params().items():
-            if name != "space" and not _same(value, defaults[name].default):
-                shown.append(f"{name}={value!r}")
-        return f"LabelModel({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
         title = f"<p><code>{escape(repr(self))}</code></p>"
@@ -352,28 +336,3 @@ class LabelModel:
                 ConsilienceWarning,
                 stacklevel=3,
             )
-
-
-def _settings(cls: type) -> list[str]:
-    return [name for name in inspect.signature(cls).parameters if name != "self"]
-
-
-def _same(left: Any, right: Any) -> bool:
-    return left is right or (isinstance(left, (str, int, type(None))) and left == right)
-
-
-def _keep(kept: InMemoryPartitions | None, added: VotePartitions, n_before: int, seed: int) -> InMemoryPartitions:
-    """Keep a bounded sample of all items seen so far; every one of them has the same chance to be in it."""
-    share = SAMPLE_ITEMS / (n_before + added.n_items)
-
-    def thin(part: Part) -> Part:  # a threshold on the hashed ids: what was dropped before would be dropped again
-        return part if share >= 1.0 else InMemoryPartitions(part).sample(round(share * len(part)), seed).whole
-
-    def choose(part: Part) -> Part:
-        votes = part.votes
-        if votes.items.dtype.kind in "iu":  # rows of different calls may share their default ids
-            votes = replace(votes, items=votes.items + n_before)
-        return thin(replace(part, votes=votes))
-
-    old = [] if kept is None else [thin(kept.whole)]
-    return InMemoryPartitions.of_parts([*old, *added.map(choose)])

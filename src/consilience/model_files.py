@@ -42,6 +42,8 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
         "dependencies": [list(pair) for pair in model.dependencies],
         "diagnostics": [asdict(item) for item in model.diagnostics],
         "parameters": model.parameters.as_dict(),
+        "baseline": None if model.baseline is None else model.baseline.as_dict(),
+        "consistency": model.consistency,
     }
     write_document(path, document)
 
@@ -81,6 +83,8 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
             for item in document["diagnostics"]
         ),
         names_given=bool(document["names_given"]),
+        baseline=None if document["baseline"] is None else space.family.restore(document["baseline"]),
+        consistency=float(document["consistency"]),
     )
     return space, model, document["settings"]
 

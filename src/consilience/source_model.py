@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 from consilience.families.base import Diagnostic, Parameters, Summary
 from consilience.io.display import SourceTable
 
-__all__ = ["SourceModel", "SourceTable"]
+__all__ = ["SourceModel", "SourceTable", "effective_number"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +28,11 @@ class SourceModel:
         How the parameters were learned, and why in that way.
     dependencies
         Pairs of sources that were not taken as independent.
+    baseline
+        The parameters of the plain vote of these sources, all of the same weight.
+    consistency
+        Within items, how well the cost of a source on the other items predicts its cost here: a correlation, about
+        0 where sources differ by chance only. NaN where the votes cannot tell.
     """
 
     sources: tuple[str, ...]
@@ -38,6 +45,8 @@ class SourceModel:
     dependencies: tuple[tuple[str, str], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     names_given: bool = True
+    baseline: Parameters | None = None
+    consistency: float = float("nan")
 
     @property
     def expected_cost(self) -> FloatArray:
@@ -59,6 +68,19 @@ class SourceModel:
         """``(m, m)`` correlation given the truth; zero outside the dependencies."""
         return self.summary.correlation
 
+    @property
+    def effective_sources(self) -> float:
+        """How many equally good independent sources would be worth as much as these (Kish's effective number).
+
+        ``(sum w)**2 / sum w_a w_b rho_ab`` over the weights w, none below zero, and the correlations rho given the
+        truth: as large as the number of sources where all weigh the same and none depends on another.
+        """
+        return effective_number(self.weight[self.votes > 0], self.correlation[np.ix_(self.votes > 0, self.votes > 0)])
+
+    def as_baseline(self) -> SourceModel:
+        """Return the model of the plain vote, which labels items as if all sources were equally good."""
+        return self if self.baseline is None else replace(self, parameters=self.baseline)
+
     def table(self) -> SourceTable:
         """Return one row per source; where labels are records, with the qualities in each field beside."""
         return SourceTable(
@@ -71,8 +93,29 @@ class SourceModel:
                 "weight": self.summary.weight.tolist(),
                 "standard_error": self.summary.standard_error.tolist(),
                 **_columns_of_parts(self.summary, ""),
-            }
+            },
+            note=f"effective number of sources: {self.effective_sources:.1f} of {int((self.votes > 0).sum())}",
         )
+
+
+def effective_number(weight: FloatArray, correlation: FloatArray) -> float:
+    """Return Kish's effective number of sources of these weights and correlations.
+
+    Examples
+    --------
+    >>> effective_number(np.ones(4), np.zeros((4, 4)))
+    4.0
+    >>> pair = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # two copies and another source
+    >>> round(effective_number(np.ones(3), pair), 2)
+    1.8
+    """
+    loud = np.maximum(weight, 0.0)
+    together = np.clip(correlation, 0.0, 1.0)
+    np.fill_diagonal(together, 1.0)
+    if not loud.any():
+        return 0.0
+    loud = loud / loud.max()
+    return float(loud.sum() ** 2 / (loud @ together @ loud))
 
 
 def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:

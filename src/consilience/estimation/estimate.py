@@ -12,6 +12,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
 from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
 from consilience.estimation.passes import VotePasses
+from consilience.estimation.support import consistency_of_costs, plain_vote, with_support
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.families.base import Estimate, Family, Request
 from consilience.moments import Moments
@@ -85,6 +86,10 @@ def estimate_from_moments(
             f"method={method!r} is neither a name nor an object with estimate(moments, space, dependencies). "
             f"Names: {', '.join(family.methods)}."
         )
+    plain = plain_vote(family, moments, request, passes)
+    consistency = None if passes is None else consistency_of_costs(space, moments.sums, passes)
+    if passes is not None:
+        estimate = with_support(estimate, consistency, plain, space, family, moments, request, passes)
     summary = family.summary(estimate.parameters)
     general = general_diagnostics(family, moments.sums, summary, request, estimate)
     some_silent = bool(moments.sums["voted_items"] < moments.sums["items"])
@@ -107,6 +112,8 @@ def estimate_from_moments(
         dependencies=pairs if estimate.dependent is None else _pairs(estimate.dependent, moments.sources),
         diagnostics=tuple(seen.values()),
         names_given=names_given,
+        baseline=plain,
+        consistency=float("nan") if consistency is None else consistency.correlation,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +13,7 @@ from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 
-__all__ = ["SAMPLE_ITEMS", "VotePasses"]
+__all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample"]
 
 #: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
 SAMPLE_ITEMS = 50_000
@@ -78,3 +78,20 @@ class VotePasses:
 
 def _chunk(part: Part) -> Chunk:
     return as_chunk(part.votes, part.gold)
+
+
+def keep_sample(kept: InMemoryPartitions | None, added: VotePartitions, n_before: int, seed: int) -> InMemoryPartitions:
+    """Keep a bounded sample of all items seen so far; every one of them has the same chance to be in it."""
+    share = SAMPLE_ITEMS / (n_before + added.n_items)
+
+    def thin(part: Part) -> Part:  # a threshold on the hashed ids: what was dropped before would be dropped again
+        return part if share >= 1.0 else InMemoryPartitions(part).sample(round(share * len(part)), seed).whole
+
+    def choose(part: Part) -> Part:
+        votes = part.votes
+        if votes.items.dtype.kind in "iu":  # rows of different calls may share their default ids
+            votes = replace(votes, items=votes.items + n_before)
+        return thin(replace(part, votes=votes))
+
+    old = [] if kept is None else [thin(kept.whole)]
+    return InMemoryPartitions.of_parts([*old, *added.map(choose)])

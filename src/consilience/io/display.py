@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +23,8 @@ class SourceTable:
     """One row per source; prints well, shows as HTML in a notebook, converts to any frame."""
 
     columns: dict[str, list[Any]]
+    #: One line that is shown below the rows.
+    note: str = ""
 
     def __len__(self) -> int:
         return len(self.columns["source"])
@@ -37,11 +40,12 @@ class SourceTable:
             ).rstrip()
             for row in rows
         ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
         shown = zip(self.columns, self._shown(), strict=True)
-        return table_fragment((name, [Cell.text(text) for text in texts]) for name, texts in shown)
+        table = table_fragment((name, [Cell.text(text) for text in texts]) for name, texts in shown)
+        return f"{table}<p>{escape(self.note)}</p>" if self.note else table
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""

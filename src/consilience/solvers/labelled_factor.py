@@ -106,7 +106,10 @@ def slopes_with_labels(
     here = np.zeros(m)  # the factor has mean 0 over all items, so the offsets are the means of the votes
     converged, limit = False, max(_TOLERANCE, _SHARE / np.sqrt(count))
     for _ in range(_ROUNDS):
-        evidence = np.asarray(np.linalg.solve(full, slope) if correlated else slope / spread, dtype=np.float64)
+        evidence = np.asarray(
+            np.linalg.solve(full.astype(np.float64), slope.astype(np.float64)) if correlated else slope / spread,
+            dtype=np.float64,
+        )
         precision = float(1.0 + slope @ evidence)
         one = _expected(plain, here, evidence, precision)
         told = label[1] / label[2]

@@ -1,0 +1,179 @@
+"""Whether the votes support weights at all: is a source that is good elsewhere good here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from consilience.arrays import FloatArray
+from consilience.estimation.passes import VotePasses
+from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Request, Sums
+from consilience.moments import Moments
+from consilience.spaces.base import LabelSpace
+
+__all__ = ["Consistency", "consistency_of_costs", "plain_vote", "with_support"]
+
+#: Costs between votes that are looked at, so that the check stays cheap whatever the number of items.
+PAIRS = 20_000
+#: A source needs this many votes, and an item this many voters, before it says something about consistency.
+MIN_VOTES, MIN_VOTERS = 5, 3
+#: Votes that are predicted from the other votes, with weights and without.
+PREDICTED_VOTES = 1_500
+#: A consistency below this is hardly any.
+LOW = 0.1
+#: Sources are told apart where they differ by more than chance plus this many of its standard deviations.
+RATIO_Z = 1.65
+
+
+@dataclass(frozen=True)
+class Consistency:
+    """How much of the differences between sources returns on other items.
+
+    Parameters
+    ----------
+    correlation
+        Within items, between the mean cost of a source elsewhere and its cost here.
+    ratio
+        Variance between sources over the one that chance would produce; about 1 where sources are alike.
+    """
+
+    correlation: float
+    ratio: float
+    n_sources: int
+
+    @property
+    def by_chance(self) -> bool:
+        """Whether sources that are all alike would differ as much; the ratio is then a chi-square over its freedom."""
+        return bool(self.ratio <= 1.0 + RATIO_Z * np.sqrt(2.0 / (self.n_sources - 1)))
+
+
+def plain_vote(family: Family, moments: Moments, request: Request, passes: VotePasses | None) -> Parameters:
+    """Return the parameters of sources that all weigh the same, and of which none depends on another."""
+    plain = replace(
+        request, method="majority", dependent=np.zeros_like(request.dependent), n_gold=0, learn=False, prior="auto"
+    )
+    if "majority" not in family.methods:
+        return family.from_weights(np.ones(len(request.sources)), plain)
+    return family.estimate(moments.sums, plain, passes).parameters
+
+
+def consistency_of_costs(space: LabelSpace, sums: Sums, passes: VotePasses) -> Consistency | None:
+    """Compare the cost of a source on an item to that on all others, item by item; None if the votes cannot tell."""
+    both = sums["both"]
+    pairs_per_item = (both.sum() - np.trace(both)) / 2.0 / max(int(sums["items"]), 1)
+    if pairs_per_item <= 0.0 or (np.diag(both) >= MIN_VOTES).sum() < MIN_VOTERS:
+        return None
+    chunk = passes.small_sample(int(np.ceil(PAIRS / pairs_per_item)))
+    cost, seen = _costs_within_items(space, chunk)
+    return _consistency(cost, seen)
+
+
+def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, FloatArray]:
+    """Return the mean cost of each vote to the other votes on its item, and where there are enough of these."""
+    observed = chunk.observed & (chunk.observed.sum(axis=1, keepdims=True) >= MIN_VOTERS)
+    total = np.zeros(observed.shape)
+    for left, right in combinations(range(observed.shape[1]), 2):
+        rows = np.flatnonzero(observed[:, left] & observed[:, right])
+        if len(rows):
+            cost = space.cost(chunk.labels[rows, left], chunk.labels[rows, right])
+            total[rows, left] += cost
+            total[rows, right] += cost
+    others = np.maximum(observed.sum(axis=1, keepdims=True) - 1, 1)
+    return total / others, observed.astype(np.float64)
+
+
+def _consistency(cost: FloatArray, seen: FloatArray) -> Consistency | None:
+    seen = seen * (seen.sum(axis=0) >= MIN_VOTES)
+    seen = seen * (seen.sum(axis=1, keepdims=True) >= MIN_VOTERS)
+    count = seen.sum(axis=0)
+    active = count >= 2
+    if active.sum() < MIN_VOTERS:
+        return None
+    # Hard items cost everybody more: only differences between the sources of one item count, and those of items
+    # on which votes are far apart no more than the others.
+    here = _centred(cost, seen)
+    spread = np.sqrt((here**2).sum(axis=1, keepdims=True))
+    typical = float(np.median(spread[spread > 0])) if (spread > 0).any() else 0.0
+    if typical == 0.0:
+        return None
+    here = here * np.minimum(1.0, 3.0 * typical / np.maximum(spread, typical * 1e-9))
+    total = here.sum(axis=0)
+    elsewhere = _centred((total - here) / np.maximum(count - 1, 1), seen)
+    size = np.sqrt((here**2).sum() * (elsewhere**2).sum())
+    correlation = float((here * elsewhere).sum() / size) if size > 0 else 0.0
+    between = float((total[active] ** 2 / count[active]).sum())
+    by_chance = float(((here**2).sum(axis=0)[active] / count[active]).sum())
+    return Consistency(correlation, between / by_chance if by_chance > 0 else np.inf, int(active.sum()))
+
+
+def _centred(values: FloatArray, seen: FloatArray) -> FloatArray:
+    """Take the mean over the sources of each item away."""
+    mean = (values * seen).sum(axis=1, keepdims=True) / np.maximum(seen.sum(axis=1, keepdims=True), 1.0)
+    centred: FloatArray = (values - mean) * seen
+    return centred
+
+
+def with_support(
+    estimate: Estimate,
+    consistency: Consistency | None,
+    plain: Parameters,
+    space: LabelSpace,
+    family: Family,
+    moments: Moments,
+    request: Request,
+    passes: VotePasses,
+) -> Estimate:
+    """Return the estimate, or equal weights where it tells sources apart that differ by chance only.
+
+    Equal weights need two witnesses: mean costs of the sources that differ no more than chance would have them, and
+    weighted labels that predict the vote of a source left out no better than the plain vote does. The second keeps
+    weights that rest on something else than the mean cost, such as sources that are good at different classes.
+    """
+    judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
+    if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
+        return estimate
+    if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():
+        return estimate
+    if estimate.dependent is not None and estimate.dependent.any():
+        return estimate
+    chunk = passes.small_sample(PREDICTED_VOTES // MIN_VOTERS)
+    gain = _gain(space, estimate.parameters, plain, chunk)
+    if gain is None:
+        return estimate
+    mean, error = gain
+    if mean > error:  # the weights predict votes better
+        return estimate
+    reason = (
+        f"sources differ no more than by chance (costs elsewhere and here correlate by {consistency.correlation:.2f})"
+    )
+    found = Diagnostic(
+        "weights-unsupported",
+        "info",
+        (),
+        f"A source that is better on other items is no better here (correlation {consistency.correlation:.2f}), and "
+        "weights predict no vote better than the plain vote does: every source is given the same weight. "
+        "Pass gold= if you know better.",
+    )
+    equal = family.estimate(moments.sums, replace(request, method="majority", learn=False), passes)
+    return Estimate(equal.parameters, "majority", reason, (*estimate.diagnostics, found))
+
+
+def _gain(space: LabelSpace, weighted: Parameters, plain: Parameters, chunk: Chunk) -> tuple[float, float] | None:
+    """Return by how much weights lower the cost of predicting a vote from the others, and the standard error."""
+    item, source = np.nonzero(chunk.observed & (chunk.observed.sum(axis=1, keepdims=True) >= MIN_VOTERS))
+    item, source = item[:PREDICTED_VOTES], source[:PREDICTED_VOTES]
+    if len(np.unique(item)) < 2:
+        return None
+    labels, observed = chunk.labels[item], chunk.observed[item].copy()
+    observed[np.arange(len(item)), source] = False
+    cost = [
+        space.cost(
+            space.family.posterior(parameters, labels, observed, "auto").labels, labels[np.arange(len(item)), source]
+        )
+        for parameters in (weighted, plain)
+    ]
+    total, count = np.bincount(item, cost[1] - cost[0]), np.bincount(item)
+    mean = float(total.sum() / count.sum())
+    return mean, float(np.sqrt(((total - mean * count) ** 2).sum()) / count.sum())

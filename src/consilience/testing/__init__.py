@@ -1,0 +1,13 @@
+"""Checks for label types and label models that live elsewhere."""
+
+from consilience.testing.label_model_checks import LABEL_MODEL_CHECKS, LabelModelCheckError, check_label_model
+from consilience.testing.space_checks import SPACE_CHECKS, SpaceCheckError, check_space
+
+__all__ = [
+    "LABEL_MODEL_CHECKS",
+    "SPACE_CHECKS",
+    "LabelModelCheckError",
+    "SpaceCheckError",
+    "check_label_model",
+    "check_space",
+]
