@@ -20,7 +20,7 @@ from consilience.families.gaussian_posterior import believe
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianFamily, GaussianParameters
 
-__all__ = ["in_gauge"]
+__all__ = ["in_gauge", "scatter_of_labels"]
 
 
 #: Rounds of weights of known labels under heavy tails.
@@ -86,6 +86,12 @@ def in_gauge(
     if family.variance is not None:
         scale = float(np.sqrt(family.variance)) * (-1.0 if scale < 0 else 1.0)
     return standard.regauged(location, scale), notes
+
+
+def scatter_of_labels(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> float:
+    """Return the variance of known labels around their line on the believed factor."""
+    known = _known(standard, sums, passes)
+    return float("inf") if known is None else known.scatter
 
 
 def _say(standard: GaussianParameters, sums: Sums) -> FloatArray:

@@ -17,6 +17,7 @@ from consilience.families.gaussian_problem import Problem
 from consilience.families.gaussian_rounds import RoundsFit, count_tails, maximise, tail_share, thinned
 from consilience.solvers.factor import NOISE_FLOOR, equal_slopes, free_slopes, prefers_free_slopes
 from consilience.solvers.labelled_factor import Block, slopes_with_labels
+from consilience.solvers.noise_graphs import proper
 from consilience.solvers.triplets import triplet_loadings
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def _on_covariance(problem: Problem, gate: bool) -> tuple[GaussianParameters, bo
     covariance = np.where(moments.count >= 2, moments.covariance, 0.0)[inner]
     np.fill_diagonal(covariance, moments.variance[chosen])
     if not moments.complete:
-        covariance = _proper(covariance)
+        unit = np.outer(problem.scale[chosen], problem.scale[chosen])
+        covariance = proper(covariance / unit) * unit
     free = free_slopes(covariance, _start(problem)[chosen], dependent[inner])
     fit, how = free, "maximum likelihood on the covariance of the votes, a slope for each source"
     equal = False
@@ -215,13 +217,3 @@ def _oriented(parameters: GaussianParameters, problem: Problem) -> GaussianParam
     if float((parameters.slope / problem.scale)[problem.active].sum()) >= 0:
         return parameters
     return replace(parameters, slope=-parameters.slope)
-
-
-def _proper(covariance: FloatArray) -> FloatArray:
-    """Return the nearest covariance whose correlations have no negative eigenvalue."""
-    scale = np.sqrt(np.diag(covariance))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    mended = (vectors * np.maximum(values, 1e-3)) @ vectors.T
-    unit = scale / np.sqrt(np.diag(mended))
-    result: FloatArray = mended * np.outer(unit, unit)
-    return result
