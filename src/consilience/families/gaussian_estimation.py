@@ -20,6 +20,7 @@ from consilience.families.gaussian_dependence import (
     sharing,
 )
 from consilience.families.gaussian_errors import with_errors
+from consilience.families.gaussian_evidence import drawn, drawn_note, support_of
 from consilience.families.gaussian_fits import equal_line, labelled_lines, standard_lines
 from consilience.families.gaussian_gauge import in_gauge, scatter_of_labels
 from consilience.families.gaussian_likelihood import at_floor, likelihood
@@ -92,7 +93,7 @@ def _automatic(problem: Problem) -> Estimate:
         if learned.graph.any():
             return _with_dependence(problem, learned, notes)
     standard, more, how = likelihood(problem, gate=True)
-    return _finished(problem, standard, "em", how, (*notes, *more))
+    return _finished(problem, standard, "em", how, (*notes, *more), careful=True)
 
 
 def _with_dependence(problem: Problem, learned: Learned, notes: tuple[Diagnostic, ...]) -> Estimate:
@@ -115,7 +116,12 @@ def _with_dependence(problem: Problem, learned: Learned, notes: tuple[Diagnostic
         how = f"{how}, the known labels decide between two groups"
     problem = _with_pairs(problem, graph)
     how = f"{how}, with correlated noise of {int(np.triu(graph).sum())} pair(s)"
-    return _finished(problem, standard, "em", how, (*notes, dependent_note(graph, request), *more))
+    return _finished(problem, standard, "em", how, (*notes, dependent_note(graph, request), *more), careful=True)
+
+
+def _again(problem: Problem) -> GaussianParameters:
+    """Return what the likelihood learns from a part of the items."""
+    return likelihood(problem, gate=True)[0]
 
 
 def _odds_of_labels(problem: Problem, one: GaussianParameters, other: GaussianParameters) -> float:
@@ -172,8 +178,19 @@ def _finished(
     reason: str,
     notes: tuple[Diagnostic, ...],
     loading_error: FloatArray | None = None,
+    *,
+    careful: bool = False,
 ) -> Estimate:
+    """Put standard errors and the gauge to what was learned; `careful` also asks whether the votes support it."""
     standard = with_errors(standard, problem.moments, problem.active, problem.passes, loading_error)
+    support = support_of(problem, standard, _again) if careful else None
+    if support is not None and support.share == 0.0 and np.isfinite(standard.degrees):
+        reason = f"own lines predict a source left out no better than the plain mean does ({support.gain[-1]:+.1%})"
+        return _fallback(problem, reason, (*notes, drawn_note(support)))
+    if support is not None and support.share < 1.0:
+        standard = drawn(standard, support.share, np.diag(problem.moments.count))
+        notes = (*notes, drawn_note(support))
+        reason = f"{reason}, moved {1.0 - support.share:.0%} of the way to equal lines"
     parameters, gauge = in_gauge(
         problem.family, problem.moments, standard, problem.sums, problem.request, problem.passes
     )

@@ -20,7 +20,7 @@ from consilience.families.gaussian_posterior import believe
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianFamily, GaussianParameters
 
-__all__ = ["in_gauge", "scatter_of_labels"]
+__all__ = ["in_gauge", "say", "scatter_of_labels"]
 
 
 #: Rounds of weights of known labels under heavy tails.
@@ -64,7 +64,7 @@ def in_gauge(
     passes: Passes | None,
 ) -> tuple[GaussianParameters, tuple[Diagnostic, ...]]:
     """Return parameters with a factor of mean 0 and variance 1 on the scale of y."""
-    weight = _say(standard, sums)
+    weight = say(standard, sums)
     location, scale = float(weight @ standard.offset), float(weight @ standard.slope)
     if not scale > 0:
         scale = float(np.sqrt(moments.pooled_variance))
@@ -94,7 +94,7 @@ def scatter_of_labels(standard: GaussianParameters, sums: Sums, passes: Passes |
     return float("inf") if known is None else known.scatter
 
 
-def _say(standard: GaussianParameters, sums: Sums) -> FloatArray:
+def say(standard: GaussianParameters, sums: Sums) -> FloatArray:
     """Return how much each source says about location and scale; adds up to one, or is all zero."""
     information = np.maximum(standard.slope, 0.0) ** 2 / standard.noise_variance
     information = np.where(np.diag(sums["both"]) > 0, information, 0.0)

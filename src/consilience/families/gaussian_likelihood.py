@@ -18,7 +18,7 @@ from consilience.families.gaussian_rounds import RoundsFit, count_tails, maximis
 from consilience.solvers.factor import NOISE_FLOOR, equal_slopes, free_slopes, prefers_free_slopes
 from consilience.solvers.labelled_factor import Block, slopes_with_labels
 from consilience.solvers.noise_graphs import proper
-from consilience.solvers.triplets import triplet_loadings
+from consilience.solvers.triplets import recover_signs, triplet_loadings
 
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianParameters
@@ -31,6 +31,8 @@ __all__ = ["at_floor", "likelihood"]
 SLOPE_PENALTY = 3.0
 #: Known labels from which on they take part in the likelihood: fewer leave their own noise unknown.
 MIN_LABELS = 10
+#: Correlations below so many standard errors do not decide on which side of the others a source stands.
+CLEAR = 2.5
 #: Degrees of freedom of heavy-tailed noise: few enough for outliers of any size to lose their say, and close to
 #: Gaussian in the middle. Its scale may be far below the variance of the votes, which outliers make up.
 HEAVY, STUDENT_FLOOR = 4.0, 0.1
@@ -194,6 +196,10 @@ def _start(problem: Problem) -> FloatArray:
     found = triplet_loadings(
         problem.correlation, problem.usable, problem.correlation_error, combine="least_squares"
     ).value
+    if not problem.moments.complete:
+        # Sources that share few items are linked by a few noisy correlations, which must not turn them upside down.
+        clear = problem.usable & (np.abs(problem.correlation) > CLEAR * problem.correlation_error)
+        found = np.abs(found) * recover_signs(np.where(clear, problem.correlation, 0.0), clear, np.abs(found))
     weak = np.where(np.abs(found) < 0.05, np.where(found < 0, -0.05, 0.05), found)
     return np.where(problem.active, np.clip(weak, -0.97, 0.97) * problem.scale, 0.0)
 
