@@ -184,11 +184,16 @@ def _finished(
     """Put standard errors and the gauge to what was learned; `careful` also asks whether the votes support it."""
     standard = with_errors(standard, problem.moments, problem.active, problem.passes, loading_error)
     support = support_of(problem, standard, _again) if careful else None
-    if support is not None and support.share == 0.0 and np.isfinite(standard.degrees):
-        reason = f"own lines predict a source left out no better than the plain mean does ({support.gain[-1]:+.1%})"
-        return _fallback(problem, reason, (*notes, drawn_note(support)))
     if support is not None and support.share < 1.0:
-        standard = drawn(standard, support.share, np.diag(problem.moments.count))
+        # The normal law says how far labels are to be drawn to their mean. Where votes contradict it, plain means are
+        # what is left of it.
+        known = problem.family.mean is not None and problem.family.variance is not None
+        doubtful = any(note.code == "heavy-tails" for note in notes) and not known
+        if doubtful and support.share == 0.0:
+            equal = f"own lines predict a source left out no better than the plain mean does ({support.gain[-1]:+.1%})"
+            return _fallback(problem, equal, (*notes, drawn_note(support)))
+        shrink = support.share if doubtful else 1.0
+        standard = drawn(standard, support.share, np.diag(problem.moments.count), shrink)
         notes = (*notes, drawn_note(support))
         reason = f"{reason}, moved {1.0 - support.share:.0%} of the way to equal lines"
     parameters, gauge = in_gauge(

@@ -58,11 +58,18 @@ class Support:
         return STEPS[int(good.max())]
 
 
-def drawn(standard: GaussianParameters, share: float, votes: FloatArray) -> GaussianParameters:
+def drawn(standard: GaussianParameters, share: float, votes: FloatArray, shrink: float = 1.0) -> GaussianParameters:
     """Return lines and noise moved to the common ones: all the way for a share of 0, not at all for 1.
 
     With equal lines labels are the plain means of the votes, drawn to the mean of y by how much they scatter. Standard
     errors grow by how far the numbers were moved.
+
+    Parameters
+    ----------
+    votes
+        ``(m,)`` votes of each source.
+    shrink
+        How far labels are drawn to the mean of y; 0 for plain means.
     """
     if share >= 1.0:
         return standard
@@ -83,6 +90,7 @@ def drawn(standard: GaussianParameters, share: float, votes: FloatArray) -> Gaus
         noise_error=np.hypot(standard.noise_error, noise - variance),
         cost_error=np.hypot(standard.cost_error, after - before),
         degrees=standard.degrees / share if share > 0 else float("inf"),
+        shrink=shrink,
     )
 
 

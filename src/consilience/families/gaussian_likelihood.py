@@ -62,6 +62,8 @@ def likelihood(problem: Problem, *, gate: bool) -> tuple[GaussianParameters, tup
             standard, converged = student, settled
             notes.append(_tails_note(share, request))
             how = f"Student-t noise with {HEAVY:g} degrees of freedom, as tails are heavy"
+        elif heavy:
+            notes.append(_repeats_note(share, request))
     by_items = "over the items" in how or np.isfinite(standard.degrees)
     if by_items and problem.passes is not None and problem.passes.n_sampled < problem.passes.n_items:
         used = f"a seeded sample of {problem.passes.n_sampled:,} of {problem.passes.n_items:,} items"
@@ -215,6 +217,15 @@ def _tails_note(share: FloatArray, request: Request) -> Diagnostic:
     message = (
         f"{', '.join(names)}: up to {share.max():.1%} of the votes lie beyond 3 robust standard deviations (0.3% if "
         "the noise were Gaussian). Noise is taken as Student-t, so that outliers count little."
+    )
+    return Diagnostic("heavy-tails", "info", names, message)
+
+
+def _repeats_note(share: FloatArray, request: Request) -> Diagnostic:
+    names = request.named(share > 0)
+    message = (
+        f"{', '.join(names)}: up to {share.max():.1%} of the votes lie beyond 3 robust standard deviations, as most of "
+        "them repeat one value. Noise is taken as Gaussian all the same; intervals are only rough."
     )
     return Diagnostic("heavy-tails", "info", names, message)
 
