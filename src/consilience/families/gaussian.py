@@ -56,7 +56,7 @@ class GaussianParameters(Parameters):
     degrees
         Degrees of freedom of the noise: infinite for Gaussian, 4 for heavy tails.
     shrink
-        Whether labels are drawn to `mean` where votes are uncertain; False for plain weighted means.
+        How far labels are drawn to `mean` where votes are uncertain; 0 for plain weighted means.
     """
 
     offset: FloatArray

@@ -20,12 +20,13 @@ from consilience.families.gaussian_dependence import (
     sharing,
 )
 from consilience.families.gaussian_errors import with_errors
-from consilience.families.gaussian_evidence import drawn, drawn_note, support_of
+from consilience.families.gaussian_evidence import drawn, support_of_lines
 from consilience.families.gaussian_fits import equal_line, labelled_lines, standard_lines
 from consilience.families.gaussian_gauge import in_gauge, scatter_of_labels
 from consilience.families.gaussian_likelihood import at_floor, likelihood
 from consilience.families.gaussian_moments import pair_influence, score_moments
 from consilience.families.gaussian_problem import Problem
+from consilience.families.left_out import drawn_note
 from consilience.families.pair_fits import PairFit, additive_fit, product_fit, robust_product_fit
 from consilience.solvers.pairs import has_odd_cycle
 from consilience.solvers.signal import no_signal_probability
@@ -183,7 +184,7 @@ def _finished(
 ) -> Estimate:
     """Put standard errors and the gauge to what was learned; `careful` also asks whether the votes support it."""
     standard = with_errors(standard, problem.moments, problem.active, problem.passes, loading_error)
-    support = support_of(problem, standard, _again) if careful else None
+    support = support_of_lines(problem, standard, _again) if careful else None
     if support is not None and support.share < 1.0:
         # The normal law says how far labels are to be drawn to their mean. Where votes contradict it, plain means are
         # what is left of it.

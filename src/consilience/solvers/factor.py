@@ -28,6 +28,8 @@ __all__ = [
 
 #: No source explains more than all but this share of its variance; beyond lies a Heywood case.
 NOISE_FLOOR = 0.005
+#: Correlations of noise keep their eigenvalues above this; exact copies would have one of zero.
+LEAST_EIGENVALUE = 1e-3
 _TOLERANCE = 1e-8
 _ROUNDS = 3000
 
@@ -170,14 +172,14 @@ def factor_information(loading: FloatArray, noise: FloatArray) -> FloatArray:
     return np.block([[by_loading, mixed.T], [mixed, by_noise]])
 
 
-def positive_definite(noise: FloatArray, diagonal: FloatArray, least: float = 0.02) -> FloatArray:
+def positive_definite(noise: FloatArray, diagonal: FloatArray, least: float = LEAST_EIGENVALUE) -> FloatArray:
     """Return a noise covariance with this diagonal whose correlations are weakened as far as is needed.
 
     Examples
     --------
     >>> positive_definite(np.array([[0.0, 3.0], [3.0, 0.0]]), np.array([1.0, 4.0])).round(2)
-    array([[1.  , 1.96],
-           [1.96, 4.  ]])
+    array([[1., 2.],
+           [2., 4.]])
     """
     scale = np.sqrt(diagonal)
     between = noise / np.outer(scale, scale)

@@ -20,8 +20,9 @@ from consilience.solvers.triplets import rank_one, triplet_loadings
 
 __all__ = ["GraphFit", "GraphProblem", "best_graph", "fitted", "proper", "rival_of"]
 
-#: Residuals that chance exceeds in one of so many fits, over all pairs together, propose an edge.
-FALSE_ALARMS = 0.01
+#: Residuals that chance exceeds in this share of fits, over all pairs together, propose an edge; fewer where pairs rest
+#: on different items, as their correlations then have no common likelihood.
+FALSE_ALARMS, UNEVEN_ALARMS = 0.01, 0.001
 #: Edges whose noise is correlated by less are not worth the numbers.
 LEAST_CORRELATION = 0.1
 #: Residuals of more standard errors than this lose influence on the robust loadings.
@@ -62,7 +63,7 @@ class GraphProblem:
     def threshold(self) -> float:
         """Standard errors beyond which a residual proposes an edge."""
         pairs = max(int(np.triu(self.usable).sum()), 1)
-        return NormalDist().inv_cdf(1.0 - FALSE_ALARMS / pairs)
+        return NormalDist().inv_cdf(1.0 - (FALSE_ALARMS if self.even else UNEVEN_ALARMS) / pairs)
 
     def allows(self, graph: BoolArray) -> bool:
         """Return whether every source keeps two independent partners and the loadings stay determined."""
@@ -122,7 +123,7 @@ def fitted(problem: GraphProblem, graph: BoolArray) -> GraphFit:
     usable = problem.usable & ~graph
     start = triplet_loadings(problem.correlation, usable, problem.error, combine="least_squares").value
     fit = free_slopes(problem.correlation, np.clip(start, -0.97, 0.97), dependent)
-    penalty = float(np.triu(graph).sum()) * np.log(max(problem.items, 2.0))
+    penalty = (1.0 if problem.even else 2.0) * float(np.triu(graph).sum()) * np.log(max(problem.items, 2.0))
     return GraphFit(graph, fit, penalty - 2.0 * problem.items * fit.log_likelihood)
 
 
@@ -180,10 +181,16 @@ def _loadings(problem: GraphProblem) -> FloatArray:
 
 
 def _excess(problem: GraphProblem, value: FloatArray) -> FloatArray:
-    """Return by how many standard errors pairs agree more than the loadings explain, ``(m, m)``."""
+    """Return by how many standard errors pairs agree more than the loadings explain, ``(m, m)``.
+
+    On the scale of Fisher's z, where the error of a correlation does not depend on its size; so near copies show
+    on few items already.
+    """
     product = np.outer(value, value)
-    excess = (problem.correlation - product) * np.where(product < 0, -1.0, 1.0) / problem.error
-    return np.where(problem.usable, excess, 0.0)
+    sign = np.where(product < 0, -1.0, 1.0)
+    stable = np.sqrt(1.0 + problem.correlation**2) / problem.error  # the root of the items that a pair is worth
+    seen, told = (np.arctanh(np.clip(part, -0.9999, 0.9999)) for part in (problem.correlation, product))
+    return np.where(problem.usable, (seen - told) * sign * stable, 0.0)
 
 
 def _robust(problem: GraphProblem) -> BoolArray:
