@@ -23,6 +23,8 @@ __all__ = ["Learned", "copies_note", "dependent_note", "exact_copies", "learned_
 FEWEST, MOST = 5, 60
 #: Items on which both sources of a pair vote, before they can be found to err together or to be copies.
 MIN_ITEMS = 30
+#: Variances of correlations beyond this many times those of Gaussian votes are acted on.
+TOLERATED = 1.5
 #: Correlation of the noise of exact copies: as close to one as the noise stays a proper covariance.
 COPIED = 0.98
 
@@ -80,11 +82,13 @@ def learned_graph(problem: Problem) -> Learned:
     error = problem.correlation_error[inner]
     items = 1.0 / float(np.mean(1.0 / count[linked]))
     graphs = GraphProblem(correlation, error, linked, problem.dependent[inner], items, even)
-    if not best_graph(graphs).graph.any():
+    found = best_graph(graphs)
+    if not found.graph.any():
         return Learned(nobody)
     inflation = _inflation(problem, usable)[inner]
-    graphs = replace(graphs, error=error * np.sqrt(inflation), items=items / float(np.median(inflation[linked])))
-    found = best_graph(graphs)
+    if float(inflation[linked].max()) > TOLERATED:
+        graphs = replace(graphs, error=error * np.sqrt(inflation), items=items / float(np.median(inflation[linked])))
+        found = best_graph(graphs)
     graph = _spread(found.graph, chosen, m)
     rival = rival_of(graphs, found) if found.graph.any() else None
     # One edge more or less is no reason to prefer one side to the other.

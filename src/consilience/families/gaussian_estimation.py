@@ -98,7 +98,7 @@ def _automatic(problem: Problem) -> Estimate:
 
 
 def _with_dependence(problem: Problem, learned: Learned, notes: tuple[Diagnostic, ...]) -> Estimate:
-    """Learn the lines with correlated noise on the pairs that were found, unless the votes cannot tell which they are."""
+    """Learn the lines with correlated noise on the pairs that were found, unless the votes cannot tell which."""
     request = problem.request
     graph = learned.graph
     standard, more, how = likelihood(_with_pairs(problem, graph), gate=True)

@@ -46,7 +46,9 @@ def drawn(standard: GaussianParameters, share: float, votes: FloatArray, shrink:
     noise = np.maximum(variance, 1e-300) ** share * typical ** (1.0 - share)
     size = np.sqrt(noise / np.maximum(variance, 1e-300))
     slopes = share * standard.slope + (1.0 - share) * slope
-    before, after = (cost / np.maximum(steep**2, 1e-12 * cost) for cost, steep in ((variance, standard.slope), (noise, slopes)))
+    before, after = (
+        cost / np.maximum(steep**2, 1e-12 * cost) for cost, steep in ((variance, standard.slope), (noise, slopes))
+    )
     return replace(
         standard,
         offset=offset + np.maximum(share, _clear(standard, offset, votes)) * (standard.offset - offset),
@@ -89,9 +91,7 @@ def support_of_lines(
         sums = part.over_all(problem.family.statistics)
         return predict(fit(replace(problem, sums=sums, moments=score_moments(sums), passes=part)))
 
-    return support_of(
-        votes, problem.active, standard.dependent, moments.mean, problem.passes, predict(standard), again
-    )
+    return support_of(votes, problem.active, standard.dependent, moments.mean, problem.passes, predict(standard), again)
 
 
 def _own_gauge(step: GaussianParameters, problem: Problem) -> GaussianParameters:

@@ -102,10 +102,10 @@ def scatter_of_labels(standard: GaussianParameters, sums: Sums, passes: Passes |
 def say(standard: GaussianParameters, sums: Sums) -> FloatArray:
     """Return how much each source says about location and scale; adds up to one, or is all zero.
 
-    Sources count by the information they carry. Without known labels it matters whether precise sources also agree better
-    on level and scale, which can be seen: if offsets and slopes scatter like the noise of the votes, in units of y, they
-    do; if all scatter alike, sources should count alike. Weights are averaged over these by how probable each makes the
-    offsets and slopes that were found.
+    Sources count by the information they carry. Without known labels it matters whether precise sources also agree
+    better on level and scale, which can be seen: if offsets and slopes scatter like the noise of the votes, in units
+    of y, they do; if all scatter alike, sources should count alike. Weights are averaged over these by how probable
+    each makes the offsets and slopes that were found.
     """
     chosen = (standard.slope > 0) & (np.diag(sums["both"]) > 0)
     if "outside" in sums:

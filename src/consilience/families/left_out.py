@@ -2,8 +2,8 @@
 
 If the noise of a source is independent of the others, its votes correlate with a consensus of the *others* in
 proportion to the correlation of that consensus with the truth. So two ways to combine votes can be compared without a
-known label: by how well each predicts the votes of every source that was left out. Parameters come from other items than
-those they are judged on, as weights always suit the items they were learned from.
+known label: by how well each predicts the votes of every source that was left out. Parameters come from other items
+than those they are judged on, as weights always suit the items they were learned from.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def _gain(sums: FloatArray) -> FloatArray:
     # Sources that follow nobody would only add noise, and one on a reversed scale says the same to every step.
     weight = count[0] * np.maximum(correlation.mean(axis=0), 0.0)
     total = correlation @ weight
-    return total / max(float(total[0]), 1e-12) - 1.0
+    gain: FloatArray = total / max(float(total[0]), 1e-12) - 1.0
+    return gain
 
 
 def drawn_note(support: Support) -> Diagnostic:

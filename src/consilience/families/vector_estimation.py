@@ -294,7 +294,13 @@ def _from_moments(problem: Problem, method: str) -> Estimate:
     variance = truth_law(problem.family, moments, usable)[1]
     noise = moment_matrices(moments, usable, method, variance)
     parameters = from_matrices(
-        problem.family, moments, noise, problem.active, usable, problem.request.dependent, shrink=float(method == "moments")
+        problem.family,
+        moments,
+        noise,
+        problem.active,
+        usable,
+        problem.request.dependent,
+        shrink=float(method == "moments"),
     )
     if method == "triplets":
         fit = additive_fit(moments.squared_difference, moments.count, _influence(problem, "difference"), usable)
@@ -341,12 +347,9 @@ def _finished(
     """Put standard errors to what was learned; `careful` also asks whether the votes support it."""
     law_known = problem.family.covariance is not None
     parameters = with_errors(parameters, problem.votes, problem.active, problem.passes, law_known)
-    support = None
-    if careful:
-        support = support_of_sources(
-            parameters, problem.moments, problem.active, problem.request.dependent, problem.passes,
-            partial(_again, problem),
-        )  # fmt: skip
+    learn, dependent = partial(_again, problem), problem.request.dependent
+    judged = (parameters, problem.moments, problem.active, dependent, problem.passes if careful else None, learn)
+    support = support_of_sources(*judged)
     if support is not None and support.share < 1.0:
         parameters = drawn(parameters, support.share, problem.votes)
         notes = (*notes, drawn_note(support))

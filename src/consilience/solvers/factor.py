@@ -63,7 +63,14 @@ class FactorFit:
         return np.diag(self.noise).copy()
 
 
-def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray | None = None) -> FactorFit:
+def free_slopes(
+    covariance: FloatArray,
+    start: FloatArray,
+    dependent: BoolArray | None = None,
+    *,
+    tolerance: float = _TOLERANCE,
+    max_rounds: int = _ROUNDS,
+) -> FactorFit:
     """Return the loadings and noise of greatest likelihood, every source with a slope of its own.
 
     Parameters
@@ -74,6 +81,9 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
         Loadings to start from.
     dependent : array of shape (m, m), optional
         Pairs whose noise may be correlated. Exact where they form groups in which every two are dependent.
+    tolerance : float
+        Rounds end when loadings and noise, as shares of what they are, change by less.
+    max_rounds : int
 
     Examples
     --------
@@ -90,7 +100,7 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
     noise = np.clip(1.0 - loading**2, 0.05, None)
     full = np.diag(noise)
     converged = False
-    for _ in range(_ROUNDS):
+    for _ in range(max_rounds):
         evidence = np.linalg.solve(full, loading) if correlated else loading / noise
         gain = evidence / (1.0 + loading @ evidence)
         shadow = unit @ gain
@@ -101,7 +111,7 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
             full = positive_definite(np.where(allowed, unit - second * np.outer(updated, updated), 0.0), remaining)
         change = np.abs(updated - loading).max() + np.abs(remaining / noise - 1.0).max()
         loading, noise = updated, remaining
-        if change < _TOLERANCE:
+        if change < tolerance:
             converged = True
             break
     if not correlated:

@@ -28,6 +28,8 @@ LEAST_CORRELATION = 0.1
 #: Residuals of more standard errors than this lose influence on the robust loadings.
 BEND = 1.5
 ROUNDS = 100
+#: Candidates are compared, not kept: a rough fit will do.
+TOLERANCE, FIT_ROUNDS = 1e-5, 600
 #: Steps of the search for a sparse and a low-rank part, and the weight of the sparse one.
 SPLIT_ROUNDS, SPARSE = 300, 0.4
 
@@ -122,7 +124,9 @@ def fitted(problem: GraphProblem, graph: BoolArray) -> GraphFit:
     dependent = graph | problem.given
     usable = problem.usable & ~graph
     start = triplet_loadings(problem.correlation, usable, problem.error, combine="least_squares").value
-    fit = free_slopes(problem.correlation, np.clip(start, -0.97, 0.97), dependent)
+    fit = free_slopes(
+        problem.correlation, np.clip(start, -0.97, 0.97), dependent, tolerance=TOLERANCE, max_rounds=FIT_ROUNDS
+    )
     penalty = (1.0 if problem.even else 2.0) * float(np.triu(graph).sum()) * np.log(max(problem.items, 2.0))
     return GraphFit(graph, fit, penalty - 2.0 * problem.items * fit.log_likelihood)
 
