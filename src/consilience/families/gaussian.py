@@ -56,7 +56,7 @@ class GaussianParameters(Parameters):
     degrees
         Degrees of freedom of the noise: infinite for Gaussian, 4 for heavy tails.
     shrink
-        Whether labels are drawn to `mean` where votes are uncertain; False for plain weighted means.
+        How far labels are drawn to `mean` where votes are uncertain; 0 for plain weighted means.
     """
 
     offset: FloatArray
@@ -69,7 +69,7 @@ class GaussianParameters(Parameters):
     noise_error: FloatArray
     cost_error: FloatArray
     degrees: float = float("inf")
-    shrink: bool = True
+    shrink: float = 1.0
 
     @property
     def noise_variance(self) -> FloatArray:
@@ -202,7 +202,7 @@ class GaussianFamily(Family):
             slope_error=np.zeros(m),
             noise_error=np.zeros(m),
             cost_error=np.zeros(m),
-            shrink=self.mean is not None and self.variance is not None,
+            shrink=float(self.mean is not None and self.variance is not None),
         )
 
     def restore(self, fields: Mapping[str, Any]) -> Parameters:

@@ -7,22 +7,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
-from consilience.families.findings import (
-    SIGNIFICANCE,
-    fell_back,
-    no_signal,
-    unidentified,
+from consilience.families.findings import SIGNIFICANCE, competing_groups, fell_back, no_signal, unidentified
+from consilience.families.gaussian_dependence import (
+    Learned,
+    copies_note,
+    dependent_note,
+    exact_copies,
+    learned_graph,
+    sharing,
 )
 from consilience.families.gaussian_errors import with_errors
+from consilience.families.gaussian_evidence import drawn, support_of_lines
 from consilience.families.gaussian_fits import equal_line, labelled_lines, standard_lines
-from consilience.families.gaussian_gauge import in_gauge
+from consilience.families.gaussian_gauge import in_gauge, scatter_of_labels
 from consilience.families.gaussian_likelihood import at_floor, likelihood
 from consilience.families.gaussian_moments import pair_influence, score_moments
 from consilience.families.gaussian_problem import Problem
+from consilience.families.left_out import drawn_note
 from consilience.families.pair_fits import PairFit, additive_fit, product_fit, robust_product_fit
+from consilience.solvers.pairs import has_odd_cycle
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -30,10 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["estimate_gaussian"]
 
-#: Residuals beyond `FLAG` standard errors of a robust fit flag a pair as dependent, from 5 up to `MOST` sources: among
-#: the 1770 pairs of 60 sources chance does that once in 2000 fits. `SUSPICION` saves time only: the robust fit is made
-#: if a residual of the likelihood exceeds it, which chance does in one of 2000 pairs.
-FLAG, SUSPICION, MOST = 5.0, 3.5, 60
+#: Known labels from which on they may decide which of two groups of sources follows the truth, and the odds they need.
+DECIDING, CLEAR = 3, 3.0
 
 
 def estimate_gaussian(family: GaussianFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -79,15 +83,61 @@ def _automatic(problem: Problem) -> Estimate:
             return labelled_lines(problem.family, problem.moments, problem.sums, request)
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
-    standard, notes, how = likelihood(problem, gate=True)
-    flagged = _flagged(problem, standard) if request.learn else np.zeros_like(problem.usable)
-    if flagged.any():
-        left, right = np.nonzero(np.triu(flagged))
-        notes = (_flag_note(left, right, request), *_copies(problem))
-        problem = replace(problem, request=replace(request, dependent=request.dependent | flagged))
-        standard, more, how = likelihood(problem, gate=True)
-        notes, how = (*notes, *more), f"{how}, with correlated noise of {len(left)} pair(s)"
-    return _finished(problem, standard, "em", how, notes)
+    notes: tuple[Diagnostic, ...] = ()
+    if request.learn:
+        copies = exact_copies(problem)
+        notes = copies_note(copies, True, request)
+        problem = _with_pairs(problem, copies)
+        if copies.any() and not has_odd_cycle(problem.usable)[active].all():
+            return _fallback(problem, "without copies fewer than 3 sources are left to compare", notes, copies=copies)
+        learned = learned_graph(problem)
+        if learned.graph.any():
+            return _with_dependence(problem, learned, notes)
+    standard, more, how = likelihood(problem, gate=True)
+    return _finished(problem, standard, "em", how, (*notes, *more), careful=True)
+
+
+def _with_dependence(problem: Problem, learned: Learned, notes: tuple[Diagnostic, ...]) -> Estimate:
+    """Learn the lines with correlated noise on the pairs that were found, unless the votes cannot tell which."""
+    request = problem.request
+    graph = learned.graph
+    standard, more, how = likelihood(_with_pairs(problem, graph), gate=True)
+    if learned.groups is not None and learned.rival is not None:
+        notes = (*notes, competing_groups(*learned.groups, request))
+        if "gold_both" not in problem.sums or request.n_gold < DECIDING:
+            reason = "two groups of sources compete, and the votes cannot tell which follows the truth"
+            return _fallback(problem, reason, notes)
+        other = likelihood(_with_pairs(problem, learned.rival), gate=True)
+        odds = _odds_of_labels(problem, standard, other[0])
+        if max(odds, 1.0 / odds) < CLEAR:
+            reason = f"two groups of sources compete, and {request.n_gold} known labels do not tell which is right yet"
+            return _fallback(problem, reason, notes)
+        if odds < 1.0:
+            graph, (standard, more, how) = learned.rival, other
+        how = f"{how}, the known labels decide between two groups"
+    problem = _with_pairs(problem, graph)
+    how = f"{how}, with correlated noise of {int(np.triu(graph).sum())} pair(s)"
+    return _finished(problem, standard, "em", how, (*notes, dependent_note(graph, request), *more), careful=True)
+
+
+def _again(problem: Problem) -> GaussianParameters:
+    """Return what the likelihood learns from a part of the items."""
+    return likelihood(problem, gate=True)[0]
+
+
+def _odds_of_labels(problem: Problem, one: GaussianParameters, other: GaussianParameters) -> float:
+    """Return how much more probable the known labels are around their line on one factor than on the other."""
+    first, second = (scatter_of_labels(fit, problem.sums, problem.passes) for fit in (one, other))
+    if not (np.isfinite(first) and np.isfinite(second)):
+        return 1.0
+    tiny = 1e-12 * max(first, second, 1e-300)
+    power = 0.5 * (problem.request.n_gold - 2)
+    return float(np.exp(np.clip(power * np.log((second + tiny) / (first + tiny)), -500.0, 500.0)))
+
+
+def _with_pairs(problem: Problem, graph: BoolArray) -> Problem:
+    """Return the problem with more dependent pairs."""
+    return replace(problem, request=replace(problem.request, dependent=problem.request.dependent | graph))
 
 
 def _triplets(problem: Problem) -> PairFit:
@@ -129,37 +179,31 @@ def _finished(
     reason: str,
     notes: tuple[Diagnostic, ...],
     loading_error: FloatArray | None = None,
+    *,
+    careful: bool = False,
 ) -> Estimate:
+    """Put standard errors and the gauge to what was learned; `careful` also asks whether the votes support it."""
     standard = with_errors(standard, problem.moments, problem.active, problem.passes, loading_error)
+    support = support_of_lines(problem, standard, _again) if careful else None
+    if support is not None and support.share < 1.0:
+        # The normal law says how far labels are to be drawn to their mean. Where votes contradict it, plain means are
+        # what is left of it.
+        known = problem.family.mean is not None and problem.family.variance is not None
+        doubtful = any(note.code == "heavy-tails" for note in notes) and not known
+        if doubtful and support.share == 0.0:
+            equal = f"own lines predict a source left out no better than the plain mean does ({support.gain[-1]:+.1%})"
+            return _fallback(problem, equal, (*notes, drawn_note(support)))
+        shrink = support.share if doubtful else 1.0
+        standard = drawn(standard, support.share, np.diag(problem.moments.count), shrink)
+        notes = (*notes, drawn_note(support))
+        reason = f"{reason}, moved {1.0 - support.share:.0%} of the way to equal lines"
     parameters, gauge = in_gauge(
         problem.family, problem.moments, standard, problem.sums, problem.request, problem.passes
     )
-    found = (*notes, *gauge, *_heywood(problem, standard), *_reversed(problem, standard), *_copies(problem))
+    found = (*notes, *gauge, *_heywood(problem, standard), *_reversed(problem, standard))
+    if not any(note.code == "copied-source" for note in notes):
+        found = (*found, *copies_note(exact_copies(problem), False, problem.request))
     return Estimate(parameters, method, reason, found, problem.request.dependent)
-
-
-def _flagged(problem: Problem, standard: GaussianParameters) -> BoolArray:
-    """Return pairs that agree more than their lines explain, by a fit that a few such pairs cannot mislead."""
-    nobody = np.zeros_like(problem.usable)
-    if not 5 <= int(problem.active.sum()) <= MOST or np.isfinite(standard.degrees):
-        return nobody
-    unit = np.outer(problem.scale, problem.scale)
-    residual = (problem.moments.covariance - np.outer(standard.slope, standard.slope)) / unit
-    if not ((np.abs(residual) > SUSPICION * problem.correlation_error) & problem.usable).any():
-        return nobody
-    fit = _robust(problem)
-    flagged: BoolArray = (fit.residual * np.sign(np.outer(fit.value, fit.value)) > FLAG) & problem.usable
-    partners = (problem.usable & ~flagged).sum(axis=1)
-    return flagged if (partners[problem.active] >= 2).all() else nobody
-
-
-def _flag_note(left: IntArray, right: IntArray, request: Request) -> Diagnostic:
-    names = [f"{request.sources[a]} and {request.sources[b]}" for a, b in zip(left, right, strict=True)]
-    message = (
-        f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their lines do not explain; their "
-        "noise is taken as correlated, so that they do not count twice. Pass dependencies= to say which pairs are."
-    )
-    return Diagnostic("dependent-pair", "warning", request.named(np.unique(np.concatenate([left, right]))), message)
 
 
 def _heywood(problem: Problem, standard: GaussianParameters) -> tuple[Diagnostic, ...]:
@@ -186,21 +230,17 @@ def _reversed(problem: Problem, standard: GaussianParameters) -> tuple[Diagnosti
     return (Diagnostic("adversarial-source", "warning", names, message),)
 
 
-def _copies(problem: Problem) -> tuple[Diagnostic, ...]:
-    moments = problem.moments
-    same = (moments.squared_difference <= 1e-12 * np.minimum.outer(moments.variance, moments.variance)) & problem.usable
-    pairs = np.argwhere(np.triu(same & (moments.count >= 30), 1))
-    if len(pairs) == 0:
-        return ()
-    named = [f"{problem.request.sources[a]} and {problem.request.sources[b]}" for a, b in pairs[:8]]
-    message = (
-        f"{'; '.join(named)}{' ...' if len(pairs) > 8 else ''}: the same vote on every item they share. If one copies "
-        "the other, pass dependencies= with these pairs, so that they count as one."
-    )
-    return (Diagnostic("copied-source", "warning", problem.request.named(np.unique(pairs)), message),)
-
-
-def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...], method: str = "majority") -> Estimate:
+def _fallback(
+    problem: Problem,
+    reason: str,
+    notes: tuple[Diagnostic, ...],
+    method: str = "majority",
+    copies: BoolArray | None = None,
+) -> Estimate:
     parameters = equal_line(problem.family, problem.moments)
-    found = (*notes, fell_back(reason), *_copies(problem))
-    return Estimate(parameters, method, reason if method == "majority" else f"equal weights, as {reason}", found)
+    if copies is not None:
+        parameters = sharing(parameters, copies)
+    elif not any(note.code == "copied-source" for note in notes):
+        notes = (*notes, *copies_note(exact_copies(problem), False, problem.request))
+    reason_of = reason if method == "majority" else f"equal weights, as {reason}"
+    return Estimate(parameters, method, reason_of, (*notes, fell_back(reason)), problem.request.dependent)

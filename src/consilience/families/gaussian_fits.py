@@ -55,7 +55,7 @@ def equal_line(
         slope_error=unknown,
         noise_error=unknown,
         cost_error=unknown,
-        shrink=False,
+        shrink=0.0,
     )
 
 

@@ -1,7 +1,7 @@
 """Where y lies and how far it spreads, which votes alone do not tell.
 
-In order of preference: mean and variance as given; known labels; the sources themselves, each by the information
-it carries about y, ``loading^2 / noise``.
+In order of preference: mean and variance as given; known labels; the sources themselves, either alike or by the
+information that each carries about y, ``loading^2 / noise``.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from consilience.families.gaussian_posterior import believe
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianFamily, GaussianParameters
 
-__all__ = ["in_gauge"]
+__all__ = ["in_gauge", "say", "scatter_of_labels"]
 
 
+#: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Who is precise is
+#: often right in level, too, so the last one has the better odds before anything is seen.
+POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
+#: So many known labels or fewer say nothing about the scale.
+FEW_LABELS = 3
 #: Rounds of weights of known labels under heavy tails.
 ROUNDS = 20
 
@@ -64,7 +69,7 @@ def in_gauge(
     passes: Passes | None,
 ) -> tuple[GaussianParameters, tuple[Diagnostic, ...]]:
     """Return parameters with a factor of mean 0 and variance 1 on the scale of y."""
-    weight = _say(standard, sums)
+    weight = say(standard, sums)
     location, scale = float(weight @ standard.offset), float(weight @ standard.slope)
     if not scale > 0:
         scale = float(np.sqrt(moments.pooled_variance))
@@ -88,15 +93,50 @@ def in_gauge(
     return standard.regauged(location, scale), notes
 
 
-def _say(standard: GaussianParameters, sums: Sums) -> FloatArray:
-    """Return how much each source says about location and scale; adds up to one, or is all zero."""
-    information = np.maximum(standard.slope, 0.0) ** 2 / standard.noise_variance
-    information = np.where(np.diag(sums["both"]) > 0, information, 0.0)
+def scatter_of_labels(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> float:
+    """Return the variance of known labels around their line on the believed factor."""
+    known = _known(standard, sums, passes)
+    return float("inf") if known is None else known.scatter
+
+
+def say(standard: GaussianParameters, sums: Sums) -> FloatArray:
+    """Return how much each source says about location and scale; adds up to one, or is all zero.
+
+    Sources count by the information they carry. Without known labels it matters whether precise sources also agree
+    better on level and scale, which can be seen: if offsets and slopes scatter like the noise of the votes, in units
+    of y, they do; if all scatter alike, sources should count alike. Weights are averaged over these by how probable
+    each makes the offsets and slopes that were found.
+    """
+    chosen = (standard.slope > 0) & (np.diag(sums["both"]) > 0)
     if "outside" in sums:
         # Votes outside of the range of y are on another scale; a few may be slips.
-        information = np.where(sums["outside"] <= 0.01 * np.diag(sums["both"]), information, 0.0)
-    total = float(information.sum())
-    return information / total if total > 0 else np.zeros_like(information)
+        chosen &= sums["outside"] <= 0.01 * np.diag(sums["both"])
+    weight = np.zeros(len(chosen))
+    if not chosen.any():
+        return weight
+    slope, noise = standard.slope[chosen], standard.noise_variance[chosen]
+    cost = noise / np.maximum(slope**2, 1e-6 * noise)
+    cost = cost / np.exp(np.log(cost).mean())
+    options, evidence = [], []
+    told = "gold_both" in sums and float(sums["gold_both"][-1, -1]) > FEW_LABELS
+    for power, before in [(1.0, 1.0)] if told else POWERS.items():
+        inverse = cost**-power
+        options.append(inverse / inverse.sum())
+        seen = _scatter_evidence(standard.offset[chosen], inverse) + _scatter_evidence(slope, inverse)
+        evidence.append(float(np.log(before)) + seen)
+    odds = np.exp(np.array(evidence) - max(evidence))
+    weight[chosen] = (odds / odds.sum()) @ np.array(options)
+    return weight
+
+
+def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
+    """Return the log likelihood of values whose variances are in proportion to one over `inverse`, of product one."""
+    m = len(value)
+    centre = float(inverse @ value) / float(inverse.sum())
+    scatter = float(inverse @ (value - centre) ** 2)
+    if m < 3 or scatter <= 1e-12 * m * centre**2:
+        return 0.0
+    return -0.5 * (m - 1) * float(np.log(scatter)) - 0.5 * float(np.log(inverse.sum()))
 
 
 def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
@@ -108,7 +148,7 @@ def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
     the BIC). The location is free in both, as sources are often off in level.
     """
     slope = scale
-    if known.count > 3:
+    if known.count > FEW_LABELS:
         found = known.shared / known.factor_variance
         kept = known.count / (known.count + 1.0)
         precision = known.certainty * known.count * known.factor_variance / max(known.scatter, 1e-300)
@@ -144,7 +184,7 @@ def _by_items(standard: GaussianParameters, centre: float, passes: Passes) -> _K
     if count < 1:
         return None
     known = _Known.of(count, found, centre)
-    if not np.isfinite(degrees) or count <= 3:
+    if not np.isfinite(degrees) or count <= FEW_LABELS:
         return known
     certainty = (degrees + 1.0) / (degrees + 3.0)
     for _ in range(ROUNDS):

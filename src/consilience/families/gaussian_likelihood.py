@@ -17,7 +17,8 @@ from consilience.families.gaussian_problem import Problem
 from consilience.families.gaussian_rounds import RoundsFit, count_tails, maximise, tail_share, thinned
 from consilience.solvers.factor import NOISE_FLOOR, equal_slopes, free_slopes, prefers_free_slopes
 from consilience.solvers.labelled_factor import Block, slopes_with_labels
-from consilience.solvers.triplets import triplet_loadings
+from consilience.solvers.noise_graphs import proper
+from consilience.solvers.triplets import recover_signs, triplet_loadings
 
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianParameters
@@ -30,6 +31,8 @@ __all__ = ["at_floor", "likelihood"]
 SLOPE_PENALTY = 3.0
 #: Known labels from which on they take part in the likelihood: fewer leave their own noise unknown.
 MIN_LABELS = 10
+#: Correlations below so many standard errors do not decide on which side of the others a source stands.
+CLEAR = 2.5
 #: Degrees of freedom of heavy-tailed noise: few enough for outliers of any size to lose their say, and close to
 #: Gaussian in the middle. Its scale may be far below the variance of the votes, which outliers make up.
 HEAVY, STUDENT_FLOOR = 4.0, 0.1
@@ -59,6 +62,8 @@ def likelihood(problem: Problem, *, gate: bool) -> tuple[GaussianParameters, tup
             standard, converged = student, settled
             notes.append(_tails_note(share, request))
             how = f"Student-t noise with {HEAVY:g} degrees of freedom, as tails are heavy"
+        elif heavy:
+            notes.append(_repeats_note(share, request))
     by_items = "over the items" in how or np.isfinite(standard.degrees)
     if by_items and problem.passes is not None and problem.passes.n_sampled < problem.passes.n_items:
         used = f"a seeded sample of {problem.passes.n_sampled:,} of {problem.passes.n_items:,} items"
@@ -76,7 +81,8 @@ def _on_covariance(problem: Problem, gate: bool) -> tuple[GaussianParameters, bo
     covariance = np.where(moments.count >= 2, moments.covariance, 0.0)[inner]
     np.fill_diagonal(covariance, moments.variance[chosen])
     if not moments.complete:
-        covariance = _proper(covariance)
+        unit = np.outer(problem.scale[chosen], problem.scale[chosen])
+        covariance = proper(covariance / unit) * unit
     free = free_slopes(covariance, _start(problem)[chosen], dependent[inner])
     fit, how = free, "maximum likelihood on the covariance of the votes, a slope for each source"
     equal = False
@@ -192,6 +198,10 @@ def _start(problem: Problem) -> FloatArray:
     found = triplet_loadings(
         problem.correlation, problem.usable, problem.correlation_error, combine="least_squares"
     ).value
+    if not problem.moments.complete:
+        # Sources that share few items are linked by a few noisy correlations, which must not turn them upside down.
+        clear = problem.usable & (np.abs(problem.correlation) > CLEAR * problem.correlation_error)
+        found = np.abs(found) * recover_signs(np.where(clear, problem.correlation, 0.0), clear, np.abs(found))
     weak = np.where(np.abs(found) < 0.05, np.where(found < 0, -0.05, 0.05), found)
     return np.where(problem.active, np.clip(weak, -0.97, 0.97) * problem.scale, 0.0)
 
@@ -211,17 +221,16 @@ def _tails_note(share: FloatArray, request: Request) -> Diagnostic:
     return Diagnostic("heavy-tails", "info", names, message)
 
 
+def _repeats_note(share: FloatArray, request: Request) -> Diagnostic:
+    names = request.named(share > 0)
+    message = (
+        f"{', '.join(names)}: up to {share.max():.1%} of the votes lie beyond 3 robust standard deviations, as most of "
+        "them repeat one value. Noise is taken as Gaussian all the same; intervals are only rough."
+    )
+    return Diagnostic("heavy-tails", "info", names, message)
+
+
 def _oriented(parameters: GaussianParameters, problem: Problem) -> GaussianParameters:
     if float((parameters.slope / problem.scale)[problem.active].sum()) >= 0:
         return parameters
     return replace(parameters, slope=-parameters.slope)
-
-
-def _proper(covariance: FloatArray) -> FloatArray:
-    """Return the nearest covariance whose correlations have no negative eigenvalue."""
-    scale = np.sqrt(np.diag(covariance))
-    values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    mended = (vectors * np.maximum(values, 1e-3)) @ vectors.T
-    unit = scale / np.sqrt(np.diag(mended))
-    result: FloatArray = mended * np.outer(unit, unit)
-    return result

@@ -59,7 +59,7 @@ def believe(
     else:
         residual = np.where(observed, labels - expected, 0.0)
     gain = slope / noise
-    prior = 1.0 / parameters.variance if parameters.shrink else 0.0
+    prior = float(parameters.shrink) / parameters.variance
     weight = observed.astype(np.float64)
     if np.isfinite(parameters.degrees):
         return _reweighted(parameters, residual, weight, prior, rounds)

@@ -26,6 +26,9 @@ TINY_NOISE = 0.02
 #: Votes of a source below which its line is drawn to the mean line, as by this many more votes: enough to keep a line
 #: through two or three votes defined, and hardly felt from 20 on.
 FEW_VOTES, PULL = 100, 2.0
+#: Correlations of noise keep their eigenvalues above this: close to zero, EM over the items hardly moves, and small
+#: errors of slopes pass for information in the difference of two copies.
+LEAST_EIGENVALUE = 0.02
 #: Items on which tails and standard errors are judged.
 ENOUGH = 5_000
 #: Edges of the histogram of standardised residuals, by which their median is found.
@@ -195,7 +198,7 @@ def _noise(current: GaussianParameters, variance: FloatArray, sums: Sums) -> Flo
     own = np.maximum(np.diag(sums["cross"]) / np.diag(pairs), 1e-300)
     correlation = sums["cross"] / pairs / np.sqrt(np.outer(own, own))
     between = np.where(current.dependent, correlation, 0.0) * np.sqrt(np.outer(variance, variance))
-    return positive_definite(between, variance)
+    return positive_definite(between, variance, LEAST_EIGENVALUE)
 
 
 def _extrapolated(

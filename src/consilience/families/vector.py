@@ -53,7 +53,7 @@ class VectorParameters(Parameters):
     cost_error
         ``(m,)`` standard errors of ``trace(noise) + |offset|^2``.
     shrink
-        Whether labels are drawn to `mean` where votes are uncertain; False for plain weighted means.
+        How far labels are drawn to `mean` where votes are uncertain; 0 for plain weighted means.
     """
 
     offset: FloatArray
@@ -64,7 +64,7 @@ class VectorParameters(Parameters):
     pairs: IntArray
     coupling: FloatArray
     cost_error: FloatArray
-    shrink: bool = True
+    shrink: float = 1.0
 
     @property
     def cost(self) -> FloatArray:
@@ -180,7 +180,7 @@ class VectorFamily(Family):
             pairs=np.zeros((0, 2), dtype=np.int64),
             coupling=np.zeros((0, d, d)),
             cost_error=np.zeros(m),
-            shrink=self.mean is not None and self.covariance is not None,
+            shrink=float(self.mean is not None and self.covariance is not None),
         )
 
     def restore(self, fields: Mapping[str, Any]) -> Parameters:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,8 +13,11 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import SIGNIFICANCE, dependent_pairs, fell_back, no_signal, not_converged
 from consilience.families.findings import unidentified as unidentified_note
+from consilience.families.left_out import drawn_note
 from consilience.families.pair_fits import additive_fit
+from consilience.families.part_passes import PartPasses
 from consilience.families.vector_errors import with_errors
+from consilience.families.vector_evidence import drawn, support_of_sources
 from consilience.families.vector_fits import equal_sources, from_matrices, labelled_sources, moment_matrices, truth_law
 from consilience.families.vector_gauge import in_gauge, start_offsets
 from consilience.families.vector_moments import VectorMoments, pair_influence, vector_moments
@@ -178,7 +181,14 @@ def _automatic(problem: Problem) -> Estimate:
     parameters, more, how = _likelihood(problem, choose=True)
     if flagged.any():
         how = f"{how}, with correlated noise of {len(left)} pair(s)"
-    return _finished(problem, parameters, "em", how, (*notes, *more))
+    return _finished(problem, parameters, "em", how, (*notes, *more), careful=True)
+
+
+def _again(problem: Problem, part: PartPasses) -> VectorParameters:
+    """Return what the likelihood learns from a part of the items."""
+    sums = part.over_all(problem.family.statistics)
+    smaller = replace(problem, sums=sums, moments=vector_moments(sums), passes=part)
+    return _likelihood(smaller, choose=True)[0]
 
 
 def _likelihood(problem: Problem, *, choose: bool) -> tuple[VectorParameters, tuple[Diagnostic, ...], str]:
@@ -284,7 +294,13 @@ def _from_moments(problem: Problem, method: str) -> Estimate:
     variance = truth_law(problem.family, moments, usable)[1]
     noise = moment_matrices(moments, usable, method, variance)
     parameters = from_matrices(
-        problem.family, moments, noise, problem.active, usable, problem.request.dependent, shrink=method == "moments"
+        problem.family,
+        moments,
+        noise,
+        problem.active,
+        usable,
+        problem.request.dependent,
+        shrink=float(method == "moments"),
     )
     if method == "triplets":
         fit = additive_fit(moments.squared_difference, moments.count, _influence(problem, "difference"), usable)
@@ -320,10 +336,24 @@ def _flagged(problem: Problem) -> BoolArray:
 
 
 def _finished(
-    problem: Problem, parameters: VectorParameters, method: str, reason: str, notes: tuple[Diagnostic, ...]
+    problem: Problem,
+    parameters: VectorParameters,
+    method: str,
+    reason: str,
+    notes: tuple[Diagnostic, ...],
+    *,
+    careful: bool = False,
 ) -> Estimate:
+    """Put standard errors to what was learned; `careful` also asks whether the votes support it."""
     law_known = problem.family.covariance is not None
     parameters = with_errors(parameters, problem.votes, problem.active, problem.passes, law_known)
+    learn, dependent = partial(_again, problem), problem.request.dependent
+    judged = (parameters, problem.moments, problem.active, dependent, problem.passes if careful else None, learn)
+    support = support_of_sources(*judged)
+    if support is not None and support.share < 1.0:
+        parameters = drawn(parameters, support.share, problem.votes)
+        notes = (*notes, drawn_note(support))
+        reason = f"{reason}, moved {1.0 - support.share:.0%} of the way to equal sources"
     low = problem.active & (np.trace(parameters.noise, axis1=1, axis2=2) <= 1.02 * problem.floor * problem.family.d)
     if low.any():
         names = problem.request.named(low)

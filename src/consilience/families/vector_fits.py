@@ -53,7 +53,7 @@ def from_matrices(
     active: BoolArray,
     usable: BoolArray,
     dependent: BoolArray,
-    shrink: bool = True,
+    shrink: float = 1.0,
 ) -> VectorParameters:
     """Return unbiased sources with these noise covariances; those of dependent pairs follow from the moments.
 
@@ -103,7 +103,7 @@ def equal_sources(
             average = float((pairs * moments.squared_difference).sum() / pairs.sum()) / 2.0
         cost = np.full(m, average if average > 0 else 0.5 * float(np.trace(moments.pooled)))
     noise = (cost / d)[:, None, None] * np.eye(d)
-    return from_matrices(family, moments, noise, votes > 0, usable, np.zeros((m, m), dtype=bool), shrink=False)
+    return from_matrices(family, moments, noise, votes > 0, usable, np.zeros((m, m), dtype=bool), shrink=0.0)
 
 
 def moment_matrices(moments: VectorMoments, usable: BoolArray, kind: str, variance: FloatArray) -> FloatArray:

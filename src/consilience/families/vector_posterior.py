@@ -131,7 +131,7 @@ def believe(parameters: VectorParameters, labels: npt.NDArray[Any], observed: Bo
     evidence = weigh(parameters, residual, observed)
     informed = np.trace(evidence.precision, axis1=1, axis2=2) > 0
     law = inverses(parameters.variance)
-    prior = law if parameters.shrink else np.zeros((d, d))
+    prior = float(parameters.shrink) * law
     covariance = inverses(np.where(informed[:, None, None], evidence.precision + prior, law))
     covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
     if len(covariance) == 1:

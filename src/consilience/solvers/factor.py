@@ -28,6 +28,8 @@ __all__ = [
 
 #: No source explains more than all but this share of its variance; beyond lies a Heywood case.
 NOISE_FLOOR = 0.005
+#: Correlations of noise keep their eigenvalues above this; exact copies would have one of zero.
+LEAST_EIGENVALUE = 1e-3
 _TOLERANCE = 1e-8
 _ROUNDS = 3000
 
@@ -61,7 +63,14 @@ class FactorFit:
         return np.diag(self.noise).copy()
 
 
-def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray | None = None) -> FactorFit:
+def free_slopes(
+    covariance: FloatArray,
+    start: FloatArray,
+    dependent: BoolArray | None = None,
+    *,
+    tolerance: float = _TOLERANCE,
+    max_rounds: int = _ROUNDS,
+) -> FactorFit:
     """Return the loadings and noise of greatest likelihood, every source with a slope of its own.
 
     Parameters
@@ -72,6 +81,9 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
         Loadings to start from.
     dependent : array of shape (m, m), optional
         Pairs whose noise may be correlated. Exact where they form groups in which every two are dependent.
+    tolerance : float
+        Rounds end when loadings and noise, as shares of what they are, change by less.
+    max_rounds : int
 
     Examples
     --------
@@ -88,7 +100,7 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
     noise = np.clip(1.0 - loading**2, 0.05, None)
     full = np.diag(noise)
     converged = False
-    for _ in range(_ROUNDS):
+    for _ in range(max_rounds):
         evidence = np.linalg.solve(full, loading) if correlated else loading / noise
         gain = evidence / (1.0 + loading @ evidence)
         shadow = unit @ gain
@@ -99,7 +111,7 @@ def free_slopes(covariance: FloatArray, start: FloatArray, dependent: BoolArray 
             full = positive_definite(np.where(allowed, unit - second * np.outer(updated, updated), 0.0), remaining)
         change = np.abs(updated - loading).max() + np.abs(remaining / noise - 1.0).max()
         loading, noise = updated, remaining
-        if change < _TOLERANCE:
+        if change < tolerance:
             converged = True
             break
     if not correlated:
@@ -170,14 +182,14 @@ def factor_information(loading: FloatArray, noise: FloatArray) -> FloatArray:
     return np.block([[by_loading, mixed.T], [mixed, by_noise]])
 
 
-def positive_definite(noise: FloatArray, diagonal: FloatArray, least: float = 0.02) -> FloatArray:
+def positive_definite(noise: FloatArray, diagonal: FloatArray, least: float = LEAST_EIGENVALUE) -> FloatArray:
     """Return a noise covariance with this diagonal whose correlations are weakened as far as is needed.
 
     Examples
     --------
     >>> positive_definite(np.array([[0.0, 3.0], [3.0, 0.0]]), np.array([1.0, 4.0])).round(2)
-    array([[1.  , 1.96],
-           [1.96, 4.  ]])
+    array([[1., 2.],
+           [2., 4.]])
     """
     scale = np.sqrt(diagonal)
     between = noise / np.outer(scale, scale)

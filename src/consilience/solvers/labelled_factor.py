@@ -96,6 +96,7 @@ def slopes_with_labels(
     count = plain.count + labelled.count
     centre, unit = _units(plain, labelled, equal)
     plain, labelled = plain.scaled(centre[:m], unit[:m]), labelled.scaled(centre, unit)
+    unit = unit.astype(np.float64)  # sums may come in extended precision
     size = np.outer(unit[:m], unit[:m])
     allowed = np.eye(m, dtype=bool) if dependent is None else dependent | np.eye(m, dtype=bool)
     correlated = bool(allowed.sum() > m)
