@@ -31,17 +31,22 @@ class VotePasses:
         How many items there are in all.
     complete
         Whether `partitions` holds all of them.
+    drawn
+        The sample, where it was drawn in an earlier pass.
     """
 
     partitions: VotePartitions
     n_items: int
     seed: int
     complete: bool = True
+    drawn: InMemoryPartitions | None = None
 
     @cached_property
     def sample(self) -> VotePartitions:
-        """The seeded sample of items (all of them when there are few)."""
-        if self.partitions.n_items <= SAMPLE_ITEMS:
+        """The seeded sample of items (all of them when there are few), in memory so that rounds over it are quick."""
+        if self.drawn is not None:
+            return self.drawn
+        if isinstance(self.partitions, InMemoryPartitions) and self.partitions.n_items <= SAMPLE_ITEMS:
             return self.partitions
         return self.partitions.sample(SAMPLE_ITEMS, self.seed)
 
