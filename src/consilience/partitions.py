@@ -124,7 +124,7 @@ class InMemoryPartitions(VotePartitions):
         first = parts[0]
         votes = _stack([part.votes for part in parts])
         gold = None if first.gold is None else _stack([part.gold for part in parts if part.gold is not None])
-        return cls(Part(votes, gold))
+        return cls(Part(votes, gold, sum(part.skipped for part in parts)))
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consilience.engines.dask import DaskPartitions
 from consilience.engines.label_folder import LabelFolder, Labeller, Manifest, fingerprint
 from consilience.engines.parquet import ParquetPartitions
+from consilience.engines.spark import SparkPartitions
 from consilience.exceptions import UnsupportedError
 from consilience.files.writing import label_table, unrelated_distance
 from consilience.label_model import LabelModel
@@ -40,7 +42,8 @@ def predict_to(
     -------
     LabelFolder, or a frame of the engine
         With a destination, the folder of Parquet files that was written, one for each row group, chunk or partition.
-        Without one, a Dask or a Spark frame that computes the labels when they are asked for.
+        Without one, a Dask or a Spark frame that computes the labels when they are asked for. Spark writes by its
+        own rules: with a destination, the frame that reads what was written.
 
     Parameters
     ----------
@@ -69,10 +72,37 @@ def predict_to(
         if destination is None:
             raise UnsupportedError("Votes in files or in memory are labelled into a folder. Pass its name.")
         return _to_folder(model, partitions, Path(destination), ties, resume=resume, force=force)
+    if isinstance(partitions, DaskPartitions):
+        if destination is None:
+            _refuse(resume=resume, force=force)
+            return partitions.label_frame(labeller(model, partitions, ties))
+        pieces = list(zip(partitions.places, partitions.sizes, strict=True))
+        begun = header(model, [list(piece) for piece in pieces], ties)
+        manifest = Manifest.start(Path(destination), begun, resume=resume, force=force)
+        if len(manifest.done) == len(pieces):
+            return manifest.finish()
+        return partitions.write_labels(labeller(model, partitions, ties), manifest)
+    if isinstance(partitions, SparkPartitions):
+        if resume:
+            raise UnsupportedError(
+                "Spark commits its own files and does not resume. Label again, or use files or Dask."
+            )
+        frame = partitions.label_frame(labeller(model, partitions, ties))
+        if destination is None:
+            _refuse(force=force)
+            return frame
+        frame.write.mode("overwrite" if force else "errorifexists").parquet(str(destination))
+        return frame.sparkSession.read.parquet(str(destination))
     raise UnsupportedError(
         f"predict_to does not know {type(partitions).__name__}. Use partitions of consilience.engines, or "
         "label_table(model, votes) for votes in memory."
     )
+
+
+def _refuse(**options: bool) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UnsupportedError(f"{given[0]}=True is about a folder of labels. Pass the destination, too.")
 
 
 def labeller(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeller:

@@ -94,8 +94,8 @@ class PartReader:
 
     def named(self, part: Part, error: InvalidLabelError, place: str, first_row: int) -> InvalidLabelError:
         """Return an error that came up later, when a part was computed with, with its place."""
-        wrong = _wrong_cells(part.votes, self.space) if self.space is not None else ()
-        if len(wrong):
+        wrong = None if self.space is None else _wrong_cells(part.votes, self.space)
+        if wrong is not None and len(wrong):
             return self._named(part.votes, wrong[0], place, first_row, error)
         start = f", counted from row {first_row}" if first_row else ""
         return InvalidLabelError(f"{place}{start}: {error}", error.index)
