@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -20,10 +22,8 @@ from consilience.exceptions import InvalidLabelError, MissingPackageError, Unsup
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
 distributed = None
-try:
+with contextlib.suppress(ImportError):
     import distributed
-except ImportError:
-    pass
 
 needs_dask = [
     pytest.mark.slow,
@@ -60,7 +60,7 @@ def whole(name, votes=None, **settings):
 def frames(name, pieces=5):
     table = cs.wide_table(votes_of(name), SPACES[name])
     bounds = np.linspace(0, len(table), pieces + 1).astype(int)
-    return [table.slice(start, end - start) for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return [table.slice(start, end - start) for start, end in pairwise(bounds)]
 
 
 @slow

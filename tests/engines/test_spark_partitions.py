@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 
 import numpy as np
@@ -16,10 +17,8 @@ from consilience.exceptions import InvalidLabelError, MissingPackageError, Unsup
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
 pyspark = None
-try:
+with contextlib.suppress(ImportError):
     import pyspark
-except ImportError:
-    pass
 
 needs_spark = [
     pytest.mark.slow,
@@ -98,7 +97,7 @@ def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
         table.loc[5, "source b"] = "brick"
 
     frame = frame_of(session, "classes", poison).cache()
-    with pytest.raises(InvalidLabelError, match=r"item 'item 0005'.*'source b'.*brick"):
+    with pytest.raises(InvalidLabelError, match=r"partition \d+, row \d+ .item 'item 0005'.*'source b'.*brick"):
         cs.LabelModel(SPACES["classes"]).fit(SparkPartitions(frame, SPACES["classes"]))
     assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
 

@@ -7,15 +7,16 @@ import pickle
 import re
 import shutil
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from consilience import exceptions
+import consilience.exceptions as exceptions
 from consilience.engines.label_folder import Labeller
 from consilience.engines.reading import PartReader, part_reader
-from consilience.exceptions import InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
 from consilience.partitions import A, Part, VotePartitions
 from consilience.spaces.base import LabelSpace
 
@@ -45,7 +46,7 @@ def spark_session(master: str | None = None, name: str = "consilience", **settin
     sql = _pyspark()
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise MissingPackageError(
-            "Spark needs Java, and there is no java on the path. Install a JDK (17 or later), or let JAVA_HOME name one."
+            "Spark needs Java, and there is no java on the path. Install a JDK (17 or later), or set JAVA_HOME."
         )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -123,12 +124,12 @@ class SparkPartitions(VotePartitions):
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         with _our_errors():
-            for row in self.content.mapInArrow(_mapping(function), SCHEMA).toLocalIterator():
+            for row in self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).toLocalIterator():
                 yield pickle.loads(row[0])
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
-        partial = self.content.mapInArrow(_summing(function), SCHEMA)
+        partial = self.content.mapInArrow(_summing(function, self.reader), SCHEMA)
         with _our_errors():
             try:
                 total = partial.rdd.map(_content).treeReduce(_add)
@@ -143,7 +144,8 @@ class SparkPartitions(VotePartitions):
         """Return partitions whose chunks went through `function` and are cached by the executors."""
         changed = object.__new__(SparkPartitions)
         changed.__dict__.update(self.__dict__)
-        changed.content = self.content.mapInArrow(_mapping(function), SCHEMA).persist()
+        changed.content = self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).persist()
+        weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
     def label_frame(self, labeller: Labeller) -> Any:
@@ -202,38 +204,39 @@ def _our_errors() -> Iterator[None]:
         raise kind(found.group(2)) from None
 
 
+def _forget(content: Any) -> None:
+    with suppress(Exception):  # the session may have ended before
+        content.unpersist()
+
+
 # What runs on the executors: from batches to batches.
 
 
 def _reading(reader: PartReader) -> Callable[[Batches], Batches]:
     def read(batches: Batches) -> Batches:
         import pyarrow as pa
-        from pyspark import TaskContext
 
-        context = TaskContext.get()
-        place = f"partition {0 if context is None else context.partitionId()}"
         start = 0
         for batch in batches:
             if batch.num_rows:
-                yield _batch(reader.part(pa.Table.from_batches([batch]), place, start))
+                yield _batch(reader.part(pa.Table.from_batches([batch]), _place(), start))
             start += batch.num_rows
 
     return read
 
 
-def _mapping(function: Callable[[Part], Any]) -> Callable[[Batches], Batches]:
+def _mapping(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
-        for part in _contents(batches):
-            yield _batch(function(part))
+        for result in _results(function, reader, batches):
+            yield _batch(result)
 
     return run
 
 
-def _summing(function: Callable[[Part], Any]) -> Callable[[Batches], Batches]:
+def _summing(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         total: Any = None
-        for part in _contents(batches):
-            term = function(part)
+        for term in _results(function, reader, batches):
             total = term if total is None else total + term
         if total is not None:
             yield _batch(total)
@@ -247,6 +250,25 @@ def _labelling(labeller: Labeller) -> Callable[[Batches], Batches]:
             yield from labeller.table(part).to_batches()
 
     return run
+
+
+def _results(function: Callable[[Part], Any], reader: PartReader, batches: Batches) -> Iterator[Any]:
+    """Yield what a function returns for each part; a wrong label is named with its place."""
+    start = 0
+    for part in _contents(batches):
+        try:
+            result = function(part)
+        except InvalidLabelError as error:
+            raise reader.named(part, error, _place(), start) from None
+        yield result
+        start += len(part)
+
+
+def _place() -> str:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return "the frame" if context is None else f"partition {context.partitionId()}"
 
 
 def _contents(batches: Batches) -> Iterator[Any]:
