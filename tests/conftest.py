@@ -22,3 +22,20 @@ def data_directory() -> Path:
     if not folder.is_dir():
         pytest.fail(f"CONSILIENCE_DATA names {name!r}, which is not a folder; correct it or unset it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files that ``consilience demo --tables`` writes."""
+    from consilience.cli.tables import write_tables
+
+    return {path.name: path.read_bytes() for path in write_tables(tmp_path_factory.mktemp("tables"))}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, tables: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a fresh folder with these tables, which is the current one."""
+    for name, content in tables.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

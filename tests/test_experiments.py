@@ -30,7 +30,17 @@ def tables() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["finite_spaces", "classes_synthetic", "tags", "vectors", "manifolds", "geodesic_regression"]
+    "name",
+    [
+        "finite_spaces",
+        "classes_synthetic",
+        "tags",
+        "vectors",
+        "manifolds",
+        "geodesic_regression",
+        "dependent_classes",
+        "dependent_rankings",
+    ],
 )
 def test_an_experiment_writes_its_table_with_command_and_version(name: str, tmp_path: Path) -> None:
     importlib.import_module(f"experiments.{name}").main(["--quick", "--results", str(tmp_path)])
@@ -47,6 +57,13 @@ def test_an_experiment_on_scores_writes_its_table(name: str, seeds: int, tmp_pat
 def test_the_experiment_on_real_scores_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
     importlib.import_module("experiments.scores_real").main(["--quick", "--results", str(tmp_path)])
     text = _check_table(tmp_path / "scores_real.md", "python -m experiments.scores_real --seeds 2 --quick")
+    assert str(data_directory) not in text
+
+
+@pytest.mark.data
+def test_the_experiment_on_real_dependence_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.dependence_real").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "dependence_real.md", "python -m experiments.dependence_real --seeds 2 --quick")
     assert str(data_directory) not in text
 
 

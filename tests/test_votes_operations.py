@@ -230,7 +230,7 @@ def test_votes_survive_pickling():
 )
 def test_text(votes, text):
     assert repr(votes) == text
-    assert votes._repr_html_() == f"<code>{text}</code>"
+    assert votes._repr_html_().startswith(f"<p><code>{text}</code></p><table>")
 
 
 # --- properties ------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ a maximum the votes of bad sources cannot get further apart than chance. Which o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,17 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Estimate, Request, Sums
 from consilience.families.distance_parameters import DistanceParameters
-from consilience.families.findings import SIGNIFICANCE, fell_back, needs_gold, no_signal, unidentified
+from consilience.families.findings import (
+    CANNOT_TELL,
+    SHARED_VOTE,
+    SIGNIFICANCE,
+    competing,
+    dependent_pairs,
+    fell_back,
+    needs_gold,
+    no_signal,
+    unidentified,
+)
 from consilience.families.pair_costs import (
     PairCosts,
     blend,
@@ -23,14 +33,21 @@ from consilience.families.pair_costs import (
     gold_costs,
     pair_costs,
     shrunk_costs,
+    supported_reading,
 )
 from consilience.families.pair_fits import PairFit, additive_fit, composed_fit, product_fit, uncorrelated_influence
+from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
     from consilience.families.distance import DistanceFamily
 
 __all__ = ["estimate_distances"]
+
+#: Dependent pairs are looked for from this many sources on, and among pairs with this many common items.
+FLAG_SOURCES, FLAG_ITEMS = 5, 10
+#: Copies cost each other at most this share of what independent sources do; others count as this far off at most.
+CLEAR, UNCLEAR = 0.75, 3.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +95,49 @@ def _automatic(problem: _Problem) -> Estimate:
     if chance > SIGNIFICANCE and not problem.request.n_gold:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(problem.request, reason),))
+    if problem.request.learn and count >= FLAG_SOURCES:
+        readings = _read_pairs(problem)
+        if readings.best.dependent.any():
+            return _dependent(problem, readings)
     return _learned(problem, "moments", "pair costs fitted with a robust loss")
+
+
+def _read_pairs(problem: _Problem) -> Readings:
+    """Return which pairs depend on each other, by the costs of all of them."""
+    usable = problem.usable
+
+    def refit(kept: BoolArray) -> Refit:
+        fit, pairs, chance = _composed(_depending(problem, usable & ~kept))
+        expected = pairs.cost if fit.expected is None else fit.expected
+        gap = (expected - pairs.cost) / (np.maximum(pairs.cost_error, 1e-12 * chance) * fit.inflation)
+        # How costs compose is known roughly, and few common items show little: only clear cases count.
+        clear = (pairs.cost < CLEAR * expected) & (pairs.count >= FLAG_ITEMS)
+        too_close = np.where(usable, np.where(clear, gap, np.minimum(gap, UNCLEAR)), 0.0)
+        return Refit(1.0 - np.minimum(fit.value / chance, 1.0), too_close)
+
+    return read_dependence(refit, usable, -problem.pairs.cost)
+
+
+def _dependent(problem: _Problem, readings: Readings) -> Estimate:
+    """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
+    request = problem.request
+    rivals = competing(readings, int(problem.active.sum()), request)
+    if rivals is not None and not request.n_gold:
+        return _fallback(problem, CANNOT_TELL, (rivals,))
+    chosen, reason = readings.best, "pair costs fitted with a robust loss, copied votes shared"
+    if "gold_count" in problem.sums:
+        _, told, told_error = gold_costs(problem.sums)
+        chosen = supported_reading(readings, told, told_error, problem.family.chance)
+    if rivals is not None:
+        reason = f"{request.n_gold} known labels decided which of two groups follows the truth, then {reason}"
+    left, right = np.nonzero(np.triu(chosen.dependent))
+    estimate = _learned(_depending(problem, chosen.dependent), "moments", reason)
+    note = dependent_pairs(left, right, request, SHARED_VOTE)
+    return replace(estimate, diagnostics=(note, *estimate.diagnostics), dependent=request.dependent | chosen.dependent)
+
+
+def _depending(problem: _Problem, dependent: BoolArray) -> _Problem:
+    return replace(problem, request=replace(problem.request, dependent=problem.request.dependent | dependent))
 
 
 def _no_signal_chance(problem: _Problem) -> float:
@@ -106,23 +165,11 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
         covariance = half - pairs.cost / 2.0
         fit = product_fit(covariance, pairs.cost_error / 2, pairs.cost_influence / 2, problem.usable, half, 1.0)
         cost, error = family.chance * (1.0 - fit.value), family.chance * fit.standard_error
-    elif "square_cost" in problem.sums:
-        squares = pair_costs(problem.sums, "square")
-        chance = family.chance_in_coordinates
-        fit = composed_fit(
-            squares.cost, squares.cost_error, squares.cost_influence, problem.usable, chance, bounded=False
-        )
-        cost, error = _in_cost_units(problem, fit.value, fit.standard_error)
     else:
-        fit = composed_fit(
-            pairs.cost,
-            pairs.cost_error,
-            pairs.cost_influence,
-            problem.usable,
-            family.chance,
-            bounded=family.looks_bounded,
-        )
+        fit, _, _ = _composed(problem)
         cost, error = fit.value, fit.standard_error
+        if "square_cost" in problem.sums:
+            cost, error = _in_cost_units(problem, cost, error)
     floor = _cost_floor(problem)
     cost = np.maximum(cost, floor)
     if "gold_count" in problem.sums:
@@ -131,7 +178,20 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     if problem.request.method == "auto":
         cost = shrunk_costs(cost, error, problem.active)
     notes = unidentified(fit.identified, problem.active, problem.request)
-    return Estimate(_parameters(problem, cost, error), method, reason, (*notes, *_adversaries(problem, cost, error)))
+    notes = (*notes, *_adversaries(problem, cost, error))
+    return Estimate(_parameters(problem, cost, error, fit.expected), method, reason, notes)
+
+
+def _composed(problem: _Problem) -> tuple[PairFit, PairCosts, float]:
+    """Fit how the costs of two sources compose, in the coordinates where there are some."""
+    family, bounded = problem.family, False
+    if "square_cost" in problem.sums:
+        pairs, chance = pair_costs(problem.sums, "square"), family.chance_in_coordinates
+    else:
+        pairs, chance, bounded = problem.pairs, family.chance, family.looks_bounded
+    influence = pairs.cost_influence
+    fit = composed_fit(pairs.cost, pairs.cost_error, influence, problem.usable, chance, bounded=bounded)
+    return fit, pairs, chance
 
 
 def _per_coordinate(problem: _Problem) -> tuple[PairFit, FloatArray, FloatArray]:
@@ -213,7 +273,9 @@ def _cost_floor(problem: _Problem) -> float:
     return max(1e-3 * level, 1e-6 * problem.family.chance)
 
 
-def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> DistanceParameters:
+def _parameters(
+    problem: _Problem, cost: FloatArray, error: FloatArray, expected: FloatArray | None = None
+) -> DistanceParameters:
     family, active = problem.family, problem.active
     if active.any():
         cost = np.where(active, cost, cost[active].mean())
@@ -222,7 +284,12 @@ def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> Dista
     slope = np.maximum(np.abs(family.curve.slope(weight)), 1e-12)
     finite = np.isfinite(error)
     weight_error = np.where(finite, np.where(finite, error, 0.0) / slope, np.inf)
-    correlation = excess_correlation(problem.pairs, family.pair_cost, weight, problem.request.dependent)
+    dependent = problem.request.dependent
+    if expected is None or "square_cost" in problem.sums:
+        correlation = excess_correlation(problem.pairs, family.pair_cost, weight, dependent)
+    else:
+        closer = 1.0 - problem.pairs.cost / np.maximum(expected, 1e-300)
+        correlation = np.where(dependent & (problem.pairs.count > 0), np.clip(closer, 0.0, 1.0), 0.0)
     chance = family.chance
     return DistanceParameters(cost, weight, weight_error, error, correlation, chance, family.doubt(chance))
 

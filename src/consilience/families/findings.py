@@ -7,9 +7,11 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import InvalidVotesError
 from consilience.families.base import Diagnostic, Request
+from consilience.solvers.readings import Readings, largest_group
 
 __all__ = [
     "adversaries",
+    "competing",
     "competing_groups",
     "dependent_pairs",
     "fell_back",
@@ -17,7 +19,6 @@ __all__ = [
     "no_signal",
     "not_converged",
     "polished",
-    "rival_groups",
     "unidentified",
 ]
 
@@ -29,6 +30,9 @@ FAR = 4.0
 
 EQUAL_WEIGHTS = "every source is given the same weight"
 KEPT_MOMENTS = "the likelihood would trust them, so the robust pair moments are kept"
+SHARED_VOTE = "they share one vote"
+OUTWEIGHED = "what they have in common counts once"
+CANNOT_TELL = "the votes alone cannot tell which of two groups of sources follows the truth"
 
 
 def fell_back(reason: str) -> Diagnostic:
@@ -61,17 +65,19 @@ def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: s
     )
 
 
-def rival_groups(left: IntArray, right: IntArray, count: int, request: Request) -> str | None:
-    """Return why the votes alone cannot tell who copies whom, if the dependent pairs involve half of the sources.
+def competing(readings: Readings, count: int, request: Request) -> Diagnostic | None:
+    """Return the finding that the votes cannot tell which of two groups follows the truth, if so.
 
-    Then the other half may as well be the one that agrees for the wrong reason.
+    Either two readings fit about as well, or the dependent sources are most of the `count` sources that vote, so that
+    the others may as well be the ones that agree for the wrong reason.
     """
-    involved = np.unique(np.concatenate([left, right]))
-    if 2 * len(involved) < count:
+    if readings.rival is not None:
+        return competing_groups(readings.first, readings.second, request)
+    group = largest_group(readings.best.dependent)
+    if 2 * len(group) <= count:
         return None
-    names = request.named(involved)
-    shown = ", ".join(names[:6]) + (" ..." if len(names) > 6 else "")
-    return f"{shown} agree in a way the others contradict, and the votes alone cannot tell which side is right"
+    others = np.setdiff1d(np.arange(len(request.sources)), group)
+    return competing_groups(group, others, request) if len(others) else None
 
 
 def competing_groups(first: IntArray, second: IntArray, request: Request) -> Diagnostic:

@@ -3,72 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
-    EQUAL_WEIGHTS,
+    CANNOT_TELL,
+    SHARED_VOTE,
     SIGNIFICANCE,
     adversaries,
+    competing,
     dependent_pairs,
     fell_back,
     needs_gold,
     no_signal,
-    rival_groups,
     unidentified,
 )
-from consilience.families.pair_costs import PairCosts, blend, excess_correlation, gold_costs, pair_costs
+from consilience.families.gibbs_likelihood import most_likely
+from consilience.families.gibbs_problem import MAX_WEIGHT, SPREAD, Problem, parameters_of
+from consilience.families.pair_costs import MODEL_ERROR, blend, gold_costs, pair_costs, supported_reading
 from consilience.families.pair_fits import additive_fit, product_fit
-from consilience.families.polishing import finish
 from consilience.solvers.backward import conditional
 from consilience.solvers.quadratic import quadratic_triplets
+from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
-from consilience.solvers.signal import no_signal_probability
+from consilience.solvers.signal import no_signal_probability, signal_strength
 
 if TYPE_CHECKING:
     from consilience.families.gibbs import GibbsFamily, GibbsParameters
 
 __all__ = ["estimate_gibbs"]
 
-#: The prior over labels is learned from this many items per label on.
-ITEMS_PER_LABEL = 10
-#: Residuals beyond this many standard errors flag a pair as dependent (from five sources on).
-FLAG = 5.0
-MAX_WEIGHT = 8.0
-MAX_ROUNDS = 300
-PRECISE = 0.02
-#: Width of the weak pull of each weight towards the mean weight.
-SPREAD = 1.0
-
-
-@dataclass(frozen=True)
-class _Problem:
-    family: GibbsFamily
-    sums: Sums
-    pairs: PairCosts
-    request: Request
-    prior: FloatArray
-
-    @property
-    def usable(self) -> BoolArray:
-        return self.pairs.usable(self.request.dependent)
-
-    @property
-    def active(self) -> BoolArray:
-        active: BoolArray = self.sums["votes"].sum(axis=1) > 0
-        return active
+#: Dependent pairs are looked for from this many sources on.
+FLAG_SOURCES = 5
 
 
 def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
     """Learn the weights by the method asked for."""
     size = len(family.matrix)
     prior = np.full(size, 1.0 / size) if isinstance(request.prior, str) else request.prior
-    problem = _Problem(family, sums, pair_costs(sums), request, prior)
+    problem = Problem(family, sums, pair_costs(sums), request, prior)
     method = request.method
     if method == "auto":
         return _automatic(problem, passes)
@@ -82,8 +60,8 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
         if not problem.active.any():
             return _fallback(problem, "nobody votes", ())
         start = _moments(problem)
-        return _polish(problem, start.weight, passes, "asked for")
-    solvers: dict[str, Callable[[_Problem], tuple[FloatArray, FloatArray]]] = {
+        return most_likely(problem, start.weight, passes, "asked for")
+    solvers: dict[str, Callable[[Problem], tuple[FloatArray, FloatArray]]] = {
         "isotropic": _isotropic,
         "triplets": _triplets,
         "quadratic": _quadratic,
@@ -94,15 +72,15 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
     if not np.isfinite(error[problem.active]).any():
         reason = "no source has two independent partners"
         return Estimate(_equal(problem), method, f"equal weights, as {reason}", (*notes, fell_back(reason)))
-    return Estimate(_parameters(problem, weight, error), method, "asked for", notes)
+    return Estimate(parameters_of(problem, weight, error), method, "asked for", notes)
 
 
-def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
-    request, active = problem.request, problem.active
-    if int(active.sum()) < 3:
+def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
+    request, count = problem.request, int(problem.active.sum())
+    if count < 3:
         if "gold_count" in problem.sums:
             return _labelled(problem)
-        return _fallback(problem, f"{int(active.sum())} source(s) vote, weights need 3", ())
+        return _fallback(problem, f"{count} source(s) vote, weights need 3", ())
     left, right = np.nonzero(np.triu(problem.usable))
     centred = _centred(problem)
     signal = centred[left, right] / np.maximum(problem.pairs.cost_error[left, right] / 2.0, 1e-12)
@@ -110,27 +88,79 @@ def _automatic(problem: _Problem, passes: Passes | None) -> Estimate:
     if chance > SIGNIFICANCE and not request.n_gold:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),))
+    if request.learn and count >= FLAG_SOURCES:
+        readings = _read_pairs(problem)
+        if readings.best.dependent.any():
+            return _dependent(problem, readings)
     fit = _moments(problem)
-    flagged = (fit.residual_z < -FLAG) & request.learn  # closer than independent sources of these weights would be
     found = adversaries(left, right, fit.residual_z, request)
-    rivals = rival_groups(left[flagged], right[flagged], int(active.sum()), request) if flagged.any() else None
-    if int(active.sum()) >= 5 and rivals is not None and request.n_gold:
-        return replace(_labelled(problem), reason=f"{request.n_gold} known labels decide: {rivals}")
-    if int(active.sum()) >= 5 and rivals is not None:
-        return _fallback(problem, rivals, (dependent_pairs(left[flagged], right[flagged], request, EQUAL_WEIGHTS),))
-    if int(active.sum()) >= 5 and flagged.any():
-        note = dependent_pairs(left[flagged], right[flagged], request)
-        weight, error = _moment_weights(problem, fit)
-        reason = "pair moments under a robust loss, as some pairs look dependent"
-        return Estimate(_parameters(problem, weight, error), "moments", reason, (note, *found))
     if passes is None:
         weight, error = _moment_weights(problem, fit)
-        return Estimate(_parameters(problem, weight, error), "moments", "only moments are at hand", found)
-    polished_fit = _polish(problem, fit.weight, passes, "exact pair moments, then maximum likelihood")
-    return replace(polished_fit, diagnostics=(*found, *polished_fit.diagnostics))
+        estimate = Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
+    else:
+        estimate = most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
+    return estimate if request.n_gold else _moderated(problem, estimate, signal_strength(signal, SIGNIFICANCE))
 
 
-def _moments(problem: _Problem) -> PairMomentFit:
+def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
+    """Draw the weights to their mean where the agreement is hardly beyond chance."""
+    parameters: GibbsParameters = estimate.parameters  # type: ignore[assignment]
+    centre = float(parameters.weight[problem.active].mean())
+    return replace(estimate, parameters=replace(parameters, weight=centre + strength * (parameters.weight - centre)))
+
+
+def _read_pairs(problem: Problem) -> Readings:
+    """Return which pairs depend on each other, by the exact moments of all of them."""
+    usable, pairs, curve = problem.usable, problem.pairs, problem.family.curve
+    left, right = np.nonzero(np.triu(usable))
+    unrelated = problem.family.unrelated_cost
+    inflation = 0.0
+
+    def refit(kept: BoolArray) -> Refit:
+        nonlocal inflation
+        fit = _moments(_depending(problem, usable & ~kept))
+        inflation = inflation or fit.inflation  # that of all pairs, so that readings are on one scale
+        too_close = np.zeros(usable.shape)
+        gap = _pair_moments(problem, fit.weight, left, right) - pairs.cost[left, right]
+        too_close[left, right] = gap / (pairs.cost_error[left, right] * inflation)
+        return Refit(1.0 - curve.expected_cost(fit.weight) / unrelated, too_close + too_close.T)
+
+    return read_dependence(refit, usable, -pairs.cost)
+
+
+def _dependent(problem: Problem, readings: Readings) -> Estimate:
+    """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
+    request = problem.request
+    rivals = competing(readings, int(problem.active.sum()), request)
+    if rivals is not None and not request.n_gold:
+        return _fallback(problem, CANNOT_TELL, (rivals,))
+    chosen = readings.best
+    if "gold_count" in problem.sums:
+        _, told, told_error = gold_costs(problem.sums)
+        chosen = supported_reading(readings, told, told_error, problem.family.unrelated_cost)
+    left, right = np.nonzero(np.triu(chosen.dependent))
+    note = dependent_pairs(left, right, request, SHARED_VOTE)
+    problem = _depending(problem, chosen.dependent)
+    fit = _moments(problem)
+    weight, error = _moment_weights(problem, fit)
+    left, right = np.nonzero(np.triu(problem.usable))
+    notes = (note, *adversaries(left, right, fit.residual_z, request))
+    reason = "exact pair moments under a robust loss, as some sources depend on each other"
+    if rivals is not None:
+        reason = f"{request.n_gold} known labels decided which of two groups follows the truth, then {reason}"
+    if "gold_count" in problem.sums:
+        curve = problem.family.curve
+        slope, finite = np.abs(curve.slope(weight)), np.isfinite(error)
+        own = np.hypot(np.where(finite, error, 1.0) * slope, MODEL_ERROR * problem.family.unrelated_cost)
+        weight, error = _weights_with_gold(problem, curve.expected_cost(weight), own)
+    return Estimate(parameters_of(problem, weight, error), "moments", reason, notes, problem.request.dependent)
+
+
+def _depending(problem: Problem, dependent: BoolArray) -> Problem:
+    return replace(problem, request=replace(problem.request, dependent=problem.request.dependent | dependent))
+
+
+def _moments(problem: Problem) -> PairMomentFit:
     """Fit the exact pair moment: the mean over truths of the cost between two independent votes."""
     matrix, prior = problem.family.matrix, problem.prior[:, None]
     usable = problem.usable
@@ -140,9 +170,7 @@ def _moments(problem: _Problem) -> PairMomentFit:
         return _no_pairs(m)
 
     def moment(weight: FloatArray) -> FloatArray:
-        law = [conditional(matrix, value)[0] for value in weight]
-        reach = [(one * prior) @ matrix for one in law]
-        return np.array([(reach[a] * law[b]).sum() for a, b in zip(left, right, strict=True)])
+        return _pair_moments(problem, weight, left, right)
 
     def jacobian(weight: FloatArray) -> FloatArray:
         law, change = [], []
@@ -172,7 +200,15 @@ def _moments(problem: _Problem) -> PairMomentFit:
     )
 
 
-def _moment_weights(problem: _Problem, fit: PairMomentFit) -> tuple[FloatArray, FloatArray]:
+def _pair_moments(problem: Problem, weight: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+    """Return the mean cost between the votes of two independent sources, for each pair."""
+    matrix = problem.family.matrix
+    law = [conditional(matrix, value)[0] for value in weight]
+    reach = [(one * problem.prior[:, None]) @ matrix for one in law]
+    return np.array([(reach[a] * law[b]).sum() for a, b in zip(left, right, strict=True)])
+
+
+def _moment_weights(problem: Problem, fit: PairMomentFit) -> tuple[FloatArray, FloatArray]:
     left, right = np.nonzero(np.triu(problem.usable))
     if len(left) == 0:
         return fit.weight, np.full(len(fit.weight), np.inf)
@@ -180,88 +216,13 @@ def _moment_weights(problem: _Problem, fit: PairMomentFit) -> tuple[FloatArray, 
     return fit.weight, np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
-def _polish(problem: _Problem, start: FloatArray, passes: Passes, reason: str) -> Estimate:
-    """Maximise the likelihood by EM with a weak pull to the mean weight; learn the prior where it differs."""
-    request, size = problem.request, len(problem.family.matrix)
-    base = _parameters(problem, np.clip(start, 0.02, 5.0), np.full(len(start), np.inf))
-    fit = _rounds(problem, base, passes.over_sample, learn_prior=False, limit=MAX_ROUNDS)
-    learn_prior = False
-    if request.prior_is("auto") and passes.n_items >= ITEMS_PER_LABEL * size:
-        other = _rounds(problem, fit.parameters, passes.over_sample, learn_prior=True, limit=MAX_ROUNDS)
-        gain = 2.0 * (other.log_likelihood - fit.log_likelihood)
-        learn_prior = _chi_square_tail(gain, size - 1) < SIGNIFICANCE
-        if learn_prior:
-            fit = other
-            reason += ", prior over the labels learned"
-
-    def go_on(sampled: _Fit) -> _Fit:
-        return _rounds(problem, sampled.parameters, passes.over_all, learn_prior=learn_prior, limit=MAX_ROUNDS)
-
-    fit, notes = finish(passes, fit, go_on, problem.active, PRECISE)
-    return Estimate(replace(fit.parameters, standard_error=fit.standard_error), "em", reason, notes)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    parameters: GibbsParameters
-    standard_error: FloatArray
-    log_likelihood: float
-    converged: bool
-
-
-def _rounds(
-    problem: _Problem,
-    parameters: GibbsParameters,
-    run: Callable[[Callable[[Chunk], Sums]], Sums],
-    *,
-    learn_prior: bool,
-    limit: int,
-) -> _Fit:
-    family, active = problem.family, problem.active
-    grid, means = _grid(family.matrix)
-    converged = False
-    sums, error = Sums.zero(), np.full(len(active), np.inf)
-    for _ in range(limit):
-        current = parameters
-        sums = run(lambda chunk, at=current: family.round(at, chunk))  # type: ignore[misc]
-        prior = current.prior
-        if learn_prior:
-            prior = (sums["labels"] + 0.5) / (sums["labels"].sum() + 0.5 * len(prior))
-        centre = current.weight[active].mean()
-        weight = np.where(active, current.weight, centre)
-        for source in np.flatnonzero(active):
-            slope = means @ sums["mass"][source] - sums["spent"][source] - (grid - centre) / SPREAD**2
-            weight[source] = np.clip(np.interp(0.0, -slope, grid), 0.0, MAX_WEIGHT)
-        parameters = replace(current, weight=weight, prior=prior)
-        error = _score_error(sums["outer"], active)
-        # Steps far below the sampling error change no label; a flat likelihood can crawl for hundreds more.
-        still = np.abs(weight - current.weight)[active] < np.maximum(1e-4, 0.002 * error[active])
-        if still.all() and np.abs(prior - current.prior).max() < 1e-4:
-            converged = True
-            break
-    return _Fit(parameters, error, float(sums["log_likelihood"]), converged)
-
-
-def _chi_square_tail(value: float, freedom: int) -> float:
-    from scipy.special import chdtrc
-
-    return float(chdtrc(freedom, max(value, 0.0)))
-
-
-def _grid(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return weights and, for each, the mean cost given every truth, ``(grid, K)``."""
-    spaced = np.linspace(-1.0, 1.0, 321)
-    grid = MAX_WEIGHT * np.sign(spaced) * spaced**2
-    return grid, np.stack([conditional(matrix, value)[2] for value in grid])
-
-
-def _isotropic(problem: _Problem) -> tuple[FloatArray, FloatArray]:
+def _isotropic(problem: Problem) -> tuple[FloatArray, FloatArray]:
     pairs = problem.pairs
     fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
     return _weights_with_gold(problem, np.maximum(fit.value, 1e-3), fit.standard_error)
 
 
-def _triplets(problem: _Problem) -> tuple[FloatArray, FloatArray]:
+def _triplets(problem: Problem) -> tuple[FloatArray, FloatArray]:
     """Algorithm 2 on the centred products of the hidden embedding, summed over its coordinates."""
     pairs, kernel = problem.pairs, problem.family.kernel
     spread = max(float(problem.prior @ np.diag(kernel) - problem.prior @ kernel @ problem.prior), 1e-12)
@@ -281,7 +242,7 @@ def _triplets(problem: _Problem) -> tuple[FloatArray, FloatArray]:
     return _weights_with_gold(problem, np.maximum(cost, 1e-4), 2.0 * np.sqrt(spread) * fit.standard_error)
 
 
-def _quadratic(problem: _Problem) -> tuple[FloatArray, FloatArray]:
+def _quadratic(problem: Problem) -> tuple[FloatArray, FloatArray]:
     """Algorithm 3 on one indicator per label: P(vote = truth), then the weight that yields it."""
     if "joint" not in problem.sums:
         raise UnsupportedError("method='quadratic' needs a table per label, too large here. Use 'moments' or 'em'.")
@@ -301,7 +262,7 @@ def _quadratic(problem: _Problem) -> tuple[FloatArray, FloatArray]:
     return _weights_with_gold(problem, problem.family.expected_cost(weight), cost_error)
 
 
-def _labelled(problem: _Problem) -> Estimate:
+def _labelled(problem: Problem) -> Estimate:
     if "gold_count" not in problem.sums:
         raise needs_gold()
     count, cost, error = gold_costs(problem.sums)
@@ -309,66 +270,43 @@ def _labelled(problem: _Problem) -> Estimate:
     shrunk = (cost * count + average * 2.0) / (count + 2.0)
     weight, weight_error = _backward(problem, shrunk, error)
     reason = f"{problem.request.n_gold} known labels"
-    return Estimate(_parameters(problem, weight, weight_error), "labelled", reason)
+    return Estimate(parameters_of(problem, weight, weight_error), "labelled", reason)
 
 
-def _weights_with_gold(problem: _Problem, cost: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _weights_with_gold(problem: Problem, cost: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     if "gold_count" in problem.sums:
         _, told, told_error = gold_costs(problem.sums)
         cost, error = blend(cost, error, told, told_error)
     return _backward(problem, cost, error)
 
 
-def _backward(problem: _Problem, cost: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _backward(problem: Problem, cost: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
     curve = problem.family.curve
     weight = np.clip(curve.weight_from_cost(cost), -MAX_WEIGHT, MAX_WEIGHT)
     slope = np.maximum(np.abs(curve.slope(weight)), 1e-9)
     return weight, np.where(np.isfinite(error), np.where(np.isfinite(error), error, 0.0) / slope, np.inf)
 
 
-def _shares(problem: _Problem) -> FloatArray:
+def _shares(problem: Problem) -> FloatArray:
     votes = problem.sums["votes"].astype(np.float64)
     share: FloatArray = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
     return share
 
 
-def _centred(problem: _Problem) -> FloatArray:
+def _centred(problem: Problem) -> FloatArray:
     """Return the covariances of the hidden embedding: products minus the product of the sources' means."""
     share = _shares(problem)
     centred: FloatArray = problem.pairs.product - share @ problem.family.kernel @ share.T
     return centred
 
 
-def _score_error(outer: FloatArray, active: BoolArray) -> FloatArray:
-    information = outer + np.eye(len(outer)) / SPREAD**2
-    variance = np.diag(np.linalg.pinv(information, hermitian=True))
-    return np.where(active, np.sqrt(np.maximum(variance, 0.0)), np.inf)
-
-
-def _parameters(problem: _Problem, weight: FloatArray, error: FloatArray) -> GibbsParameters:
-    from consilience.families.gibbs import GibbsParameters
-
-    active = problem.active
-    if active.any():
-        weight = np.where(active, weight, weight[active].mean())
-    family = problem.family
-    correlation = excess_correlation(problem.pairs, family.pair_cost, weight, problem.request.dependent)
-    return GibbsParameters(
-        weight=weight,
-        standard_error=np.where(active, error, np.inf),
-        prior=problem.prior,
-        correlation=correlation,
-        normalised=not problem.request.prior_is("gibbs"),
-    )
-
-
-def _equal(problem: _Problem) -> GibbsParameters:
+def _equal(problem: Problem) -> GibbsParameters:
     m = len(problem.active)
-    equal = _parameters(problem, np.ones(m), np.full(m, np.inf))
+    equal = parameters_of(problem, np.ones(m), np.full(m, np.inf))
     return replace(equal, normalised=False)
 
 
-def _fallback(problem: _Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
+def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
     return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
 
 

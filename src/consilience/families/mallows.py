@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ from consilience.families.base import (
 )
 from consilience.families.mallows_posterior import decode_rankings, pair_probabilities, tally
 from consilience.solvers.mallows import DistanceCurve, mean_distance, pair_retention
-from consilience.solvers.sharing import shared_weights
+from consilience.solvers.sharing import best_linear, shared_weights
 
 __all__ = ["MallowsFamily", "MallowsParameters"]
 
@@ -51,6 +51,9 @@ class MallowsParameters(Parameters):
         ``(m,)`` mean number of discordant pairs of a vote, for the sizes of votes this source casts.
     cost_slope
         ``(m,)`` derivative of it by the weight.
+    agreement
+        ``(m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
+        together; empty where all are independent.
     """
 
     weight: FloatArray
@@ -58,6 +61,7 @@ class MallowsParameters(Parameters):
     correlation: FloatArray
     expected_cost: FloatArray
     cost_slope: FloatArray
+    agreement: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,15 @@ class MallowsFamily(Family):
         return decode_rankings(counted, votes, decode, exact=self.exact, time_limit=self.time_limit)
 
     def _loads(self, parameters: MallowsParameters, observed: BoolArray) -> FloatArray:
-        loads: FloatArray = parameters.weight * shared_weights(observed, parameters.correlation)
+        if parameters.agreement.size == 0:
+            loads: FloatArray = parameters.weight * shared_weights(observed, parameters.correlation)
+            return loads
+        pairs = self.typical * (self.typical - 1) / 2.0
+        quality = 1.0 - 2.0 * self.expected_cost(parameters.weight) / pairs
+        linear, together = best_linear(observed, parameters.agreement, quality)
+        # All votes on an item together are as good as one source that agrees with the truth as often as they do.
+        weight = np.clip(self.weight_from_cost((1.0 - together) / 2.0 * pairs), *self.bounds)
+        loads = linear * (weight / np.maximum(together, 1e-9))[:, None]
         return loads
 
     def row_sizes(self, labels: Batch, observed: BoolArray) -> IntArray:

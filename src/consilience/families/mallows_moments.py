@@ -19,9 +19,9 @@ from consilience.solvers.robust import PairMomentFit, fit_pair_moments
 from consilience.solvers.triplets import rank_one, triplet_loadings
 
 if TYPE_CHECKING:
-    from consilience.families.mallows_estimation import Problem
+    from consilience.families.mallows_problem import Problem
 
-__all__ = ["PairAgreement", "agreement_of", "moment_fit"]
+__all__ = ["PairAgreement", "agreement_of", "moment_fit", "predicted_agreement"]
 
 #: A pair of sources needs this many pairs of items that both order.
 MIN_CO_ORDERED = 10
@@ -80,6 +80,11 @@ def moment_fit(problem: Problem) -> PairMomentFit:
         upper=high,
         corrected_scatter=m >= 7,
     )
+
+
+def predicted_agreement(problem: Problem, usable: BoolArray, weight: FloatArray) -> FloatArray:
+    """Return the mean sign of agreement of each usable pair, if independent, ``(pairs,)``."""
+    return _Model.of(problem, usable).moment(weight)
 
 
 def _from_retention(problem: Problem, retention: FloatArray) -> FloatArray:

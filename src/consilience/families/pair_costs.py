@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import GROUPS, Sums
+from consilience.solvers.readings import PairReading, Readings
 
 __all__ = [
+    "MODEL_ERROR",
     "PairCosts",
     "blend",
     "excess_correlation",
@@ -21,10 +23,14 @@ __all__ = [
     "pair_costs",
     "pair_sums",
     "shrunk_costs",
+    "supported_reading",
 ]
 
 #: A pair needs this many items on which both vote.
 MIN_CO_VOTES = 5
+
+#: Once sources are known to depend on each other, pair costs determine that of a source up to this share of chance.
+MODEL_ERROR = 0.05
 
 #: cost(rows, a, b) -> (len(rows),)
 PairCost = Callable[[IntArray, int, int], FloatArray]
@@ -127,6 +133,27 @@ def gold_costs(sums: Sums) -> tuple[FloatArray, FloatArray, FloatArray]:
     return count, mean, error
 
 
+def supported_reading(readings: Readings, told: FloatArray, error: FloatArray, chance: float) -> PairReading:
+    """Return the reading of the dependence that known labels support.
+
+    Parameters
+    ----------
+    told, error
+        ``(m,)`` mean costs to known labels, and their standard errors.
+    chance
+        Mean cost between unrelated labels: a reading puts the cost of a source of no quality there.
+    """
+    if readings.rival is None or not readings.rival.dependent.any():
+        return readings.best
+    spread = np.hypot(error, 2.0 * MODEL_ERROR * chance)
+    known = np.isfinite(spread)
+
+    def misfit(reading: PairReading) -> float:
+        return float(((((1.0 - reading.quality) * chance - told) / spread)[known] ** 2).sum())
+
+    return min((readings.best, readings.rival), key=misfit)
+
+
 def blend(
     value: FloatArray, error: FloatArray, told: FloatArray, told_error: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -154,8 +181,9 @@ def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatA
     mean = np.average(level, weights=weight)
     freedom = int(known.sum()) - 1
     heterogeneity = (weight * (level - mean) ** 2).sum()
-    # Within the scatter that equal sources show one time in a hundred, they count as equal.
-    excess = 0.0 if heterogeneity < freedom + 2.6 * np.sqrt(2.0 * freedom) else heterogeneity - freedom
+    # Within the scatter that equal sources show one time in a hundred, they count as equal; beyond it, less and less.
+    critical = freedom + 2.6 * np.sqrt(2.0 * freedom)
+    excess = (heterogeneity - freedom) * max(0.0, 1.0 - (critical / max(heterogeneity, critical)) ** 2)
     between = excess / (weight.sum() - (weight**2).sum() / weight.sum())
     centre = np.average(level, weights=1.0 / (spread + between))
     shrunk = cost.copy()

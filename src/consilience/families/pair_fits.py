@@ -28,16 +28,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PairFit:
-    """One value per source, ``(m,)`` each; `residual` is ``(m, m)``, in standard errors.
+    """One value per source, ``(m,)`` each; `residual` is ``(m, m)``, in standard errors enlarged by `inflation`.
 
     A source that is not `identified` (fewer than two independent partners) has a borrowed value and an
-    infinite standard error.
+    infinite standard error. `expected` is the value of every pair, ``(m, m)``, if it were independent.
     """
 
     value: FloatArray
     standard_error: FloatArray
     identified: BoolArray
     residual: FloatArray
+    inflation: float = 1.0
+    expected: FloatArray | None = None
 
 
 def additive_fit(cost: FloatArray, count: FloatArray, influence: FloatArray, usable: BoolArray) -> PairFit:
@@ -100,7 +102,7 @@ def composed_fit(
     starts = [np.clip(additive.value / chance, 0.02 * typical, 0.95), np.full(m, min(typical / 2.0, 0.9))]
     rows = np.arange(len(left))
 
-    def solve(compose: Callable[[FloatArray, FloatArray], _Composed], upper: float) -> PairMomentFit:
+    def solve(compose: _Law, upper: float) -> PairMomentFit:
         def jacobian(value: FloatArray) -> FloatArray:
             composed = compose(value[left], value[right])
             slopes = np.zeros((len(left), m))
@@ -119,24 +121,30 @@ def composed_fit(
             corrected_scatter=m >= 7,
         )
 
-    capped = [solve(partial(_bounded, cap=cap), cap) for cap in (1.0, 1.2, 1.5)]
-    fits = [min(capped, key=lambda fit: fit.cost), solve(_added, 5.0), solve(_euclidean, 5.0)]
-    best = fits[0] if bounded else fits[1]
-    for other in fits:
+    laws = [partial(_bounded, cap=cap) for cap in (1.0, 1.2, 1.5)]
+    capped = [(solve(law, law.keywords["cap"]), law) for law in laws]
+    fits: list[tuple[PairMomentFit, _Law]] = [min(capped, key=lambda one: one[0].cost)]
+    fits += [(solve(_added, 5.0), _added), (solve(_euclidean, 5.0), _euclidean)]
+    best, compose = fits[0] if bounded else fits[1]
+    for other, law in fits:
         if other.cost + 2.0 < best.cost:
-            best = other
-    law = sandwich(best.jacobian, best.precision, influence[:, left, right] / chance)
-    spread = np.where(additive.identified, np.sqrt(np.maximum(np.diag(law), 0.0)), np.inf)
+            best, compose = other, law
+    scatter = sandwich(best.jacobian, best.precision, influence[:, left, right] / chance)
+    spread = np.where(additive.identified, np.sqrt(np.maximum(np.diag(scatter), 0.0)), np.inf)
     residual = np.zeros((m, m))
     residual[left, right] = residual[right, left] = best.residual_z
     value = np.where(additive.identified, best.weight, np.median(best.weight))
-    return PairFit(chance * value, chance * spread, additive.identified, residual)
+    expected = chance * compose(np.repeat(value, m), np.tile(value, m)).cost.reshape(m, m)
+    return PairFit(chance * value, chance * spread, additive.identified, residual, best.inflation, expected)
 
 
 class _Composed(NamedTuple):
     cost: FloatArray
     by_left: FloatArray
     by_right: FloatArray
+
+
+_Law = Callable[[FloatArray, FloatArray], _Composed]
 
 
 def _bounded(left: FloatArray, right: FloatArray, cap: float) -> _Composed:

@@ -15,14 +15,16 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
+    CANNOT_TELL,
+    SHARED_VOTE,
     SIGNIFICANCE,
     adversaries,
+    competing,
     dependent_pairs,
     fell_back,
     needs_gold,
     no_signal,
     not_converged,
-    rival_groups,
     unidentified,
 )
 from consilience.families.pair_costs import (
@@ -32,11 +34,13 @@ from consilience.families.pair_costs import (
     gold_costs,
     pair_costs,
     shrunk_costs,
+    supported_reading,
 )
 from consilience.families.pair_fits import PairFit, additive_fit
 from consilience.families.wrapped import WrappedParameters
 from consilience.solvers.manifolds.two_point import TwoPointLaw
 from consilience.solvers.pairs import has_odd_cycle
+from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.robust import fit_pair_moments, sandwich
 from consilience.solvers.signal import no_signal_probability
 
@@ -47,8 +51,8 @@ __all__ = ["estimate_wrapped"]
 
 #: Rounds in which votes are seen from the current labels, and the change of the scales that ends them.
 ROUNDS, SETTLED = 6, 1e-3
-#: Pairs this many standard errors too close are taken as dependent, from 5 sources on.
-FLAG, FLAG_SOURCES = 5.0, 5
+#: Dependent pairs are looked for from this many sources on.
+FLAG_SOURCES = 5
 #: Errors of sources beyond this share of the curvature radius make squared distances add up no longer.
 FLAT = 0.5
 #: Pairs closer than this share of the typical squared distance are copies.
@@ -147,17 +151,20 @@ def _no_signal_chance(problem: _Problem) -> float:
 def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     request = problem.request
     fit, how, notes = _fitted(problem, method)
-    if request.method == "auto" and request.learn:
-        flagged = _flagged(problem, fit)
-        if flagged.any():
-            left, right = np.nonzero(np.triu(flagged))
-            rivals = rival_groups(left, right, int(problem.active.sum()), request)
-            notes = (dependent_pairs(left, right, request, "they share one vote"), *notes)
+    if request.method == "auto" and request.learn and int(problem.active.sum()) >= FLAG_SOURCES:
+        readings = _read_pairs(problem)
+        if readings.best.dependent.any():
+            rivals = competing(readings, int(problem.active.sum()), request)
             if rivals is not None and "gold_count" not in problem.sums:
-                return _fallback(problem, rivals, notes)
-            problem = replace(problem, request=replace(request, dependent=request.dependent | flagged))
-            fit, how, more = _fitted(problem, method)
-            notes = (*notes, *more)
+                return _fallback(problem, CANNOT_TELL, (rivals,))
+            chosen = readings.best
+            if "gold_count" in problem.sums:
+                _, told, told_error = gold_costs(problem.sums)
+                chosen = supported_reading(readings, told, told_error, _unrelated(problem))
+            left, right = np.nonzero(np.triu(chosen.dependent))
+            problem = replace(problem, request=replace(request, dependent=request.dependent | chosen.dependent))
+            fit, how, notes = _fitted(problem, method)
+            notes = (dependent_pairs(left, right, request, SHARED_VOTE), *notes)
     notes = (*notes, *unidentified(fit.identified, problem.active, request))
     if not (fit.identified & problem.active).any() and "gold_count" not in problem.sums:
         return _fallback(problem, "no source has two independent partners", notes)
@@ -179,14 +186,14 @@ def _fitted(problem: _Problem, method: str) -> tuple[PairFit, str, tuple[Diagnos
         fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
         return fit, "squared distances added up", _too_curved(problem, fit)
     if geometry.law is not None:
-        unit = geometry.radius if np.isfinite(geometry.radius) else 1.0
-        return _two_point_fit(problem, geometry.law, unit), "squared distances of all pairs fitted exactly", ()
+        return _exact_fit(problem, geometry.law), "squared distances of all pairs fitted exactly", ()
     return _lifted(problem)
 
 
-def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
+def _exact_fit(problem: _Problem, law: TwoPointLaw) -> PairFit:
     """Fit the logarithms of the mean squared distances of all pairs, under a loss that forgives odd ones."""
-    pairs, usable = problem.pairs, problem.usable
+    pairs, usable, radius = problem.pairs, problem.usable, problem.family.geometry.radius
+    unit = radius if np.isfinite(radius) else 1.0
     m = len(usable)
     left, right = np.nonzero(np.triu(usable))
     if len(left) == 0:
@@ -230,7 +237,7 @@ def _two_point_fit(problem: _Problem, law: TwoPointLaw, unit: float) -> PairFit:
     deviation = np.where(identified, family.cost_slope(scale) * scale * spread, np.inf)
     residual = np.zeros((m, m))
     residual[left, right] = residual[right, left] = fit.residual_z
-    return PairFit(family.cost_of_scale(scale), deviation, identified, residual)
+    return PairFit(family.cost_of_scale(scale), deviation, identified, residual, fit.inflation)
 
 
 def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
@@ -292,14 +299,36 @@ def _relative_error(pairs: PairCosts, usable: BoolArray) -> FloatArray:
     return error
 
 
-def _flagged(problem: _Problem, fit: PairFit) -> BoolArray:
-    """Return the pairs that are closer than their scales explain."""
-    if int(problem.active.sum()) < FLAG_SOURCES or problem.request.n_gold:
-        return np.zeros_like(problem.usable)
+def _read_pairs(problem: _Problem) -> Readings:
+    """Return which pairs depend on each other, by the squared distances of all of them."""
+    request, pairs, geometry = problem.request, problem.pairs, problem.family.geometry
     constant = problem.family.constant_sources(problem.sums)
-    copies = problem.copies & ~np.outer(constant, constant) & ~problem.request.dependent
-    flagged: BoolArray = (fit.residual < -FLAG) | copies
-    return flagged
+    copies = problem.copies & ~np.outer(constant, constant) & ~request.dependent
+    unrelated = _unrelated(problem)
+
+    def refit(kept: BoolArray) -> Refit:
+        dependent = request.dependent | (problem.usable & ~kept)
+        part = replace(problem, request=replace(request, dependent=dependent))
+        fit = _relative_fit(part, pairs) if geometry.law is None else _exact_fit(part, geometry.law)
+        quality = 1.0 - np.minimum(fit.value / unrelated, 1.0)
+        weight = 0.5 / problem.family.scale_of_cost(np.maximum(fit.value, problem.floor)) ** 2
+        left, right = np.nonzero(np.triu(problem.usable))
+        expected = problem.family.pair_cost(weight[left], weight[right])
+        error = _relative_error(pairs, problem.usable)[left, right] * fit.inflation
+        too_close = np.zeros(kept.shape)
+        too_close[left, right] = np.log(expected / pairs.cost[left, right]) / error
+        return Refit(quality, too_close + too_close.T)
+
+    found = read_dependence(refit, problem.usable, -pairs.cost)
+    # Pairs that never differ need no test.
+    return replace(found, best=replace(found.best, dependent=found.best.dependent | copies))
+
+
+def _unrelated(problem: _Problem) -> float:
+    """Return the mean squared distance between votes on different items."""
+    chance = problem.family.mismatch
+    known = np.zeros(0) if chance is None else chance[np.isfinite(chance) & (chance > 0)]
+    return float(known.mean()) if len(known) else 4.0 * problem.typical
 
 
 def _too_curved(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:

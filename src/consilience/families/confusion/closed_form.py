@@ -86,26 +86,26 @@ def skill_under_prior(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Correct skills for uneven classes, whose votes covary less.
 
-    The covariance is ``(1 - sum p^2) d d'``; `skill` was solved with `scale` in place of the bracket.
-    Without a given prior, prior and skill are solved in turn from the vote shares.
+    The covariance is ``(1 - sum p^2) d d'``; `skill` was solved with `scale` in place of the bracket, so that it is
+    r d with ``r^2 = (1 - sum p^2) / scale``. Without a given prior: a source that errs evenly votes class c with
+    probability ``1/k + d (p_c - 1/k)``, a line through `skill` of slope ``(p_c - 1/k) / r``, and the slopes tell r.
 
     Returns
     -------
     skill, prior, and the factor between the two skills.
     """
     k = votes.shape[1]
-    current = np.full(k, 1.0 / k) if prior is None else prior
-    stretch = 1.0
-    for _ in range(100):
-        stretch = float(np.sqrt(scale / max(1.0 - (current**2).sum(), 1e-3)))
-        if prior is not None:
-            break
-        corrected = np.clip(skill * stretch, -1.0, 1.0)
-        updated = prior_from_shares(votes, accuracy_from_skill(corrected, k))
-        if np.abs(updated - current).max() < 1e-8:
-            break
-        current = updated
-    return np.clip(skill * stretch, -1.0, 1.0), current, stretch
+    if prior is not None:
+        stretch = float(np.sqrt(scale / max(1.0 - (prior**2).sum(), 1e-3)))
+        return np.clip(skill * stretch, -1.0, 1.0), prior, stretch
+    cast = votes.sum(axis=1)
+    excess = votes / np.maximum(cast, 1.0)[:, None] - 1.0 / k
+    slope = (cast * skill) @ excess / max(float(cast @ skill**2), 1e-9)
+    ratio = np.sqrt(scale / (1.0 - 1.0 / k + (slope**2).sum()))
+    solved = np.clip(1.0 / k + ratio * slope, 1e-3 + 0.5 / k / np.sqrt(max(votes.sum(), 1.0)), None)
+    solved /= solved.sum()
+    stretch = float(np.sqrt(scale / max(1.0 - (solved**2).sum(), 1e-3)))
+    return np.clip(skill * stretch, -1.0, 1.0), solved, stretch
 
 
 def prior_from_shares(votes: FloatArray, accuracy: FloatArray) -> FloatArray:

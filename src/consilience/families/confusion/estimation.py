@@ -11,6 +11,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.confusion import closed_form
+from consilience.families.confusion.dependence import RIVALS, Dependence, learn_dependence
 from consilience.families.confusion.likelihood import (
     LikelihoodModel,
     cofiring_misfit,
@@ -43,6 +44,8 @@ __all__ = ["estimate_confusions"]
 
 #: Below this skill of the third best source, weights cannot be trusted and equal ones are kept.
 WEAK_SKILL = 0.35
+#: Uneven classes make skills look smaller by up to this factor (two classes, one of them 4% of the items).
+MAX_STRETCH = 2.5
 #: Precision of a labeling function before anything is known.
 ANCHOR = 0.8
 #: A sample is enough when every accuracy is known this well; otherwise all items are used.
@@ -53,17 +56,29 @@ def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, p
     """Learn the confusions by the method asked for."""
     votes = sums["votes"].astype(np.float64)
     moments = pair_moments(sums, family.n_classes)
+    if request.method == "majority":
+        return Estimate(_plain_vote(votes, moments, request), "majority", "asked for")
+    if request.method == "labelled":
+        return _labelled(sums, votes, moments, request)
+    gold = sums["gold"].astype(np.float64) if "gold" in sums else None
+    found = learn_dependence(moments, votes, votes_every_class(votes), request, gold)
+    if found.rivals and request.method == "auto":
+        return _fallback(votes, moments, request, RIVALS, found.notes)
+    request = replace(request, dependent=request.dependent | found.dependent)
+    estimate = _by_method(sums, votes, moments, request, passes, found)
+    return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=request.dependent)
+
+
+def _by_method(
+    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes | None, found: Dependence
+) -> Estimate:
     method = request.method
     if method == "auto":
-        return _automatic(sums, votes, moments, request, passes)
-    if method == "majority":
-        return Estimate(_plain_vote(votes, moments, request), "majority", "asked for")
-    if method == "labelled":
-        return _labelled(sums, votes, moments, request)
+        return _automatic(sums, votes, moments, request, passes, found)
     if method == "em":
         if passes is None:
             raise UnsupportedError("method='em' needs votes.")
-        return _likelihood(sums, votes, moments, request, passes, "asked for")
+        return _likelihood(sums, votes, moments, request, passes, found, "asked for")
     if method == "quadratic":
         return _quadratic(sums, votes, moments, request)
     solve = {
@@ -75,7 +90,7 @@ def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, p
 
 
 def _automatic(
-    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes | None
+    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes | None, found: Dependence
 ) -> Estimate:
     full = votes_every_class(votes)
     active = votes.sum(axis=1) > 0
@@ -93,7 +108,7 @@ def _automatic(
         if chance > SIGNIFICANCE and judges[active].all() and not request.n_gold:
             reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
             return _fallback(votes, moments, request, reason, (no_signal(request, reason),))
-        best = np.sort(np.abs(skill.value[judges]))[::-1]
+        best = np.sort(np.abs(_even(skill.value if found.skill is None else found.skill, votes, moments)[judges]))[::-1]
         if judges[active].all() and active.sum() >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
             reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
             return _fallback(votes, moments, request, reason, ())
@@ -108,7 +123,13 @@ def _automatic(
         reason = "labeling functions that vote only some classes need the votes themselves; call fit(votes)"
         return _fallback(votes, moments, request, reason, ())
     kind = "every source votes every class" if judges[active].all() else "some sources vote only some classes"
-    return _likelihood(sums, votes, moments, request, passes, kind)
+    return _likelihood(sums, votes, moments, request, passes, found, kind)
+
+
+def _even(skill: FloatArray, votes: FloatArray, moments: PairMoments) -> FloatArray:
+    """Return what the skills would be if classes were equally frequent, up to a limit: vote shares may mislead."""
+    stretch = closed_form.skill_under_prior(skill, votes, moments.scale, None)[2]
+    return skill * min(stretch, MAX_STRETCH)
 
 
 def votes_every_class(votes: FloatArray) -> BoolArray:
@@ -132,12 +153,20 @@ def agreement_anchor(agreement_of_rows: FloatArray, k: int) -> float:
 
 
 def _likelihood(
-    sums: Sums, votes: FloatArray, moments: PairMoments, request: Request, passes: Passes, reason: str
+    sums: Sums,
+    votes: FloatArray,
+    moments: PairMoments,
+    request: Request,
+    passes: Passes,
+    found: Dependence,
+    reason: str,
 ) -> Estimate:
     k = votes.shape[1]
     full = votes_every_class(votes)
     # Where two labeling functions fire together their covariance says nothing about skill.
     skill = closed_form.triplet_skill(moments, request.dependent | ~np.outer(full, full))
+    if found.skill is not None:  # started elsewhere, the rounds would fall for the copies
+        skill = replace(skill, value=found.skill, identified=skill.identified | full)
     loading = np.sqrt(moments.scale) * skill.value
     correlation = _correlation(moments, loading, votes, full, request.dependent)
     balance = None if isinstance(request.prior, str) else request.prior

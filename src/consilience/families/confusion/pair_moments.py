@@ -6,7 +6,8 @@ g = 1 - sum p(c)^2, which is 1 - 1/k for even classes; for two classes it is ran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Sums
 from consilience.families.pair_fits import uncorrelated_influence
 
-__all__ = ["MIN_CO_VOTES", "PairMoments", "pair_moments"]
+__all__ = ["MIN_CO_VOTES", "PairMoments", "pair_moments", "pooled_moments"]
 
 #: A pair needs this many items on which both vote before its covariance is used.
 MIN_CO_VOTES = 10
@@ -55,6 +56,11 @@ class PairMoments:
         np.fill_diagonal(usable, False)
         return usable
 
+    def clustered(self) -> PairMoments:
+        """Return the same with errors for what is counted in clusters, such as the tags of one item."""
+        between = np.sqrt((self.influence**2).sum(axis=0))
+        return replace(self, standard_error=np.maximum(self.standard_error, between))
+
     def correlation(self, loading: FloatArray, dependent: BoolArray) -> FloatArray:
         """Return the correlation given the class on the dependent pairs, in [0, 1].
 
@@ -87,6 +93,35 @@ def pair_moments(sums: Sums, k: int) -> PairMoments:
     error = np.sqrt(np.maximum(agreement * (1.0 - agreement), 0.05) / count)
     influence = uncorrelated_influence(error)
     return PairMoments(k, both, agreement, covariance, error, variance, influence, influence)
+
+
+def pooled_moments(parts: Sequence[PairMoments], cast: FloatArray) -> PairMoments:
+    """Return the averages over several labels of the same items, each by how often two sources give it.
+
+    Parameters
+    ----------
+    cast
+        ``(parts, m)`` numbers of votes.
+    """
+    both = np.stack([part.both for part in parts])
+    total = np.maximum(both.sum(axis=0), 1.0)
+    share = both / total
+
+    def average(name: str) -> FloatArray:
+        return np.asarray(sum(weight * getattr(part, name) for weight, part in zip(share, parts, strict=True)))
+
+    error = np.sqrt(np.sum([(weight * part.standard_error) ** 2 for weight, part in zip(share, parts, strict=True)], 0))
+    variance = np.stack([part.variance for part in parts])
+    return PairMoments(
+        n_classes=parts[0].n_classes,
+        both=both.sum(axis=0),
+        agreement=average("agreement"),
+        covariance=average("covariance"),
+        standard_error=np.maximum(error, 1e-9),
+        variance=(cast * variance).sum(axis=0) / np.maximum(cast.sum(axis=0), 1.0),
+        influence=average("influence"),
+        agreement_influence=average("agreement_influence"),
+    )
 
 
 def _from_contingency(pairs: FloatArray, k: int, variance: FloatArray) -> PairMoments:

@@ -10,7 +10,8 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.confusion import closed_form
-from consilience.families.confusion.pair_moments import PairMoments, pair_moments
+from consilience.families.confusion.dependence import RIVALS, Dependence, learn_dependence
+from consilience.families.confusion.pair_moments import PairMoments, pair_moments, pooled_moments
 from consilience.families.findings import SIGNIFICANCE, fell_back, needs_gold, no_signal, unidentified
 from consilience.families.pair_costs import blend
 from consilience.families.pair_fits import PairFit
@@ -75,6 +76,22 @@ def estimate_tags(sums: Sums, request: Request, passes: Passes | None) -> Estima
         return Estimate(_plain_vote(data, request), "majority", "asked for", _unused(data))
     if request.method == "labelled":
         return _labelled(data, request)
+    found = _dependence(data, request)
+    if found.rivals and request.method == "auto":
+        return _fallback(data, request, RIVALS, found.notes)
+    request = replace(request, dependent=request.dependent | found.dependent)
+    estimate = _by_method(data, request, passes)
+    return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=request.dependent)
+
+
+def _dependence(data: TagData, request: Request) -> Dependence:
+    """Find sources that copy each other, by what they do on all tags together."""
+    pooled = pooled_moments(data.moments, data.cast.T).clustered()
+    gold = data.sums["tag_gold"].sum(axis=0) if "tag_gold" in data.sums else None
+    return learn_dependence(pooled, data.votes.sum(axis=0), np.ones(len(data.active), dtype=bool), request, gold)
+
+
+def _by_method(data: TagData, request: Request, passes: Passes | None) -> Estimate:
     if request.method == "isotropic":
         return _isotropic(data, request)
     if request.method == "auto":

@@ -9,6 +9,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Estimate, Passes, Request, Sums
 from consilience.families.confusion import ConfusionFamily, ConfusionParameters, closed_form
+from consilience.families.confusion.dependence import RIVALS, learn_dependence
 from consilience.families.confusion.estimation import estimate_confusions
 from consilience.families.confusion.likelihood import LikelihoodModel
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
@@ -39,6 +40,8 @@ def estimate_sequences(
     )
     votes = positions["votes"].astype(np.float64)
     moments = pair_moments(positions, classes.n_classes)
+    if request.learn and request.method not in ("majority", "labelled"):
+        return _learning(classes, masks, sums, request, passes, moments, positions)
     seen = TokenPasses(passes, int(positions["items"])) if passes is not None else None
     if request.method == "em" and passes is not None:
         return _likelihood(votes, moments, masks, request, passes, seen, "asked for")
@@ -61,6 +64,27 @@ def estimate_sequences(
         return _with_chain(replace(found, method="moments", reason=told), votes, masks, request, None)
     told = "every source tags every position"
     return _likelihood(votes, moments, masks, request, passes, seen, told)
+
+
+def _learning(
+    classes: ConfusionFamily,
+    masks: Masks | None,
+    sums: Sums,
+    request: Request,
+    passes: Passes | None,
+    moments: PairMoments,
+    positions: Sums,
+) -> Estimate:
+    """Find sources that copy each other, position by position, and go on as if these pairs had been given."""
+    votes = positions["votes"].astype(np.float64)
+    gold = positions["gold"].astype(np.float64) if "gold" in positions else None
+    found = learn_dependence(moments.clustered(), votes, np.ones(len(votes), dtype=bool), request, gold)
+    told = replace(request, dependent=request.dependent | found.dependent, learn=False)
+    if found.rivals and request.method == "auto":
+        estimate = estimate_sequences(classes, masks, sums, replace(told, method="majority"), passes)
+        return replace(estimate, reason=RIVALS, diagnostics=(fell_back(RIVALS), *found.notes))
+    estimate = estimate_sequences(classes, masks, sums, told, passes)
+    return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=told.dependent)
 
 
 def _nothing_to_learn(votes: FloatArray, moments: PairMoments, request: Request) -> str | None:

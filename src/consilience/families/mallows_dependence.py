@@ -1,0 +1,114 @@
+"""Sources of rankings that agree for a reason other than the truth: found, told apart by known labels, and outweighed.
+
+As signs of pairs of items, rankings are vectors, and the best linear prediction of the truth from dependent votes needs
+only two things: how much each two sources agree, which the votes show whatever the dependence, and how much each
+agrees with the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.families.mallows_moments import moment_fit, predicted_agreement
+from consilience.families.mallows_problem import Problem, expected_agreement, quality_of
+from consilience.families.pair_costs import blend
+from consilience.solvers.mallows import DistanceCurve
+from consilience.solvers.readings import FLAG, PairReading, Readings, Refit, read_dependence
+
+if TYPE_CHECKING:
+    from consilience.families.mallows import MallowsParameters
+
+__all__ = ["chosen_reading", "gold_shares", "read_pairs", "with_dependence", "with_gold"]
+
+#: Once sources are known to depend on each other, the pair moments determine a quality up to this error.
+MODEL_ERROR = 0.1
+
+
+def read_pairs(problem: Problem) -> Readings:
+    """Return which pairs depend on each other, by the exact moments of all of them."""
+    usable, pairs = problem.usable, problem.pairs
+    left, right = np.nonzero(np.triu(usable))
+    inflation = 0.0
+
+    def refit(kept: BoolArray) -> Refit:
+        nonlocal inflation
+        fit = moment_fit(_depending(problem, usable & ~kept))
+        inflation = inflation or fit.inflation  # that of all pairs, so that readings are on one scale
+        too_close = np.zeros(usable.shape)
+        residual = pairs.value[left, right] - predicted_agreement(problem, usable, fit.weight)
+        too_close[left, right] = residual / (pairs.standard_error[left, right] * inflation)
+        return Refit(quality_of(problem.family, fit.weight), too_close + too_close.T)
+
+    # Of tied votes the moments are not exact.
+    return read_dependence(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
+
+
+def chosen_reading(problem: Problem, readings: Readings) -> PairReading:
+    """Return the reading that the known labels support."""
+    if readings.rival is None or "gold_discordant" not in problem.sums:
+        return readings.best
+    share, error = gold_shares(problem)
+    told, spread = 1.0 - 2.0 * share, np.hypot(2.0 * error, MODEL_ERROR)
+    known = np.isfinite(spread)
+
+    def misfit(reading: PairReading) -> float:
+        return float((((reading.quality - told) / spread)[known] ** 2).sum())
+
+    return min((readings.best, readings.rival), key=misfit)
+
+
+def gold_shares(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Return the share of pairs that each source has in the wrong order where the truth is known, and its error."""
+    total = np.array([DistanceCurve.of(row).total_pairs for row in problem.sums["gold_buckets"]])
+    share = (problem.sums["gold_discordant"] + 0.5) / (total + 1.0)
+    # Pairs of one ranking are not independent; as many as there are items carry the information.
+    items = np.maximum(total / max((problem.family.typical - 1) / 2.0, 1.0), 1.0)
+    error = np.sqrt(share * (1 - share) / items)
+    return share, np.where(total > 0, error, np.inf)
+
+
+def with_gold(problem: Problem, weight: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return weights of dependent sources, pulled to what the known labels say as far as these are precise."""
+    if "gold_discordant" not in problem.sums:
+        return weight, error
+    family = problem.family
+    curve, pairs = family.typical_curve, family.typical * (family.typical - 1) / 2.0
+    share = curve.mean(weight) / pairs
+    slope = np.maximum(curve.variance(weight) / pairs, 1e-9)
+    own = np.hypot(np.where(np.isfinite(error), error, 1.0) * slope, MODEL_ERROR / 2.0)
+    share, mixed = blend(share, own, *gold_shares(problem))
+    low, high = family.bounds
+    weight = np.clip(curve.weight_from_mean(share * pairs, limit=high), low, high)
+    return weight, mixed / np.maximum(curve.variance(weight) / pairs, 1e-9)
+
+
+def with_dependence(problem: Problem, parameters: MallowsParameters) -> MallowsParameters:
+    """Return the parameters with the agreement of all pairs, from which dependent votes are weighed together."""
+    dependent, pairs = problem.request.dependent, problem.pairs
+    if not (dependent & (pairs.both > 0)).any():
+        return parameters
+    model = expected_agreement(problem.family, parameters.weight)
+    residual = np.where(pairs.both > 0, pairs.value - model, 0.0)
+    # A residual within its noise is no sign of dependence; one far beyond it counts in full.
+    signal = (residual / pairs.standard_error) ** 2
+    counted = np.where(dependent, 1.0, signal / (signal + 4.0))
+    agreement = model + residual * counted
+    np.fill_diagonal(agreement, 1.0)
+    return replace(parameters, agreement=_positive(agreement))
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    """Return the matrix without negative eigenvalues, ones on the diagonal."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    size = np.sqrt(np.maximum(np.diag(positive), 1e-12))
+    result: FloatArray = positive / np.outer(size, size)
+    return result
+
+
+def _depending(problem: Problem, dependent: BoolArray) -> Problem:
+    return replace(problem, request=replace(problem.request, dependent=problem.request.dependent | dependent))

@@ -1,0 +1,89 @@
+"""Readings of dependence: which pairs depend on each other, and whether the votes can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consilience.solvers.readings import Refit, largest_group, read_dependence
+from consilience.solvers.sharing import best_linear
+from consilience.solvers.signal import signal_strength
+from consilience.solvers.triplets import rank_one
+
+ERROR = 0.01
+
+
+def products(moments: np.ndarray):
+    """Return a fit of ``moments[a, b] = d[a] d[b]`` to the pairs that are kept, with errors of 0.01."""
+
+    def refit(kept: np.ndarray) -> Refit:
+        quality = rank_one(moments, kept, kept / ERROR**2, np.full(len(kept), 0.5)).value
+        too_close = (moments - np.outer(quality, quality)) / ERROR
+        np.fill_diagonal(too_close, 0.0)
+        return Refit(quality, too_close)
+
+    return refit
+
+
+def of_sources(quality: list[float], groups: list[list[int]], together: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return exact pair moments of sources of which some groups agree for another reason, and all pairs."""
+    moments = np.outer(quality, quality)
+    for group in groups:
+        moments[np.ix_(group, group)] = together
+    np.fill_diagonal(moments, 1.0)
+    return moments, ~np.eye(len(quality), dtype=bool)
+
+
+def test_independent_sources_have_no_dependent_pair():
+    moments, usable = of_sources([0.2, 0.4, 0.5, 0.7, 0.9], [], 0.0)
+    found = read_dependence(products(moments), usable, moments)
+    assert not found.best.dependent.any()
+    assert found.rival is None
+    np.testing.assert_allclose(found.best.quality, [0.2, 0.4, 0.5, 0.7, 0.9], atol=1e-3)
+
+
+def test_copies_of_a_poor_source_are_found_and_read_as_poor():
+    moments, usable = of_sources([0.1, 0.1, 0.1, 0.5, 0.6, 0.7, 0.5, 0.6], [[0, 1, 2]], 0.8)
+    found = read_dependence(products(moments), usable, moments)
+    assert found.rival is None
+    assert np.argwhere(np.triu(found.best.dependent)).tolist() == [[0, 1], [0, 2], [1, 2]]
+    np.testing.assert_allclose(found.best.quality[:3], 0.1, atol=0.02)
+    assert largest_group(found.best.dependent).tolist() == [0, 1, 2]
+
+
+def test_two_groups_that_agree_among_themselves_are_rivals():
+    moments, usable = of_sources([0.4] * 6, [[0, 1, 2], [3, 4, 5]], 0.8)
+    found = read_dependence(products(moments), usable, moments)
+    assert found.rival is not None
+    assert {tuple(found.first.tolist()), tuple(found.second.tolist())} == {(0, 1, 2), (3, 4, 5)}
+
+
+def test_best_linear_weights_are_those_of_least_squares():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=200_000)
+    shared = rng.normal(size=truth.shape)
+    votes = np.stack([truth + rng.normal(size=truth.shape) + common * shared for common in (0.0, 1.0, 1.0)], axis=1)
+    votes /= votes.std(axis=0)
+    truth /= truth.std()
+    moments, quality = votes.T @ votes / len(truth), votes.T @ truth / len(truth)
+    weights, together = best_linear(np.ones((1, 3), dtype=bool), moments, quality)
+    direct = np.linalg.lstsq(votes, truth, rcond=None)[0]
+    # the diagonal is raised by 2%, which moves weights of this size by less than 0.02
+    np.testing.assert_allclose(weights[0], direct, atol=0.02)
+    assert together[0] == pytest.approx(np.corrcoef(votes @ direct, truth)[0, 1], abs=0.01)
+
+
+def test_best_linear_weights_leave_out_who_abstains_and_never_turn_negative():
+    moments = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.2], [0.2, 0.2, 1.0]])
+    seen = np.array([[True, True, True], [True, False, True], [False, False, False]])
+    weights, together = best_linear(seen, moments, np.array([0.8, 0.5, 0.3]))
+    assert weights[0, 1] == 0.0  # least squares would subtract the poorer of two near copies
+    np.testing.assert_allclose(weights[0], weights[1])
+    assert together[2] == 0.0
+    assert not weights[2].any()
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1.0, 0.0), (2.0, 0.75), (10.0, 0.99)])
+def test_strength_of_a_signal_grows_from_the_critical_value(size, expected):
+    critical = 3.841458821  # chi-square, one degree of freedom, 5%
+    assert signal_strength(np.array([np.sqrt(size * critical)]), 0.05) == pytest.approx(expected, abs=1e-6)
