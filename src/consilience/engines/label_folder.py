@@ -26,7 +26,7 @@ from consilience.partitions import Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LabelFolder", "Labeller", "Manifest", "fingerprint"]
+__all__ = ["LabelFolder", "Labeller", "Manifest", "check_folder", "fingerprint"]
 
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
@@ -118,8 +118,7 @@ class Manifest:
         """
         header = {"format": FORMAT, **header}
         path = folder / MANIFEST
-        if folder.exists() and not folder.is_dir():
-            raise FileFormatError(f"{str(folder)!r} is a file. Name a folder for the labels.")
+        check_folder(folder, resume=resume, force=force)
         if resume and path.is_file():
             lines = list(_lines(path))
             if lines and lines[0] == header:
@@ -134,15 +133,7 @@ class Manifest:
                     f"{str(folder)!r} holds labels of other votes or by another model ({differs} differ), so they "
                     "cannot be continued. Name another folder, or overwrite it with force."
                 )
-        if folder.is_dir() and any(folder.iterdir()):
-            ours = path.is_file()
-            if resume and not ours:
-                raise FileFormatError(f"{str(folder)!r} has no {MANIFEST}, so there is nothing to resume in it.")
-            if not force:
-                advice = "Continue it with resume=True, or overwrite it with force=True." if ours else "Name another."
-                raise FileFormatError(f"The folder {str(folder)!r} is not empty. {advice}")
-            if not ours:
-                raise FileFormatError(f"{str(folder)!r} holds other files, which are not overwritten. Name another.")
+        if path.is_file():
             path.unlink()
             for file in folder.glob("part-*.parquet"):
                 file.unlink()
@@ -184,6 +175,22 @@ class Manifest:
         lines = [header, *self.done.values()]
         text = "".join(json.dumps(line) + "\n" for line in lines)
         replace_file(self.folder / MANIFEST, lambda path: _write_text(path, text), force=True)
+
+
+def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
+    """Refuse a folder into which labels cannot go, before any work."""
+    if folder.exists() and not folder.is_dir():
+        raise FileFormatError(f"{str(folder)!r} is a file. Name a folder for the labels.")
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return
+    if not (folder / MANIFEST).is_file():
+        raise FileFormatError(
+            f"The folder {str(folder)!r} holds files that are no labels of an earlier run. Name a new folder."
+        )
+    if not resume and not force:
+        raise FileFormatError(
+            f"The folder {str(folder)!r} is not empty. Continue it with resume=True, or overwrite it with force=True."
+        )
 
 
 def _write_text(path: str, text: str) -> None:
