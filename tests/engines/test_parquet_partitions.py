@@ -116,13 +116,16 @@ def test_only_needed_columns_are_read(tmp_path, monkeypatch):
 
 
 def test_a_one_pass_method_reads_every_row_group_once(tmp_path, monkeypatch):
-    parts = ParquetPartitions(write_folder(tmp_path, votes_of("codes"), "codes", [], 60), SPACES["codes"])
+    votes = votes_of("codes")
+    votes.observed[77] = False  # to name it takes no second pass
+    parts = ParquetPartitions(write_folder(tmp_path, votes, "codes", [], 60), SPACES["codes"])
     opened = []
     original = pq.ParquetFile.iter_batches
     monkeypatch.setattr(
         pq.ParquetFile, "iter_batches", lambda self, **options: (opened.append(options), original(self, **options))[1]
     )
-    cs.LabelModel(SPACES["codes"], method="triplets").fit(parts)
+    model = cs.LabelModel(SPACES["codes"], method="triplets").fit(parts)
+    assert any("item 0077" in finding.message for finding in model.diagnostics_)
     assert [options["row_groups"] for options in opened] == [[0], [1], [2], [3]]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
 from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
-from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses
+from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.families.base import Estimate, Family, Request, Sums
 from consilience.moments import Moments, as_chunk
@@ -53,23 +53,29 @@ def take_moments(
         return Moments(encoded.sources, passes.over_all(family.statistics), family), passes
     # Where reading is the larger part of the work, the sample is drawn in the same pass.
     gathered = encoded.reduce(_gatherer(family, chooser(encoded.n_items, SAMPLE_ITEMS, seed)))
-    passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)))
+    passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
     return Moments(encoded.sources, gathered.sums, family), passes
 
 
 @dataclass(frozen=True)
 class _Gathered:
-    """What one pass brings: sums, and the sampled items of every chunk."""
+    """What one pass brings: sums, the sampled items of every chunk, and the first ids without a vote."""
 
     sums: Sums
     chosen: tuple[Part, ...]
+    silent: tuple[str, ...]
 
     def __add__(self, other: _Gathered) -> _Gathered:
-        return _Gathered(self.sums + other.sums, self.chosen + other.chosen)
+        silent = (self.silent + other.silent)[:SHOWN_ITEMS]
+        return _Gathered(self.sums + other.sums, self.chosen + other.chosen, silent)
 
 
 def _gatherer(family: Family, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
-    return lambda part: _Gathered(family.statistics(as_chunk(part.votes, part.gold)), (choose(part),))
+    def gather(part: Part) -> _Gathered:
+        sums = family.statistics(as_chunk(part.votes, part.gold))
+        return _Gathered(sums, (choose(part),), silent_items(part, SHOWN_ITEMS))
+
+    return gather
 
 
 def estimate_from_moments(
