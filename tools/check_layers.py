@@ -36,7 +36,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (5, 1): "suggestion",
         (6, 0): "label_model",
         (7, 0): "files end_models datasets testing",
-        (7, 1): "report",
+        (7, 1): "engines report",
         (7, 2): "demo plot",
         (7, 3): "cli",
         (7, 4): "__main__",

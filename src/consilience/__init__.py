@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import end_models, exceptions, labeling, plot, testing
+from consilience import end_models, engines, exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
@@ -104,6 +104,7 @@ __all__ = [
     "convert_votes",
     "copeland",
     "end_models",
+    "engines",
     "exceptions",
     "guess_space",
     "kemeny",

@@ -17,7 +17,7 @@ from consilience.arrays import Batch, as_object_array, hash_priority
 from consilience.exceptions import InvalidVotesError
 from consilience.votes import Votes
 
-__all__ = ["InMemoryPartitions", "Part", "VotePartitions"]
+__all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
@@ -35,10 +35,14 @@ A = TypeVar("A", bound=Additive)
 
 @dataclass(frozen=True)
 class Part:
-    """A chunk of items: their votes and, where known, their true labels (as the votes of one source)."""
+    """A chunk of items: their votes and, where known, their true labels (as the votes of one source).
+
+    `skipped` counts cells that were no labels and were taken for abstentions instead.
+    """
 
     votes: Votes
     gold: Votes | None = None
+    skipped: int = 0
 
     def __len__(self) -> int:
         return len(self.votes)
@@ -81,13 +85,23 @@ class VotePartitions(ABC):
 
     def sample(self, size: int, seed: int) -> InMemoryPartitions:
         """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
-        share = min(size / max(self.n_items, 1), 1.0)
-        limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+        return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
 
-        def choose(part: Part) -> Part:
-            return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
+    @property
+    def n_skipped(self) -> int:
+        """Number of cells that were no labels and were taken for abstentions; takes a pass."""
+        return int(self.reduce(lambda part: part.skipped))
 
-        return InMemoryPartitions.of_parts(list(self.map(choose)))
+
+def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
+    """Return what picks about `size` of so many items, chunk by chunk, by hashed item id."""
+    share = min(size / max(n_items, 1), 1.0)
+    limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+
+    def choose(part: Part) -> Part:
+        return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
+
+    return choose
 
 
 @dataclass(frozen=True)
@@ -110,7 +124,7 @@ class InMemoryPartitions(VotePartitions):
         first = parts[0]
         votes = _stack([part.votes for part in parts])
         gold = None if first.gold is None else _stack([part.gold for part in parts if part.gold is not None])
-        return cls(Part(votes, gold))
+        return cls(Part(votes, gold, sum(part.skipped for part in parts)))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -135,7 +149,7 @@ def _stack(tables: list[Votes]) -> Votes:
     """Put chunks of one table together; unlike `Votes.concatenate`, ids are kept as they are."""
     first = tables[0]
     return Votes(
-        labels=_together([table.labels for table in tables]),
+        labels=_together([table.labels for table in tables], [bool(table.observed.any()) for table in tables]),
         observed=np.concatenate([table.observed for table in tables]),
         sources=first.sources,
         items=np.concatenate([table.items for table in tables]),
@@ -145,8 +159,17 @@ def _stack(tables: list[Votes]) -> Votes:
     )
 
 
-def _together(labels: list[Batch]) -> Batch:
-    """Put labels below each other; those padded to different lengths become one object per cell."""
+def _together(labels: list[Batch], voted: list[bool]) -> Batch:
+    """Put labels below each other; those padded to different lengths become one object per cell.
+
+    Chunks without a vote hold cells of any type: they are filled with the type of the others.
+    """
+    if any(voted) and not all(voted):
+        like = labels[voted.index(True)]
+        labels = [
+            part if seen else np.zeros((len(part), *like.shape[1:]), dtype=like.dtype)
+            for part, seen in zip(labels, voted, strict=True)
+        ]
     if len({part.shape[1:] for part in labels}) == 1:
         return np.concatenate(labels)
     rows = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]

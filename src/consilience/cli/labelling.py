@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,10 +20,12 @@ from consilience.cli.options import (
     reading_options,
 )
 from consilience.cli.output import Output, diagnostic_rows
+from consilience.cli.scaling import Engine, engine_options, guessed_space, opened, write_to_folder
 
 if TYPE_CHECKING:
     from consilience.cli.loading import Loaded
     from consilience.label_model import LabelModel
+    from consilience.spaces.base import LabelSpace
 
 __all__ = ["MODEL", "VOTES", "fit", "label", "predict"]
 
@@ -54,6 +57,7 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow."
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page to look at (.html).")
 @click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Save the model, for `predict`.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
+@engine_options
 @force_option
 @printing_options
 @click.pass_context
@@ -62,6 +66,7 @@ def label(
     votes: Path,
     target: Path,
     reading: Reading,
+    engine: Engine | None,
     gold: str | None,
     depends: tuple[str, ...],
     method: str,
@@ -84,11 +89,17 @@ def label(
     from consilience.files.writing import label_table
     from consilience.io.files import file_format, write_table
 
+    if engine is not None:
+        if report is not None:
+            raise click.UsageError("--report needs the votes in memory. Leave --engine out, or --report.")
+        ctx.exit(
+            _label_in_pieces(votes, target, reading, engine, gold, depends, method, ties, save, seed, force, output)
+        )
     file_format(target)
     check_targets([path for path in (target, report, save) if path is not None], force=force)
     loaded = load(votes, reading, output, gold)
     with output.working(f"learning from {len(loaded.votes)} items"):
-        model = fit(loaded, method, _pairs(depends, loaded), seed)
+        model = fit(loaded, method, _pairs(depends, loaded.votes.repeated_pairs), seed)
         table = label_table(model, loaded.votes, ties=ties)
     writers: dict[Path, Any] = {target: lambda path: write_table(path, table)}
     if report is not None:
@@ -133,10 +144,18 @@ def label(
 @output_option(LABELS_HELP)
 @reading_options(with_space=False)
 @TIES
+@engine_options
 @force_option
 @printing_options
 def predict(
-    model: Path, votes: Path, target: Path, reading: Reading, ties: float | None, force: bool, output: Output
+    model: Path,
+    votes: Path,
+    target: Path,
+    reading: Reading,
+    ties: float | None,
+    engine: Engine | None,
+    force: bool,
+    output: Output,
 ) -> None:
     """Label VOTES with a MODEL that was learned before.
 
@@ -147,6 +166,14 @@ def predict(
     from consilience.files.writing import label_table
     from consilience.io.files import file_format, write_table
 
+    if engine is not None:
+        fitted = read_model(model)
+        wide = reading if reading.sources is not None else replace(reading, sources=fitted.source_model_.sources)
+        with output.working("labelling"), opened(engine, votes, fitted.space, wide) as partitions:
+            counts = write_to_folder(fitted, partitions, target, engine, ties, force=force)
+        output.text(_written(counts, target))
+        output.document({"labels": str(target), "model": str(model), **counts})
+        return
     file_format(target)
     check_targets([target], force=force)
     fitted = read_model(model)
@@ -158,26 +185,89 @@ def predict(
     output.document({"labels": str(target), "items": len(loaded.votes), "model": str(model)})
 
 
+def _label_in_pieces(
+    votes: Path,
+    target: Path,
+    reading: Reading,
+    engine: Engine,
+    gold: str | None,
+    depends: tuple[str, ...],
+    method: str,
+    ties: float | None,
+    save: Path | None,
+    seed: int,
+    force: bool,
+    output: Output,
+) -> int:
+    """Label votes that an engine reads, and return the exit status."""
+    from consilience.cli.loading import describe
+    from consilience.cli.targets import check_targets, write_all
+    from consilience.engines.label_folder import check_folder
+
+    check_targets([] if save is None else [save], force=force)
+    if engine.name != "spark":
+        check_folder(target, resume=engine.resume, force=force)
+    space = guessed_space(votes, reading, gold, output)
+    with opened(engine, votes, space, reading, gold) as partitions:
+        with output.working("learning"):
+            model = fit_votes(space, partitions, None, method, _pairs(depends), seed)
+        if save is not None:
+            write_all({save: model.save})
+        with output.working("labelling"):
+            counts = write_to_folder(model, partitions, target, engine, ties, force=force)
+    findings = model.diagnostics_
+    output.table(model.sources_.columns)
+    output.findings(findings)
+    output.text(_written(counts, target))
+    if save is not None:
+        output.text(f"wrote the model to {save}")
+    output.document(
+        {
+            "labels": str(target),
+            "model": None if save is None else str(save),
+            **counts,
+            "engine": engine.name,
+            "space": describe(space),
+            "method": model.source_model_.method,
+            "sources": model.sources_.to_arrow().to_pylist(),
+            "diagnostics": diagnostic_rows(findings),
+        }
+    )
+    return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def _written(counts: dict[str, int], target: Path) -> str:
+    skipped = f"; {counts['skipped']} cells were no labels and abstain" if counts["skipped"] else ""
+    return f"wrote {counts['items']} labels to {counts['files']} files in {target}{skipped}"
+
+
 def fit(loaded: Loaded, method: str, pairs: list[tuple[str, str]], seed: int, gold: Any = None) -> LabelModel:
+    """Return a model fitted to what was read."""
+    return fit_votes(loaded.space, loaded.votes, loaded.gold if gold is None else gold, method, pairs, seed)
+
+
+def fit_votes(
+    space: LabelSpace, votes: Any, gold: Any, method: str, pairs: list[tuple[str, str]], seed: int
+) -> LabelModel:
     """Return a fitted model; what it would warn of is in its diagnostics."""
     from consilience.exceptions import ConsilienceWarning, UnsupportedError
     from consilience.label_model import LabelModel
 
-    names = loaded.space.family.methods
+    names = space.family.methods
     if method not in names:
         hint = did_you_mean(method, names)
         raise UnsupportedError(
             f"There is no method {method!r} for this label type. {hint}{' ' * bool(hint)}Use one of {', '.join(names)}."
         )
     settings: dict[str, Any] = {"dependencies": pairs} if pairs else {}
-    model = LabelModel(loaded.space, method=method, random_state=seed, **settings)
+    model = LabelModel(space, method=method, random_state=seed, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
-        return model.fit(loaded.votes, gold=loaded.gold if gold is None else gold)
+        return model.fit(votes, gold=gold)
 
 
-def _pairs(depends: tuple[str, ...], loaded: Loaded) -> list[tuple[str, str]]:
-    pairs = list(loaded.votes.repeated_pairs)
+def _pairs(depends: tuple[str, ...], repeated: tuple[tuple[str, str], ...] = ()) -> list[tuple[str, str]]:
+    pairs = list(repeated)
     for group in depends:
         names = [name.strip() for name in group.split(",") if name.strip()]
         if len(names) < 2:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Protocol, runtime_checkable
 
@@ -11,12 +12,12 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
 from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
-from consilience.estimation.passes import VotePasses
+from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.support import consistency_of_costs, plain_vote, with_support
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
-from consilience.families.base import Estimate, Family, Request
-from consilience.moments import Moments
-from consilience.partitions import Part, VotePartitions
+from consilience.families.base import Estimate, Family, Request, Sums
+from consilience.moments import Moments, as_chunk
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.source_model import SourceModel
 from consilience.spaces.base import LabelSpace
 
@@ -44,12 +45,38 @@ def take_moments(
     """Encode the votes, adapt the family to a few of them, and take the moments of all."""
     if partitions.n_items == 0:
         raise InvalidVotesError("There are no items to learn from. Pass at least one row of votes.")
-    encoded = partitions.transform(lambda part: Part(encode(part.votes, space), part.gold))
+    encoded = partitions.transform(lambda part: replace(part, votes=encode(part.votes, space)))
     passes = VotePasses(encoded, encoded.n_items, seed)
     if family is None:
-        family = space.family.adapt(passes.small_sample(ADAPT_ITEMS), encoded.n_items, seed)
-    moments = Moments(encoded.sources, passes.over_all(family.statistics), family)
-    return moments, passes
+        sample = passes.small_sample(ADAPT_ITEMS) if space.family.adapts_to_votes else None
+        family = space.family.adapt(sample, encoded.n_items, seed)
+    if isinstance(encoded, InMemoryPartitions):
+        return Moments(encoded.sources, passes.over_all(family.statistics), family), passes
+    # Where reading is the larger part of the work, the sample is drawn in the same pass.
+    gathered = encoded.reduce(_gatherer(family, chooser(encoded.n_items, SAMPLE_ITEMS, seed)))
+    passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
+    return Moments(encoded.sources, gathered.sums, family), passes
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """What one pass brings: sums, the sampled items of every chunk, and the first ids without a vote."""
+
+    sums: Sums
+    chosen: tuple[Part, ...]
+    silent: tuple[str, ...]
+
+    def __add__(self, other: _Gathered) -> _Gathered:
+        silent = (self.silent + other.silent)[:SHOWN_ITEMS]
+        return _Gathered(self.sums + other.sums, self.chosen + other.chosen, silent)
+
+
+def _gatherer(family: Family, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
+    def gather(part: Part) -> _Gathered:
+        sums = family.statistics(as_chunk(part.votes, part.gold))
+        return _Gathered(sums, (choose(part),), silent_items(part, SHOWN_ITEMS))
+
+    return gather
 
 
 def estimate_from_moments(

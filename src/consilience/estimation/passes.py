@@ -13,7 +13,7 @@ from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 
-__all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample"]
+__all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample", "silent_items"]
 
 #: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
 SAMPLE_ITEMS = 50_000
@@ -31,17 +31,23 @@ class VotePasses:
         How many items there are in all.
     complete
         Whether `partitions` holds all of them.
+    drawn, silent
+        The sample, and the first ids without a vote, where they were gathered in an earlier pass.
     """
 
     partitions: VotePartitions
     n_items: int
     seed: int
     complete: bool = True
+    drawn: InMemoryPartitions | None = None
+    silent: tuple[str, ...] | None = None
 
     @cached_property
     def sample(self) -> VotePartitions:
-        """The seeded sample of items (all of them when there are few)."""
-        if self.partitions.n_items <= SAMPLE_ITEMS:
+        """The seeded sample of items (all of them when there are few), in memory so that rounds over it are quick."""
+        if self.drawn is not None:
+            return self.drawn
+        if isinstance(self.partitions, InMemoryPartitions) and self.partitions.n_items <= SAMPLE_ITEMS:
             return self.partitions
         return self.partitions.sample(SAMPLE_ITEMS, self.seed)
 
@@ -62,18 +68,25 @@ class VotePasses:
 
     def items_without_votes(self, count: int) -> tuple[str, ...]:
         """Return the ids of the first few items that nobody voted on."""
-        found: list[str] = []
-        for part in self.partitions.map(lambda part: part):
-            silent = np.flatnonzero(~part.votes.observed.any(axis=1))[: count - len(found)]
-            found += [str(item) for item in part.votes.items[silent].tolist()]
-            if len(found) >= count:
+        if self.silent is not None:
+            return self.silent[:count]
+        found: tuple[str, ...] = ()
+        for silent in self.partitions.map(lambda part: silent_items(part, count)):
+            found = (*found, *silent)[:count]
+            if len(found) == count:
                 break
-        return tuple(found)
+        return found
 
     def small_sample(self, size: int) -> Chunk:
         """Return a few items in one chunk, in an order that does not depend on theirs."""
         part = self.sample.sample(size, self.seed).whole
         return _chunk(part[np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")])
+
+
+def silent_items(part: Part, count: int) -> tuple[str, ...]:
+    """Return the ids of the first few items of a chunk that nobody voted on."""
+    rows = np.flatnonzero(~part.votes.observed.any(axis=1))[:count]
+    return tuple(str(item) for item in part.votes.items[rows].tolist())
 
 
 def _chunk(part: Part) -> Chunk:

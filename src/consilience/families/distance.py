@@ -66,6 +66,7 @@ class DistanceFamily(Family):
     landmarks: Landmarks | None = None
     landmark_labels: Batch | None = None
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "labelled")
+    adapts_to_votes: ClassVar[bool] = True
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> DistanceFamily:
         """Look at votes on different items, and learn coordinates where asked for."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class ProductFamily(Family):
     factors: Mapping[str, Factor]
     dtype: np.dtype[Any]
     given_scale: FloatArray | None = None
+
+    adapts_to_votes: ClassVar[bool] = True
 
     @property
     def methods(self) -> tuple[str, ...]:  # type: ignore[override]

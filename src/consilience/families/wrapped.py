@@ -75,6 +75,7 @@ class WrappedNormalFamily(Family):
     mismatch: FloatArray | None = None
     mismatch_error: FloatArray | None = None
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "moments", "labelled")
+    adapts_to_votes: ClassVar[bool] = True
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> WrappedNormalFamily:
         family = replace(self, chance=float("inf"))

@@ -6,23 +6,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.arrays import Batch, BoolArray, FloatArray, hash_priority
 from consilience.encoding import align_sources, encode
 from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
 from consilience.io.files import write_table
 from consilience.label_model import LabelModel
+from consilience.partitions import Part, VotePartitions, chooser
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["label_frame", "label_table", "write_labels"]
+__all__ = ["label_frame", "label_table", "unrelated_distance", "write_labels"]
+
+#: Items that tell how far votes are from the label of another item.
+UNRELATED_ITEMS = 5_000
+UNRELATED_SEED = 2
 
 
-def label_table(model: LabelModel, votes: Any, *, ties: float | None = None) -> pa.Table:
+def label_table(
+    model: LabelModel, votes: Any, *, ties: float | None = None, unrelated: float | None = None
+) -> pa.Table:
     """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
 
     Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
@@ -30,7 +38,8 @@ def label_table(model: LabelModel, votes: Any, *, ties: float | None = None) -> 
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
-    the label of another item, and at least 0. It is null where nobody voted.
+    the label of another item, and at least 0. It is null where nobody voted. Who writes the labels of one table in
+    parts takes that distance from all of them with `unrelated_distance` and passes it as `unrelated`.
 
     Examples
     --------
@@ -46,7 +55,11 @@ def label_table(model: LabelModel, votes: Any, *, ties: float | None = None) -> 
     table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
     belief = model.posterior(table)
     observed = table.observed
-    agreement = _agreement(model.space, encode(table, model.space), belief, observed)
+    encoded = encode(table, model.space)
+    if unrelated is None and model.space.n_labels is None:
+        rows = _chosen_rows(table)
+        unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
+    agreement = _agreement(model.space, encoded, belief, observed, unrelated)
     return pa.table(
         {
             "item": pa.array(table.items.tolist()),
@@ -56,6 +69,17 @@ def label_table(model: LabelModel, votes: Any, *, ties: float | None = None) -> 
             "agreement": pa.array(agreement, mask=~observed.any(axis=1)),
         }
     )
+
+
+def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float | None:
+    """Return the mean distance of votes to the label of another item, from a sample; None for finite label types."""
+    if model.space.n_labels is not None:
+        return None
+    table = partitions.sample(UNRELATED_ITEMS, UNRELATED_SEED).whole.votes
+    source_model = model.source_model_
+    table = align_sources(table, model.space, source_model.sources, source_model.names_given)
+    rows = np.argsort(hash_priority(table.items, UNRELATED_SEED), kind="stable")
+    return _unrelated(model.space, encode(table, model.space)[rows], model.posterior(table).labels[rows])
 
 
 def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
@@ -76,7 +100,30 @@ def write_labels(
     write_table(path, label_table(model, votes, ties=ties), force=force)
 
 
-def _agreement(space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray) -> FloatArray:
+def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
+    """Return the rows that a sample would hold, in an order that does not depend on theirs."""
+    place = np.arange(len(table)).reshape(-1, 1)
+    marked = Votes(place, np.ones_like(place, dtype=bool), ("row",), table.items)
+    chosen = chooser(len(table), UNRELATED_ITEMS, UNRELATED_SEED)(Part(marked)).votes
+    order = np.argsort(hash_priority(chosen.items, UNRELATED_SEED), kind="stable")
+    rows: npt.NDArray[np.intp] = chosen.labels[order, 0]
+    return rows
+
+
+def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
+    """Return the mean distance of votes to the label of the next item that has one."""
+    voted = votes.observed.any(axis=1)
+    rows, columns = np.nonzero(votes.observed)
+    if len(rows) == 0:
+        return 0.0
+    labels = space.as_batch(found[voted])
+    following = np.cumsum(voted)[rows] % len(labels)
+    return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
+
+
+def _agreement(
+    space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray, unrelated: float | None
+) -> FloatArray:
     rows, columns = np.nonzero(observed)
     if len(rows) == 0:
         return np.zeros(len(observed))
@@ -85,10 +132,8 @@ def _agreement(space: LabelSpace, votes: Votes, belief: Posterior, observed: Boo
     cast: Batch = votes.labels[rows, columns]
     own = space.distance(labels[position[rows]], cast)
     counts = np.maximum(observed.sum(axis=1), 1)
-    if space.n_labels is not None:
+    if unrelated is None:
         same: FloatArray = np.bincount(rows, weights=own == 0.0, minlength=len(observed)) / counts
         return same
-    other = space.distance(labels[(position[rows] + 1) % len(labels)], cast)
-    chance = float(other.mean())
     mean = np.bincount(rows, weights=own, minlength=len(observed)) / counts
-    return np.clip(1.0 - mean / chance, 0.0, 1.0) if chance > 0 else np.ones(len(observed))
+    return np.clip(1.0 - mean / unrelated, 0.0, 1.0) if unrelated > 0 else np.ones(len(observed))

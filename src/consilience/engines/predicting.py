@@ -1,0 +1,177 @@
+"""Labels of partitioned votes, in the type of the engine and never all of them in one memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consilience.engines.dask import DaskPartitions
+from consilience.engines.label_folder import LabelFolder, Labeller, Manifest, fingerprint
+from consilience.engines.parquet import ParquetPartitions
+from consilience.engines.spark import SparkPartitions
+from consilience.exceptions import UnsupportedError
+from consilience.files.writing import label_table, unrelated_distance
+from consilience.label_model import LabelModel
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["labeller", "predict_to"]
+
+#: Items whose labels show the type of a label.
+SHOWN = 50
+
+
+def predict_to(
+    model: LabelModel,
+    partitions: VotePartitions,
+    destination: str | Path | None = None,
+    *,
+    ties: float | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> Any:
+    """Label partitioned votes where they are, with the columns of `label_table`.
+
+    Returns
+    -------
+    LabelFolder, or a frame of the engine
+        With a destination, the folder of Parquet files that was written, one for each row group, chunk or partition.
+        Without one, a Dask or a Spark frame that computes the labels when they are asked for. Spark writes by its
+        own rules: with a destination, the frame that reads what was written.
+
+    Parameters
+    ----------
+    destination
+        A folder that is new or empty. Its files can be read as one table by anything that reads Parquet.
+    ties
+        As for `label_table`.
+    resume
+        Continue a run that was stopped: files that are complete stay, and only the others are written. The votes
+        and the model have to be the same.
+    force
+        Overwrite the labels that an earlier run has written there.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from consilience import Classes
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
+    >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
+    >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
+    >>> written = predict_to(model, InMemoryPartitions.of(votes, rows=25), folder)
+    >>> written.n_items, written.n_files
+    (60, 3)
+    """
+    if isinstance(partitions, (ParquetPartitions, InMemoryPartitions)):
+        if destination is None:
+            raise UnsupportedError("Votes in files or in memory are labelled into a folder. Pass its name.")
+        return _to_folder(model, partitions, Path(destination), ties, resume=resume, force=force)
+    if isinstance(partitions, DaskPartitions):
+        if destination is None:
+            _refuse(resume=resume, force=force)
+            return partitions.label_frame(labeller(model, partitions, ties))
+        pieces = list(zip(partitions.places, partitions.sizes, strict=True))
+        begun = header(model, [list(piece) for piece in pieces], ties)
+        manifest = Manifest.start(Path(destination), begun, resume=resume, force=force)
+        if len(manifest.done) == len(pieces):
+            return manifest.finish()
+        return partitions.write_labels(labeller(model, partitions, ties), manifest)
+    if isinstance(partitions, SparkPartitions):
+        if resume:
+            raise UnsupportedError(
+                "Spark commits its own files and does not resume. Label again, or use files or Dask."
+            )
+        frame = partitions.label_frame(labeller(model, partitions, ties))
+        if destination is None:
+            _refuse(force=force)
+            return frame
+        frame.write.mode("overwrite" if force else "errorifexists").parquet(str(destination))
+        return frame.sparkSession.read.parquet(str(destination))
+    raise UnsupportedError(
+        f"predict_to does not know {type(partitions).__name__}. Use partitions of consilience.engines, or "
+        "label_table(model, votes) for votes in memory."
+    )
+
+
+def _refuse(**options: bool) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UnsupportedError(f"{given[0]}=True is about a folder of labels. Pass the destination, too.")
+
+
+def labeller(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeller:
+    """Return what labels each part of the partitions, after a look at the type of their labels."""
+    return Labeller(model, _schema(model, partitions, ties), ties, unrelated_distance(model, partitions))
+
+
+def _schema(model: LabelModel, partitions: VotePartitions, ties: float | None) -> pa.Schema:
+    """Return the schema of the labels, from the first few items with a vote."""
+    few: Votes | None = None
+    for votes in partitions.map(_shown):
+        few = votes
+        if votes.observed.any():
+            break
+    if few is None:
+        raise UnsupportedError("There are no items to label. Pass at least one row of votes.")
+    schema: pa.Schema = label_table(model, few, ties=ties).schema
+    return schema
+
+
+def _shown(part: Part) -> Votes:
+    voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
+    return part.votes[voted] if len(voted) else part.votes[:1]
+
+
+def _to_folder(
+    model: LabelModel,
+    partitions: ParquetPartitions | InMemoryPartitions,
+    folder: Path,
+    ties: float | None,
+    *,
+    resume: bool,
+    force: bool,
+) -> LabelFolder:
+    pieces = dict(enumerate(_described(partitions)))
+    manifest = Manifest.start(folder, header(model, list(pieces.values()), ties), resume=resume, force=force)
+    left = [piece for piece in pieces if piece not in manifest.done]
+    if left:
+        writer = labeller(model, partitions, ties)
+        for piece in left:
+            manifest.add(piece, writer.write(_parts(partitions, piece), manifest.target(piece)))
+    return manifest.finish()
+
+
+def header(model: LabelModel, pieces: list[Any], ties: float | None) -> dict[str, Any]:
+    """Return what a manifest says about the votes and the model."""
+    learned = model.source_model_
+    return {
+        "model": fingerprint(repr(model.space), model.decode, learned.sources, learned.parameters.as_dict()),
+        "votes": fingerprint(pieces),
+        "pieces": len(pieces),
+        "ties": ties,
+    }
+
+
+def _described(partitions: ParquetPartitions | InMemoryPartitions) -> list[Any]:
+    """Return one entry per piece, which is another one if the votes are."""
+    if isinstance(partitions, InMemoryPartitions):
+        size, rows, votes = partitions.n_items, partitions.rows, partitions.whole.votes
+        content = fingerprint(votes.labels, votes.observed, votes.items)
+        return [[content, start, min(size, start + rows)] for start in range(0, size, rows)]
+    sizes = {piece.file: Path(piece.file).stat().st_size for piece in partitions.pieces}
+    reader = partitions.reader
+    how = [reader.sources, reader.item, reader.abstain, reader.on_error]
+    return [[Path(piece.file).name, sizes[piece.file], piece.group, piece.n_rows, how] for piece in partitions.pieces]
+
+
+def _parts(partitions: ParquetPartitions | InMemoryPartitions, piece: int) -> Iterator[Part]:
+    if isinstance(partitions, InMemoryPartitions):
+        yield partitions.whole[piece * partitions.rows : (piece + 1) * partitions.rows]
+        return
+    yield from partitions.pieces[piece].map(partitions.reader, lambda part: part)

@@ -1,0 +1,129 @@
+"""Votes in a Spark frame give the numbers that they give in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+
+import numpy as np
+import pytest
+from tests.engines.tables import SPACES, votes_of
+
+import consilience as cs
+from consilience.engines import SparkPartitions, predict_to, spark_session
+from consilience.estimation import estimate, passes
+from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+pyspark = None
+with contextlib.suppress(ImportError):
+    import pyspark
+
+needs_spark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(pyspark is None, reason="Spark is not installed: pip install -e '.[spark]' to run this test"),
+    pytest.mark.filterwarnings("ignore"),  # sockets to the Java process are Spark's affair
+]
+
+
+def slow(test):
+    for mark in needs_spark:
+        test = mark(test)
+    return test
+
+
+@pytest.fixture(scope="module")
+def session():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            made = spark_session(
+                "local[2]", spark_ui_enabled="false", spark_driver_memory="1g", spark_sql_shuffle_partitions="2"
+            )
+        except MissingPackageError as error:
+            pytest.skip(str(error))
+        yield made
+        made.stop()
+
+
+def frame_of(session, name, change=None):
+    table = cs.wide_table(votes_of(name), SPACES[name]).to_pandas()
+    if change is not None:
+        change(table)
+    return session.createDataFrame(table).repartition(3)
+
+
+def whole(name, **settings):
+    table = cs.wide_table(votes_of(name), SPACES[name])
+    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
+
+
+@slow
+@pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
+def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
+    parts = SparkPartitions(frame_of(session, name), SPACES[name])
+    model = cs.LabelModel(SPACES[name]).fit(parts)
+    expected = whole(name)
+    assert parts.n_items == 240
+    assert np.array_equal(expected._moments.both, model._moments.both)
+    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10, atol=1e-10)
+    labels = predict_to(model, parts)
+    assert type(labels).__module__.startswith("pyspark")
+    found = labels.toPandas().sort_values("item")
+    table = cs.label_table(expected, cs.read_votes(cs.wide_table(votes_of(name), SPACES[name]), SPACES[name]))
+    assert found["item"].tolist() == table.column("item").to_pylist()
+    for column in ("label", "confidence", "agreement"):
+        left, right = found[column].tolist(), table.column(column).to_pylist()
+        if isinstance(right[0], float):
+            assert np.allclose(np.array(left, float), np.array(right, float), rtol=1e-10, equal_nan=True)
+        else:
+            assert left == right
+    parts.close()
+
+
+@slow
+def test_em_takes_its_rounds_on_the_executors(session, monkeypatch):
+    for module in (passes, estimate):
+        monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
+    parts = SparkPartitions(frame_of(session, "classes"), SPACES["classes"])
+    model = cs.LabelModel(SPACES["classes"], method="em").fit(parts)
+    assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+
+
+@slow
+def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
+    def poison(table):
+        table.loc[5, "source b"] = "brick"
+
+    frame = frame_of(session, "classes", poison).cache()
+    with pytest.raises(InvalidLabelError, match=r"partition \d+, row \d+ .item 'item 0005'.*'source b'.*brick"):
+        cs.LabelModel(SPACES["classes"]).fit(SparkPartitions(frame, SPACES["classes"]))
+    assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
+
+
+@slow
+def test_spark_writes_labels_to_parquet_and_refuses_what_it_cannot_do(session, tmp_path):
+    parts = SparkPartitions(frame_of(session, "codes"), SPACES["codes"])
+    model = cs.LabelModel(SPACES["codes"]).fit(parts)
+    assert predict_to(model, parts, tmp_path / "labels").count() == 240
+    with pytest.raises(UnsupportedError, match="does not resume"):
+        predict_to(model, parts, tmp_path / "labels", resume=True)
+    with pytest.raises(UnsupportedError, match="item="):
+        SparkPartitions(frame_of(session, "codes").drop("item"))
+    with pytest.raises(UnsupportedError, match="no Spark dataframe"):
+        SparkPartitions([1])
+
+
+@slow
+def test_without_java_the_message_says_so(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(MissingPackageError, match="needs Java"):
+        spark_session("local[1]")
+
+
+@pytest.mark.skipif(pyspark is not None, reason="Spark is installed, so nothing is missing")
+def test_without_spark_the_install_line_is_given():
+    with pytest.raises(MissingPackageError, match=r"consilience\[spark\]"):
+        SparkPartitions(None)
