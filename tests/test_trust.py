@@ -123,3 +123,10 @@ def test_suggested_items_teach_more_about_classes_than_random_ones():
             wrong.append((cs.LabelModel(space).fit(votes, gold=(truth, known)).predict(fresh) != fresh_truth).mean())
         difference.append(wrong[0] - wrong[1])
     assert np.mean(difference) < 0
+
+
+def test_consistency_does_not_depend_on_the_unit():
+    votes, _ = panel(cs.Scores(), np.linspace(0.15, 0.85, 6), 200, 0)
+    found = [cs.LabelModel(cs.Scores()).fit(unit * votes.labels).source_model_.consistency for unit in (1.0, 1e-6, 1e6)]
+    assert found[1] == pytest.approx(found[0], abs=1e-6)
+    assert found[2] == pytest.approx(found[0], abs=1e-6)

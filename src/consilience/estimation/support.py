@@ -66,8 +66,21 @@ def consistency_of_costs(space: LabelSpace, sums: Sums, passes: VotePasses) -> C
     if pairs_per_item <= 0.0 or (np.diag(both) >= MIN_VOTES).sum() < MIN_VOTERS:
         return None
     chunk = passes.small_sample(int(np.ceil(PAIRS / pairs_per_item)))
+    if _differ_in_width(chunk):
+        return None
     cost, seen = _costs_within_items(space, chunk)
-    return _consistency(cost, seen)
+    largest = float(cost.max(initial=0.0))
+    if not 0.0 < largest < np.inf:
+        return None
+    return _consistency(cost / largest, seen)  # squares of huge costs would overflow
+
+
+def _differ_in_width(chunk: Chunk) -> bool:
+    """Return whether encoded labels were padded to different widths, so that batches of them do not fit together."""
+    if chunk.labels.dtype != object:
+        return False
+    cells = chunk.labels[chunk.observed]
+    return len({cell.shape for cell in cells if isinstance(cell, np.ndarray)}) > 1
 
 
 def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, FloatArray]:
