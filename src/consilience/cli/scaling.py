@@ -107,7 +107,7 @@ def opened(
     else:
         session = spark_session(engine.master)
         try:
-            yield SparkPartitions(session.read.parquet(str(votes)), space, **options)
+            yield SparkPartitions(session.read.parquet(str(votes.resolve())), space, **options)
         finally:
             session.stop()
 

@@ -91,8 +91,10 @@ def predict_to(
         if destination is None:
             _refuse(force=force)
             return frame
-        frame.write.mode("overwrite" if force else "errorifexists").parquet(str(destination))
-        return frame.sparkSession.read.parquet(str(destination))
+        # Spark may have been started in another folder than this one.
+        target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())
+        frame.write.mode("overwrite" if force else "errorifexists").parquet(target)
+        return frame.sparkSession.read.parquet(target)
     raise UnsupportedError(
         f"predict_to does not know {type(partitions).__name__}. Use partitions of consilience.engines, or "
         "label_table(model, votes) for votes in memory."
