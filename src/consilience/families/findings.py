@@ -28,8 +28,6 @@ SIGNIFICANCE = 0.01
 FAR = 4.0
 
 
-EQUAL_WEIGHTS = "every source is given the same weight"
-KEPT_MOMENTS = "the likelihood would trust them, so the robust pair moments are kept"
 SHARED_VOTE = "they share one vote"
 OUTWEIGHED = "what they have in common counts once"
 CANNOT_TELL = "the votes alone cannot tell which of two groups of sources follows the truth"
@@ -52,7 +50,7 @@ def no_signal(request: Request, reason: str) -> Diagnostic:
     )
 
 
-def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: str = KEPT_MOMENTS) -> Diagnostic:
+def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: str = SHARED_VOTE) -> Diagnostic:
     """Some pairs agree more than the weights of the two sources explain; `remedy` is what was done about it."""
     names = [f"{request.sources[a]} and {request.sources[b]}" for a, b in zip(left, right, strict=True)]
     involved = np.unique(np.concatenate([left, right]))
