@@ -189,8 +189,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         run_rivals(settings),
         "## Sparse crowds",
         "100 items, 34 workers, 20 votes of most; nothing is told. *lines*: offsets, slopes and noise of their own, "
-        "slopes below one on average; *alike*: all the same; *spammers*: a third votes at random; *zeros*: skewed truth, "
-        "timid scales, most votes zero.",
+        "slopes below one on average; *alike*: all the same; *spammers*: a third votes at random; *zeros*: skewed "
+        "truth, timid scales, most votes zero.",
         run_crowds(settings),
         "## Targets",
         QUICK if settings.quick else "\n".join(lines),
