@@ -316,5 +316,5 @@ def test_weights_given_from_outside_make_weighted_means():
     request = Request(("a", "b"), "given", np.zeros((2, 2), dtype=bool))
     parameters = GaussianFamily().from_weights(np.array([1.0, 3.0]), request)
     found = GaussianFamily(scale=np.inf).from_weights(np.array([1.0, 3.0]), request)
-    assert parameters.shrink is False
+    assert parameters.shrink == 0.0
     assert believe(found, np.array([[0.0, 4.0]]), np.ones((1, 2), dtype=bool)).mean[0] == pytest.approx(3.0)

@@ -76,10 +76,10 @@ def learned_graph(problem: Problem) -> Learned:
     if not GraphProblem(count, count, linked, linked, 1.0).allows(np.zeros_like(linked)):
         return Learned(nobody)
     even = problem.moments.complete
-    correlation = np.where(linked | problem.dependent[inner], problem.correlation[inner], 0.0)
+    correlation = np.where(linked | problem.dependent[inner], _on_shared_items(problem)[inner], 0.0)
     np.fill_diagonal(correlation, 1.0)
     correlation = correlation if even else proper(correlation)
-    error = problem.correlation_error[inner]
+    error = np.sqrt((1.0 + correlation**2) / np.maximum(count, 1.0))
     items = 1.0 / float(np.mean(1.0 / count[linked]))
     graphs = GraphProblem(correlation, error, linked, problem.dependent[inner], items, even)
     found = best_graph(graphs)
@@ -95,6 +95,14 @@ def learned_graph(problem: Problem) -> Learned:
     if rival is None or rival[2].criterion - found.criterion > np.log(max(graphs.items, 2.0)):
         return Learned(graph)
     return Learned(graph, (chosen[rival[1]], chosen[rival[0]]), _spread(rival[2].graph, chosen, m))
+
+
+def _on_shared_items(problem: Problem) -> FloatArray:
+    """Return correlations over the items on which both vote, by the variances over the same items."""
+    sums = problem.sums
+    items = np.maximum(sums["both"], 1)
+    spread = np.maximum((sums["square"] / items - (sums["total"] / items) ** 2).astype(np.float64), 1e-300)
+    return np.clip(problem.moments.covariance / np.sqrt(spread * spread.T), -1.0, 1.0)
 
 
 def _spread(graph: BoolArray, chosen: IntArray, m: int) -> BoolArray:

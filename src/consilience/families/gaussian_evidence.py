@@ -83,7 +83,7 @@ def support_of_lines(
         steps = [_own_gauge(drawn(found, share, votes), problem) for share in STEPS]
 
         def labels_of(labels: npt.NDArray[Any], observed: BoolArray) -> list[FloatArray]:
-            return [believe(step, labels, observed, LEARNING_ROUNDS).mean for step in steps]
+            return [believe(step, labels, observed, LEARNING_ROUNDS).mean - step.mean for step in steps]
 
         return labels_of
 

@@ -28,12 +28,12 @@ STEPS = (0.0, 0.25, 0.5, 0.75, 1.0)
 AMPLE = 1000
 FOLDS = 5
 #: A gain counts less this many standard errors, so that chance alone rarely makes labels worse than plain means.
-CAUTION = 1.0
+CAUTION = 1.645
 #: Sources that are left out in turn, at most; with fewer than `FEWEST` too little is left to tell anything.
 MOST, FEWEST = 60, 5
 
 
-#: From labels and who voted to the consensus at every step, ``(n, *label_shape)`` each.
+#: From labels and who voted to the consensus at every step, ``(n, *label_shape)`` each, measured from the mean of y.
 Predict = Callable[[npt.NDArray[Any], BoolArray], list[FloatArray]]
 
 
@@ -48,8 +48,19 @@ class Support:
     error: FloatArray
 
     @property
+    def contradicted(self) -> bool:
+        """Whether what was learned is clearly worse than the plain mean."""
+        return bool(self.gain[-1] < -CAUTION * self.error[-1])
+
+    @property
     def share(self) -> float:
-        """The step to take: of those about as good as the best one, allowing for chance, the last."""
+        """The step to take: of those about as good as the best one, allowing for chance, the last.
+
+        None at all if what was learned is clearly worse than the plain mean: then it describes the votes badly, and half
+        of it is no better founded.
+        """
+        if self.contradicted:
+            return STEPS[0]
         sure = self.gain - CAUTION * self.error
         best = int(sure.argmax())
         good = np.flatnonzero(sure >= sure[best] - 0.25 * self.error[best])
@@ -105,10 +116,9 @@ def support_of(
 def _left_out(predict: Predict, chunk: Chunk, targets: IntArray, together: BoolArray, centre: FloatArray) -> Sums:
     """Return, by group of items, step and source, the sums of 1, c, v, c^2, v^2, c v for its vote v and the others' c.
 
-    Votes are measured from the mean of the source, consensus labels from the mean over all; coordinates add up.
+    Votes are measured from the mean of the source; coordinates add up.
     """
     found = np.zeros((GROUPS, len(STEPS), len(targets), 6))
-    level = centre.mean(axis=0)
     for place, target in enumerate(targets):
         others = chunk.observed & ~together[target]
         rows = np.flatnonzero(chunk.observed[:, target] & others.any(axis=1))
@@ -116,7 +126,7 @@ def _left_out(predict: Predict, chunk: Chunk, targets: IntArray, together: BoolA
             continue
         vote = (chunk.labels[rows, target].astype(np.float64) - centre[target]).reshape(len(rows), -1)
         for number, labels in enumerate(predict(chunk.labels[rows], others[rows])):
-            consensus = (labels - level).reshape(len(rows), -1)
+            consensus = labels.reshape(len(rows), -1)
             parts = [np.ones_like(vote), consensus, vote, consensus**2, vote**2, consensus * vote]
             once = np.stack([part.sum(axis=1) for part in parts], axis=1)
             np.add.at(found[:, number, place], chunk.groups[rows], once)

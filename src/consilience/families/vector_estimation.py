@@ -350,6 +350,9 @@ def _finished(
     learn, dependent = partial(_again, problem), problem.request.dependent
     judged = (parameters, problem.moments, problem.active, dependent, problem.passes if careful else None, learn)
     support = support_of_sources(*judged)
+    if support is not None and support.contradicted:
+        equal = f"own weights predict a source left out worse than the plain mean does ({support.gain[-1]:+.1%})"
+        return _fallback(problem, equal, (*notes, drawn_note(support)), "auto")
     if support is not None and support.share < 1.0:
         parameters = drawn(parameters, support.share, problem.votes)
         notes = (*notes, drawn_note(support))
@@ -382,11 +385,8 @@ def _general(problem: Problem) -> tuple[Diagnostic, ...]:
         found.append(Diagnostic("copied-source", "warning", request.named(np.unique(pairs)), message))
     names = request.named(problem.against)
     if names:
-        message = (
-            f"{', '.join(names)}: votes move against those of the others; the weight is zero. Check whether the signs "
-            "of the coordinates are reversed."
-        )
-        found.append(Diagnostic("adversarial-source", "warning", names, message))
+        message = "votes move against those of the others; the weight is zero. Check the signs of the coordinates."
+        found.append(Diagnostic("adversarial-source", "warning", names, f"{', '.join(names)}: {message}"))
     return tuple(found)
 
 

@@ -158,9 +158,9 @@ def proper(correlation: FloatArray) -> FloatArray:
     Examples
     --------
     >>> proper(np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.9], [0.0, 0.9, 1.0]])).round(2)
-    array([[1.  , 0.79, 0.25],
-           [0.79, 1.  , 0.79],
-           [0.25, 0.79, 1.  ]])
+    array([[1.  , 0.73, 0.06],
+           [0.73, 1.  , 0.73],
+           [0.06, 0.73, 1.  ]])
     """
     values, vectors = np.linalg.eigh(correlation)
     mended = (vectors * np.maximum(values, 1e-3)) @ vectors.T
