@@ -9,6 +9,7 @@ NEXT_STEPS = {
     "too-few-sources": "Next: add sources, remove a dependency, or pass gold= with a few known labels.",
     "fell-back-to-majority": "Next: pass gold= with a few known labels.",
     "weights-unsupported": "Next: nothing, or pass gold= with a few known labels.",
+    "drawn-together": "Next: nothing, or pass gold= with a few known labels.",
     "no-signal": "Next: check that a row means the same item for all sources; add better sources.",
     "never-votes": "Next: leave the source out, or check how its abstentions are coded.",
     "constant-source": "Next: leave it out; as a labeling function for one class it is fine.",
