@@ -102,7 +102,8 @@ def _on_shared_items(problem: Problem) -> FloatArray:
     sums = problem.sums
     items = np.maximum(sums["both"], 1)
     spread = np.maximum((sums["square"] / items - (sums["total"] / items) ** 2).astype(np.float64), 1e-300)
-    return np.clip(problem.moments.covariance / (np.sqrt(spread) * np.sqrt(spread.T)), -1.0, 1.0)
+    correlation: FloatArray = np.clip(problem.moments.covariance / (np.sqrt(spread) * np.sqrt(spread.T)), -1.0, 1.0)
+    return correlation
 
 
 def _spread(graph: BoolArray, chosen: IntArray, m: int) -> BoolArray:
