@@ -56,8 +56,8 @@ class Support:
     def share(self) -> float:
         """The step to take: of those about as good as the best one, allowing for chance, the last.
 
-        None at all if what was learned is clearly worse than the plain mean: then it describes the votes badly, and half
-        of it is no better founded.
+        None at all if what was learned is clearly worse than the plain mean: then it describes the votes badly, and
+        half of it is no better founded.
         """
         if self.contradicted:
             return STEPS[0]
