@@ -21,8 +21,8 @@ __all__ = ["Learned", "copies_note", "dependent_note", "exact_copies", "learned_
 
 #: Graphs are searched from 5 sources on, as 4 fit one edge and the opposite one alike, up to so many.
 FEWEST, MOST = 5, 60
-#: Items on which both sources of a pair vote, before they can be found to err together or to be copies.
-MIN_ITEMS = 30
+#: Items on which both sources of a pair vote, before they can be found to err together, and to be exact copies.
+MIN_ITEMS, MIN_COPIED = 12, 30
 #: Variances of correlations beyond this many times those of Gaussian votes are acted on.
 TOLERATED = 1.5
 #: Correlation of the noise of exact copies: as close to one as the noise stays a proper covariance.
@@ -45,7 +45,7 @@ def exact_copies(problem: Problem) -> BoolArray:
     """Return pairs ``(m, m)`` with the same vote on every item they share."""
     moments = problem.moments
     least = 1e-12 * np.minimum.outer(moments.variance, moments.variance)
-    same: BoolArray = (moments.squared_difference <= least) & problem.usable & (moments.count >= MIN_ITEMS)
+    same: BoolArray = (moments.squared_difference <= least) & problem.usable & (moments.count >= MIN_COPIED)
     return same
 
 

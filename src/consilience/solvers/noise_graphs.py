@@ -192,7 +192,8 @@ def _excess(problem: GraphProblem, value: FloatArray) -> FloatArray:
     """
     product = np.outer(value, value)
     sign = np.where(product < 0, -1.0, 1.0)
-    stable = np.sqrt(1.0 + problem.correlation**2) / problem.error  # the root of the items that a pair is worth
+    items = (1.0 + problem.correlation**2) / problem.error**2  # that a pair is worth
+    stable = np.sqrt(np.maximum(items - 3.0, 1.0))
     seen, told = (np.arctanh(np.clip(part, -0.9999, 0.9999)) for part in (problem.correlation, product))
     return np.where(problem.usable, (seen - told) * sign * stable, 0.0)
 
