@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["drawn", "support_of_lines"]
 
+#: A source whose votes spread this many times more than those of the median source is on a scale of its own.
+OTHER_SCALE = 5.0
+
 
 def drawn(standard: GaussianParameters, share: float, votes: FloatArray, shrink: float = 1.0) -> GaussianParameters:
     """Return lines and noise moved to the common ones: all the way for a share of 0, not at all for 1.
@@ -78,6 +81,9 @@ def support_of_lines(
     """Return what left-out sources say about the lines; `fit` learns them from a part of the items."""
     moments = problem.moments
     votes = np.diag(moments.count)
+    spread = np.sqrt(moments.variance[problem.active])
+    if spread.max() > OTHER_SCALE * np.median(spread):  # then there is no plain mean to move to
+        return None
 
     def predict(found: GaussianParameters) -> Predict:
         steps = [_own_gauge(drawn(found, share, votes), problem) for share in STEPS]
