@@ -196,7 +196,7 @@ def _noise(current: GaussianParameters, variance: FloatArray, sums: Sums) -> Flo
         return np.diag(variance)
     pairs = np.maximum(sums["pairs"], 1.0)
     own = np.maximum(np.diag(sums["cross"]) / np.diag(pairs), 1e-300)
-    correlation = sums["cross"] / pairs / np.sqrt(np.outer(own, own))
+    correlation = sums["cross"] / pairs / np.outer(np.sqrt(own), np.sqrt(own))
     between = np.where(current.dependent, correlation, 0.0) * np.sqrt(np.outer(variance, variance))
     return positive_definite(between, variance, LEAST_EIGENVALUE)
 
