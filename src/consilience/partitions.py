@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array, hash_priority
-from consilience.exceptions import InvalidVotesError
+from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.votes import Votes
 
 __all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
@@ -52,7 +52,12 @@ class Part:
 
 
 class VotePartitions(ABC):
-    """Votes in chunks."""
+    """Votes in chunks.
+
+    `remote` says whether chunks are elsewhere, so that what is said about every item stays there, too.
+    """
+
+    remote: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -86,6 +91,21 @@ class VotePartitions(ABC):
     def sample(self, size: int, seed: int) -> InMemoryPartitions:
         """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
         return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
+
+    def answers(self, model: Any, question: str, options: dict[str, Any]) -> Any:
+        """Return what a model says about every item, as a frame of the engine that holds the remote votes.
+
+        Parameters
+        ----------
+        question
+            The name of the method that is asked, in each chunk.
+        options
+            Its arguments by name.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__} has no frames of its own. Go chunk by chunk: votes.map(lambda part: "
+            f"model.{question}(part.votes))."
+        )
 
     @property
     def n_skipped(self) -> int:
