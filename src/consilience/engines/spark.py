@@ -21,6 +21,7 @@ from consilience.engines.identity import LOOKED_AT, Keys, keys_anywhere, places_
 from consilience.engines.label_folder import Labeller
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.io.interpreters import use_this_interpreter
 from consilience.partitions import A, Part, VotePartitions
 from consilience.spaces.base import LabelSpace
 
@@ -112,7 +113,7 @@ class SparkPartitions(VotePartitions):
                 "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
                 "with item=, or add one before you save the frame (monotonically_increasing_id)."
             )
-        _same_interpreter(frame)
+        use_this_interpreter(frame)
         columns = [frame[f"`{name}`"] for name in self.reader.columns]
         self.content = frame.select(*columns).mapInArrow(_reading(self.reader), SCHEMA).persist()
         self._ids = {"content": self.content, "checked": not check_ids}
@@ -207,16 +208,6 @@ def _pyspark() -> Any:
             "Spark hands rows over by Arrow, which is missing. Run: pip install pyarrow."
         ) from None
     return sql
-
-
-def _same_interpreter(frame: Any) -> None:
-    """Let the workers run this interpreter, unless whoever started the session chose one."""
-    if "PYSPARK_PYTHON" in os.environ:
-        return
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    context = getattr(frame.sparkSession, "sparkContext", None)
-    if context is not None and getattr(context, "pythonExec", None) == "python3":
-        context.pythonExec = sys.executable
 
 
 @contextmanager
