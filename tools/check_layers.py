@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[int, int]] = {
     name: level
     for level, names in {
         (1, 0): "arrays exceptions",
-        (1, 1): "kernels",
+        (1, 1): "kernels threads",
         (1, 2): "solvers",
         (2, 0): "families",
         (2, 1): "spaces",

@@ -15,6 +15,7 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array, hash_priority
 from consilience.exceptions import InvalidVotesError, UnsupportedError
+from consilience.threads import count_threads, map_in_threads
 from consilience.votes import Votes
 
 __all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
@@ -126,15 +127,28 @@ def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
 
 @dataclass(frozen=True)
 class InMemoryPartitions(VotePartitions):
-    """Votes in memory, cut into chunks of `rows` items (views, not copies)."""
+    """Votes in memory, cut into chunks of `rows` items (views, not copies).
+
+    Parameters
+    ----------
+    workers
+        Threads that go over the chunks; -1 for one per processor. The numbers do not depend on it.
+
+    Examples
+    --------
+    >>> votes = InMemoryPartitions.of(Votes.from_matrix([[0, 1]] * 10), rows=4, workers=2)
+    >>> list(votes.map(len))
+    [4, 4, 2]
+    """
 
     whole: Part
     rows: int = ROWS
+    workers: int = 1
 
     @classmethod
-    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS) -> Self:
+    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS, workers: int = 1) -> Self:
         """Return partitions of a table of votes."""
-        return cls(Part(votes, gold), rows)
+        return cls(Part(votes, gold), rows, count_threads(workers))
 
     @classmethod
     def of_parts(cls, parts: list[Part]) -> Self:
@@ -158,11 +172,11 @@ class InMemoryPartitions(VotePartitions):
         if self.n_items <= self.rows:
             yield function(self.whole)
             return
-        for start in range(0, self.n_items, self.rows):
-            yield function(self.whole[start : start + self.rows])
+        chunks = (self.whole[start : start + self.rows] for start in range(0, self.n_items, self.rows))
+        yield from map(function, chunks) if self.workers == 1 else map_in_threads(function, chunks, self.workers)
 
     def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
-        return InMemoryPartitions(function(self.whole), self.rows)
+        return InMemoryPartitions(function(self.whole), self.rows, self.workers)
 
 
 def _stack(tables: list[Votes]) -> Votes:

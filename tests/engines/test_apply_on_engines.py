@@ -17,24 +17,27 @@ pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.Consilie
 SPACE = cs.Classes(["ham", "spam"])
 
 
-def long(row):
-    return "spam" if len(row.text) > 12 else "ham"
+def functions():
+    """Return functions that are sent by value: the workers cannot import this file."""
+
+    def long(row):
+        return "spam" if len(row.text) > 12 else "ham"
+
+    def has_digit(row):
+        return "spam" if any(map(str.isdigit, row.text)) else None
+
+    @cs.labeling_function(vectorized=True)
+    def late(batch):
+        return ["ham" if number % 3 else None for number in np.asarray(batch["number"]).tolist()]
+
+    def rare(row):
+        return "spam" if row.number == 177 else None
+
+    return [long, has_digit, late, rare]
 
 
-def has_digit(row):
-    return "spam" if any(map(str.isdigit, row.text)) else None
-
-
-@cs.labeling_function(vectorized=True)
-def late(batch):
-    return ["ham" if number % 3 else None for number in np.asarray(batch["number"]).tolist()]
-
-
-def rare(row):
-    return "spam" if row.number == 177 else None
-
-
-FUNCTIONS = [long, has_digit, late, rare]
+FUNCTIONS = functions()
+rare = FUNCTIONS[3]
 
 
 def texts():
