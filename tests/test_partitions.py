@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
+from consilience import threads
 from consilience.exceptions import SourceMismatchError
 from consilience.partitions import Part
 
@@ -96,3 +99,54 @@ def test_counts_are_exact_integers():
     assert moments.both.dtype.kind == "i"
     assert np.array_equal(moments.both, seen.T @ seen)
     assert moments.sums["pairs"].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
+def test_threads_give_the_numbers_of_one(space):
+    votes = table(space)
+    one = cs.LabelModel(space).fit(cs.InMemoryPartitions.of(votes, rows=37))
+    several = cs.InMemoryPartitions.of(votes, rows=37, workers=3)
+    model = cs.LabelModel(space).fit(several)
+    assert np.array_equal(one.source_model_.votes, model.source_model_.votes)
+    # chunks are added in their order, so that only linear algebra on more threads could round differently
+    assert np.allclose(one.weight_, model.weight_, rtol=1e-12, atol=1e-12)
+    assert np.array_equal(one.predict(votes), model.predict(several))
+    assert np.allclose(one.confidence(votes), model.confidence(several), rtol=1e-12)
+
+
+def test_threads_run_side_by_side_in_order_and_stop_at_an_error():
+    parts = cs.InMemoryPartitions.of(table(SPACES[0], n=60), rows=10, workers=2)
+    meeting = threading.Barrier(2, timeout=20)
+
+    def meet(part):
+        meeting.wait()  # two chunks at a time, or this never returns
+        return part.votes.items[0]
+
+    assert list(parts.map(meet)) == [0, 10, 20, 30, 40, 50]
+    seen = []
+
+    def fail(part):
+        seen.append(part)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        list(parts.map(fail))
+    assert len(seen) <= 4
+    assert next(parts.map(len)) == 10  # the others are let go
+
+
+def test_inside_threads_linear_algebra_has_one_thread_and_afterwards_as_many_as_before():
+    before = [get() for get, _ in threads._libraries()]
+    with threads.one_thread_each(), threads.one_thread_each():
+        assert {get() for get, _ in threads._libraries()} <= {1}
+    assert [get() for get, _ in threads._libraries()] == before
+
+
+@pytest.mark.parametrize("workers", [0, -2, 1.5, True])
+def test_a_number_of_threads_that_is_none_is_refused(workers):
+    with pytest.raises(cs.exceptions.UnsupportedError, match="not a number of threads"):
+        cs.InMemoryPartitions.of(table(SPACES[0], n=10), workers=workers)
+
+
+def test_all_processors_can_be_asked_for():
+    assert cs.InMemoryPartitions.of(table(SPACES[0], n=10), workers=-1).workers >= 1

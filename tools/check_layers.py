@@ -23,7 +23,7 @@ LAYERS: dict[str, tuple[int, int]] = {
     name: level
     for level, names in {
         (1, 0): "arrays exceptions",
-        (1, 1): "kernels",
+        (1, 1): "kernels threads",
         (1, 2): "solvers",
         (2, 0): "families",
         (2, 1): "spaces",
@@ -31,7 +31,8 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 1): "votes",
         (3, 2): "encoding",
         (3, 3): "rank_aggregation treebanks",
-        (4, 0): "moments source_model partitions labeling settings simulation storage",
+        (4, 0): "moments source_model partitions settings simulation storage",
+        (4, 1): "labeling",
         (5, 0): "estimation explanation inference model_files",
         (5, 1): "suggestion",
         (6, 0): "label_model",

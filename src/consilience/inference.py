@@ -106,11 +106,23 @@ class Inference:
         return Distribution(np.where(voted, mean, np.nan), np.where(voted, deviation, np.inf), covariance)
 
 
-def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
-    """Return what the model believes about every item of a table or of partitions."""
-    if isinstance(votes, VotePartitions):
-        return _join(list(votes.map(lambda part: _of_table(model, space, part.votes, decode))))
-    return _of_table(model, space, votes, decode)
+def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, labels_only: bool = False) -> Inference:
+    """Return what the model believes about every item of a table or of partitions.
+
+    Parameters
+    ----------
+    labels_only
+        Of partitions, keep labels and confidence and let go of the rest, chunk by chunk.
+    """
+    if not isinstance(votes, VotePartitions):
+        return _of_table(model, space, votes, decode)
+
+    def of_part(part: Part) -> Inference:
+        found = _of_table(model, space, part.votes, decode)
+        belief = found.posterior
+        return replace(found, posterior=Posterior(belief.labels, belief.confidence)) if labels_only else found
+
+    return _join(list(votes.map(of_part)))
 
 
 def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:

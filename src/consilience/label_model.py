@@ -155,12 +155,19 @@ class LabelModel(Configurable):
 
         An item nobody voted on gets the missing value (NaN, -1 or None, by type);
         ``fill="prior"`` guesses from the prior instead.
+
+        Of partitions on a cluster, the labels stay there: `predict`, `predict_baseline`, `predict_proba` and
+        `confidence` return a Dask or Spark frame with the columns ``item`` and ``label``, ``probabilities`` or
+        ``confidence``. `consilience.engines.predict_to` writes the labels of partitions to files.
         """
         if fill not in (None, "prior"):
             raise UnsupportedError(f"fill={fill!r} is unknown. Use 'prior', or None for missing values.")
         if fill == "prior" and self.space.n_labels is None:
             raise UnsupportedError(f"{type(self.space).__name__} has no prior to guess from. Leave fill at None.")
-        return self._infer(votes).labels(self.space, fill_missing=fill == "prior")
+        frame: Batch | None = self._on_cluster(votes, "predict", fill=fill)
+        if frame is not None:
+            return frame
+        return self._infer(votes, labels_only=True).labels(self.space, fill_missing=fill == "prior")
 
     def predict_baseline(self, votes: Any) -> Batch:
         """Return the plain vote of the same sources: one label per item as if all sources were equally good.
@@ -168,10 +175,16 @@ class LabelModel(Configurable):
         It is kept beside every fit, to compare `predict` with.
         """
         plain = self._model.as_baseline()
-        return infer(plain, self.space, votes, self.decode).labels(self.space, fill_missing=False)
+        frame: Batch | None = self._on_cluster(votes, "predict_baseline")
+        if frame is not None:
+            return frame
+        return infer(plain, self.space, votes, self.decode, labels_only=True).labels(self.space, fill_missing=False)
 
     def predict_proba(self, votes: Any) -> FloatArray:
         """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
+        frame: FloatArray | None = self._on_cluster(votes, "predict_proba")
+        if frame is not None:
+            return frame
         probabilities = self._infer(votes).posterior.probabilities
         if probabilities is None:
             raise UnsupportedError(
@@ -193,7 +206,8 @@ class LabelModel(Configurable):
         For finite spaces the posterior probability of the label; otherwise the share of chance-level
         cost that the weighted votes rule out.
         """
-        return self._infer(votes).confidence
+        frame: FloatArray | None = self._on_cluster(votes, "confidence")
+        return self._infer(votes, labels_only=True).confidence if frame is None else frame
 
     def posterior(self, votes: Any) -> Posterior:
         """Return labels, confidence, probabilities and what else the label type knows about each item.
@@ -310,8 +324,19 @@ class LabelModel(Configurable):
         if seed is not None and (not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0):
             raise UnsupportedError(f"random_state={seed!r} is not a seed. Use a whole number from 0 on, or None.")
 
-    def _infer(self, votes: Any) -> Inference:
-        return infer(self._model, self.space, votes, self.decode)
+    def _infer(self, votes: Any, *, labels_only: bool = False) -> Inference:
+        if isinstance(votes, VotePartitions) and votes.remote:
+            raise UnsupportedError(
+                f"The votes of {type(votes).__name__} stay where they are, and this answer would bring all of them "
+                "here. predict, predict_proba and confidence return frames of the engine; for the rest go chunk by "
+                "chunk, votes.map(lambda part: model.posterior(part.votes)), or take votes.sample(size, seed)."
+            )
+        return infer(self._model, self.space, votes, self.decode, labels_only=labels_only)
+
+    def _on_cluster(self, votes: Any, question: str, **options: Any) -> Any:
+        """Return the answers as a frame of the engine that holds the votes; None where they are at hand."""
+        remote = isinstance(votes, VotePartitions) and votes.remote
+        return votes.answers(self, question, options) if remote and self._model is not None else None
 
     def _partitions(self, votes: Any, gold: Any) -> tuple[VotePartitions, bool]:
         if isinstance(votes, VotePartitions):

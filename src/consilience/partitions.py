@@ -9,12 +9,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array, hash_priority
-from consilience.exceptions import InvalidVotesError
+from consilience.exceptions import InvalidVotesError, UnsupportedError
+from consilience.threads import count_threads, map_in_threads
 from consilience.votes import Votes
 
 __all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
@@ -52,7 +53,12 @@ class Part:
 
 
 class VotePartitions(ABC):
-    """Votes in chunks."""
+    """Votes in chunks.
+
+    `remote` says whether chunks are elsewhere, so that what is said about every item stays there, too.
+    """
+
+    remote: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -87,6 +93,21 @@ class VotePartitions(ABC):
         """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
         return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
 
+    def answers(self, model: Any, question: str, options: dict[str, Any]) -> Any:
+        """Return what a model says about every item, as a frame of the engine that holds the remote votes.
+
+        Parameters
+        ----------
+        question
+            The name of the method that is asked, in each chunk.
+        options
+            Its arguments by name.
+        """
+        raise UnsupportedError(
+            f"{type(self).__name__} has no frames of its own. Go chunk by chunk: votes.map(lambda part: "
+            f"model.{question}(part.votes))."
+        )
+
     @property
     def n_skipped(self) -> int:
         """Number of cells that were no labels and were taken for abstentions; takes a pass."""
@@ -106,15 +127,28 @@ def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
 
 @dataclass(frozen=True)
 class InMemoryPartitions(VotePartitions):
-    """Votes in memory, cut into chunks of `rows` items (views, not copies)."""
+    """Votes in memory, cut into chunks of `rows` items (views, not copies).
+
+    Parameters
+    ----------
+    workers
+        Threads that go over the chunks; -1 for one per processor. The numbers do not depend on it.
+
+    Examples
+    --------
+    >>> votes = InMemoryPartitions.of(Votes.from_matrix([[0, 1]] * 10), rows=4, workers=2)
+    >>> list(votes.map(len))
+    [4, 4, 2]
+    """
 
     whole: Part
     rows: int = ROWS
+    workers: int = 1
 
     @classmethod
-    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS) -> Self:
+    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS, workers: int = 1) -> Self:
         """Return partitions of a table of votes."""
-        return cls(Part(votes, gold), rows)
+        return cls(Part(votes, gold), rows, count_threads(workers))
 
     @classmethod
     def of_parts(cls, parts: list[Part]) -> Self:
@@ -138,11 +172,11 @@ class InMemoryPartitions(VotePartitions):
         if self.n_items <= self.rows:
             yield function(self.whole)
             return
-        for start in range(0, self.n_items, self.rows):
-            yield function(self.whole[start : start + self.rows])
+        chunks = (self.whole[start : start + self.rows] for start in range(0, self.n_items, self.rows))
+        yield from map(function, chunks) if self.workers == 1 else map_in_threads(function, chunks, self.workers)
 
     def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
-        return InMemoryPartitions(function(self.whole), self.rows)
+        return InMemoryPartitions(function(self.whole), self.rows, self.workers)
 
 
 def _stack(tables: list[Votes]) -> Votes:

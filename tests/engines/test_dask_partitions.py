@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import signal
-import warnings
 from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.engines.clusters import distributed, needs_dask
 from tests.engines.tables import SPACES, votes_of, write_folder
 
 import consilience as cs
@@ -20,36 +19,6 @@ from consilience.estimation import estimate, passes
 from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-distributed = None
-with contextlib.suppress(ImportError):
-    import distributed
-
-needs_dask = [
-    pytest.mark.slow,
-    pytest.mark.skipif(distributed is None, reason="Dask is not installed: pip install -e '.[dask]' to run this test"),
-    # Processes that end, sockets and all, are Dask's affair.
-    pytest.mark.filterwarnings("ignore"),
-]
-
-
-def slow(test):
-    for mark in needs_dask:
-        test = mark(test)
-    return test
-
-
-@pytest.fixture(scope="module")
-def client():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
 
 
 def whole(name, votes=None, **settings):
@@ -63,7 +32,7 @@ def frames(name, pieces=5):
     return [table.slice(start, end - start) for start, end in pairwise(bounds)]
 
 
-@slow
+@needs_dask
 @pytest.mark.parametrize("name", list(SPACES))
 def test_two_processes_give_the_numbers_of_one(name, client, tmp_path):
     parts = DaskPartitions(write_folder(tmp_path, votes_of(name), name, [90], 40), SPACES[name], client=client)
@@ -98,7 +67,7 @@ class Counting(DaskPartitions):
         return Counting.watch(super().transform(function), self.rounds, self.at, self.act)
 
 
-@slow
+@needs_dask
 def test_every_round_over_all_items_runs_on_the_cluster_and_brings_kilobytes(client, few_sampled):
     rounds = []
     parts = DaskPartitions(frames("classes"), SPACES["classes"], client=client)
@@ -108,7 +77,7 @@ def test_every_round_over_all_items_runs_on_the_cluster_and_brings_kilobytes(cli
     assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
 
 
-@slow
+@needs_dask
 def test_labels_are_a_dask_frame_with_the_ids(client):
     import dask.dataframe as dd
 
@@ -125,7 +94,7 @@ def test_labels_are_a_dask_frame_with_the_ids(client):
     assert np.allclose(found["confidence"].to_numpy(dtype=float), expected.column("confidence").to_numpy(), rtol=1e-10)
 
 
-@slow
+@needs_dask
 def test_workers_write_the_labels_and_a_stopped_run_is_continued(client, tmp_path):
     votes = write_folder(tmp_path / "votes", votes_of("scores"), "scores", [], 60)
     parts = DaskPartitions(votes, SPACES["scores"], client=client)
@@ -142,7 +111,7 @@ def test_workers_write_the_labels_and_a_stopped_run_is_continued(client, tmp_pat
     )
 
 
-@slow
+@needs_dask
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(client, few_sampled):
     parts = DaskPartitions(frames("classes", pieces=8), SPACES["classes"], client=client)
     expected = whole("classes", method="em")
@@ -159,7 +128,7 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(client, few_samp
     assert set(client.run(os.getpid).values()) != set(workers.values())
 
 
-@slow
+@needs_dask
 def test_a_wrong_cell_is_named_by_partition_row_and_source(client, tmp_path):
     pieces = [frame.to_pandas() for frame in frames("classes")]
     pieces[2].loc[5, "source b"] = "brick"
@@ -169,7 +138,7 @@ def test_a_wrong_cell_is_named_by_partition_row_and_source(client, tmp_path):
     assert parts.n_skipped == 1
 
 
-@slow
+@needs_dask
 def test_rows_without_ids_are_numbered_and_addresses_work(client):
     pieces = [frame.drop_columns(["item"]) for frame in frames("codes", pieces=3)]
     parts = DaskPartitions(pieces, client=client.scheduler.address)
@@ -177,7 +146,7 @@ def test_rows_without_ids_are_numbered_and_addresses_work(client):
     parts.client.close()
 
 
-@slow
+@needs_dask
 def test_what_dask_cannot_spread_is_refused(client):
     with pytest.raises(UnsupportedError, match="Pass a path, a Dask dataframe"):
         DaskPartitions(3, client=client)

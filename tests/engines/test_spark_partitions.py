@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-
 import numpy as np
 import pytest
+from tests.engines.clusters import needs_spark, pyspark
 from tests.engines.tables import SPACES, votes_of
 
 import consilience as cs
@@ -15,36 +13,6 @@ from consilience.estimation import estimate, passes
 from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-pyspark = None
-with contextlib.suppress(ImportError):
-    import pyspark
-
-needs_spark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(pyspark is None, reason="Spark is not installed: pip install -e '.[spark]' to run this test"),
-    pytest.mark.filterwarnings("ignore"),  # sockets to the Java process are Spark's affair
-]
-
-
-def slow(test):
-    for mark in needs_spark:
-        test = mark(test)
-    return test
-
-
-@pytest.fixture(scope="module")
-def session():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            made = spark_session(
-                "local[2]", spark_ui_enabled="false", spark_driver_memory="1g", spark_sql_shuffle_partitions="2"
-            )
-        except MissingPackageError as error:
-            pytest.skip(str(error))
-        yield made
-        made.stop()
 
 
 def frame_of(session, name, change=None):
@@ -59,7 +27,7 @@ def whole(name, **settings):
     return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
 
 
-@slow
+@needs_spark
 @pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
 def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
     parts = SparkPartitions(frame_of(session, name), SPACES[name])
@@ -82,7 +50,7 @@ def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
     parts.close()
 
 
-@slow
+@needs_spark
 def test_em_takes_its_rounds_on_the_executors(session, monkeypatch):
     for module in (passes, estimate):
         monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
@@ -91,7 +59,7 @@ def test_em_takes_its_rounds_on_the_executors(session, monkeypatch):
     assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
 
 
-@slow
+@needs_spark
 def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
     def poison(table):
         table.loc[5, "source b"] = "brick"
@@ -102,7 +70,7 @@ def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
     assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
 
 
-@slow
+@needs_spark
 def test_spark_writes_labels_to_parquet_and_refuses_what_it_cannot_do(session, tmp_path):
     parts = SparkPartitions(frame_of(session, "codes"), SPACES["codes"])
     model = cs.LabelModel(SPACES["codes"]).fit(parts)
@@ -115,7 +83,7 @@ def test_spark_writes_labels_to_parquet_and_refuses_what_it_cannot_do(session, t
         SparkPartitions([1])
 
 
-@slow
+@needs_spark
 def test_without_java_the_message_says_so(monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)

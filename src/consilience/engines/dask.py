@@ -7,6 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from consilience.engines.answers import Answering, answering
+from consilience.engines.identity import (
+    Keys,
+    Place,
+    keys_anywhere,
+    n_slices,
+    places_of,
+    repeated,
+    same_id_twice,
+    slice_of,
+)
 from consilience.engines.label_folder import LabelFolder, Labeller, Manifest
 from consilience.engines.parquet import Piece, find_pieces
 from consilience.engines.reading import PartReader, part_reader
@@ -40,9 +51,11 @@ class DaskPartitions(VotePartitions):
         of frames, futures of frames or delayed frames.
     client
         A `distributed.Client`, the address of a scheduler, or None for the client that is open already.
-    space, item, sources, drop, gold, abstain, on_error
-        As for `ParquetPartitions`.
+    space, item, sources, drop, gold, abstain, on_error, check_ids
+        As for `ParquetPartitions`. Ids are compared on the workers.
     """
+
+    remote = True
 
     def __init__(
         self,
@@ -56,6 +69,7 @@ class DaskPartitions(VotePartitions):
         gold: str | None = None,
         abstain: Any = None,
         on_error: str = "raise",
+        check_ids: bool = True,
     ) -> None:
         self.client = _client(client)
         options: dict[str, Any] = {"item": item, "sources": sources, "drop": drop, "gold": gold}
@@ -78,6 +92,7 @@ class DaskPartitions(VotePartitions):
                 self._submit(_read_frame, frames[index], self.reader, f"partition {index}", sum(sizes[:index]))
                 for index in filled
             )
+        self._ids = {"checked": not check_ids or self.reader.item is None}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -87,7 +102,26 @@ class DaskPartitions(VotePartitions):
     def n_items(self) -> int:
         return sum(self.sizes)
 
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        if self._ids["checked"]:
+            return
+        slices = n_slices(self.n_items)
+        for index in range(slices):
+            keys = [self._submit(_keys, part, index, slices) for part in self.parts]
+            suspects = self._submit(repeated, keys).result()
+            if len(suspects):
+                found = [
+                    self._submit(_places, part, suspects, place)
+                    for place, part in zip(self.places, self.parts, strict=True)
+                ]
+                error = same_id_twice(place for places in self.client.gather(found) for place in places)
+                if error is not None:
+                    raise error
+        self._ids["checked"] = True
+
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        self.check_ids()
         ahead = AHEAD * max(sum(self.client.nthreads().values()), 1)
         waiting: deque[Any] = deque()
         for place, part in zip(self.places, self.parts, strict=True):
@@ -101,6 +135,7 @@ class DaskPartitions(VotePartitions):
         """Apply a function to every chunk and add up what it returns, on the workers, as a tree."""
         if not self.parts:
             raise InvalidVotesError("There are no votes: no partition holds a single item.")
+        self.check_ids()
         level = [
             self._submit(_run, function, part, self.reader, place)
             for place, part in zip(self.places, self.parts, strict=True)
@@ -120,7 +155,11 @@ class DaskPartitions(VotePartitions):
         )
         return changed
 
-    def label_frame(self, labeller: Labeller) -> Any:
+    def answers(self, model: Any, question: str, options: dict[str, Any]) -> Any:
+        """Return a Dask dataframe of ids and answers."""
+        return self.label_frame(answering(model, self, question, options))
+
+    def label_frame(self, labeller: Labeller | Answering) -> Any:
         """Return a Dask dataframe of labels, one partition for each of these."""
         import dask
 
@@ -132,8 +171,10 @@ class DaskPartitions(VotePartitions):
                 "destination, into which the workers write Parquet files."
             ) from None
         table = dask.delayed(_label_frame, pure=False)
+        schema: Any = labeller.schema
         return dd.from_delayed(
-            [table(part, labeller) for part in self.parts], meta=_pandas(labeller.schema.empty_table())
+            [table(part, labeller, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
+            meta=_pandas(schema.empty_table()),
         )
 
     def write_labels(self, labeller: Labeller, manifest: Manifest) -> LabelFolder:
@@ -142,7 +183,10 @@ class DaskPartitions(VotePartitions):
 
         left = [index for index in range(len(self.parts)) if index not in manifest.done]
         futures = {
-            self._submit(_write, self.parts[index], labeller, manifest.target(index).resolve()): index for index in left
+            self._submit(
+                _write, self.parts[index], labeller, manifest.target(index).resolve(), self.reader, self.places[index]
+            ): index
+            for index in left
         }
         for future, counts in as_completed(list(futures), with_results=True):
             manifest.add(futures[future], counts)
@@ -228,6 +272,15 @@ def _run(function: Callable[[Part], T], part: Part, reader: PartReader, place: s
         raise reader.named(part, error, place, 0) from None
 
 
+def _keys(part: Part, index: int, slices: int) -> Keys:
+    return slice_of(keys_anywhere(part.votes.items), index, slices)
+
+
+def _places(part: Part, suspects: Keys, place: str) -> list[Place]:
+    items = part.votes.items
+    return places_of(suspects, items, keys_anywhere(items), place)
+
+
 def _sum(terms: list[Any]) -> Any:
     total = terms[0]
     for term in terms[1:]:
@@ -235,12 +288,12 @@ def _sum(terms: list[Any]) -> Any:
     return total
 
 
-def _write(part: Part, labeller: Labeller, target: Path) -> dict[str, int]:
-    return labeller.write([part], target)
+def _write(part: Part, labeller: Labeller, target: Path, reader: PartReader, place: str) -> dict[str, int]:
+    return _run(lambda whole: labeller.write([whole], target), part, reader, place)
 
 
-def _label_frame(part: Part, labeller: Labeller) -> pd.DataFrame:
-    return _pandas(labeller.table(part))
+def _label_frame(part: Part, labeller: Labeller | Answering, reader: PartReader, place: str) -> pd.DataFrame:
+    return _pandas(_run(labeller.table, part, reader, place))
 
 
 def _pandas(table: Any) -> pd.DataFrame:

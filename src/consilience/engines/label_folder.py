@@ -26,7 +26,7 @@ from consilience.partitions import Part
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["LabelFolder", "Labeller", "Manifest", "check_folder", "fingerprint"]
+__all__ = ["LabelFolder", "Labeller", "Manifest", "check_folder", "fingerprint", "write_tables"]
 
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
@@ -82,21 +82,26 @@ class Labeller:
 
     def write(self, parts: Iterable[Part], target: Path) -> dict[str, int]:
         """Write the labels of several parts to one file, which appears when it is complete."""
-        counts = {"rows": 0, "skipped": 0}
+        return write_tables(((self.table(part), part.skipped) for part in parts), self.schema, target)
 
-        def write(temporary: str) -> None:
-            import pyarrow.parquet as pq
 
-            with pq.ParquetWriter(temporary, self.schema) as writer:
-                for part in parts:
-                    writer.write_table(self.table(part))
-                    counts["rows"] += len(part)
-                    counts["skipped"] += part.skipped
-            with open(temporary, "rb") as file:
-                os.fsync(file.fileno())
+def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, target: Path) -> dict[str, int]:
+    """Write tables, each with a number of skipped cells, to one file, which appears when it is complete."""
+    counts = {"rows": 0, "skipped": 0}
 
-        replace_file(target, write, force=True)
-        return counts
+    def write(temporary: str) -> None:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetWriter(temporary, schema) as writer:
+            for table, skipped in tables:
+                writer.write_table(table)
+                counts["rows"] += len(table)
+                counts["skipped"] += skipped
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+
+    replace_file(target, write, force=True)
+    return counts
 
 
 class Manifest:
@@ -130,7 +135,7 @@ class Manifest:
             if lines:
                 differs = ", ".join(name for name in header if lines[0].get(name) != header[name])
                 raise FileFormatError(
-                    f"{str(folder)!r} holds labels of other votes or by another model ({differs} differ), so they "
+                    f"{str(folder)!r} was made from other votes or by another model ({differs} differ), so it "
                     "cannot be continued. Name another folder, or overwrite it with force."
                 )
         if path.is_file():

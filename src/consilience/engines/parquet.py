@@ -8,13 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from consilience.engines.identity import IdCheck
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.files import FORMATS, file_format
+from consilience.io.frames import columns_of
 from consilience.partitions import ROWS, Part, VotePartitions
 from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
 __all__ = ["ParquetPartitions", "Piece", "find_pieces"]
@@ -92,7 +95,8 @@ class ParquetPartitions(VotePartitions):
     """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
 
     Only the columns that are needed are read, one row group at a time, in every pass. Rows without a column of
-    ids are numbered through all files, in the order of the files' names. Ids have to differ between the files.
+    ids are numbered through all files, in the order of the files' names. Ids have to differ, also between the files:
+    the first pass compares them, at 8 bytes per item.
 
     Parameters
     ----------
@@ -109,6 +113,8 @@ class ParquetPartitions(VotePartitions):
     on_error
         "raise" stops at a cell that is no label, and names file, row group, row and source; "abstain" takes it
         for an abstention. `n_skipped` counts those.
+    check_ids
+        False for ids that are known to differ, which are then not compared.
 
     Examples
     --------
@@ -136,6 +142,7 @@ class ParquetPartitions(VotePartitions):
         gold: str | None = None,
         abstain: Any = None,
         on_error: str = "raise",
+        check_ids: bool = True,
     ) -> None:
         self.pieces, names = find_pieces(path)
         self.reader: PartReader = part_reader(
@@ -150,6 +157,8 @@ class ParquetPartitions(VotePartitions):
             where=repr(str(path)),
         )
         self.steps: tuple[Step, ...] = ()
+        self.ids = IdCheck(self.n_items, self._read_ids)
+        self.ids.done = not check_ids or self.reader.item is None
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -161,8 +170,24 @@ class ParquetPartitions(VotePartitions):
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         whole = _composed(self.steps, function)
+        if self.ids.done:
+            for piece in self.pieces:
+                yield from piece.map(self.reader, whole)
+            return
+        noting, seen = self.ids.noting(whole)
         for piece in self.pieces:
-            yield from piece.map(self.reader, whole)
+            yield from piece.map(self.reader, noting)
+        self.ids.settle(seen)
+
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where; reads the ids alone, and only if no pass has yet."""
+        self.ids.run()
+
+    def _read_ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
+        item = str(self.reader.item)
+        for piece in self.pieces:
+            for start, table in piece.tables([item]):
+                yield columns_of(table)[item].values, piece.place, start
 
     def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
         """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from consilience.engines.answers import first_votes, without_sums
 from consilience.engines.dask import DaskPartitions
 from consilience.engines.label_folder import LabelFolder, Labeller, Manifest, fingerprint
 from consilience.engines.parquet import ParquetPartitions
@@ -16,15 +15,11 @@ from consilience.exceptions import UnsupportedError
 from consilience.files.writing import label_table, unrelated_distance
 from consilience.label_model import LabelModel
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
-from consilience.votes import Votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["labeller", "predict_to"]
-
-#: Items whose labels show the type of a label.
-SHOWN = 50
 
 
 def predict_to(
@@ -60,7 +55,7 @@ def predict_to(
     Examples
     --------
     >>> import tempfile, pathlib
-    >>> from consilience import Classes
+    >>> from consilience import Classes, Votes
     >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
     >>> model = LabelModel(Classes(["ham", "spam"])).fit(votes)
     >>> folder = pathlib.Path(tempfile.mkdtemp()) / "labels"
@@ -109,25 +104,13 @@ def _refuse(**options: bool) -> None:
 
 def labeller(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeller:
     """Return what labels each part of the partitions, after a look at the type of their labels."""
-    return Labeller(model, _schema(model, partitions, ties), ties, unrelated_distance(model, partitions))
+    return Labeller(without_sums(model), _schema(model, partitions, ties), ties, unrelated_distance(model, partitions))
 
 
 def _schema(model: LabelModel, partitions: VotePartitions, ties: float | None) -> pa.Schema:
     """Return the schema of the labels, from the first few items with a vote."""
-    few: Votes | None = None
-    for votes in partitions.map(_shown):
-        few = votes
-        if votes.observed.any():
-            break
-    if few is None:
-        raise UnsupportedError("There are no items to label. Pass at least one row of votes.")
-    schema: pa.Schema = label_table(model, few, ties=ties).schema
+    schema: pa.Schema = label_table(model, first_votes(partitions), ties=ties).schema
     return schema
-
-
-def _shown(part: Part) -> Votes:
-    voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
-    return part.votes[voted] if len(voted) else part.votes[:1]
 
 
 def _to_folder(
@@ -143,6 +126,8 @@ def _to_folder(
     manifest = Manifest.start(folder, header(model, list(pieces.values()), ties), resume=resume, force=force)
     left = [piece for piece in pieces if piece not in manifest.done]
     if left:
+        if isinstance(partitions, ParquetPartitions):
+            partitions.check_ids()
         writer = labeller(model, partitions, ties)
         for piece in left:
             manifest.add(piece, writer.write(_parts(partitions, piece), manifest.target(piece)))

@@ -13,10 +13,15 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 import consilience.exceptions as exceptions
+from consilience.engines.answers import Answering, answering
+from consilience.engines.identity import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
 from consilience.engines.label_folder import Labeller
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.io.interpreters import use_this_interpreter
 from consilience.partitions import A, Part, VotePartitions
 from consilience.spaces.base import LabelSpace
 
@@ -68,9 +73,11 @@ class SparkPartitions(VotePartitions):
     ----------
     frame
         A Spark dataframe. Rows of such a frame have no order, so it needs a column of ids.
-    space, item, sources, drop, gold, abstain, on_error
-        As for `ParquetPartitions`.
+    space, item, sources, drop, gold, abstain, on_error, check_ids
+        As for `ParquetPartitions`. Ids are compared by Spark.
     """
+
+    remote = True
 
     def __init__(
         self,
@@ -83,6 +90,7 @@ class SparkPartitions(VotePartitions):
         gold: str | None = None,
         abstain: Any = None,
         on_error: str = "raise",
+        check_ids: bool = True,
     ) -> None:
         _pyspark()
         if not hasattr(frame, "mapInArrow") or not hasattr(frame, "columns"):
@@ -105,9 +113,10 @@ class SparkPartitions(VotePartitions):
                 "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
                 "with item=, or add one before you save the frame (monotonically_increasing_id)."
             )
-        _same_interpreter(frame)
+        use_this_interpreter(frame)
         columns = [frame[f"`{name}`"] for name in self.reader.columns]
         self.content = frame.select(*columns).mapInArrow(_reading(self.reader), SCHEMA).persist()
+        self._ids = {"content": self.content, "checked": not check_ids}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -122,13 +131,30 @@ class SparkPartitions(VotePartitions):
                 return 0
             raise
 
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        if self._ids["checked"]:
+            return
+        content: Any = self._ids["content"]
+        with _our_errors():
+            keys = content.mapInArrow(_keys, "key bigint").groupBy("key").count()
+            suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
+            if suspects:
+                places = content.mapInArrow(_placing(np.array(suspects)), SCHEMA).collect()
+                error = same_id_twice(place for row in places for place in pickle.loads(row[0]))
+                if error is not None:
+                    raise error
+        self._ids["checked"] = True
+
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        self.check_ids()
         with _our_errors():
             for row in self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).toLocalIterator():
                 yield pickle.loads(row[0])
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
+        self.check_ids()
         partial = self.content.mapInArrow(_summing(function, self.reader), SCHEMA)
         with _our_errors():
             try:
@@ -148,11 +174,16 @@ class SparkPartitions(VotePartitions):
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
-    def label_frame(self, labeller: Labeller) -> Any:
+    def answers(self, model: Any, question: str, options: dict[str, Any]) -> Any:
+        """Return a Spark dataframe of ids and answers."""
+        return self.label_frame(answering(model, self, question, options))
+
+    def label_frame(self, labeller: Labeller | Answering) -> Any:
         """Return a Spark dataframe of labels."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return self.content.mapInArrow(_labelling(labeller), from_arrow_schema(labeller.schema))
+        schema: Any = labeller.schema
+        return self.content.mapInArrow(_labelling(labeller, self.reader), from_arrow_schema(schema))
 
     def close(self) -> None:
         """Let the executors forget the votes."""
@@ -177,16 +208,6 @@ def _pyspark() -> Any:
             "Spark hands rows over by Arrow, which is missing. Run: pip install pyarrow."
         ) from None
     return sql
-
-
-def _same_interpreter(frame: Any) -> None:
-    """Let the workers run this interpreter, unless whoever started the session chose one."""
-    if "PYSPARK_PYTHON" in os.environ:
-        return
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    context = getattr(frame.sparkSession, "sparkContext", None)
-    if context is not None and getattr(context, "pythonExec", None) == "python3":
-        context.pythonExec = sys.executable
 
 
 @contextmanager
@@ -244,10 +265,28 @@ def _summing(function: Callable[[Part], Any], reader: PartReader) -> Callable[[B
     return run
 
 
-def _labelling(labeller: Labeller) -> Callable[[Batches], Batches]:
+def _keys(batches: Batches) -> Batches:
+    import pyarrow as pa
+
+    for part in _contents(batches):
+        yield pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])
+
+
+def _placing(suspects: Keys) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
+        start = 0
         for part in _contents(batches):
-            yield from labeller.table(part).to_batches()
+            items = part.votes.items
+            yield _batch(places_of(suspects, items, keys_anywhere(items), _place(), start))
+            start += len(part)
+
+    return run
+
+
+def _labelling(labeller: Labeller | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for table in _results(labeller.table, reader, batches):
+            yield from table.to_batches()
 
     return run
 

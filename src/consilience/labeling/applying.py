@@ -30,7 +30,7 @@ from consilience.labeling.workers import count_workers, run_in_processes
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
-__all__ = ["Applied", "apply", "apply_to_chunk", "apply_with_faults"]
+__all__ = ["Applied", "Work", "apply_locally", "apply_to_chunk", "apply_with_faults", "chosen_functions"]
 
 #: Rows handed to a vectorised function at once.
 CHUNK_ROWS = 1 << 15
@@ -46,56 +46,17 @@ class Applied:
     faults: SourceTable
 
 
-def apply(
+def apply_locally(
     functions: Any,
     data: Any,
-    space: LabelSpace | None = None,
-    *,
-    item: str | None = None,
-    on_error: str = "raise",
-    n_jobs: int = 1,
-    progress: bool | None = None,
-    chunk_rows: int = CHUNK_ROWS,
+    space: LabelSpace | None,
+    item: str | None,
+    on_error: str,
+    n_jobs: int,
+    progress: bool | None,
+    chunk_rows: int,
 ) -> Votes:
-    """Return the votes of labeling functions on every row of the data.
-
-    Parameters
-    ----------
-    functions
-        One or several: made by `labeling_function` or one of `consilience.labeling`, plain functions of a
-        row, or labeling functions of snorkel.
-    data
-        A pandas, polars or Arrow table, a dict of columns, an array, a list, a generator, or the path of a
-        Parquet file or of a folder of them. Files and generators are read in pieces.
-    space
-        What a label is. Labels are checked against it as they come, and classes take one byte per vote.
-        Among whole numbers -1 then abstains, unless it is a label; None and NaN always do.
-    item
-        The column that holds the item ids; rows are counted if not given.
-    on_error
-        "raise" stops at the first row on which a function fails; with "abstain" it has no vote there, and a
-        warning counts such rows. A vectorised function then abstains on the whole chunk. `apply_with_faults`
-        returns the counts.
-    n_jobs
-        Number of processes; -1 for one per processor.
-    progress
-        Whether to show a bar on stderr; by default on a terminal, if it takes more than two seconds.
-    chunk_rows
-        Rows handed to a vectorised function at once; also how many are in memory at once, where the data
-        is not.
-
-    Examples
-    --------
-    >>> def long(text):
-    ...     return 1 if len(text) > 10 else 0
-    >>> def has_digit(text):
-    ...     return 1 if any(map(str.isdigit, text)) else None
-    >>> votes = apply([long, has_digit], ["call 555", "good morning"])
-    >>> votes.sources, votes.labels[votes.observed].tolist()
-    (('long', 'has_digit'), [0, 1, 1])
-    """
-    if on_error not in ("raise", "abstain"):
-        raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
+    """Return the votes in this memory, and warn about functions that failed; see `apply`."""
     votes, faults = _run(functions, data, space, item, on_error, n_jobs, progress, chunk_rows)
     if faults:
         counts = "; ".join(
@@ -105,7 +66,7 @@ def apply(
             f"Labeling functions failed and abstain there: {counts}. "
             "consilience.labeling.apply_with_faults returns these counts as a table.",
             ConsilienceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     return votes
 
@@ -224,7 +185,7 @@ def _of_batch(
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class Work:
     """What is done with a piece of the data, here or in another process."""
 
     functions: tuple[LabelingFunction, ...]
@@ -261,11 +222,7 @@ def _run(
     progress: bool | None,
     chunk_rows: int,
 ) -> tuple[Votes, list[Fault]]:
-    found = as_functions(functions)
-    if space is not None and not isinstance(space, LabelSpace):
-        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
-        raise InvalidVotesError(f"chunk_rows={chunk_rows!r} is not a number of rows. Use a whole number from 1 on.")
+    found = chosen_functions(functions, space, chunk_rows)
     jobs = count_workers(n_jobs)
     chunks = as_chunks(data, chunk_rows)
     total = chunks.n_rows
@@ -273,7 +230,7 @@ def _run(
         # Enough pieces for everybody. Vectorised functions see the same batches however many processes there are.
         chunks = replace(chunks, rows=max(1, min(chunk_rows, -(-total // (4 * jobs)))))
     with ProgressBar(None if total is None else total * len(found), progress) as bar:
-        work = _Work(found, chunks, space, item, on_error, chunk_rows)
+        work = Work(found, chunks, space, item, on_error, chunk_rows)
         results: list[tuple[list[Answers], Column | None]] = []
         for result in _results(work, chunks, jobs, bar):
             results.extend(result)
@@ -285,7 +242,17 @@ def _run(
     return votes, _faults(found, [answers for answers, _ in results])
 
 
-def _results(work: _Work, chunks: InMemory | ParquetFiles | Stream, jobs: int, bar: ProgressBar) -> Iterator[Any]:
+def chosen_functions(functions: Any, space: LabelSpace | None, chunk_rows: int) -> tuple[LabelingFunction, ...]:
+    """Return the labeling functions, once the other settings are known to be sound."""
+    found = as_functions(functions)
+    if space is not None and not isinstance(space, LabelSpace):
+        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
+    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
+        raise InvalidVotesError(f"chunk_rows={chunk_rows!r} is not a number of rows. Use a whole number from 1 on.")
+    return found
+
+
+def _results(work: Work, chunks: InMemory | ParquetFiles | Stream, jobs: int, bar: ProgressBar) -> Iterator[Any]:
     if jobs == 1:
         yield from map(replace(work, advance=bar.advance), chunks.tasks())
         return

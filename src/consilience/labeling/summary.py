@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, hash_priority
-from consilience.encoding import encode, read_gold, read_votes
+from consilience.arrays import Batch
+from consilience.encoding import read_gold, read_votes
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.io.display import SourceTable
+from consilience.labeling.counts import VoteCounts, counter
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.spaces.base import LabelSpace
-from consilience.votes import Votes, as_votes
+from consilience.votes import as_votes
 
 __all__ = ["summarize"]
 
@@ -20,9 +22,8 @@ __all__ = ["summarize"]
 MAX_ITEMS = 20_000
 #: Labels listed under "polarity"; a source that votes more of them is shown by how many.
 LISTED = 4
-_EQUAL = 1e-12
-
-Cost = Callable[[Batch, Batch], FloatArray]
+#: Different labels of a source that are told apart where the votes are not in this memory.
+MOST_LABELS = 10_000
 
 
 def summarize(
@@ -46,13 +47,14 @@ def summarize(
     Parameters
     ----------
     votes
-        Whatever `LabelModel.fit` takes.
+        Whatever `LabelModel.fit` takes. Of partitions, sums travel and votes do not; the numbers are the same, but
+        a source with more than 10,000 different labels has no count of them.
     space
         What a label is, and what it costs to be wrong. Without it labels are equal or not, at a cost of 0 or 1.
     gold
-        Known labels of some items, as for `LabelModel.fit`; needs `space`.
+        Known labels of some items, as for `LabelModel.fit`; needs `space`. Partitions carry their own.
     max_items
-        Sources are compared with each other on a sample of at most so many items; None for all of them. The
+        Sources are compared with each other on a sample of about so many items; None for all of them. The
         first three columns, and those that need gold, are always exact.
 
     Examples
@@ -68,113 +70,59 @@ def summarize(
         raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
     if max_items is not None and (isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1):
         raise InvalidVotesError(f"max_items={max_items!r} is not a number of items. Use a whole number, or None.")
+    partitions = _partitions(votes, space, gold)
+    in_memory = isinstance(partitions, InMemoryPartitions)
+    size = partitions.n_items
+    choose = chooser(size, size if max_items is None else max_items, 0)
+    counts = partitions.reduce(counter(space, choose, None if in_memory else MOST_LABELS))
+    overlaps = counts.overlapping / max(1, counts.items)
+    columns: dict[str, list[Any]] = {
+        "source": list(partitions.sources),
+        "votes": counts.votes.tolist(),
+        "coverage": (counts.votes / max(1, counts.items)).tolist(),
+        "overlaps": overlaps.tolist(),
+        # The share of overlapping items in conflict comes from the sample, the overlap from all items.
+        "conflicts": (counts.conflicts / np.maximum(counts.compared, 1) * overlaps).tolist(),
+        "cost_to_others": _means(counts.cost, counts.pairs),
+        "labels": [None if labels is None else len(labels) for labels in counts.distinct],
+    }
+    listed = space is not None and space.n_labels is not None and counts.plain
+    if space is not None and listed:
+        columns["polarity"] = [_polarity(labels, space) for labels in counts.distinct]
+    if counts.known is not None:
+        columns |= _against_gold(counts, with_accuracy=listed)
+    return SourceTable(columns)
+
+
+def _partitions(votes: Any, space: LabelSpace | None, gold: Any) -> VotePartitions:
+    if isinstance(votes, VotePartitions):
+        if gold is not None:
+            raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
+        return votes
     if space is None:
         if gold is not None:
             raise UnsupportedError("gold= needs space=, which says what it costs to be wrong.")
         table = as_votes(votes)
-        cost: Cost = _differs
-    else:
-        table = encode(read_votes(votes, space), space)
-        cost = space.cost
-    count = table.observed.sum(axis=0)
-    overlaps = _overlaps(table.observed)
-    conflicts, others = _compare(_sample(table, max_items), cost)
-    columns: dict[str, list[Any]] = {
-        "source": list(table.sources),
-        "votes": count.tolist(),
-        "coverage": table.coverage().tolist(),
-        "overlaps": overlaps.tolist(),
-        # The share of overlapping items in conflict comes from the sample, the overlap from all items.
-        "conflicts": (conflicts * overlaps).tolist(),
-        "cost_to_others": others,
-        "labels": [_distinct(table.labels[table.observed[:, source], source]) for source in range(table.n_sources)],
-    }
-    if space is not None and space.n_labels is not None and table.labels.ndim == 2:
-        columns["polarity"] = [_polarity(table, source, space) for source in range(table.n_sources)]
-    if space is not None and gold is not None:
-        columns |= _against_gold(table, space, gold)
-    return SourceTable(columns)
+        return InMemoryPartitions.of(table, rows=max(1, len(table)))
+    table = read_votes(votes, space)
+    truth = None if gold is None else read_gold(gold, space, len(table))
+    if gold is not None and truth is None:  # none is known, which the table shall say
+        nothing = np.zeros((len(table), 1), dtype=bool)
+        truth = replace(table.select(table.sources[:1]), observed=nothing)
+    return InMemoryPartitions(Part(table, truth), rows=max(1, len(table)))
 
 
-def _sample(votes: Votes, max_items: int | None) -> Votes:
-    if max_items is None or len(votes) <= max_items:
-        return votes
-    chosen = np.argpartition(hash_priority(votes.items), max_items)[:max_items]
-    return votes[np.sort(chosen)]
+def _means(totals: Any, counts: Any) -> list[float | None]:
+    return [float(total / count) if count else None for total, count in zip(totals, counts, strict=True)]
 
 
-def _overlaps(observed: BoolArray) -> FloatArray:
-    several = observed.sum(axis=1) > 1
-    shared: FloatArray = (observed & several[:, None]).sum(axis=0) / max(1, len(observed))
-    return shared
+def _against_gold(counts: VoteCounts, *, with_accuracy: bool) -> dict[str, list[Any]]:
+    known: Any = counts.known
+    columns: dict[str, list[Any]] = {"known": known.tolist(), "true_cost": _means(counts.true_cost, known)}
+    return columns | ({"accuracy": _means(counts.right, known)} if with_accuracy else {})
 
 
-def _compare(votes: Votes, cost: Cost) -> tuple[FloatArray, list[float | None]]:
-    """Return, per source, the share of overlapping items in conflict, and the mean cost to other votes."""
-    labels, observed = votes.labels, votes.observed
-    m = votes.n_sources
-    disagrees = np.zeros(observed.shape, dtype=bool)
-    total, pairs = np.zeros(m), np.zeros(m)
-    for a in range(m):
-        for b in range(a + 1, m):
-            rows = np.flatnonzero(observed[:, a] & observed[:, b])
-            if len(rows) == 0:
-                continue
-            apart = cost(labels[rows, a], labels[rows, b])
-            total[[a, b]] += apart.sum()
-            pairs[[a, b]] += len(rows)
-            wrong = rows[apart > _EQUAL]
-            disagrees[wrong, a] = disagrees[wrong, b] = True
-    shared = (observed & (observed.sum(axis=1) > 1)[:, None]).sum(axis=0)
-    conflicts = disagrees.sum(axis=0) / np.maximum(shared, 1)
-    return conflicts, [float(total[s] / pairs[s]) if pairs[s] else None for s in range(m)]
-
-
-def _against_gold(votes: Votes, space: LabelSpace, gold: Any) -> dict[str, list[Any]]:
-    truth = read_gold(gold, space, len(votes))
-    known: list[int] = []
-    costs: list[float | None] = []
-    right: list[float | None] = []
-    for source in range(votes.n_sources):
-        seen = votes.observed[:, source] & (False if truth is None else truth.observed[:, 0])
-        rows = np.flatnonzero(seen)
-        known.append(len(rows))
-        if truth is None or len(rows) == 0:
-            costs.append(None)
-            right.append(None)
-            continue
-        cost = space.cost(votes.labels[rows, source], truth.labels[rows, 0])
-        costs.append(float(cost.mean()))
-        right.append(float((cost <= _EQUAL).mean()))
-    columns: dict[str, list[Any]] = {"known": known, "true_cost": costs}
-    return columns | ({"accuracy": right} if space.n_labels is not None and votes.labels.ndim == 2 else {})
-
-
-def _distinct(labels: Batch) -> int:
-    if labels.dtype != object:
-        return len(np.unique(labels) if labels.ndim == 1 else np.unique(labels, axis=0))
-    values = labels.tolist()
-    try:
-        return len(set(values))
-    except TypeError:
-        return len({repr(value) for value in values})
-
-
-def _polarity(votes: Votes, source: int, space: LabelSpace) -> str:
-    codes = np.unique(votes.labels[votes.observed[:, source], source])
-    if len(codes) > LISTED:
-        return f"{len(codes)} labels"
-    return ", ".join(map(str, space.as_labels(codes).tolist())) or "none"
-
-
-def _differs(left: Batch, right: Batch) -> FloatArray:
-    if left.dtype == object:
-        return np.array([0.0 if _same(one, two) else 1.0 for one, two in zip(left, right, strict=True)])
-    different: FloatArray = (left != right).reshape(len(left), -1).any(axis=1).astype(np.float64)
-    return different
-
-
-def _same(one: Any, two: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(two, np.ndarray):
-        return np.array_equal(one, two)
-    return bool(one == two)
+def _polarity(codes: Batch | None, space: LabelSpace) -> str:
+    if codes is None or len(codes) > LISTED:
+        return f"{MOST_LABELS if codes is None else len(codes)} labels{' or more' * (codes is None)}"
+    return ", ".join(map(str, space.as_labels(np.sort(codes)).tolist())) if len(codes) else "none"
