@@ -78,8 +78,10 @@ class BradleyTerryFamily(Family):
     def constant_sources(self, sums: Sums) -> BoolArray:
         counts = sums["outcomes"]
         alone = (counts > 0).sum(axis=1) == 1
-        constant: BoolArray = alone & (counts.sum(axis=1) >= MIN_VOTES) & (counts.sum(axis=1) == sums["comparisons"])
-        return constant
+        total = counts.sum(axis=1)
+        constant: BoolArray = alone & (total >= MIN_VOTES) & (total == sums["comparisons"])
+        # Where the order of all is the same, everybody may be right.
+        return constant if not constant[total > 0].all() else np.zeros_like(constant)
 
     def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
         from consilience.families.bradley_terry_estimation import estimate_judges

@@ -35,7 +35,7 @@ MIN_COMPARISONS = 4
 #: Discrimination of known rankings, which are taken as nearly certain.
 CERTAIN = 6.0
 #: Comparisons on which judges of many prompts are polished.
-POLISHED_VOTES = 20_000
+POLISHED_VOTES = 8_000
 PROMPT_ROUNDS = 60
 
 

@@ -62,12 +62,17 @@ class ScoreDraws:
 
 
 def normal_draws(width: int) -> FloatArray:
-    """Return ``(draws, width)`` quasi-random normal numbers and their mirror images."""
-    from scipy.special import ndtri
-    from scipy.stats import qmc
+    """Return ``(draws, width)`` quasi-random normal numbers and their mirror images.
 
-    half = qmc.Sobol(width, seed=1).random(DRAWS // 2)
-    one = ndtri(np.clip(half, 1e-4, 1.0 - 1e-4))
+    A lattice by powers of the root of ``x ** (width + 1) = x + 1``, which fills the cube evenly for any size.
+    """
+    from scipy.special import ndtri
+
+    root = 2.0
+    for _ in range(60):
+        root = (1.0 + root) ** (1.0 / (width + 1.0))
+    steps = root ** -np.arange(1.0, width + 1.0)
+    one = ndtri((0.5 + np.arange(1, DRAWS // 2 + 1)[:, None] * steps) % 1.0)
     return np.concatenate([one, -one])
 
 
@@ -111,9 +116,8 @@ def polish_judges(
             square = np.einsum("gd,gdi->gi", drawn.weight, drawn.scores**2)
             factor = float(np.sqrt(max(square[compared].mean() if compared.any() else 1.0, 1e-8)))
             plain, gap = plain.scaled(factor), gap / factor
-        for _ in range(2):
-            plain, spread = _newton(pairs, plain, gap, weight, position=position, ties=ties)
-            plain = plain.with_fixed(judges, held)
+        plain, spread = _newton(pairs, plain, gap, weight, position=position, ties=ties)
+        plain = plain.with_fixed(judges, held)
         if plain.slope[free].sum() < 0 and not held.any():
             plain = replace(plain, slope=-plain.slope)
             around = replace(around, mean=-around.mean)
