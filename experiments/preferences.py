@@ -159,7 +159,7 @@ def many_prompts(settings: Settings) -> tuple[str, list[str]]:
     worst = min(gaps)
     claims = [
         verdict(
-            f"prompts are ranked as well as in the study, to {TAU_LIMIT} (below 50 votes per judge as its equal judges)",
+            f"prompts are ranked as well as in the study, to {TAU_LIMIT} (below 50 votes per judge: equal ones)",
             worst[0] >= -TAU_LIMIT,
             f"largest gap {signed(worst[0], 3)}, {worst[1]}",
         )
