@@ -142,6 +142,7 @@ class BradleyTerryFamily(Family):
             correlation=correlation,
             columns={
                 "comparisons": parameters.comparisons,
+                "discrimination": slope.copy(),
                 "position_bias": parameters.position_bias,
                 "tie_rate": parameters.tie_rate,
                 "cycles": parameters.cycles,

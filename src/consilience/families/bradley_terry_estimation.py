@@ -93,20 +93,20 @@ def estimate_judges(family: object, request: Request, passes: Passes) -> Estimat
 
 
 def _weighed(votes: Votes, plain: BradleyTerryParameters, request: Request, about: tuple[Diagnostic, ...]) -> Estimate:
-    ties = bool((votes.table.pairs.outcome == 0).any())
     correlation = plain.run_correlation
-    noise = _shared_noise(votes, plain, request)
+    if votes.per_prompt:  # who copies shows against what good judges would agree on, so these come first
+        alone = _fitted(votes, np.ones(votes.m), correlation)
+        noise = _shared_noise(votes, alone.traits, request)
+    else:
+        alone = None
+        noise = _shared_noise(votes, None, request)
     copies = np.triu(noise.noise > 0, 1)
     left, right = np.nonzero(copies)
     if copies.any() and not request.dependent.any():
         about = (*about, dependent_pairs(left, right, request))
     share = shares(noise.noise)
-    pairs = weighted_pairs(votes.table, np.r_[share, np.ones(int(votes.known))], correlation)
-    fit = _best_fit(votes, pairs, ties)
-    traits = fit.judges
-    if votes.per_prompt and pairs.width <= DRAWN_ITEMS:
-        sample = _some_prompts(pairs)
-        traits = polish_judges(sample, traits, ties=ties, fixed=votes.fixed)
+    found = alone if alone is not None and not copies.any() else _fitted(votes, share, correlation)
+    pairs, fit, traits = found.pairs, found.fit, found.traits
     parameters = _described(votes, pairs, traits, fit, share, noise, correlation)
     if not fit.converged:
         about = (*about, not_converged())
@@ -118,9 +118,29 @@ def _weighed(votes: Votes, plain: BradleyTerryParameters, request: Request, abou
     return Estimate(parameters, method, reason, about, dependent if dependent.any() else None)
 
 
+@dataclass(frozen=True)
+class _Fitted:
+    pairs: PairTable
+    fit: VariationalFit
+    traits: JudgeTraits
+
+
+def _fitted(votes: Votes, share: FloatArray, correlation: float) -> _Fitted:
+    """Return the best of several fits to votes of these shares, polished where groups are small."""
+    ties = bool((votes.table.pairs.outcome == 0).any())
+    pairs = weighted_pairs(votes.table, np.r_[share, np.ones(int(votes.known))], correlation)
+    fit = _best_fit(votes, pairs, ties)
+    traits = fit.judges
+    if votes.per_prompt and pairs.width <= DRAWN_ITEMS:
+        traits = polish_judges(_some_prompts(pairs), traits, ties=ties, fixed=votes.fixed)
+    return _Fitted(pairs, fit, traits)
+
+
 def _best_fit(votes: Votes, pairs: PairTable, ties: bool) -> VariationalFit:
     rounds = PROMPT_ROUNDS if votes.per_prompt else ROUNDS
-    starts = (equal_judges(pairs, ties=ties), spectral_judges(pairs, ties=ties))
+    starts = [equal_judges(pairs, ties=ties), spectral_judges(pairs, ties=ties)]
+    if votes.known:  # judges of whom nothing is thought, so that the known order speaks first
+        starts.append(equal_judges(pairs, 0.0, ties=ties))
     fits = [fit_judges(pairs, votes.start(start), ties=ties, fixed=votes.fixed, rounds=rounds) for start in starts]
     return max(fits, key=lambda fit: fit.bound)
 
@@ -197,18 +217,21 @@ def _described(
     )
 
 
-def _shared_noise(votes: Votes, plain: BradleyTerryParameters, request: Request) -> SharedNoise:
-    """Return the correlations that count: those found, or those of the pairs that the user named."""
+def _shared_noise(votes: Votes, traits: JudgeTraits | None, request: Request) -> SharedNoise:
+    """Return the correlations that count: those found, or those of the pairs that the user named.
+
+    Parameters
+    ----------
+    traits
+        Of the judges of many prompts.
+    """
     m = votes.m
     own = votes.table.where(votes.table.pairs.judge < m)
     own = replace(own, pairs=replace(own.pairs, n_judges=m))
     if m < 2:
         return SharedNoise(np.eye(m), np.eye(m), np.zeros((m, m), dtype=np.int64))
-    if votes.per_prompt:
-        pairs = weighted_pairs(own, np.ones(m), plain.run_correlation)
-        ties = bool((pairs.outcome == 0).any())
-        first = fit_judges(pairs, equal_judges(pairs, ties=ties), ties=ties, rounds=PROMPT_ROUNDS).judges
-        found = noise_over_prompts(own.pairs, first, own.unit)
+    if traits is not None:
+        found = noise_over_prompts(own.pairs, traits, own.unit)
     else:
         found = noise_in_arena(own.pairs, own.unit)
     if request.dependent.any():
@@ -275,4 +298,8 @@ def _gather(items: tuple[object, ...] | None, request: Request, passes: Passes) 
         column = as_object_array(cell if there else None for cell, there in zip(told, is_known, strict=True))
         labels = np.concatenate([labels, column[:, None]], axis=1)
         observed = np.concatenate([observed, is_known[:, None]], axis=1)
-    return Votes(tabulate(labels, observed, items), known, items)
+    table = tabulate(labels, observed, items)
+    if known:  # what is certain counts in full
+        certain = table.pairs.judge == observed.shape[1] - 1
+        table = replace(table, pairs=replace(table.pairs, weight=np.where(certain, 1.0, table.pairs.weight)))
+    return Votes(table, known, items)

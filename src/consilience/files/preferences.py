@@ -20,7 +20,7 @@ from consilience.votes import Votes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["holds_comparisons", "read_preferences", "standings"]
+__all__ = ["holds_comparisons", "read_preferences", "standings", "votes_of_comparisons"]
 
 #: The id of the only row where everything is compared with everything.
 ARENA = "all"
@@ -82,16 +82,28 @@ def read_preferences(
     return _votes(rows, prompts)
 
 
-def holds_comparisons(names: list[str]) -> bool:
+def holds_comparisons(names: list[str], judge: str | None = None, outcome: str | None = None) -> bool:
     """Return whether a table with these columns seems to hold one comparison per row."""
+    given = {**dict.fromkeys(_ROLES), "judge": judge}
     try:
-        found, kind = find_roles({name: [] for name in names}, dict.fromkeys(_ROLES), None, "auto")
+        found, kind = find_roles({name: [] for name in names}, given, outcome, "auto")
     except FileFormatError:
         return False
     return kind == "pairwise" and {"judge", "first", "second", "answer"} <= found.keys()
 
 
 _ROLES = ("item", "judge", "candidate", "criterion", "run", "first", "second", "error")
+
+
+def votes_of_comparisons(
+    table: Any, by: str | None, judge: str | None = None, outcome: str | None = None
+) -> Votes | None:
+    """Return the votes of a frame that seems to hold one comparison per row; None if it does not."""
+    import narwhals as nw
+
+    if not holds_comparisons(list(map(str, nw.from_native(table).columns)), judge, outcome):
+        return None
+    return read_preferences(table, by=by, judge=judge, outcome=outcome)
 
 
 def _votes(rows: list[JudgeReply], prompts: list[Any] | None) -> Votes:

@@ -88,7 +88,8 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
     place = pairs.judge * size + unit
     count = totals(place, None, m * size).reshape(m, size)
     seen = (count > 0).astype(np.float64)
-    shared = np.rint(seen @ seen.T).astype(np.int64)
+    units = np.rint(seen @ seen.T).astype(np.int64)
+    shared = np.array([np.minimum(count, own).sum(axis=1) for own in count]).astype(np.int64)
 
     def correlation(values: FloatArray) -> FloatArray:
         mean = totals(place, values, m * size).reshape(m, size) / np.maximum(count, 1.0)
@@ -96,7 +97,7 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
         return np.asarray(mean @ mean.T / np.sqrt(np.maximum(square * square.T, 1e-12)))
 
     found = correlation(left)
-    chance = MIN_ERRORS / np.sqrt(np.maximum(shared, 1))
+    chance = MIN_ERRORS / np.sqrt(np.maximum(units, 1))
     copies = (shared >= MIN_SHARED) & (found > np.maximum(OWN_CUT, chance))
     return SharedNoise(_cleaned(correlation(pairs.outcome), shared >= 2), _cleaned(found, copies), shared)
 
