@@ -92,10 +92,17 @@ class SourceModel:
                 "cost_standard_error": self.summary.cost_standard_error.tolist(),
                 "weight": self.summary.weight.tolist(),
                 "standard_error": self.summary.standard_error.tolist(),
+                **{name: values.tolist() for name, values in self.summary.columns.items()},
                 **_columns_of_parts(self.summary, ""),
             },
-            note=f"effective number of sources: {self.effective_sources:.1f} of {int((self.votes > 0).sum())}",
+            note=f"effective number of sources: {self._effective_text()} of {int((self.votes > 0).sum())}",
         )
+
+    def _effective_text(self) -> str:
+        if self.summary.effective_range is None:
+            return f"{self.effective_sources:.1f}"
+        low, high = self.summary.effective_range
+        return f"{low:.1f} to {high:.1f}"
 
 
 def effective_number(weight: FloatArray, correlation: FloatArray) -> float:

@@ -55,6 +55,9 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow."
 @click.option("--method", default="auto", show_default=True, metavar="NAME", help="How qualities are learned.")
 @TIES
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page to look at (.html).")
+@click.option(
+    "--standings", type=click.Path(path_type=Path), metavar="FILE", help="Preferences: write scores and rank intervals."
+)
 @click.option("--save", type=click.Path(path_type=Path), metavar="FILE", help="Save the model, for `predict`.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
 @engine_options
@@ -72,6 +75,7 @@ def label(
     method: str,
     ties: float | None,
     report: Path | None,
+    standings: Path | None,
     save: Path | None,
     seed: int,
     force: bool,
@@ -90,13 +94,14 @@ def label(
     from consilience.io.files import file_format, write_table
 
     if engine is not None:
-        if report is not None:
-            raise click.UsageError("--report needs the votes in memory. Leave --engine out, or --report.")
+        if report is not None or standings is not None:
+            which = "--report" if report is not None else "--standings"
+            raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
         ctx.exit(
             _label_in_pieces(votes, target, reading, engine, gold, depends, method, ties, save, seed, force, output)
         )
     file_format(target)
-    check_targets([path for path in (target, report, save) if path is not None], force=force)
+    check_targets([path for path in (target, report, standings, save) if path is not None], force=force)
     loaded = load(votes, reading, output, gold)
     with output.working(f"learning from {len(loaded.votes)} items"):
         model = fit(loaded, method, _pairs(depends, loaded.votes.repeated_pairs), seed)
@@ -104,6 +109,11 @@ def label(
     writers: dict[Path, Any] = {target: lambda path: write_table(path, table)}
     if report is not None:
         writers[report] = lambda path: _write_report(path, model, loaded, votes.name)
+    if standings is not None:
+        from consilience.files.preferences import standings as standings_of
+
+        ranked = standings_of(model, loaded.votes)
+        writers[standings] = lambda path: write_table(path, ranked)
     if save is not None:
         writers[save] = model.save
     with output.working("writing"):
@@ -113,7 +123,7 @@ def label(
     output.findings(findings)
     known = f", {loaded.n_gold} of them known" if loaded.n_gold else ""
     output.text(f"wrote {len(loaded.votes)} labels{known} to {target}")
-    for path, what in ((report, "the report"), (save, "the model")):
+    for path, what in ((report, "the report"), (standings, "the standings"), (save, "the model")):
         if path is not None:
             output.text(f"wrote {what} to {path}")
     output.document(

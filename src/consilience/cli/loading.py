@@ -17,9 +17,11 @@ from consilience.cli.output import Output
 from consilience.exceptions import FileFormatError, UnknownColumnError, UnknownSourceError
 from consilience.files.guessing import guess_space
 from consilience.files.notation import space_of_text
+from consilience.files.preferences import votes_of_comparisons
 from consilience.files.reading import as_the_space_reads, layout_of, uninterpreted_votes
 from consilience.io.files import read_table
 from consilience.label_model import LabelModel
+from consilience.spaces import Preferences
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
@@ -80,6 +82,10 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     wanted = model.source_model_.sources
     table = _table(path, reading)
     columns = table.column_names
+    if isinstance(model.space, Preferences):
+        reading = replace(reading, space=f"preferences:{model.space.by or ''}")
+    elif reading.space is None:
+        reading = replace(reading, space=type(model.space).__name__)
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         aside = [name for name in columns if name not in {*wanted, gold, *reading.drop}]
@@ -102,6 +108,9 @@ def _read(path: Path, reading: Reading, gold: str | None, table: pa.Table | None
     """Return the table, and its votes with cells as they are; a column of known labels is no source."""
     table = _table(path, reading) if table is None else table
     columns = table.column_names
+    compared = _comparisons(table, reading)
+    if compared is not None:
+        return table, _chosen(compared, reading.sources, reading.drop)
     layout = _layout(table, reading)
     _check_columns(path, columns, [reading.item, reading.source, reading.label])
     left_out = reading.drop
@@ -128,6 +137,14 @@ def _read(path: Path, reading: Reading, gold: str | None, table: pa.Table | None
     if layout == "long":
         votes = _chosen(votes, sources, reading.drop)
     return table, votes
+
+
+def _comparisons(table: pa.Table, reading: Reading) -> Votes | None:
+    """Return the votes of a table with one comparison per row; None where it is another one."""
+    name, _, by = (reading.space or "preferences").partition(":")
+    if name.strip().lower() != "preferences" or reading.layout != "auto":
+        return None
+    return votes_of_comparisons(table, by.strip() or None, judge=reading.source, outcome=reading.label)
 
 
 def _table(path: Path, reading: Reading) -> pa.Table:

@@ -155,7 +155,8 @@ def _one_label(sums: Sums) -> bool:
 
 
 def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
-    both = sums["both"].copy()
+    # Where one item holds many votes, what counts is how many of these two sources share.
+    both = (sums["shared"] if "shared" in sums else sums["both"]).copy()
     active = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)

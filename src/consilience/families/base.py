@@ -154,6 +154,10 @@ class Summary:
         ``(m, m)``; zero outside the dependencies.
     parts
         The same for each field, where labels are records.
+    columns
+        What else the family knows about each source, by name; each ``(m,)``.
+    effective_range
+        Least and largest effective number of sources, where it can only be bounded.
     """
 
     expected_cost: FloatArray
@@ -162,6 +166,8 @@ class Summary:
     cost_standard_error: FloatArray
     correlation: FloatArray
     parts: Mapping[str, Summary] = field(default_factory=dict)
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    effective_range: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ Location and scale of y are a choice of gauge: votes alone identify ``slope * sd
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +27,8 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.gaussian_moments import gold_sums_of, score_moments, score_sums
-from consilience.families.gaussian_posterior import believe
+from consilience.families.gaussian_posterior import Belief, believe
+from consilience.families.normal_scores import QuantileScales, beside, label_scale, quantile_label
 
 __all__ = ["GaussianFamily", "GaussianParameters"]
 
@@ -57,6 +58,9 @@ class GaussianParameters(Parameters):
         Degrees of freedom of the noise: infinite for Gaussian, 4 for heavy tails.
     shrink
         How far labels are drawn to `mean` where votes are uncertain; 0 for plain weighted means.
+    knots, say
+        ``(m, k)`` quantile functions of the sources and ``(m,)`` their weights, where the lines are those of normal
+        scores; empty where they are those of the votes.
     """
 
     offset: FloatArray
@@ -70,6 +74,13 @@ class GaussianParameters(Parameters):
     cost_error: FloatArray
     degrees: float = float("inf")
     shrink: float = 1.0
+    knots: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    say: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def bent(self) -> bool:
+        """Whether the lines are those of normal scores."""
+        return self.knots.size > 0
 
     @property
     def noise_variance(self) -> FloatArray:
@@ -105,6 +116,10 @@ class GaussianFamily(Family):
     scale
         Variance that stands for "unrelated" in the maps between weight and cost: two unrelated labels cost
         ``2 scale``. Infinite once votes are seen, where ``cost = 1 / (2 weight)``.
+    gauge
+        "linear" takes votes as they are, "quantile" their normal scores; "auto" decides by the shape of the votes.
+    scales
+        Quantile functions of the sources, where normal scores are looked at.
     """
 
     mean: float | None = None
@@ -113,10 +128,19 @@ class GaussianFamily(Family):
     clip: bool = False
     integer: bool = False
     scale: float = 1.0
+    gauge: str = "auto"
+    scales: QuantileScales | None = None
+    adapts_to_votes: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
-        return replace(self, scale=float("inf"))
+        scales = None
+        if sample is not None and self.gauge != "linear" and sample.observed.any():
+            scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
+        return replace(self, scale=float("inf"), scales=scales)
+
+    def measures_like(self, other: Family) -> bool:
+        return isinstance(other, GaussianFamily) and self.scales is other.scales
 
     def statistics(self, chunk: Chunk) -> Sums:
         labels = chunk.labels if chunk.observed.any() else np.zeros(chunk.observed.shape)  # or cells of any type
@@ -130,6 +154,10 @@ class GaussianFamily(Family):
         if len(rows) and chunk.known is not None:
             truth = chunk.known[rows].astype(np.float64)
             parts |= gold_sums_of(labels[rows], chunk.observed[rows], truth)
+        if self.scales is not None:
+            normal = self.scales.chunk(chunk)
+            own = score_sums(normal.labels, normal.observed)
+            parts = beside(parts, {**_counts(normal, own["both"]), **own})
         return Sums(parts)
 
     def constant_sources(self, sums: Sums) -> BoolArray:
@@ -138,15 +166,15 @@ class GaussianFamily(Family):
         return constant
 
     def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
-        from consilience.families.gaussian_estimation import estimate_gaussian
+        from consilience.families.gaussian_quantiles import estimate_scores
 
         self.check_method(request.method, passes)
-        return estimate_gaussian(self, sums, request, passes)
+        return estimate_scores(self, sums, request, passes)
 
     def round(self, parameters: GaussianParameters, chunk: Chunk) -> Sums:
         from consilience.families.gaussian_rounds import round_sums
 
-        return round_sums(parameters, chunk)
+        return round_sums(parameters, QuantileScales(parameters.knots).chunk(chunk) if parameters.bent else chunk)
 
     def posterior(self, parameters: GaussianParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return posterior means, with ``details["standard_deviation"]``.
@@ -158,13 +186,17 @@ class GaussianFamily(Family):
         """
         if not observed.any():
             labels = np.zeros(observed.shape)
+        if parameters.bent:
+            labels = QuantileScales(parameters.knots).normal(labels, observed)
         belief = believe(parameters, labels, observed)
+        confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
+        if parameters.bent:
+            belief = _on_the_scale_of_votes(parameters, belief)
         found = belief.mean
         if self.clip and self.range is not None:
             found = np.clip(found, *self.range)
         if self.integer:
             found = np.round(found)
-        confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
         details = {"standard_deviation": np.sqrt(belief.variance)}
         if self.clip or self.integer:
             details["mean"] = belief.mean
@@ -177,15 +209,18 @@ class GaussianFamily(Family):
         ``slope^2 / (2 noise)``, so that votes have the density ``exp(-weight * cost)``.
         """
         noise = parameters.noise_variance
-        cost = noise / np.maximum(parameters.slope**2, noise / (MAX_COST * parameters.variance))
+        scale = label_scale(parameters) if parameters.bent else 1.0
+        largest = MAX_COST * parameters.variance
         # A constant source has no noise either, and yet tells nothing.
-        cost = np.where(parameters.slope == 0.0, MAX_COST * parameters.variance, cost)
+        cost = np.where(parameters.slope == 0.0, largest, noise / np.maximum(parameters.slope**2, noise / largest))
+        cost = cost * scale
         weight = np.where(parameters.slope == 0.0, 0.0, 1.0 / (2.0 * cost))
         finite = np.isfinite(parameters.cost_error)
-        error = np.where(finite, np.where(finite, parameters.cost_error, 0.0) / (2.0 * cost**2), np.inf)
+        cost_error = np.where(finite, np.where(finite, parameters.cost_error, 0.0) * scale, np.inf)
+        error = np.where(finite, np.where(finite, cost_error, 0.0) / (2.0 * cost**2), np.inf)
         size = np.sqrt(noise)
         correlation = np.where(parameters.dependent, parameters.noise / np.outer(size, size), 0.0)
-        return Summary(cost, weight, error, parameters.cost_error, correlation)
+        return Summary(cost, weight, error, cost_error, correlation)
 
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return unbiased sources of these weights; y has the law that the space names, or a flat one."""
@@ -222,6 +257,13 @@ class GaussianFamily(Family):
 
     def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return self.expected_cost(left) + self.expected_cost(right)
+
+
+def _on_the_scale_of_votes(parameters: GaussianParameters, belief: Belief) -> Belief:
+    """Return beliefs about labels from those about a normal factor; the deviation follows the slope between both."""
+    deviation = np.sqrt(belief.variance)
+    label, low, high = (quantile_label(parameters, belief.mean + step * deviation) for step in (0.0, -1.0, 1.0))
+    return replace(belief, mean=label, variance=((high - low) / 2.0) ** 2)
 
 
 def _counts(chunk: Chunk, both: IntArray) -> dict[str, npt.NDArray[Any]]:

@@ -5,6 +5,7 @@ from consilience.files.guessing import Guess, guess_space
 from consilience.files.judges import JudgeTable, read_judges
 from consilience.files.label_studio import LabelStudioExport, read_label_studio
 from consilience.files.label_studio_predictions import write_label_studio
+from consilience.files.preferences import read_preferences, standings
 from consilience.files.reading import read_votes
 from consilience.files.training import RankingGroups, TrainingSet, preference_pairs, ranking_groups, training_set
 from consilience.files.writing import label_frame, label_table, write_labels
@@ -24,7 +25,9 @@ __all__ = [
     "ranking_groups",
     "read_judges",
     "read_label_studio",
+    "read_preferences",
     "read_votes",
+    "standings",
     "training_set",
     "wide_table",
     "write_label_studio",

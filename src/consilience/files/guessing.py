@@ -9,7 +9,8 @@ import numpy as np
 
 from consilience.arrays import Batch
 from consilience.exceptions import FileFormatError
-from consilience.spaces import Classes, DependencyTrees, Product, Rankings, Scores, Tags, Vectors
+from consilience.families.comparisons import Comparisons
+from consilience.spaces import Classes, DependencyTrees, Preferences, Product, Rankings, Scores, Tags, Vectors
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
@@ -51,6 +52,8 @@ def guess_space(votes: Votes) -> Guess:
         whole = bool((cells == np.round(cells)).all())
         return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(Scores(), "numbers with fractions")
     listed = cells.tolist()
+    if all(isinstance(cell, Comparisons) for cell in listed):
+        return Guess(Preferences(), "comparisons of two items at a time")
     if all(isinstance(cell, str) for cell in listed):
         return _of_text(listed, votes)
     if all(isinstance(cell, dict) for cell in listed):

@@ -21,7 +21,7 @@ from consilience.votes import Votes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["JudgeTable", "read_judges"]
+__all__ = ["JudgeTable", "read_judges", "winner_codes", "winner_of"]
 
 #: At least this share of the replies must be numbers for the votes to be scores.
 NUMBERS = 0.5
@@ -166,10 +166,10 @@ def _on_scale(reply: Reply, scale: tuple[float, float] | None, end: float | None
 
 
 def _pairwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace | None, None]:
-    coded = _winner_codes(rows)
+    coded = winner_codes(rows)
     order: dict[Any, tuple[Any, Any]] = {}
     canonical = []
-    for row in _read(rows, lambda row: _winner(row, coded)):
+    for row in _read(rows, lambda row: winner_of(row, coded)):
         key, reply = dict(row.key), row.reply
         if "first" in key:
             shown = (key["first"], key["second"])
@@ -184,14 +184,15 @@ def _pairwise(rows: list[JudgeReply]) -> tuple[list[JudgeReply], LabelSpace | No
     return canonical, Classes(["first", "second", *["tie"] * ties]), None
 
 
-def _winner(row: JudgeReply, coded: Mapping[Any, str]) -> Reply:
+def winner_of(row: JudgeReply, coded: Mapping[Any, str]) -> Reply:
+    """Return who won a comparison, or why that cannot be told."""
     key = dict(row.key)
     if coded and not is_null(row.cell):
         return Reply(coded[row.cell])
     return read_winner(row.cell, key.get("first"), key.get("second"))
 
 
-def _winner_codes(rows: Sequence[JudgeReply]) -> dict[Any, str]:
+def winner_codes(rows: Sequence[JudgeReply]) -> dict[Any, str]:
     """Return what whole numbers mean as winners; nothing where winners are no numbers, or names that are numbers."""
     said = [row for row in rows if not is_null(row.cell)]
     if not said or not all(isinstance(row.cell, (int, float)) and not isinstance(row.cell, bool) for row in said):

@@ -18,6 +18,7 @@ from consilience.spaces import (
     DependencyTrees,
     FiniteMetric,
     Hyperbolic,
+    Preferences,
     Product,
     Rankings,
     Scores,
@@ -118,6 +119,10 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
     return Rankings(lengths.pop() if len(lengths) == 1 else None)
 
 
+def _preferences(argument: str, votes: Votes) -> LabelSpace:
+    return Preferences(by=argument or None)
+
+
 def _tags(argument: str, votes: Votes) -> LabelSpace:
     if argument:
         return Tags(int(argument) if argument.isdigit() else _names(argument))
@@ -207,6 +212,13 @@ NOTATIONS = (
     Notation("ordinal", "ordinal:1..5", "classes in an order, neighbours less wrong than others", "4", _ordinal),
     Notation("scores", "scores:0..100", "a number; every source may use a scale of its own", "71.5", _scores),
     Notation("rankings", "rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c", _rankings),
+    Notation(
+        "preferences",
+        "preferences:prompt",
+        "which of two is better; one ranking, or one per value of a column",
+        "a table with columns judge, first, second, winner",
+        _preferences,
+    ),
     Notation("tags", "tags:news,sport", "any number of several tags", "[1, 0]", _tags),
     Notation("sequences", "sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]', _sequences),
     Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _vectors),

@@ -12,6 +12,7 @@ from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_
 from consilience.encoding import read_votes
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_model import LabelModel
+from consilience.spaces.preferences import Preferences
 from consilience.spaces.rankings import Rankings
 
 __all__ = ["Orders", "SharedOrders", "ordered_rows", "shared_orders"]
@@ -61,6 +62,8 @@ def ordered_rows(
     """Return the rankings that a model predicts, or those given, row by row."""
     if isinstance(rankings, LabelModel):
         space = rankings.space
+        if isinstance(space, Preferences):
+            return _preferred(rankings, votes)
         if not isinstance(space, Rankings):
             raise UnsupportedError(f"The model labels with {type(space).__name__}, not with rankings.")
         if votes is None:
@@ -80,6 +83,27 @@ def ordered_rows(
     if candidates is not None and len(candidates) != len(labels):
         raise InvalidLabelError(f"There are {len(labels)} rankings and {len(candidates)} lists of candidates.")
     return Orders([_positions(label, space) for label in labels], ids, candidates, probability)
+
+
+def _preferred(model: LabelModel, votes: Any) -> Orders:
+    """Return the rankings that a model of `Preferences` predicts, candidates best first."""
+    if votes is None:
+        raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
+    table = read_votes(votes, model.space)
+    belief = model.posterior(table)
+    rows = np.flatnonzero(table.observed.any(axis=1)).tolist()
+    candidates = [belief.details["candidates"][row] for row in rows]
+    positions = []
+    for row, names in zip(rows, candidates, strict=True):
+        place = {
+            name: at
+            for at, group in enumerate(belief.labels[row])
+            for name in (group if isinstance(group, tuple) else (group,))
+        }
+        positions.append(np.array([place[name] for name in names], dtype=np.int64))
+    probability = [belief.details["pair_probability"][row] for row in rows]
+    upper = [chance[np.triu_indices(len(chance), 1)] for chance in probability]
+    return Orders(positions, [table.items.tolist()[row] for row in rows], candidates, upper)
 
 
 def _names(labels: Batch) -> list[str] | None:

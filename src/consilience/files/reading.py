@@ -13,6 +13,7 @@ from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.cells import null_mask, tighten
 from consilience.io.files import read_table
 from consilience.io.frames import ALIASES, is_frame
+from consilience.spaces import Preferences
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
@@ -60,6 +61,7 @@ def read_votes(
         A value that stands for an abstention, beside empty cells.
     repeats
         In a long table, what to do if a source votes on an item more than once; see `Votes.from_long`.
+        Tables of comparisons are read for `Preferences` as by `read_preferences`.
     delimiter, encoding
         Of a CSV file; found out, and utf-8, by default.
 
@@ -92,6 +94,12 @@ def votes_of_table(
     table: Any, space: LabelSpace | None = None, *, abstain: Any = None, name: str = "the table", **columns: Any
 ) -> Votes:
     """Return the votes in a frame; see `read_votes`."""
+    if isinstance(space, Preferences) and columns.get("layout", "auto") == "auto":
+        from consilience.files.preferences import votes_of_comparisons
+
+        votes = votes_of_comparisons(table, space.by, judge=columns.get("source"), outcome=columns.get("label"))
+        if votes is not None:
+            return votes
     return as_the_space_reads(uninterpreted_votes(table, abstain=abstain, name=name, **columns), space, name)
 
 

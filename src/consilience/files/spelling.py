@@ -10,7 +10,7 @@ from consilience.arrays import FloatArray, is_null
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
 from consilience.io.tables import order_as_text
-from consilience.spaces import Rankings
+from consilience.spaces import Preferences, Rankings
 from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
@@ -29,14 +29,16 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
     """
     import pyarrow as pa
 
+    if ties is not None and not 0.5 <= ties <= 1.0:
+        raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
+    if isinstance(space, Preferences):
+        return _of_preferences(belief, ties)
     named = isinstance(space, Rankings) and belief.labels.dtype == object  # who votes positions gets positions
     names = space.names if named and isinstance(space, Rankings) else None
     if names is None:
         if ties is not None:
             raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
         return space.to_arrow(belief.labels)
-    if ties is not None and not 0.5 <= ties <= 1.0:
-        raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
     orders = belief.labels
     if ties is None:
         return pa.array([None if is_null(order) else order_as_text(order) for order in orders], pa.string())
@@ -49,6 +51,27 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
         ],
         pa.string(),
     )
+
+
+def _of_preferences(belief: Posterior, ties: float | None) -> pa.Array:
+    """Return rankings as text; neighbours whose order is less probable than `ties` are tied."""
+    import pyarrow as pa
+
+    written = []
+    for order, names, chance in zip(
+        belief.labels, belief.details["candidates"], belief.details["pair_probability"], strict=True
+    ):
+        groups = order
+        if ties is not None and not is_null(order):
+            groups = []
+            for place, name in enumerate(names):
+                if place and chance[place - 1, place] < ties:
+                    groups[-1] += (name,)
+                else:
+                    groups.append((name,))
+        text = [" = ".join(map(str, group if isinstance(group, tuple) else (group,))) for group in groups or ()]
+        written.append(None if is_null(order) else " > ".join(text))
+    return pa.array(written, pa.string())
 
 
 def _tied(order: list[Any], pairs: FloatArray, place: dict[str, int], ties: float) -> list[tuple[str, ...]]:

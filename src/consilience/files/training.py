@@ -112,7 +112,8 @@ def preference_pairs(
     Parameters
     ----------
     rankings
-        A fitted model of `Rankings` with its `votes`, or rankings: positions, or lists of names, best first.
+        A fitted model of `Rankings` or `Preferences` with its `votes`, or rankings: positions, or lists of names,
+        best first.
     candidates
         What is ranked, for each item a list in the order of its positions; by default the names of the label
         type, or numbers from 0.

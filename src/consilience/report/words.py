@@ -15,6 +15,7 @@ from consilience.spaces import (
     Hyperbolic,
     LabelSpace,
     Metric,
+    Preferences,
     Product,
     Rankings,
     Scores,
@@ -67,6 +68,12 @@ def _(space: Rankings) -> Wording:
         return Wording("a ranking", "the number of pairs in the wrong order")
     names = "" if space.names is None else f": {listed(space.names)}"
     return Wording(f"a ranking of {space.n_items} items{names}", "the number of pairs in the wrong order")
+
+
+@wording.register
+def _(space: Preferences) -> Wording:
+    names = "" if space.items is None else f": {listed(space.items)}"
+    return Wording(f"a ranking from comparisons of two items{names}", "how often two items are put in the wrong order")
 
 
 @wording.register

@@ -8,6 +8,7 @@ from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
+from consilience.spaces.preferences import Preferences
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
@@ -28,6 +29,7 @@ __all__ = [
     "LabelSpace",
     "Manifold",
     "Metric",
+    "Preferences",
     "Product",
     "Rankings",
     "SO3",

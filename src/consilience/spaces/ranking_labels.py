@@ -11,6 +11,7 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import InvalidLabelError
+from consilience.families.comparisons import Comparisons
 from consilience.spaces.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, MOST_ITEMS, UNSEEN, ItemCodes
 
@@ -74,6 +75,12 @@ class RankingReader:
 
     def _positions_of(self, cell: Any, index: int) -> Sequence[Any]:
         try:
+            if isinstance(cell, Comparisons) or _is_compared(cell):
+                raise InvalidLabelError(
+                    f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles "
+                    "and depend on the order shown. Use Preferences, with cs.read_preferences(table, by=...) for one "
+                    "ranking per row."
+                )
             if isinstance(cell, dict):
                 return self._by_name(cell)
             if not isinstance(cell, (list, tuple, np.ndarray)):
@@ -170,6 +177,11 @@ def order_of_text(text: str) -> list[Any]:
     if not all(name for group in groups for name in group):
         raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
     return [tuple(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _is_compared(cell: Any) -> bool:
+    """Return whether a label is a list of records with a first and a second item."""
+    return isinstance(cell, (list, tuple)) and any(isinstance(one, dict) and "first" in one for one in cell)
 
 
 def _whole(table: Batch) -> Batch:

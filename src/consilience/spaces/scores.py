@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,10 @@ class Scores(LabelSpace):
         Whether labels are rounded to whole numbers.
     clip
         Whether labels are moved into `range`; by default they are where a range is given.
+    gauge
+        "linear" takes votes as they are. "quantile" takes the normal quantiles of their ranks, source by source, and
+        leads labels back through the quantiles of the sources, which suits scales that are skewed, have a ceiling or
+        differ in shape. "auto" does so where that is visible in the votes and nothing is known about y.
 
     Examples
     --------
@@ -60,6 +64,7 @@ class Scores(LabelSpace):
     range: tuple[float, float] | None = None
     integer: bool = field(default=False, kw_only=True)
     clip: bool | None = field(default=None, kw_only=True)
+    gauge: Literal["auto", "linear", "quantile"] = field(default="auto", kw_only=True)
     power: ClassVar[float] = 2.0
     continuous: ClassVar[bool] = True
 
@@ -76,6 +81,12 @@ class Scores(LabelSpace):
             object.__setattr__(self, "variance", variance)
         if self.range is not None:
             object.__setattr__(self, "range", _ends(self.range))
+        if self.gauge not in ("auto", "linear", "quantile"):
+            raise InvalidLabelError(f"gauge={self.gauge!r} is unknown. Use 'auto', 'linear' or 'quantile'.")
+        if self.gauge == "quantile" and not (self.mean is None and self.variance is None):
+            raise InvalidLabelError(
+                "gauge='quantile' takes the scale of the sources, which contradicts mean= and variance=. Leave one out."
+            )
         if self.clip and self.range is None:
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
 
@@ -88,6 +99,7 @@ class Scores(LabelSpace):
             clip=self.range is not None and self.clip is not False,
             integer=self.integer,
             scale=self._spread,
+            gauge=self.gauge,
         )
 
     @property

@@ -8,11 +8,15 @@ import numpy as np
 from markupsafe import Markup
 
 from consilience.arrays import IntArray, as_object_array
+from consilience.families.comparisons import UNPARSABLE
 from consilience.report.labels.base import MAX_PIECES, chip, encoded, label_html, plain_text
 from consilience.report.svg import element, joined
-from consilience.spaces import Classes, FiniteMetric, Rankings, Tags
+from consilience.spaces import Classes, FiniteMetric, Preferences, Rankings, Tags
 
 __all__: list[str] = []
+
+#: Letters of a list of comparisons.
+MAX_SHOWN = 160
 
 
 @label_html.register
@@ -56,6 +60,23 @@ def _(space: Rankings, label: Any, other: Any = None) -> Markup:
     unseen = int((positions == -1).sum())
     rest = element("small", f" {unseen} not seen") if unseen else Markup("")
     return element("span", Markup('<span class="then">\u203a</span>').join(places), rest, class_="ranking")
+
+
+@label_html.register
+def _(space: Preferences, label: Any, other: Any = None) -> Markup:
+    said = encoded(space, label)
+    if said.ranking is None:
+        lost = int((said.outcome == UNPARSABLE).sum())
+        return element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
+    groups = [joined(chip(plain_text(name), _colour_of(name)) for name in group) for group in said.ranking[:MAX_PIECES]]
+    rest = Markup("…") if len(said.ranking) > MAX_PIECES else Markup("")
+    shown = Markup('<span class="then">\u203a</span>').join(groups)
+    return element("span", shown, rest, class_="ranking")
+
+
+def _colour_of(name: Any) -> int:
+    """Return a number that belongs to a name, so that it has the same colour everywhere."""
+    return sum(map(ord, str(name)))
 
 
 def _moved(positions: IntArray, before: IntArray, index: int) -> bool:

@@ -1,0 +1,171 @@
+"""Scores on scales that are bent: skewed, with a ceiling, or of another shape for every source.
+
+A straight line from y to the votes cannot follow such scales. Each source's votes are replaced by normal scores, the
+normal quantiles of their mid-ranks among its own votes; the lines are learned there, and labels go back to the scale
+of the votes through the quantile functions of the sources, each weighted by what it tells about y.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.families.base import Chunk, Passes, Sums
+
+if TYPE_CHECKING:
+    from consilience.families.gaussian import GaussianParameters
+
+__all__ = [
+    "NormalScorePasses",
+    "QuantileScales",
+    "beside",
+    "label_scale",
+    "normal_sums",
+    "quantile_label",
+    "straightness",
+]
+
+#: Sums of normal scores stand beside those of the votes under names that start like this.
+PREFIX = "normal "
+#: Points of the quantile function of each source.
+KNOTS = 200
+#: Votes of a source that tell its quantiles, and votes that tell whether its scale is bent.
+MIN_VOTES, MIN_JUDGED = 20, 200
+#: Below this straightness a scale is visibly bent; normal votes are above .99, those with heavy tails above .97.
+STRAIGHT = 0.97
+#: Share of the sources with bent scales from which on all are taken as bent.
+BENT_SHARE = 1.0 / 3.0
+#: Quantiles between which straightness is judged, so that outliers do not count.
+MIDDLE = np.linspace(0.05, 0.95, 91)
+
+
+@dataclass(frozen=True, eq=False)
+class QuantileScales:
+    """The quantile function of each source, at ``(j - 1/2) / KNOTS``; ``(m, KNOTS)``."""
+
+    knots: FloatArray
+
+    @classmethod
+    def of(cls, labels: Batch, observed: BoolArray, *, only_bent: bool) -> QuantileScales | None:
+        """Return the scales of a sample of votes; None where a source has too few of them, or where none is bent."""
+        counts = observed.sum(axis=0)
+        active = counts > 0
+        if active.sum() < 3 or counts[active].min() < MIN_VOTES:
+            return None
+        columns = [np.asarray(labels[observed[:, a], a], dtype=np.float64) for a in range(observed.shape[1])]
+        if only_bent:
+            judged = [straightness(column) for column in columns if len(column) >= MIN_JUDGED]
+            known = [value for value in judged if np.isfinite(value)]
+            if len(known) < 3 or sum(value < STRAIGHT for value in known) < max(2.0, BENT_SHARE * len(known)):
+                return None
+        levels = (np.arange(KNOTS) + 0.5) / KNOTS
+        return cls(np.array([np.quantile(column, levels) if len(column) else np.zeros(KNOTS) for column in columns]))
+
+    def normal(self, labels: Batch, observed: BoolArray) -> FloatArray:
+        """Return the normal scores of votes; zero where there is none."""
+        scores = np.zeros(observed.shape)
+        for a, knots in enumerate(self.knots):
+            seen = observed[:, a]
+            scores[seen, a] = _normal_scores(np.asarray(labels[seen, a], dtype=np.float64), knots)
+        return scores
+
+    def chunk(self, chunk: Chunk) -> Chunk:
+        """Return a chunk of normal scores, without known labels, which are on another scale."""
+        observed = chunk.observed
+        labels = self.normal(chunk.labels, observed) if observed.any() else np.zeros(observed.shape)
+        return replace(chunk, labels=labels, known=None, is_known=None)
+
+
+def straightness(votes: FloatArray) -> float:
+    """Return the correlation of votes with their normal scores, the outer tenth left out; NaN if these are all equal.
+
+    Examples
+    --------
+    >>> straightness(np.linspace(0, 1, 500) ** 4) < 0.97 < straightness(np.linspace(-1, 1, 500))
+    True
+    """
+    ordered = np.sort(votes)
+    value = np.quantile(ordered, MIDDLE)
+    if np.ptp(value) == 0.0:
+        return float("nan")
+    return float(np.corrcoef(value, _normal_scores(value, ordered))[0, 1])
+
+
+def _normal_scores(votes: FloatArray, knots: FloatArray) -> FloatArray:
+    """Return normal quantiles of mid-ranks among the knots; between two of them, of the place in between."""
+    from scipy.special import ndtri
+
+    low, high = np.searchsorted(knots, votes, "left"), np.searchsorted(knots, votes, "right")
+    size = len(knots)
+    rank = (low + high) / 2.0
+    between = (low == high) & (low > 0) & (low < size)
+    left, right = knots[np.maximum(low - 1, 0)], knots[np.minimum(low, size - 1)]
+    step = np.where(between & (right > left), right - left, 1.0)
+    # A mid-rank counts halves: the knot before is at low - 1/2, the one behind at low + 1/2.
+    rank = np.where(between, low - 0.5 + (votes - left) / step, rank)
+    return np.asarray(ndtri(np.clip(rank / size, 0.5 / size, 1.0 - 0.5 / size)))
+
+
+def quantile_label(parameters: GaussianParameters, factor: FloatArray) -> FloatArray:
+    """Return labels on the scale of the votes from a factor of mean 0 and variance 1."""
+    from scipy.special import ndtr
+
+    place = ndtr(factor) * parameters.knots.shape[1] - 0.5
+    places = np.arange(parameters.knots.shape[1], dtype=np.float64)
+    label = np.zeros(np.shape(factor))
+    for say, knots in zip(parameters.say, parameters.knots, strict=True):
+        if say > 0:
+            label += say * np.interp(place, places, knots)
+    return label
+
+
+def label_scale(parameters: GaussianParameters) -> float:
+    """Return the variance of the labels that the quantile functions give to a normal factor."""
+    from scipy.special import ndtri
+
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    return max(float(np.var(quantile_label(parameters, ndtri(levels)))), 1e-12)
+
+
+@dataclass(frozen=True)
+class NormalScorePasses:
+    """Passes over the normal scores of votes."""
+
+    votes: Passes
+    scales: QuantileScales
+
+    @property
+    def n_items(self) -> int:
+        return self.votes.n_items
+
+    @property
+    def n_sampled(self) -> int:
+        return self.votes.n_sampled
+
+    @property
+    def complete(self) -> bool:
+        return self.votes.complete
+
+    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
+        """Sum `function` over chunks of normal scores."""
+        return self.votes.over_all(lambda chunk: function(self.scales.chunk(chunk)))
+
+    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
+        """Sum `function` over normal scores of the sample."""
+        return self.votes.over_sample(lambda chunk: function(self.scales.chunk(chunk)))
+
+
+def beside(sums: Mapping[str, npt.NDArray[Any]], normal: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Return sums of votes with those of normal scores beside them."""
+    return {**sums, **{PREFIX + name: value for name, value in normal.items()}}
+
+
+def normal_sums(sums: Sums) -> Sums:
+    """Return the sums of normal scores alone."""
+    own = {name.removeprefix(PREFIX): value for name, value in sums.parts.items() if name.startswith(PREFIX)}
+    return Sums(own)

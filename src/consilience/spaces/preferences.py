@@ -1,0 +1,216 @@
+"""Pairwise judgements: which of two answers is better, said by judges who differ in skill and in habits."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
+from consilience.families.base import Family
+from consilience.families.bradley_terry import BradleyTerryFamily
+from consilience.families.comparisons import UNPARSABLE, Comparisons, net_outcomes
+from consilience.solvers.kemeny import minimise_disagreement
+from consilience.spaces import preference_labels
+from consilience.spaces.base import LabelSpace
+from consilience.spaces.ranking_labels import order_of_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Preferences"]
+
+#: Items of random rankings where none are declared.
+RANDOM_ITEMS = ("a", "b", "c", "d")
+
+
+@dataclass(frozen=True, repr=False)
+class Preferences(LabelSpace):
+    """Rankings of items from comparisons of two at a time.
+
+    A vote holds everything that a judge said about a row: a list of comparisons, each with the item shown ``first``,
+    the one shown ``second`` and the ``outcome`` ("first", "second", "tie", the name of the winner; None for a reply
+    that could not be read). A ranking, best first and ties as tuples, is a vote, too. The label of a row is a ranking.
+    `consilience.read_preferences` makes such votes from a table with one row per comparison: all of them are one row
+    (an arena), or there is one row per prompt.
+
+    The distance is the share of pairs, among those that both order, that stand in opposite order; a tie is half wrong.
+
+    Parameters
+    ----------
+    items
+        The names of what is compared, or None: whatever the votes name.
+    by
+        The column of a table whose values are the rows, such as "prompt"; None for one ranking of everything.
+
+    Examples
+    --------
+    >>> from consilience import LabelModel, Votes
+    >>> said = [{"first": "tea", "second": "milk", "outcome": "first"}] * 3
+    >>> also = [{"first": "milk", "second": "juice", "outcome": "milk"}]
+    >>> votes = Votes.from_array([[said + also, also, said]], sources=["ann", "bob", "cleo"], items=["drinks"])
+    >>> model = LabelModel(Preferences(), method="majority").fit(votes)
+    >>> model.predict(votes)[0]
+    ['tea', 'milk', 'juice']
+    """
+
+    items: Sequence[Hashable] | None = None
+    by: str | None = None
+
+    from_rankings = staticmethod(preference_labels.comparisons_from_rankings)
+    from_scores = staticmethod(preference_labels.comparisons_from_scores)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "items", preference_labels.as_item_names(self.items))
+        if self.by is not None and not isinstance(self.by, str):
+            raise InvalidLabelError(f"by={self.by!r} is no column. Give its name, such as 'prompt', or None.")
+
+    def __repr__(self) -> str:
+        given = [] if self.items is None else [repr(list(self.items))]
+        return f"Preferences({', '.join([*given, *([f'by={self.by!r}'] if self.by is not None else [])])})"
+
+    @property
+    def family(self) -> Family:
+        return BradleyTerryFamily(None if self.items is None else tuple(self.items))
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        return np.array([_apart(one, two) for one, two in zip(left, right, strict=True)], dtype=np.float64)
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        names = RANDOM_ITEMS if self.items is None else tuple(self.items)
+        orders = [rng.permutation(len(names)) for _ in range(n)]
+        return as_object_array(Comparisons.of_ranking([(names[at],) for at in order]) for order in orders)
+
+    def as_batch(self, labels: Any) -> Batch:
+        cells = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+        known = None if self.items is None else tuple(self.items)
+        read = []
+        for index, cell in enumerate(cells):
+            try:
+                read.append(preference_labels.read_comparisons(cell, known))
+            except InvalidLabelError as error:
+                raise InvalidLabelError(str(error), index) from None
+        return as_object_array(read)
+
+    def read_text(self, cells: Batch) -> Batch:
+        """Return orders such as ``a > b = c`` as lists of names; whatever is no text stays as it is."""
+        read = []
+        for index, cell in enumerate(cells):
+            try:
+                read.append(order_of_text(cell) if isinstance(cell, str) else cell)
+            except InvalidLabelError as error:
+                raise InvalidLabelError(str(error), index) from None
+        return as_object_array(read)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return as_object_array(_written(cell) for cell in batch)
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the ranking that contradicts the least weight of the comparisons (Kemeny)."""
+        rows = []
+        for row in range(len(votes)):
+            names: dict[Any, int] = {}
+            margins: dict[tuple[int, int], float] = {}
+            for said, weight in zip(votes[row], weights[row], strict=True):
+                if weight <= 0:
+                    continue
+                for item in said.items:
+                    names.setdefault(item, len(names))
+                net = net_outcomes(said)
+                for (one, two), outcome in net.items():
+                    pair = (names[one], names[two])
+                    sign = 1.0 if pair[0] < pair[1] else -1.0
+                    key = (min(pair), max(pair))
+                    margins[key] = margins.get(key, 0.0) + sign * outcome * weight / len(net)
+            rows.append(_kemeny(tuple(names), margins))
+        return as_object_array(rows)
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        """Return one judge's comparisons of all pairs, in random order; its discrimination is the weight.
+
+        Scores are drawn anew for every centre, normal and in the order of the ranking.
+        """
+        drawn = []
+        for centre in centers:
+            order = centre.items if centre.ranking is not None else _by_wins(centre)
+            score = -np.sort(-rng.normal(size=len(order)))
+            one, two = np.triu_indices(len(order), 1)
+            swap = rng.random(len(one)) < 0.5
+            one, two = np.where(swap, two, one), np.where(swap, one, two)
+            wins = rng.random(len(one)) < 1.0 / (1.0 + np.exp(-np.clip(weight * (score[one] - score[two]), -80, 80)))
+            first, second = (tuple(order[at] for at in place) for place in (one, two))
+            drawn.append(Comparisons(first, second, np.where(wins, 1, -1).astype(np.int8)))
+        return as_object_array(drawn)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        """Return rankings as lists of groups of tied items, best first; other comparisons as lists of records."""
+        import pyarrow as pa
+
+        read = [None if is_null(label) else preference_labels.read_comparisons(label) for label in batch]
+        if all(cell is None or cell.ranking is not None for cell in read):
+            return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
+        return pa.array([None if cell is None else _records(cell) for cell in read])
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        rows = column.to_pylist()
+        return as_object_array(
+            [group[0] if len(group) == 1 else tuple(group) for group in row]
+            if row and isinstance(row[0], list)
+            else row
+            for row in rows
+        )
+
+
+def _apart(left: Comparisons, right: Comparisons) -> float:
+    one, two = net_outcomes(left), net_outcomes(right)
+    gaps = []
+    for (first, second), outcome in one.items():
+        other = two.get((first, second))
+        if other is None:
+            other = -two[second, first] if (second, first) in two else None
+        if other is not None:
+            gaps.append(abs(outcome - other) / 2.0)
+    return float(np.mean(gaps)) if gaps else 0.0
+
+
+def _written(cell: Comparisons) -> Any:
+    if cell.ranking is None:
+        return cell
+    return [group[0] if len(group) == 1 else group for group in cell.ranking]
+
+
+def _records(cell: Comparisons) -> list[dict[str, Any]]:
+    words = {1: "first", -1: "second", 0: "tie", UNPARSABLE: None}
+    return [
+        {
+            "first": cell.first[at],
+            "second": cell.second[at],
+            "outcome": words[int(cell.outcome[at])],
+            "question": None if cell.question is None else cell.question[at],
+            "run": None if cell.run is None else cell.run[at],
+        }
+        for at in range(len(cell))
+    ]
+
+
+def _by_wins(said: Comparisons) -> tuple[Hashable, ...]:
+    wins = dict.fromkeys(said.items, 0.0)
+    for (one, two), outcome in net_outcomes(said).items():
+        wins[one] += outcome
+        wins[two] -= outcome
+    return tuple(sorted(wins, key=lambda item: -wins[item]))
+
+
+def _kemeny(names: tuple[Any, ...], margins: dict[tuple[int, int], float]) -> Comparisons:
+    size = len(names)
+    if size < 2:
+        return Comparisons.of_ranking([(name,) for name in names])
+    table = np.zeros((size, size))
+    for (one, two), margin in margins.items():
+        table[one, two] = margin
+    positions = minimise_disagreement(table[np.triu_indices(size, 1)][None], size).positions[0]
+    return Comparisons.of_ranking([(names[int(at)],) for at in np.argsort(positions, kind="stable")])

@@ -1,0 +1,365 @@
+"""Preferences: comparisons in, rankings out, and errors that name row and judge."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning, FileFormatError, InvalidLabelError, UnsupportedError
+from consilience.families.bradley_terry_parameters import cost_of_judge, cost_of_pair
+from consilience.families.comparisons import Comparisons, net_outcomes
+
+
+def fit(votes, gold=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(cs.Preferences(), **settings).fit(votes, gold=gold)
+
+
+def one(first, second, outcome, **more):
+    return {"first": first, "second": second, "outcome": outcome, **more}
+
+
+def arena(seed=0, skills=(2.0, 1.5, 1.0), items=8, per_judge=120, bias=0.0):
+    rng = np.random.default_rng(seed)
+    score = np.sort(rng.normal(size=items))[::-1]
+    rows = []
+    for judge, skill in enumerate(skills):
+        for _ in range(per_judge):
+            a, b = rng.choice(items, 2, replace=False)
+            wins = rng.random() < 1 / (1 + np.exp(-skill * (score[a] - score[b]) - bias))
+            rows.append({"judge": f"j{judge}", "a": f"m{a}", "b": f"m{b}", "winner": "A" if wins else "B"})
+    return rows, [f"m{k}" for k in range(items)]
+
+
+# --- labels -----------------------------------------------------------------------------------------
+
+
+def test_distance_is_the_share_of_pairs_in_opposite_order_and_a_tie_is_half_wrong():
+    space = cs.Preferences()
+    left = space.as_batch([["a", "b", "c"]] * 3)
+    right = space.as_batch([["c", "b", "a"], ["a", "c", "b"], [("a", "b"), "c"]])
+    assert space.distance(left, right).tolist() == pytest.approx([1.0, 1 / 3, 0.5 / 3])
+
+
+def test_several_outcomes_of_a_pair_are_averaged_whatever_the_order_shown():
+    said = cs.Preferences().as_batch([[one("a", "b", "first"), one("b", "a", "first"), one("a", "b", "a")]])[0]
+    assert net_outcomes(said) == {("a", "b"): pytest.approx(1 / 3)}
+
+
+def test_a_ranking_is_a_vote_that_counts_as_its_items_less_one():
+    said = Comparisons.of_ranking([["a"], ["b"], ["c"], ["d"]])
+    assert len(said) == 6
+    assert len(said) * said.weight == pytest.approx(3.0)
+
+
+def test_scores_by_name_become_comparisons():
+    found = cs.Preferences.from_scores([{"a": 3, "b": 3, "c": 9}, {"a": 1.0, "b": float("nan")}])
+    assert repr(found[0]) == "c > a = b"
+    assert found[1] is None
+
+
+def test_weighted_mean_contradicts_the_least_weight():
+    space = cs.Preferences()
+    votes = space.as_batch([["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"]])[None]
+    assert space.as_labels(space.weighted_mean(votes, np.array([[1.0, 1.0, 0.4]])))[0] == ["a", "b", "c"]
+    assert space.as_labels(space.weighted_mean(votes, np.array([[0.4, 1.0, 1.0]])))[0] == ["b", "c", "a"]
+
+
+def test_comparisons_survive_an_arrow_column():
+    space = cs.Preferences()
+    labels = space.as_batch([[one("a", "b", "tie", run=1), one("a", "c", None)], ["a", "b"]])
+    back = space.as_batch(space.from_arrow(space.to_arrow(labels)))
+    assert [net_outcomes(cell) for cell in back] == [net_outcomes(cell) for cell in labels]
+    assert back[0].run == (1, None)
+    assert back[0].outcome.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ([one("a", "b", "first"), one("c", "c", "tie")], "comparison 1 is of 'c' with itself"),
+        ([one("a", "b", "c")], "won by 'c', which is neither"),
+        ([one("a", "b", 7)], "won by 7, which is neither"),
+        ([{"first": "a", "outcome": "first"}], "has no 'second'"),
+        ([], "is empty"),
+        (["a", "a"], "ranks 'a' twice"),
+        (["a"], "fewer than two items"),
+        ([one("a", "b", "first"), "c"], "mixes comparisons and names"),
+        ([one(1.5, "b", "first")], "cannot be called 1.5"),
+        ({"a": 1, "b": 2}, "from_scores"),
+        ("a beats b", "is no comparison"),
+    ],
+)
+def test_a_wrong_vote_is_named_with_row_and_judge(cell, message):
+    votes = cs.Votes.from_array(
+        np.array([[["a", "b"], None], [None, None]], dtype=object), sources=["ann", "bob"], items=["p1", "p2"]
+    )
+    votes.labels[1, 1] = cell
+    votes.observed[1, 1] = True
+    with pytest.raises(InvalidLabelError, match=r"Row 1 \(item 'p2'\), source 'bob'") as caught:
+        fit(votes)
+    assert message in str(caught.value)
+
+
+def test_an_item_that_was_not_declared_is_refused():
+    with pytest.raises(InvalidLabelError, match="item 'd' is unknown"):
+        cs.Preferences(["a", "b", "c"]).as_batch([["a", "d"]])
+
+
+@pytest.mark.parametrize(("items", "message"), [("ab", "no list"), (["a"], "two items"), (["a", "a"], "named twice")])
+def test_wrong_items_are_refused(items, message):
+    with pytest.raises(InvalidLabelError, match=message):
+        cs.Preferences(items)
+
+
+def test_rankings_point_to_preferences():
+    with pytest.raises(InvalidLabelError, match="Use Preferences"):
+        cs.Rankings(["a", "b"]).as_batch([[one("a", "b", "first")]])
+
+
+# --- what is learned ---------------------------------------------------------------------------------
+
+
+def test_the_cost_of_a_judge_is_how_often_two_items_are_swapped():
+    rng = np.random.default_rng(0)
+    gap = np.abs(rng.normal(0, np.sqrt(2), 200_000))
+    assert cost_of_judge(np.array([1.3]))[0] == pytest.approx(np.mean(1 / (1 + np.exp(1.3 * gap))), abs=0.002)
+    tie = (np.exp(-0.65 * gap) + 0.35) / (np.exp(0.65 * gap) + np.exp(-0.65 * gap) + 0.7)
+    assert cost_of_judge(np.array([1.3]), 0.7)[0] == pytest.approx(tie.mean(), abs=0.002)
+    assert cost_of_pair(np.array([60.0]), np.array([1.3]))[0] == pytest.approx(
+        0.5 * 0 + cost_of_judge(np.array([1.3]))[0], abs=0.01
+    )
+
+
+def test_an_arena_is_ranked_and_judges_told_apart():
+    # 5 judges, 400 votes each; the reversed judge is five standard errors below zero, the random one within three.
+    # The errors count that the spread of twenty scores is uncertain, too.
+    rows, names = arena(0, (2.0, 1.5, 1.5, 0.0, -1.5), items=20, per_judge=400)
+    votes = cs.read_preferences(rows)
+    model = fit(votes)
+    weight, error = model.weight_, model.standard_error_
+    assert weight[4] < -3 * error[4]
+    assert abs(weight[3]) < 3 * error[3]
+    truth = cs.Preferences().as_batch([names])
+    own = cs.Preferences().distance(cs.Preferences().as_batch(model.predict(votes)), truth)[0]
+    assert own <= 0.1
+    assert {"discrimination", "position_bias", "tie_rate", "cycles", "unparsable"} <= model.sources_.columns.keys()
+    assert "adversarial-source" in {item.code for item in model.diagnostics_}
+
+
+def test_a_liking_for_the_first_answer_is_learned_and_told():
+    rows, _ = arena(1, (1.5, 1.5, 1.5), bias=1.5, per_judge=300)
+    model = fit(cs.read_preferences(rows))
+    # 300 votes each: standard errors of the bias are about 0.15.
+    assert np.array(model.sources_.columns["position_bias"]) == pytest.approx([1.5] * 3, abs=0.6)
+    assert "position-bias" in {item.code for item in model.diagnostics_}
+
+
+def test_known_ranking_turns_a_wrong_majority_round():
+    rows, names = arena(2, (-2.0, -2.0, 2.0), per_judge=200)
+    votes = cs.read_preferences(rows)
+    wrong, told = fit(votes), fit(votes, gold=[names])
+    assert wrong.weight_[2] < 0 < wrong.weight_[0]
+    assert told.weight_[2] > 0 > told.weight_[0]
+    assert fit(votes, gold=[names], method="labelled").weight_[2] > 0
+
+
+def test_few_votes_over_prompts_leave_judges_equal():
+    rows = [{"prompt": p, "judge": j, "a": "x", "b": "y", "winner": "A"} for p in range(5) for j in "abc"]
+    model = fit(cs.read_preferences(rows, by="prompt"))
+    assert model.source_model_.method == "majority"
+    assert "fell-back-to-majority" in {item.code for item in model.diagnostics_}
+    assert model.predict(cs.read_preferences(rows, by="prompt"))[0] == ["x", "y"]
+
+
+def test_parts_that_nobody_compared_are_told():
+    rows = [{"judge": j, "a": a, "b": b, "winner": "A"} for j in "xyz" for a, b in (("p", "q"), ("r", "s")) * 3]
+    codes = {item.code for item in fit(cs.read_preferences(rows)).diagnostics_}
+    assert {"disconnected-comparisons", "order-not-random"} - codes == {"order-not-random"}
+
+
+def test_an_item_always_shown_first_is_told():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"judge": j, "a": "base", "b": f"m{k}", "winner": "A" if rng.random() < 0.5 else "B"}
+        for j in "xyz"
+        for k in range(12)
+    ]
+    found = [item for item in fit(cs.read_preferences(rows)).diagnostics_ if item.code == "order-not-random"]
+    assert len(found) == 1
+    assert "base" in found[0].message
+
+
+def test_unparsable_replies_are_counted_and_are_no_ties():
+    rows, _ = arena(3)
+    rows[0]["winner"] = "I cannot decide between these."
+    rows[1]["winner"] = None
+    model = fit(cs.read_preferences(rows))
+    assert model.sources_.columns["unparsable"] == [2, 0, 0]
+    assert model.sources_.columns["comparisons"] == [118, 120, 120]
+
+
+def test_a_circle_is_counted():
+    said = [one("a", "b", "first"), one("b", "c", "first"), one("c", "a", "first")] * 10
+    other = [one("a", "b", "first"), one("b", "c", "first"), one("a", "c", "first")] * 10
+    votes = cs.Votes.from_array([[said, other]], sources=["round", "straight"], items=["x"])
+    assert fit(votes).sources_.columns["cycles"] == [1.0, 0.0]
+
+
+def test_runs_of_one_judge_count_less_than_other_votes():
+    rng = np.random.default_rng(4)
+    rows = []
+    for judge in "xyz":
+        for question in range(60):
+            a, b = rng.choice(6, 2, replace=False)
+            winner = "A" if rng.random() < 0.7 * (a < b) + 0.15 else "B"
+            rows += [
+                {"judge": judge, "prompt": question, "a": f"m{a}", "b": f"m{b}", "winner": winner, "run": run}
+                for run in range(5)
+            ]
+    votes = cs.read_preferences(rows)
+    model = fit(votes)
+    assert model.source_model_.parameters.run_correlation > 0.9  # every run says the same
+    once = fit(cs.read_preferences([row for row in rows if row["run"] == 0]))
+    again = cs.standings(model, votes).to_pydict()["standard_error"]
+    alone = cs.standings(once, cs.read_preferences([row for row in rows if row["run"] == 0])).to_pydict()
+    assert np.mean(again) == pytest.approx(np.mean(alone["standard_error"]), rel=0.1)
+
+
+def test_effective_number_of_judges_is_an_interval():
+    rows, _ = arena(5)
+    model = fit(cs.read_preferences(rows))
+    low, high = model.source_model_.summary.effective_range
+    assert 1.0 <= low <= high == pytest.approx(3.0)
+    assert " to " in repr(model.sources_)
+
+
+@pytest.mark.parametrize("dependencies", ["learn", None, [("j0", "j1")]])
+def test_dependencies_are_looked_for_left_out_or_taken(dependencies):
+    rows, _ = arena(6, (1.5, 1.5, 1.5), per_judge=150)
+    copies = [{**row, "judge": "j1"} for row in rows if row["judge"] == "j0"]
+    votes = cs.read_preferences([row for row in rows if row["judge"] != "j1"] + copies)
+    share = fit(votes, dependencies=dependencies).sources_.columns["share"]
+    by_name = dict(zip(votes.sources, share, strict=True))
+    if dependencies is None:
+        assert by_name == {"j0": 1.0, "j1": 1.0, "j2": 1.0}
+    else:
+        assert by_name["j0"] == by_name["j1"] == pytest.approx(0.5, abs=0.06)
+        assert by_name["j2"] == 1.0
+
+
+# --- odd tables -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_one_or_two_judges_give_a_ranking(judges):
+    rows, names = arena(7, (4.0,) * judges, items=4, per_judge=60)
+    votes = cs.read_preferences(rows)
+    model = fit(votes)
+    assert sorted(model.predict(votes)[0]) == names
+    assert "too-few-sources" in {item.code for item in model.diagnostics_}
+
+
+def test_a_prompt_without_votes_has_no_label_and_no_confidence():
+    votes = cs.Votes.from_array([[["a", "b"], ["b", "a"], ["a", "b"]], [None, None, None]] * 2)
+    model = fit(votes)
+    assert model.predict(votes)[0] == ["a", "b"]
+    assert model.predict(votes)[1] is None
+    assert model.confidence(votes)[1] == 0.0
+
+
+def test_only_unparsable_replies_leave_everything_open():
+    votes = cs.Votes.from_array([[[one("a", "b", None)]] * 3], items=["x"])
+    model = fit(votes)
+    assert model.predict(votes)[0] == [("a", "b")]
+    assert model.confidence(votes)[0] == pytest.approx(0.0)
+
+
+def test_every_number_that_comes_out_is_finite():
+    rows, _ = arena(8, (2.0, 0.0, -2.0), per_judge=30)
+    for votes in (cs.read_preferences(rows), cs.read_preferences(rows[:1])):
+        model = fit(votes)
+        table = cs.standings(model, votes).to_pydict()
+        assert np.isfinite(table["score"]).all()
+        assert np.isfinite(table["standard_error"]).all()
+        assert np.isfinite(model.expected_cost_).all()
+
+
+# --- tables ----------------------------------------------------------------------------------------------
+
+
+def test_outcomes_are_read_in_all_spellings():
+    rows = [("A", 1), ("second", -1), ("tie", 0), ("m2", -1), ("[[A]]", 1), ("nonsense at length", 2), (None, 2)]
+    table = [{"judge": "x", "model_a": "m1", "model_b": "m2", "winner": said} for said, _ in rows]
+    assert cs.read_preferences(table).labels[0, 0].outcome.tolist() == [code for _, code in rows]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"a": "m1", "b": "m1", "winner": "A"}, r"Row 1, judge 'y': 'm1' is compared with itself"),
+        ({"a": "m1", "b": "m2", "winner": "m3"}, r"Row 1, judge 'y': the winner 'm3' is neither 'm1' nor 'm2'"),
+    ],
+)
+def test_a_wrong_row_is_named_with_its_judge(row, message):
+    good = {"judge": "x", "a": "m3", "b": "m2", "winner": "m3"}
+    with pytest.raises(FileFormatError, match=message):
+        cs.read_preferences([good, {"judge": "y", **row}])
+
+
+def test_a_table_without_columns_for_both_items_is_refused():
+    with pytest.raises(FileFormatError, match="second"):
+        cs.read_preferences([{"judge": "x", "first": "m1", "winner": "first", "prompt": 1}])
+
+
+def test_prompts_become_rows():
+    rows = [{"prompt": p, "judge": j, "a": "x", "b": "y", "winner": "A"} for p in ("p1", "p2") for j in "kl"]
+    votes = cs.read_preferences(rows, by="prompt")
+    assert votes.items.tolist() == ["p1", "p2"]
+    assert votes.sources == ("k", "l")
+
+
+def test_read_votes_takes_a_table_of_comparisons_for_preferences(tmp_path):
+    rows, _ = arena(9, per_judge=5)
+    path = tmp_path / "arena.csv"
+    path.write_text("judge,a,b,winner\n" + "\n".join(",".join(row.values()) for row in rows) + "\n")
+    votes = cs.read_votes(path, cs.Preferences())
+    assert votes.shape == (1, 3)
+    assert len(votes.labels[0, 0]) == 5
+
+
+def test_standings_list_items_best_first_with_intervals():
+    rows, names = arena(10, (3.0, 3.0, 3.0), items=5, per_judge=400)
+    votes = cs.read_preferences(rows)
+    table = cs.standings(fit(votes), votes).to_pydict()
+    assert table["candidate"] == names
+    assert table["rank"] == table["baseline_rank"] == [1, 2, 3, 4, 5]
+    assert all(
+        low <= rank <= high
+        for low, rank, high in zip(table["rank_low"], table["rank"], table["rank_high"], strict=True)
+    )
+    plain = [[0, 1, 0], [1, 0, 1], [0, 0, 0], [1, 1, 1]] * 20
+    classes = cs.LabelModel(cs.Classes(2), method="majority").fit(plain)
+    with pytest.raises(UnsupportedError, match="standings is for Preferences"):
+        cs.standings(classes, plain)
+
+
+def test_chosen_and_rejected_come_with_the_margin_of_their_order():
+    rows, _ = arena(11, (3.0, 3.0, 3.0), items=3, per_judge=200)
+    votes = cs.read_preferences(rows)
+    pairs = cs.preference_pairs(fit(votes), votes).to_pylist()
+    assert [(pair["chosen"], pair["rejected"]) for pair in pairs] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
+    assert all(0 < pair["margin"] <= 1 for pair in pairs)
+
+
+def test_decoding_for_least_expected_error_goes_by_expected_wins():
+    rows, _ = arena(12, items=5, per_judge=40)
+    votes = cs.read_preferences(rows)
+    model = fit(votes, decode="bayes")
+    belief = model.posterior(votes)
+    wins = belief.details["pair_probability"][0].sum(axis=1)
+    assert (np.diff(wins) <= 1e-12).all()
