@@ -118,6 +118,10 @@ class GaussianFamily(Family):
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
         return replace(self, scale=float("inf"))
 
+    @property
+    def knows_scale(self) -> bool:
+        return self.variance is not None
+
     def statistics(self, chunk: Chunk) -> Sums:
         labels = chunk.labels if chunk.observed.any() else np.zeros(chunk.observed.shape)  # or cells of any type
         sums = score_sums(labels, chunk.observed)
