@@ -1,7 +1,7 @@
 """Train dependency parsers on each English treebank and let them parse the test sets of the others.
 
 Reads ``ud_english`` (EWT, LinES, ParTUT) from the folder that CONSILIENCE_DATA names and needs no network. Every parser
-is a treebank times a family (``parser_families.py``). Its trees for the test set of another treebank go to
+is a treebank times a family (``parser_settings.py``). Its trees for the test set of another treebank go to
 ``<cache>/<test treebank>/<family>-<training treebank>.conllu``: the lines of the test file with HEAD and DEPREL
 replaced, and every other column, multi-word ranges and empty nodes as they are (DEPS too, so that column holds gold).
 Words are those of the gold file. Every tree has one root: where a parser leaves several, the others are attached to
@@ -18,13 +18,14 @@ import json
 import os
 import random
 import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .parser_families import FAMILIES, ParserFamily, Sentence, Tree, say
+import consilience as cs
+
+from .parser_settings import FAMILIES, ParserFamily, Sentence, Tree, say, single_root
 from .tables import QUICK, RESULTS, markdown_table, write_results
 
 #: Smallest first.
@@ -32,8 +33,6 @@ TREEBANKS = {"partut": "ParTUT", "lines": "LinES", "ewt": "EWT"}
 CACHE = Path(__file__).resolve().parent / "cache"
 QUICK_WORDS, QUICK_TEST_SENTENCES = 1_500, 15
 HEAD, DEPREL, COLUMNS = 6, 7, 10
-#: What a word is called that was a second root.
-ATTACHED = "dep"
 
 
 @dataclass(frozen=True)
@@ -81,30 +80,6 @@ def read_blocks(lines: Iterable[str], name: str) -> list[Block]:
                 word_lines.append(len(kept))
         kept.append(line)
     return blocks
-
-
-def single_root(heads: Sequence[int], relations: Sequence[str]) -> Tree:
-    """Attach all roots but the one with the most words below it (the first of equals) to that one."""
-    roots = [index + 1 for index, head in enumerate(heads) if head == 0]
-    below = Counter(root_of(word, heads) for word in range(1, len(heads) + 1))
-    best = max(roots, key=lambda root: below[root])
-    others = set(roots) - {best}
-    repaired = [best if index + 1 in others else head for index, head in enumerate(heads)]
-    names = [ATTACHED if index + 1 in others else name for index, name in enumerate(relations)]
-    names[best - 1] = "root"
-    return repaired, names
-
-
-def root_of(word: int, heads: Sequence[int]) -> int:
-    """Follow the heads upwards from a word; a cycle is an error of the parser."""
-    for _ in heads:
-        above = heads[word - 1]
-        if not 0 <= above <= len(heads):
-            raise ValueError(f"word {word} has the head {above} in a sentence of {len(heads)} words")
-        if above == 0:
-            return word
-        word = above
-    raise ValueError(f"the heads {list(heads)} contain a cycle")
 
 
 def attachment_scores(gold: Sequence[Sentence], parsed: Sequence[Sentence]) -> tuple[float, float]:
@@ -221,8 +196,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = []
     for treebank in given.treebanks:
         for family in given.families:
-            record = workshop.trained(family, treebank)
-            rows.append(table_row(workshop, family, treebank, record))
+            try:
+                record = workshop.trained(family, treebank)
+                rows.append(table_row(workshop, family, treebank, record))
+            except cs.exceptions.MissingPackageError as error:
+                raise SystemExit(str(error)) from None
     write_table(given, rows)
 
 

@@ -185,3 +185,15 @@ def test_equal_sources_of_vectors_come_close_to_the_plain_mean():
     votes = truth[:, None, :] + rng.normal(size=(60, 8, 2))
     model = fit(votes, space=cs.Vectors(2))
     assert np.mean((model.predict(votes) - truth) ** 2) < 1.02 * np.mean((votes.mean(axis=1) - truth) ** 2)
+
+
+def test_equal_sources_are_put_on_the_scale_that_is_told():
+    # n = 4000 items, 6 sources of slope 0.6 and noise variance 0.2: posterior variance 1 / (1 / 2.25 + 6 * .36 / .2) =
+    # .0889; its estimate has a standard error of .002, so 20% above is more than eight of them. The plain mean errs by
+    # .16 * 2.25 + .2 / 6 = .39.
+    rng = np.random.default_rng(3)
+    truth = rng.normal(0.0, 1.5, 4000)
+    votes = 0.6 * truth[:, None] + rng.normal(size=(4000, 6)) * np.sqrt(0.2)
+    model = fit(votes, space=cs.Scores(mean=0.0, variance=2.25))
+    assert np.mean((model.predict(votes) - truth) ** 2) < 1.2 * 0.0889
+    np.testing.assert_allclose(model.source_model_.parameters.slope, 0.6, atol=0.03)

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consilience.exceptions import MissingPackageError
+
 ROOT = Path(__file__).resolve().parents[1]
 
 SENTENCES = """\
@@ -106,7 +108,7 @@ def test_a_repaired_forest_is_a_tree_that_keeps_all_other_heads(script: ModuleTy
 def test_cycles_and_heads_out_of_range_are_errors(script: ModuleType) -> None:
     with pytest.raises(ValueError, match="cycle"):
         script.single_root([0, 3, 2], ["a", "b", "c"])
-    with pytest.raises(ValueError, match="word 2 has the head 7 in a sentence of 2 words"):
+    with pytest.raises(ValueError, match="Word 2 has the head 7 in a sentence of 2 words"):
         script.single_root([0, 7], ["a", "b"])
 
 
@@ -190,7 +192,7 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, package.partition(".")[0], None)
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SystemExit, match=rf"{package} is missing.*pip install 'consilience\[parsers\]'"):
+    with pytest.raises(MissingPackageError, match=rf"needs {package}.*pip install 'consilience\[parsers\]'"):
         script.FAMILIES[family].train([script.Sentence(["a"], ["X"], [0], ["root"])], 0)
 
 
@@ -204,7 +206,7 @@ def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: 
 
 
 def test_passes_come_closest_to_the_words_to_be_seen() -> None:
-    families = importlib.import_module("experiments.parser_families")
+    families = importlib.import_module("experiments.parser_settings")
     assert [families.passes_over(words, 400) for words in (100, 43, 150, 3000)] == [4, 9, 3, 1]
 
 

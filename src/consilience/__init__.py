@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import end_models, engines, exceptions, labeling, plot, testing
+from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
@@ -107,6 +107,7 @@ __all__ = [
     "borda",
     "convert_votes",
     "copeland",
+    "datasets",
     "end_models",
     "engines",
     "exceptions",

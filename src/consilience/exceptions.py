@@ -15,6 +15,7 @@ __all__ = [
     "InvalidLabelError",
     "InvalidVotesError",
     "LabelingFunctionError",
+    "MissingDataError",
     "MissingPackageError",
     "ModelFormatError",
     "NotFittedError",
@@ -108,3 +109,7 @@ class ModelFormatError(ConsilienceError, ValueError):
 
 class MissingPackageError(ConsilienceError, ImportError):
     """An optional package is needed; the message gives the install line."""
+
+
+class MissingDataError(ConsilienceError, FileNotFoundError):
+    """A public data set is not where it was looked for; the message says where it comes from."""

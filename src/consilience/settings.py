@@ -53,4 +53,6 @@ def _settings(cls: type) -> list[str]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    return left is right or (isinstance(left, (str, int, type(None))) and left == right)
+    if isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right):
+        return all(_same(one, other) for one, other in zip(left, right, strict=True))
+    return left is right or (isinstance(left, (str, int, float, type(None))) and left == right)

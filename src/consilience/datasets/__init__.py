@@ -1,6 +1,8 @@
-"""Small tables of votes with their truth, shipped with the package: for the demo, the docs and first steps.
+"""Votes with their truth: small simulated tables that the package ships, and readers of public data that it does not.
 
-All of them are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used.
+The small tables are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used. Public
+data is read from a folder that the user has, named by ``folder=`` or by the environment variable ``CONSILIENCE_DATA``;
+where it is missing, the error says what it is and where it comes from.
 """
 
 from __future__ import annotations
@@ -14,8 +16,22 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array
+from consilience.datasets.board_games import BoardGames, load_board_games
+from consilience.datasets.crowds import (
+    CrowdBoxes,
+    CrowdTranslations,
+    load_crowd_affect,
+    load_crowd_boxes,
+    load_crowd_translations,
+    load_preflib_dots,
+)
+from consilience.datasets.folders import data_folder
+from consilience.datasets.judges import JudgeRatings, load_asset_judges
+from consilience.datasets.movies import Movies, load_movies
 from consilience.datasets.orders import read_ranking, spell_ranking
+from consilience.datasets.retrieval import Retrieval, load_letor_mq2008
 from consilience.datasets.words import word_edit_distance
+from consilience.datasets.wrench import WRENCH, WrenchSet, load_wrench
 from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings
 from consilience.votes import Votes
 
@@ -23,11 +39,29 @@ __all__ = [
     "JAMS",
     "PRODUCT_TREE",
     "TOPICS",
+    "WRENCH",
+    "BoardGames",
+    "CrowdBoxes",
+    "CrowdTranslations",
     "Example",
+    "JudgeRatings",
+    "Movies",
+    "Retrieval",
+    "WrenchSet",
+    "data_folder",
+    "load_asset_judges",
+    "load_board_games",
+    "load_crowd_affect",
+    "load_crowd_boxes",
+    "load_crowd_translations",
     "load_guests",
+    "load_letor_mq2008",
+    "load_movies",
+    "load_preflib_dots",
     "load_products",
     "load_sentences",
     "load_tickets",
+    "load_wrench",
     "read_ranking",
     "spell_ranking",
     "word_edit_distance",

@@ -151,6 +151,8 @@ def with_support(
         return estimate
     if estimate.dependent is not None and estimate.dependent.any():
         return estimate
+    if family.knows_scale:  # lines were moved to equal ones on that scale already; plain means would be off it
+        return estimate
     chunk = passes.small_sample(PREDICTED_VOTES // MIN_VOTERS)
     gain = _gain(space, estimate.parameters, plain, chunk)
     if gain is None:

@@ -338,6 +338,11 @@ class Family(ABC):
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
 
+    @property
+    def knows_scale(self) -> bool:
+        """Whether it was told how far the truth spreads, so that equal sources still have a scale to be put on."""
+        return False
+
     def parts(self, sums: Sums, summary: Summary) -> dict[str, tuple[Family, Sums, Summary]]:
         """Return the families of which this one is made, by field, with their shares of the sums and summary."""
         return {}

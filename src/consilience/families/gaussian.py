@@ -142,6 +142,10 @@ class GaussianFamily(Family):
     def measures_like(self, other: Family) -> bool:
         return isinstance(other, GaussianFamily) and self.scales is other.scales
 
+    @property
+    def knows_scale(self) -> bool:
+        return self.variance is not None
+
     def statistics(self, chunk: Chunk) -> Sums:
         labels = chunk.labels if chunk.observed.any() else np.zeros(chunk.observed.shape)  # or cells of any type
         sums = score_sums(labels, chunk.observed)

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import itertools
 import random
-import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
-INSTALL = "Install the parsers with: pip install 'consilience[parsers]'"
+from consilience.end_models.extras import needed
+from consilience.exceptions import ConsilienceError, InvalidInputError
+
+__all__ = ["ParserFamily", "Sentence", "Spacy", "Tree", "UDPipe", "passes_over", "root_of", "single_root"]
+
+#: What a word is called that was a second root.
+ATTACHED = "dep"
 
 #: Heads counted from 1, where 0 is the root, and one relation per word.
 Tree = tuple[list[int], list[str]]
@@ -33,9 +39,13 @@ class Sentence:
 class ParserFamily(Protocol):
     """How parsers of one kind are trained and used."""
 
-    reads: str
-    #: It learns from at most so many words of a treebank.
-    training_words: int
+    @property
+    def reads(self) -> str:
+        """What it is shown of a sentence."""
+
+    @property
+    def training_words(self) -> int:
+        """It learns from at most so many words of a treebank."""
 
     def seeing(self, n_words: int) -> Self:
         """Return the same family, trained until it has seen so many words, repetitions counted."""
@@ -50,14 +60,33 @@ class ParserFamily(Protocol):
         """Return the trees that a trained parser finds, with as many roots as it likes."""
 
 
-def say(message: str) -> None:
-    """Tell how far we are, where it does not mix with results."""
-    print(message, file=sys.stderr, flush=True)
-
-
 def passes_over(n_words: int, words_seen: int) -> int:
     """Return how many passes over so many words come closest to the number of words to be seen; at least one."""
     return max(1, round(words_seen / n_words))
+
+
+def single_root(heads: Sequence[int], relations: Sequence[str]) -> Tree:
+    """Attach all roots but the one with the most words below it (the first of equals) to that one."""
+    roots = [index + 1 for index, head in enumerate(heads) if head == 0]
+    below = Counter(root_of(word, heads) for word in range(1, len(heads) + 1))
+    best = max(roots, key=lambda root: below[root])
+    others = set(roots) - {best}
+    repaired = [best if index + 1 in others else head for index, head in enumerate(heads)]
+    names = [ATTACHED if index + 1 in others else name for index, name in enumerate(relations)]
+    names[best - 1] = "root"
+    return repaired, names
+
+
+def root_of(word: int, heads: Sequence[int]) -> int:
+    """Follow the heads upwards from a word; a cycle is an error of the parser."""
+    for _ in heads:
+        above = heads[word - 1]
+        if not 0 <= above <= len(heads):
+            raise InvalidInputError(f"Word {word} has the head {above} in a sentence of {len(heads)} words.")
+        if above == 0:
+            return word
+        word = above
+    raise InvalidInputError(f"The heads {list(heads)} contain a cycle.")
 
 
 @dataclass(frozen=True)
@@ -92,19 +121,19 @@ class UDPipe:
             "morphodita_parsito", data, udpipe.Sentences(), nothing, nothing, ";".join(options), error
         )
         if error.occurred():
-            raise RuntimeError(f"UDPipe did not train: {error.message}")
+            raise ConsilienceError(f"UDPipe did not train: {error.message}. Check words, tags and heads.")
         return bytes(model)
 
     def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
         udpipe = self._package()
         parser = udpipe.Model.load(str(model))
         if parser is None:
-            raise SystemExit(f"{model} is not a UDPipe model. Delete it to have it trained again.")
+            raise InvalidInputError(f"{model} is not a UDPipe model. Delete it to have it trained again.")
         trees, error = [], udpipe.ProcessingError()
         for sentence in sentences:
             encoded = self._encoded(sentence, learn=False)
             if not parser.parse(encoded, udpipe.Pipeline.DEFAULT, error):
-                raise RuntimeError(f"UDPipe did not parse {' '.join(sentence.words)!r}: {error.message}")
+                raise ConsilienceError(f"UDPipe did not parse {' '.join(sentence.words)!r}: {error.message}")
             words = [encoded.words[index + 1] for index in range(len(sentence.words))]
             trees.append(([word.head for word in words], [word.deprel for word in words]))
         return trees
@@ -120,11 +149,7 @@ class UDPipe:
 
     @staticmethod
     def _package() -> Any:
-        try:
-            import ufal.udpipe
-        except ImportError as error:
-            raise SystemExit(f"The package ufal.udpipe is missing. {INSTALL}") from error
-        return ufal.udpipe
+        return needed("ufal.udpipe", "parsers", "The UDPipe parser")
 
 
 @dataclass(frozen=True)
@@ -135,6 +160,8 @@ class Spacy:
     training_words: int = 250_000
     words_seen: int = 600_000
     reads: str = "words"
+    #: Told how far the training is.
+    report: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     #: The network and optimizer of spaCy's efficiency configuration.
     HASHES: ClassVar = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
@@ -165,9 +192,9 @@ class Spacy:
             losses: dict[str, float] = {}
             nlp.update(batch, drop=self.DROPOUT, sgd=optimizer, losses=losses)
             seen += sum(len(example.reference) for example in batch)
-            if seen >= min(reported + self.words_seen / 10, self.words_seen):
+            if self.report is not None and seen >= min(reported + self.words_seen / 10, self.words_seen):
                 reported = seen
-                say(f"  {seen:,} of {self.words_seen:,} words, loss {losses['parser'] / len(batch):.1f} per sentence")
+                self.report(f"  {seen:,} of {self.words_seen:,} words, loss {losses['parser'] / len(batch):.1f}")
         with nlp.use_params(optimizer.averages):
             return bytes(nlp.to_bytes())
 
@@ -239,18 +266,4 @@ class Spacy:
 
     @staticmethod
     def _package() -> Any:
-        try:
-            import spacy
-        except ImportError as error:
-            raise SystemExit(f"The package spacy is missing. {INSTALL}") from error
-        return spacy
-
-
-#: The first two are trained unless others are asked for; the rest vary them, so they err together with them.
-FAMILIES: dict[str, ParserFamily] = {
-    "udpipe": UDPipe(),
-    "spacy": Spacy(),
-    "udpipe-swap": UDPipe(transition_system="swap", transition_oracle="static_lazy"),
-    "udpipe-link2": UDPipe(transition_system="link2", transition_oracle="static"),
-    "spacy-upos": Spacy(tags=True, reads="words and gold UPOS"),
-}
+        return needed("spacy", "parsers", "The spaCy parser")
