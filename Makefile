@@ -10,7 +10,7 @@ BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo test test-all lint format bench reproduce clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +36,10 @@ format: $(DEV)  ## rewrite the code in the house format
 
 bench: $(DEV)  ## run every benchmark, one after the other
 	@set -e; for benchmark in $(BENCHMARKS); do echo "== $$benchmark"; $(BIN)/python $$benchmark; done
+
+reproduce: $(DEV)  ## run every experiment whose data are there (CONSILIENCE_DATA, CONSILIENCE_CACHE) and the page of results
+	$(BIN)/consilience reproduce all
+	$(BIN)/python -m experiments.results_page
 
 clean:  ## remove what the other targets made, the environment too
 	rm -rf $(VENV) build dist consilience-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

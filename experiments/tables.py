@@ -31,20 +31,34 @@ class Settings:
     quick: bool
     results: Path
     command: str
+    full: bool = False
 
 
 def read_settings(
-    module: str, description: str | None, seeds: int, quick_seeds: int, arguments: Sequence[str] | None = None
+    module: str,
+    description: str | None,
+    seeds: int,
+    quick_seeds: int,
+    arguments: Sequence[str] | None = None,
+    full_seeds: int | None = None,
 ) -> Settings:
-    """Read ``--seeds``, ``--quick`` and ``--results`` from the command line."""
+    """Read ``--seeds``, ``--quick``, ``--full`` and ``--results``; without `full_seeds`, ``--full`` is refused."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--seeds", type=int, help=f"random repetitions ({seeds}, or {quick_seeds} with --quick)")
     parser.add_argument("--quick", action="store_true", help="a few small settings: shows that it runs, proves nothing")
+    larger = "refused: no larger size" if full_seeds is None else f"the size of the paper: {full_seeds} repetitions"
+    parser.add_argument("--full", action="store_true", help=larger)
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the table to")
     given = parser.parse_args(arguments)
-    count = given.seeds or (quick_seeds if given.quick else seeds)
-    command = f"python -m {module} --seeds {count}{' --quick' * given.quick}"
-    return Settings(count, given.quick, given.results, command)
+    if given.full and full_seeds is None:
+        parser.error("this experiment has no larger size than its default. Leave --full out.")
+    if given.full and given.quick:
+        parser.error("--quick and --full contradict each other. Choose one.")
+    if given.seeds is not None and given.seeds < 1:
+        parser.error(f"--seeds is {given.seeds}. At least one repetition is needed.")
+    count = given.seeds or (quick_seeds if given.quick else full_seeds if given.full and full_seeds else seeds)
+    command = f"python -m {module} --seeds {count}{' --quick' * given.quick}{' --full' * given.full}"
+    return Settings(count, given.quick, given.results, command, given.full)
 
 
 def fit_quietly(model: cs.LabelModel, votes: cs.Votes, gold: Any = None) -> cs.LabelModel:

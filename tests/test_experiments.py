@@ -168,6 +168,25 @@ def test_majority_breaks_ties_at_random_and_nothing_else(tables: ModuleType) -> 
     np.testing.assert_array_equal(draws, again)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(["--full"], "no larger size"), (["--seeds", "0"], "At least one"), (["--seeds", "-2"], "At least one")],
+)
+def test_an_option_that_would_change_nothing_is_refused(
+    tables: ModuleType, arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        tables.read_settings("experiments.x", None, 5, 1, arguments)
+    assert words in capsys.readouterr().err
+
+
+def test_a_larger_size_has_its_own_number_of_seeds(tables: ModuleType) -> None:
+    settings = tables.read_settings("experiments.x", None, 5, 1, ["--full"], full_seeds=9)
+    assert (settings.seeds, settings.full, settings.command) == (9, True, "python -m experiments.x --seeds 9 --full")
+    with pytest.raises(SystemExit):
+        tables.read_settings("experiments.x", None, 5, 1, ["--full", "--quick"], full_seeds=9)
+
+
 def test_a_difference_that_rounds_to_zero_has_no_sign(tables: ModuleType) -> None:
     assert [tables.signed(value, 3) for value in (-0.0004, 0.0, 0.0126, -0.5)] == ["0.000", "0.000", "+0.013", "-0.500"]
 

@@ -63,6 +63,16 @@ def test_consistency_is_larger_where_sources_differ(space):
     assert abs(alike) < 0.1 < apart
 
 
+def test_alike_sources_on_a_graph_keep_the_rest_of_the_model():
+    # The plain vote leaves Z(truth) out and prefers the centre of a star; n = 2,000 has a standard error of 0.01.
+    space = cs.FiniteMetric([("hub", leaf) for leaf in "abcdefg"])
+    votes, truth = panel(space, [0.75] * 10, 2000, 3)
+    model = cs.LabelModel(space).fit(votes)
+    assert "weights-unsupported" in [finding.code for finding in model.diagnostics_]
+    assert np.ptp(model.weight_) == 0.0
+    assert (model.predict(votes) == truth).mean() > (model.predict_baseline(votes) == truth).mean() + 0.1
+
+
 def test_equal_weights_cost_nothing_where_sources_are_good_at_different_classes():
     # Mean costs are the same, so weights may be dropped; 20,000 fresh items have a standard error of 0.0014.
     def draw(n, seed):

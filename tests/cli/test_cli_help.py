@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from tests.cli.running import run
@@ -12,12 +13,15 @@ from consilience.cli import main
 from consilience.cli.commands import Command
 
 COMMANDS = {"consilience": main, **main.commands}
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_in_the_help_work_in_order(folder, name):
     command = COMMANDS[name]
     assert command.examples
+    if command.examples_in == "in a clone of the repository":
+        (folder / "experiments").symlink_to(ROOT / "experiments")
     if name == "consilience":
         examples = command.examples[1:]  # the demo has tests of its own
     elif name == "demo":

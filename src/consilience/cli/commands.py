@@ -18,6 +18,7 @@ __all__ = ["BAD_INPUT", "INTERRUPTED", "BadInputError", "Command", "Group", "did
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
 _DEBUG = "consilience.debug"
 #: Names that messages of the library share with options of the command line.
 _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
@@ -32,13 +33,16 @@ class BadInputError(click.ClickException):
 class _WithExamples(click.Command):
     """A command whose help ends with lines to paste."""
 
-    def __init__(self, *arguments: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(
+        self, *arguments: Any, examples: Sequence[str] = (), examples_in: str = DEMO_FILES, **settings: Any
+    ) -> None:
         super().__init__(*arguments, **settings)
         self.examples = tuple(examples)
+        self.examples_in = examples_in
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
-            with formatter.section("Examples, on the files that `consilience demo --tables -o .` writes"):
+            with formatter.section(f"Examples, {self.examples_in}"):
                 formatter.write("".join(f"  {line}\n" for line in self.examples))
 
 

@@ -11,6 +11,7 @@ from consilience.cli.comparing import compare
 from consilience.cli.converting import convert
 from consilience.cli.labelling import label, predict
 from consilience.cli.looking import explain, inspect, report, spaces
+from consilience.cli.reproducing import reproduce
 
 __all__ = ["main"]
 
@@ -73,5 +74,5 @@ def demo(output: Path, tables: bool, seed: int) -> None:
     console.print("Next: [bold]README.md[/] starts with your own table of votes in three lines.")
 
 
-for command in (label, inspect, predict, compare, explain, report, convert, spaces):
+for command in (label, inspect, predict, compare, explain, report, convert, spaces, reproduce):
     main.add_command(command)

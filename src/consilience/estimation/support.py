@@ -141,8 +141,9 @@ def with_support(
     """Return the estimate, or equal weights where it tells sources apart that differ by chance only.
 
     Equal weights need two witnesses: mean costs of the sources that differ no more than chance would have them, and
-    weighted labels that predict the vote of a source left out no better than the plain vote does. The second keeps
+    weighted labels that predict the vote of a source left out no better than equal weights do. The second keeps
     weights that rest on something else than the mean cost, such as sources that are good at different classes.
+    All else that was learned is kept where the family can make sources alike; else the plain vote is taken.
     """
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
     if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
@@ -154,7 +155,8 @@ def with_support(
     if family.knows_scale:  # lines were moved to equal ones on that scale already; plain means would be off it
         return estimate
     chunk = passes.small_sample(PREDICTED_VOTES // MIN_VOTERS)
-    gain = _gain(space, estimate.parameters, plain, chunk)
+    alike = family.alike(estimate.parameters)
+    gain = _gain(space, estimate.parameters, plain if alike is None else alike, chunk)
     if gain is None:
         return estimate
     mean, error = gain
@@ -168,9 +170,11 @@ def with_support(
         "info",
         (),
         f"A source that is better on other items is no better here (correlation {consistency.correlation:.2f}), and "
-        "weights predict no vote better than the plain vote does: every source is given the same weight. "
+        "weights of their own predict no vote better than equal ones do: every source is given the same weight. "
         "Pass gold= if you know better.",
     )
+    if alike is not None:
+        return replace(estimate, parameters=alike, reason=reason, diagnostics=(*estimate.diagnostics, found))
     equal = family.estimate(moments.sums, replace(request, method="majority", learn=False), passes)
     return Estimate(equal.parameters, "majority", reason, (*estimate.diagnostics, found))
 

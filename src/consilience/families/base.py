@@ -313,6 +313,10 @@ class Family(ABC):
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return the parameters of sources whose weights are known."""
 
+    def alike(self, parameters: Any) -> Parameters | None:
+        """Return the parameters with every source as good as their mean, or None where that is the plain vote."""
+        return None
+
     @abstractmethod
     def restore(self, fields: Mapping[str, Any]) -> Parameters:
         """Return the parameters that `Parameters.as_dict` described."""

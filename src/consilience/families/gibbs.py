@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -195,6 +195,10 @@ class GibbsFamily(Family):
         m, size = len(weight), len(self.matrix)
         prior = np.full(size, 1.0 / size) if isinstance(request.prior, str) else request.prior
         return GibbsParameters(weight, np.zeros(m), prior, np.zeros((m, m)), normalised=not request.prior_is("gibbs"))
+
+    def alike(self, parameters: GibbsParameters) -> Parameters | None:
+        # Not the plain vote: that leaves Z(truth) out, and so prefers labels in the middle of the space.
+        return replace(parameters, weight=np.full(len(parameters.weight), parameters.weight.mean()))
 
     def restore(self, fields: Mapping[str, Any]) -> Parameters:
         return GibbsParameters(**fields)

@@ -1,0 +1,65 @@
+"""How a claim of the paper is written down, for the page of results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: A file of results, the beginning of the heading above a table, a row and a column of it.
+Cell = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of numbers: printed in the paper, from its authors' code run again, and from our tables."""
+
+    name: str
+    paper: str
+    reference: str
+    cell: Cell | None = None
+
+
+@dataclass(frozen=True)
+class Holds:
+    """The claim itself: one of our figures is below (or above) another of ours."""
+
+    ours: str
+    other: str
+    below: bool = True
+
+
+@dataclass(frozen=True)
+class BetterBelow:
+    """Better than the reference: a figure of ours is below this number."""
+
+    ours: str
+    reference: float
+
+
+@dataclass(frozen=True)
+class BetterAbove:
+    """Better than the reference: a figure of ours is above this number."""
+
+    ours: str
+    reference: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One table, figure or theorem of the paper.
+
+    Lines under "Targets" of the files decide as well if the pattern `targets` finds something in their words; with
+    `against` they speak against the claim. `differs` says how text and code of the paper differ, `needs` what has to be
+    there before the experiment can run.
+    """
+
+    title: str
+    where: str
+    says: str
+    files: tuple[str, ...]
+    figures: tuple[Figure, ...] = ()
+    tests: tuple[Holds | BetterBelow | BetterAbove, ...] = ()
+    targets: str = "$^"
+    reason: str = ""
+    differs: str = ""
+    needs: str = ""
+    against: bool = False

@@ -1,0 +1,123 @@
+"""`consilience reproduce` runs what the catalogue lists, and the catalogue lists what there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.running import result_of, run
+
+from consilience.cli.reproducing import find_experiments
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Modules that argue no claim.
+HELPERS = {
+    "claim_types",
+    "claims",
+    "parser_families",
+    "parser_settings",
+    "plots",
+    "results_page",
+    "tables",
+    "train_parsers",
+}
+
+
+@pytest.fixture
+def clone(monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    monkeypatch.delenv("CONSILIENCE_CACHE", raising=False)
+    return ROOT
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository with two tiny experiments, one of which fails."""
+    folder = tmp_path / "experiments"
+    folder.mkdir()
+    script = "import os, sys\nprint(sys.argv[1:], os.environ.get('CONSILIENCE_DATA'))\n"
+    (folder / "good.py").write_text(script + "open('ran', 'w').write(' '.join(sys.argv[1:]))\n", encoding="utf-8")
+    (folder / "bad.py").write_text("raise SystemExit('no luck')\n", encoding="utf-8")
+    entry = '[[experiment]]\nname = "{}"\nclaim = "c"\nreads = [{}]\ntakes = "a second"\n'
+    text = entry.format("bad", "") + entry.format("good", '"data"') + 'full = "an hour"\n'
+    (folder / "catalogue.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    return tmp_path
+
+
+def test_the_catalogue_lists_every_experiment_there_is() -> None:
+    root, experiments = find_experiments(ROOT / "docs")
+    assert root == ROOT
+    scripts = {path.stem for path in (ROOT / "experiments").glob("*.py")} - HELPERS
+    assert set(experiments) == scripts
+
+
+def test_the_catalogue_and_the_readme_say_the_same() -> None:
+    text = (ROOT / "experiments" / "README.md").read_text(encoding="utf-8")
+    rows = {name: cells for name, *cells in re.findall(r"^\| `(\w+)\.py` \| (.+) \| (.+) \| (.+) \|$", text, re.M)}
+    for one in find_experiments(ROOT)[1].values():
+        claim, reads, takes = rows[one.name]
+        assert (claim, takes) == (one.claim, one.takes + (f"; {one.full} with `--full`" if one.full else ""))
+        assert [f"CONSILIENCE_{key.upper()}" in reads for key in ("data", "cache")] == [
+            key in one.reads for key in ("data", "cache")
+        ]
+
+
+def test_every_experiment_is_listed_with_its_claim(clone: Path) -> None:
+    listed = result_of("reproduce", "--list")["experiments"]
+    assert [row["experiment"] for row in listed] == list(find_experiments(clone)[1])
+    assert all(row["claim"] and row["takes"] for row in listed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--list shows them"),
+        (("theory_isotropc",), "Did you mean 'theory_isotropic'?"),
+        (("scores_real",), "Pass --data FOLDER, or set CONSILIENCE_DATA"),
+        (("parsers", "--data", "docs"), "Pass --cache FOLDER, or set CONSILIENCE_CACHE"),
+        (("theory_rates", "--full"), "no larger size than its default"),
+        (("theory_rates", "--quick", "--full"), "contradict"),
+        (("all", "theory_rates"), "Leave the other names out"),
+        (("theory_rates", "--list"), "Leave the names out"),
+        (("theory_rates", "--seeds", "0"), "0 is not in the range"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(clone: Path, arguments: tuple[str, ...], words: str) -> None:
+    ran = run("reproduce", *arguments)
+    assert ran.exit_code == 2
+    assert words in ran.stderr
+
+
+def test_where_there_are_no_experiments_the_program_says_where_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = run("reproduce", "--list")
+    assert ran.exit_code == 2
+    assert "clone of the repository" in ran.stderr
+
+
+def test_options_and_folders_reach_the_experiment(toy: Path) -> None:
+    ran = run("reproduce", "good", "--full", "--seeds", "3", "--data", toy, "--results", "out")
+    assert ran.exit_code == 0
+    given = (toy / "ran").read_text(encoding="utf-8").split()
+    assert given == ["--seeds", "3", "--results", str(toy / "below" / "out"), "--full"]
+
+
+def test_a_failure_does_not_stop_the_others_and_shows_in_the_exit_status(toy: Path) -> None:
+    ran = run("reproduce", "all", "--data", toy, "--json")
+    assert ran.exit_code == 1
+    assert (toy / "ran").exists()
+    assert "failed: bad" in ran.stderr
+
+
+def test_experiments_without_their_data_are_left_out_of_all_and_named(toy: Path) -> None:
+    ran = run("reproduce", "all", "--full")
+    assert "left out, as --data are not given: good" in ran.stderr
+    assert "--full is the default size of: bad" in ran.stderr
+    assert not (toy / "ran").exists()
