@@ -187,7 +187,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows, judged = _rows(measured)
     blocks = [
         f'{case}, a fifth missing, in {FILES} Parquet files. Each way reads them, fits (`method="moments"`) and '
-        "writes the labels to Parquet. *Overhead* is the time of both relative to memory, in the same turn.",
+        "writes the labels to Parquet. *Overhead* is the time of both relative to memory, in the same turn. A load "
+        "average above the number of cores says that other work ran beside: then all times are longer, and the "
+        "overhead is rough.",
         markdown_table(["votes", "fit s", "label s", "overhead", "other labels", "weights differ by"], rows),
         "\n".join(judged),
         "Ids are compared once, in the first pass; alone, the comparison takes:",
@@ -200,7 +202,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         blocks.append(f"Not installed, so not measured: {', '.join(missing)}.")
     settings = [
         ", ".join(f"{name} {version}" for name, version in versions.items() if version),
-        f"wall seconds on {len(os.sched_getaffinity(0))} cores, {repetitions} turns after one to warm up, medians",
+        f"wall seconds on {len(os.sched_getaffinity(0))} cores, load average {os.getloadavg()[0]:.0f}",
+        f"medians of {repetitions} turn{'s' * (repetitions != 1)} after one to warm up",
     ]
     turns = f" --turns {given.turns}" if given.turns != REPETITIONS else ""
     command = f"python benchmarks/bench_engines.py{' --quick' * given.quick}{turns}"
