@@ -6,14 +6,15 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
+ENGINES := $(VENV)/.installed-engines
 BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint format bench reproduce clean
+.PHONY: help demo test test-all test-engines engines lint format bench reproduce clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(CORE)  ## label a small example of several label types and show the result
 	@$(BIN)/consilience demo
@@ -21,8 +22,14 @@ demo: $(CORE)  ## label a small example of several label types and show the resu
 test: $(DEV)  ## run the quick tests and the examples in the docstrings
 	$(BIN)/python -m pytest
 
-test-all: $(DEV)  ## run all tests, the slow ones too
+test-all: $(DEV) $(ENGINES)  ## run all tests, the slow ones too, with real Dask and Spark
 	$(BIN)/python -m pytest -m ''
+
+# In one process, so that one cluster of each kind serves all tests.
+test-engines: $(DEV) $(ENGINES)  ## run the tests on a real Dask cluster and a real Spark
+	$(BIN)/python -m pytest -n 0 -m slow tests/engines
+
+engines: $(ENGINES)  ## install Dask and Spark
 
 lint: $(DEV)  ## check style, types and the layers of the package
 	$(BIN)/ruff check .
@@ -52,6 +59,12 @@ $(BIN)/python:
 $(CORE): pyproject.toml | $(BIN)/python
 	@echo "installing consilience"
 	@$(PIP) -e .
+	@touch $@
+
+# Large, and needed by a few slow tests only.
+$(ENGINES): pyproject.toml | $(DEV)
+	@echo "installing Dask and Spark"
+	@$(PIP) -e '.[engines]'
 	@touch $@
 
 # What the developers need contains the core, so both stamps are renewed.

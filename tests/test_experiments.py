@@ -112,6 +112,16 @@ def test_the_benchmark_writes_its_table(name: str, tmp_path: Path) -> None:
     _check_table(tmp_path / f"{name}.md", f"python benchmarks/bench_{name}.py --quick")
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_benchmark_of_engines_writes_its_table_and_finds_the_same_labels(tmp_path: Path) -> None:
+    script = str(ROOT / "benchmarks" / "bench_engines.py")
+    subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
+    text = (tmp_path / "engines.md").read_text(encoding="utf-8")
+    assert f"`python benchmarks/bench_engines.py --quick` · consilience {cs.__version__}" in text
+    assert "missed" not in text
+
+
 def test_the_benchmark_of_means_writes_its_table(tmp_path: Path) -> None:
     importlib.import_module("benchmarks.bench_frechet").main(["--quick", "--results", str(tmp_path)])
     _check_table(tmp_path / "frechet.md", "python benchmarks/bench_frechet.py --quick")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from simulated import CASES, SPACES, simulated
@@ -267,3 +269,17 @@ def test_known_labels_in_pieces_add_up():
     model.fit(data.votes[:200], gold=data.truth[:200]).partial_fit(data.votes[200:], gold=data.truth[200:])
     whole = cs.LabelModel(data.space, method="labelled").fit(data.votes, gold=data.truth)
     assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
+
+
+def test_partitions_are_added_to_what_was_learned():
+    rng = np.random.default_rng(0)
+    votes = cs.Votes.from_matrix(rng.integers(0, 3, size=(400, 4)), sources=list("abcd"))
+    space = cs.Classes(3)
+    pieces = cs.InMemoryPartitions.of(votes[200:], rows=60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = cs.LabelModel(space, method="moments").partial_fit(votes[:200]).partial_fit(pieces)
+        whole = cs.LabelModel(space, method="moments").fit(votes)
+        assert np.allclose(model.weight_, whole.weight_, rtol=1e-10)
+        with pytest.raises(cs.exceptions.SourceMismatchError):
+            model.partial_fit(cs.InMemoryPartitions.of(votes.select(["b", "a", "c", "d"])))

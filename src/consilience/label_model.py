@@ -122,7 +122,8 @@ class LabelModel(Configurable):
         self._check_settings()
         moments: Moments = getattr(self, "_moments", Moments.zero())
         if moments.sources:
-            votes = align_sources(votes, self.space, moments.sources, self.source_model_.names_given)
+            if not isinstance(votes, VotePartitions):  # those have to name the same sources in the same order
+                votes = align_sources(votes, self.space, moments.sources, self.source_model_.names_given)
         elif hasattr(self, "source_model_"):
             raise UnsupportedError(
                 "This model was read from a file, which holds what was learned but not the sums to add to. "

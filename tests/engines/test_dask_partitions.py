@@ -8,6 +8,7 @@ import signal
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.engines.clusters import distributed, needs_dask
@@ -75,6 +76,47 @@ def test_every_round_over_all_items_runs_on_the_cluster_and_brings_kilobytes(cli
     assert len(rounds) > 3
     assert max(rounds[1:]) < 20_000
     assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+
+
+@needs_dask
+def test_a_method_of_sums_takes_one_pass_and_votes_are_read_once_in_any_case(client, few_sampled, tmp_path):
+    import dask
+
+    def read(frame, index):
+        with (tmp_path / f"read {index}").open("a") as file:
+            file.write("once\n")
+        return frame
+
+    loading = [dask.delayed(read)(frame, index) for index, frame in enumerate(frames("classes"))]
+    rounds = []
+    parts = Counting.watch(DaskPartitions(loading, SPACES["classes"], client=client), rounds)
+    cs.LabelModel(SPACES["classes"], method="triplets").fit(parts)
+    assert len(rounds) == 1
+    cs.LabelModel(SPACES["classes"], method="em").fit(parts)
+    assert len(rounds) > 4
+    assert [len(file.read_text().splitlines()) for file in sorted(tmp_path.iterdir())] == [1] * 5
+
+
+@needs_dask
+@pytest.mark.parametrize("seed", [1, 2])
+def test_shuffling_and_cutting_change_nothing(seed, client):
+    rng = np.random.default_rng(seed)
+    table = cs.wide_table(votes_of("classes"), SPACES["classes"]).take(rng.permutation(240))
+    cuts = [0, *sorted(rng.choice(np.arange(1, 240), size=int(rng.integers(1, 7)), replace=False).tolist()), 240]
+    pieces = [table.slice(start, end - start) for start, end in pairwise(cuts)]
+    model = cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(pieces, SPACES["classes"], client=client))
+    expected = whole("classes")
+    assert np.array_equal(expected._moments.both, model._moments.both)
+    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10)
+
+
+@needs_dask
+def test_a_wrong_cell_in_a_file_is_named_by_file_row_group_row_and_source(client, tmp_path):
+    cells = cs.wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
+    cells["source b"][137] = "brick"
+    pq.write_table(pa.table(cells), tmp_path / "votes.parquet", row_group_size=50)
+    with pytest.raises(InvalidLabelError, match=r"votes\.parquet', row group 2, row 37 .*'source b'.*brick"):
+        cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(tmp_path, SPACES["classes"], client=client))
 
 
 @needs_dask

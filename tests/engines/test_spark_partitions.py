@@ -51,12 +51,23 @@ def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
 
 
 @needs_spark
-def test_em_takes_its_rounds_on_the_executors(session, monkeypatch):
+def test_em_takes_its_rounds_on_the_executors_which_read_the_votes_once(session, monkeypatch, tmp_path):
     for module in (passes, estimate):
         monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
-    parts = SparkPartitions(frame_of(session, "classes"), SPACES["classes"])
+    frame = frame_of(session, "classes")
+    folder = str(tmp_path)
+
+    def read(batches):
+        for batch in batches:
+            with open(f"{folder}/{batch.column(0)[0].as_py()}", "a") as file:
+                file.write("once\n")
+            yield batch
+
+    parts = SparkPartitions(frame.mapInArrow(read, frame.schema), SPACES["classes"])
     model = cs.LabelModel(SPACES["classes"], method="em").fit(parts)
     assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+    # however many rounds there are, the votes are read once and cached from then on
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"once\n"}
 
 
 @needs_spark

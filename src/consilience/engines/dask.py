@@ -82,8 +82,12 @@ class DaskPartitions(VotePartitions):
             self.sizes = tuple(piece.n_rows for piece in pieces)
             self.parts = tuple(self._submit(_read_piece, piece, self.reader) for piece in pieces)
         else:
-            frames, names = self._frames(data)
+            is_frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
+            frames, names = ([], list(map(str, data.columns))) if is_frame else self._frames(data)
             self.reader = part_reader(names, space, **options, where="the frame")
+            if is_frame:
+                needed = [name for name in data.columns if str(name) in self.reader.columns]
+                frames = list(self.client.compute(data[needed].to_delayed()))
             sizes = self.client.gather([self._submit(len, frame) for frame in frames])
             filled = [index for index, size in enumerate(sizes) if size]
             self.places = tuple(f"partition {index}" for index in filled)
@@ -205,8 +209,6 @@ class DaskPartitions(VotePartitions):
         """Return futures of frames, and the names of their columns."""
         from distributed import Future
 
-        if hasattr(data, "to_delayed") and hasattr(data, "columns"):
-            return list(self.client.compute(data.to_delayed())), list(map(str, data.columns))
         frames = list(data) if isinstance(data, (list, tuple)) else []
         if not frames:
             raise UnsupportedError(

@@ -10,7 +10,7 @@ from consilience.arrays import FloatArray, IntArray
 __all__ = ["best_paths", "chain_marginals", "chain_round"]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _forward_backward(
     evidence: FloatArray, initial: FloatArray, transition: FloatArray, forward: FloatArray, backward: FloatArray
 ) -> float:
@@ -58,7 +58,7 @@ def _forward_backward(
     return total
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def chain_marginals(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> FloatArray:
     """Return ``(positions, k)`` probabilities of the tags given all votes of the sequence.
 
@@ -78,7 +78,7 @@ def chain_marginals(scores: FloatArray, starts: IntArray, initial: FloatArray, t
     return counts
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def chain_round(
     scores: FloatArray,
     starts: IntArray,
@@ -136,7 +136,7 @@ def chain_round(
     return likelihood
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
     """Return for each sequence the tags of the largest sum of scores (Viterbi).
 

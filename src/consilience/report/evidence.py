@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode, read_gold
-from consilience.exceptions import ConsilienceWarning, NotFittedError
+from consilience.exceptions import ConsilienceWarning, NotFittedError, UnsupportedError
 from consilience.families.base import Posterior
 from consilience.inference import Inference, infer
 from consilience.label_model import LabelModel
@@ -108,6 +108,11 @@ def _learned(model: LabelModel) -> SourceModel:
 def _whole(votes: Any) -> Any:
     """Return partitions as one table: the pictures need single items."""
     if isinstance(votes, VotePartitions):
+        if votes.remote:
+            raise UnsupportedError(
+                f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
+                "sample of them: votes.sample(50_000, seed=0)."
+            )
         return Votes.concatenate(list(votes.map(lambda part: part.votes)))
     return votes
 
