@@ -145,6 +145,7 @@ def with_support(
     weights that rest on something else than the mean cost, such as sources that are good at different classes.
     """
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
+    judged &= not family.draws_together
     if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
         return estimate
     if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():
