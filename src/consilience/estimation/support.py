@@ -146,6 +146,7 @@ def with_support(
     All else that was learned is kept where the family can make sources alike; else the plain vote is taken.
     """
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
+    judged &= not family.draws_together
     if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
         return estimate
     if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():

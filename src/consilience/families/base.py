@@ -270,6 +270,8 @@ class Family(ABC):
     methods: ClassVar[tuple[str, ...]]
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
     adapts_to_votes: ClassVar[bool] = False
+    #: Whether weights are drawn together where votes do not support them, so that no further check is needed.
+    draws_together: ClassVar[bool] = False
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
         """Return the family fitted to a few of the `n_items` items, before any statistics are taken.

@@ -53,6 +53,7 @@ class BradleyTerryFamily(Family):
     """
 
     items: tuple[Hashable, ...] | None = None
+    draws_together: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
 
     def statistics(self, chunk: Chunk) -> Sums:

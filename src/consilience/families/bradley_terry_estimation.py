@@ -37,6 +37,8 @@ CERTAIN = 6.0
 #: Comparisons on which judges of many prompts are polished.
 POLISHED_VOTES = 8_000
 PROMPT_ROUNDS = 60
+#: Rounds after which the better start is known.
+FIRST_ROUNDS = 40
 
 
 @dataclass(frozen=True)
@@ -141,8 +143,14 @@ def _best_fit(votes: Votes, pairs: PairTable, ties: bool) -> VariationalFit:
     starts = [equal_judges(pairs, ties=ties), spectral_judges(pairs, ties=ties)]
     if votes.known:  # judges of whom nothing is thought, so that the known order speaks first
         starts.append(equal_judges(pairs, 0.0, ties=ties))
-    fits = [fit_judges(pairs, votes.start(start), ties=ties, fixed=votes.fixed, rounds=rounds) for start in starts]
-    return max(fits, key=lambda fit: fit.bound)
+    first = [
+        fit_judges(pairs, votes.start(start), ties=ties, fixed=votes.fixed, rounds=min(rounds, FIRST_ROUNDS))
+        for start in starts
+    ]
+    best = max(first, key=lambda fit: fit.bound)
+    if best.converged or rounds <= FIRST_ROUNDS:
+        return best
+    return fit_judges(pairs, best.judges, ties=ties, fixed=votes.fixed, rounds=rounds)
 
 
 def _equal(votes: Votes) -> BradleyTerryParameters:

@@ -79,10 +79,6 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
     unit
         Number of what was shown: the same items in the same order.
     """
-    ties = bool((pairs.outcome == 0).any())
-    own = replace(pairs, group=pairs.judge, n_groups=pairs.n_judges)
-    fit = fit_judges(own, equal_judges(own, ties=ties), ties=ties, rounds=OWN_ROUNDS)
-    left = residuals(own, fit.judges, fit.scores.differences(own)[0])
     m = pairs.n_judges
     size = int(unit.max(initial=-1)) + 1
     place = pairs.judge * size + unit
@@ -96,10 +92,16 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
         square = mean**2 @ seen.T
         return np.asarray(mean @ mean.T / np.sqrt(np.maximum(square * square.T, 1e-12)))
 
-    found = correlation(left)
+    raw = _cleaned(correlation(pairs.outcome), shared >= 2)
+    if not (np.triu(shared, 1) >= MIN_SHARED).any():
+        return SharedNoise(raw, np.eye(m), shared)
+    ties = bool((pairs.outcome == 0).any())
+    own = replace(pairs, group=pairs.judge, n_groups=m)
+    fit = fit_judges(own, equal_judges(own, ties=ties), ties=ties, rounds=OWN_ROUNDS)
+    found = correlation(residuals(own, fit.judges, fit.scores.differences(own)[0]))
     chance = MIN_ERRORS / np.sqrt(np.maximum(units, 1))
     copies = (shared >= MIN_SHARED) & (found > np.maximum(OWN_CUT, chance))
-    return SharedNoise(_cleaned(correlation(pairs.outcome), shared >= 2), _cleaned(found, copies), shared)
+    return SharedNoise(raw, _cleaned(found, copies), shared)
 
 
 def noise_over_prompts(pairs: PairTable, judges: JudgeTraits, unit: IntArray) -> SharedNoise:
