@@ -110,6 +110,8 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
         return ("does not hold", claim.reason) if refuted else ("holds", f"Not refuted: {'; '.join(missed)}.")
     better, reached = [], len(targets) - len(missed)
     for test in claim.tests:
+        if not {test.ours, test.other if isinstance(test, Holds) else test.ours} <= set(ours):
+            continue  # the table is not there
         left = number(ours[test.ours])
         if not isinstance(test, Holds):
             better.append(left < test.reference if isinstance(test, BetterBelow) else left > test.reference)

@@ -91,7 +91,7 @@ def test_a_verdict_follows_from_targets_and_reference(
     assert found == verdict
     assert "| ours | .1 | .2 | 0.321 ± 0.045 |" in text
     assert "Not run: absent." in text
-    assert ("Within .01 (.02)" in text) == (targets != "x")
+    assert "Within .01 (.02)" in text  # as the reason, or as a target beyond the claim
 
 
 def test_a_claim_that_our_figures_contradict_does_not_hold(
@@ -102,6 +102,20 @@ def test_a_claim_that_our_figures_contradict_does_not_hold(
     blocks, found = results_page.section("1.", claim, folder)
     assert found == "does not hold"
     assert "mean 0.9 is not below ours 0.321" in "\n".join(blocks)
+
+
+def test_figures_of_a_table_that_is_missing_are_left_out(
+    results_page: ModuleType, types: ModuleType, folder: Path
+) -> None:
+    figures = (
+        types.Figure("ours", "", "", ("toy", "First", "3", "ours")),
+        types.Figure("other", "", "", ("absent", "First", "3", "ours")),
+    )
+    tests = (types.Holds("ours", "other"), types.BetterBelow("ours", 0.4))
+    claim = types.Claim("A", "Table 1", "Says.", ("toy", "absent"), figures, tests)
+    blocks, verdict = results_page.section("1.", claim, folder)
+    assert verdict == "holds better"
+    assert "| other |" not in "\n".join(blocks)
 
 
 def test_targets_can_speak_against_a_claim(results_page: ModuleType, types: ModuleType, folder: Path) -> None:

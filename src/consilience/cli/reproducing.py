@@ -26,7 +26,11 @@ FOLDERS = {
     "data": ("--data", "CONSILIENCE_DATA", "real votes"),
     "cache": ("--cache", "CONSILIENCE_CACHE", "the output of parsers"),
 }
-EXAMPLES = ("consilience reproduce --list", "consilience reproduce --list --json")
+EXAMPLES = (
+    "consilience reproduce --list",
+    "consilience reproduce theory_rates rankings_paper",
+    "consilience reproduce theory_rates --quick --results results",
+)
 
 
 @dataclass(frozen=True)
