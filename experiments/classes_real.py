@@ -5,10 +5,8 @@ Reads the five WRENCH sets from the folder ``wrench`` in the folder that CONSILI
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from rich.progress import track
@@ -20,6 +18,7 @@ from .tables import (
     FloatArray,
     IntArray,
     calibration_error,
+    data_folder,
     fit_quietly,
     macro_f1,
     majority_draws,
@@ -42,15 +41,6 @@ SURVEY = {
 
 
 @dataclass(frozen=True)
-class Dataset:
-    """Votes of labeling functions (-1 abstains), the truth, and the number of classes."""
-
-    matrix: IntArray
-    truth: IntArray
-    k: int
-
-
-@dataclass(frozen=True)
 class Scores:
     """All in percent; one entry per random tie-break, or just one."""
 
@@ -62,40 +52,21 @@ class Scores:
         return " / ".join([_range(self.accuracy), _range(self.macro_f1), f"{self.calibration:.1f}"])
 
 
-def data_folder() -> Path:
-    """Return the folder of data sets, or say how to name it."""
-    name = os.environ.get("CONSILIENCE_DATA")
-    if not name:
-        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains wrench/youtube.npz ...")
-    folder = Path(name) / "wrench"
-    if not folder.is_dir():
-        raise SystemExit(f"CONSILIENCE_DATA names {name!r}, which has no folder 'wrench'. Correct it.")
-    return folder
-
-
-def load(folder: Path, name: str) -> Dataset:
-    """Read the training split of one set."""
-    with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
-        matrix, truth = arrays["L_train"].astype(np.int64), arrays["y_train"].astype(np.int64)
-        return Dataset(matrix, truth, len(arrays["label_names"]))
-
-
-def measure(data: Dataset, draws: int) -> dict[str, Scores]:
+def measure(data: cs.datasets.WrenchSet, draws: int) -> dict[str, Scores]:
     """Return the scores of every method on the items that somebody votes on."""
     covered = (data.matrix >= 0).any(axis=1)
     truth = data.truth[covered]
-    names = [f"lf{column}" for column in range(data.matrix.shape[1])]
-    votes = cs.Votes.from_matrix(data.matrix, abstain=-1, sources=names)
-    balance = np.bincount(data.truth, minlength=data.k) / len(data.truth)
+    votes, k = data.votes, len(data.classes)
+    balance = np.bincount(data.truth, minlength=k) / len(data.truth)
     models = {
-        'method="majority"': cs.LabelModel(cs.Classes(data.k), method="majority"),
-        "auto": cs.LabelModel(cs.Classes(data.k), random_state=0),
-        "auto, true balance told": cs.LabelModel(cs.Classes(data.k), prior=balance, random_state=0),
+        'method="majority"': cs.LabelModel(cs.Classes(k), method="majority"),
+        "auto": cs.LabelModel(cs.Classes(k), random_state=0),
+        "auto, true balance told": cs.LabelModel(cs.Classes(k), prior=balance, random_state=0),
     }
-    scores = {"majority, random ties": _plain_vote(data.matrix[covered], truth, data.k, draws)}
+    scores = {"majority, random ties": _plain_vote(data.matrix[covered], truth, k, draws)}
     for name, model in models.items():
         fit_quietly(model, votes)
-        scores[name] = _scores([model.predict(votes)[covered]], model.predict_proba(votes)[covered], truth, data.k)
+        scores[name] = _scores([model.predict(votes)[covered]], model.predict_proba(votes)[covered], truth, k)
     return scores
 
 
@@ -121,9 +92,9 @@ def _range(values: FloatArray) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the table and write it to ``classes_real.md``."""
     settings = read_settings("experiments.classes_real", __doc__, 50, 5, arguments)
-    folder = data_folder()
+    folder = data_folder("wrench")
     names = ["youtube", "hausa"] if settings.quick else list(TARGETS)
-    data = {name: load(folder, name) for name in names}
+    data = {name: cs.datasets.load_wrench(name, folder=folder) for name in names}
     measured = {name: measure(data[name], settings.seeds) for name in track(names, description="real classes")}
     blocks = [
         "Accuracy / macro-F1 / expected calibration error (15 bins), all in percent, on items that at least one "
@@ -157,13 +128,13 @@ def _table(measured: dict[str, dict[str, Scores]]) -> str:
     return markdown_table(["method", *sets], rows)
 
 
-def _sizes(data: dict[str, Dataset]) -> str:
+def _sizes(data: dict[str, cs.datasets.WrenchSet]) -> str:
     rows = []
     for name, one in data.items():
         votes = (one.matrix >= 0).sum(axis=1)
-        counts = np.sort(vote_counts(one.matrix[votes > 0], one.k), axis=1)
+        counts = np.sort(vote_counts(one.matrix[votes > 0], len(one.classes)), axis=1)
         tied = (counts[:, -1] == counts[:, -2]).mean()
-        sizes = [len(votes), one.matrix.shape[1], one.k]
+        sizes = [len(votes), one.matrix.shape[1], len(one.classes)]
         rows.append([name, *(str(size) for size in sizes), f"{(votes > 0).mean():.1%}", f"{tied:.1%}"])
     return markdown_table(["set", "items", "sources", "classes", "with a vote", "of these tied"], rows)
 

@@ -18,8 +18,18 @@ from rich.progress import track
 
 import consilience as cs
 
-from .rankings_real import GOOD, POOR, data_folder, deal, read_dots
-from .tables import QUICK, FloatArray, IntArray, fit_quietly, markdown_table, read_settings, verdict, write_results
+from .rankings_real import GOOD, POOR, deal
+from .tables import (
+    QUICK,
+    FloatArray,
+    IntArray,
+    data_folder,
+    fit_quietly,
+    markdown_table,
+    read_settings,
+    verdict,
+    write_results,
+)
 
 SETS, SET_SIZE = 3000, 5
 KNOWN = (1, 3, 10, 30)
@@ -59,13 +69,12 @@ def findings(model: cs.LabelModel) -> str:
 
 def film_panel(folder: Path, sources: Sequence[str], sets: int) -> tuple[cs.Votes, IntArray]:
     """Return rankings of random sets of films by each source, and by TMDb's mean rating."""
-    import pandas as pd
-
-    films = pd.read_parquet(folder / "movies" / "movies.parquet").drop_duplicates("tmdbId")
+    films = cs.datasets.load_movies(folder)
+    columns = {**dict(zip(films.feature_names, films.features.T, strict=True)), **films.sources}
     rng = np.random.default_rng(1)
     chosen = np.stack([rng.choice(len(films), SET_SIZE, replace=False) for _ in range(sets)])
-    ranked = [cs.Rankings.positions_from_scores(films[name].to_numpy(float)[chosen]) for name in sources]
-    gold = cs.Rankings.positions_from_scores(films["vote_average"].to_numpy(float)[chosen])
+    ranked = [cs.Rankings.positions_from_scores(columns[name][chosen]) for name in sources]
+    gold = cs.Rankings.positions_from_scores(films.rating[chosen])
     return cs.Votes.from_array(np.stack(ranked, axis=1).astype(np.int64), sources=list(sources)), gold.astype(np.int64)
 
 
@@ -144,7 +153,7 @@ def run_translations(folder: Path, parts: Sequence[str]) -> list[tuple[str, Floa
 
 def run_dots(folder: Path, deals: int) -> tuple[FloatArray, FloatArray]:
     """Return the errors of every task, with equal and with learned weights, by a Kendall distance as a `Metric`."""
-    files, errors = read_dots(folder), ([], [])
+    files, errors = cs.datasets.load_preflib_dots(folder), ([], [])
     for seed in track(range(deals), description="dots  "):
         votes, gold = deal(files, np.random.default_rng(seed))
         for method, collected in zip(("majority", "auto"), errors, strict=True):
@@ -199,7 +208,7 @@ def film_verdicts(rows: dict[str, Row]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all data sets and write them to ``dependence_real.md``."""
     settings = read_settings("experiments.dependence_real", __doc__, 40, 2, arguments)
-    folder = data_folder()
+    folder = data_folder("movies", "preflib_dots", "crowd_translations")
     films = run_films(folder, 300 if settings.quick else SETS, settings.seeds)
     dots = run_dots(folder, 1 if settings.quick else DEALS)
     texts = run_translations(folder, () if settings.quick else ("J1", "T1", "T2"))

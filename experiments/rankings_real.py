@@ -6,9 +6,6 @@ earlier study of aggregators.
 
 from __future__ import annotations
 
-import csv
-import gzip
-import os
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +21,7 @@ from .tables import (
     QUICK,
     FloatArray,
     IntArray,
+    data_folder,
     fit_quietly,
     markdown_table,
     read_settings,
@@ -34,7 +32,7 @@ from .tables import (
 METHODS = ("majority", "isotropic", "triplets", "moments", "em", "auto", "labelled")
 TASKS, SOURCES_PER_FILE = 160, 5
 DOTS_ERROR, DOTS_EXACT = 0.095, 0.53
-GOOD = {"imdb_rating": 1.0, "tomato_user_rating": 2.0, "mv_lens_avg_rating": 2.0}
+GOOD = ("imdb_rating", "tomato_user_rating", "mv_lens_avg_rating")
 POOR = ("popularity", "revenue", "vote_count")
 SETS, SET_SIZE = 2000, 5
 MOVIES_ERROR = 0.088
@@ -69,28 +67,6 @@ class Scores:
     weight: FloatArray | None = None
 
 
-def data_folder() -> Path:
-    """Return the folder of data sets, or say how to name it."""
-    name = os.environ.get("CONSILIENCE_DATA")
-    if not name:
-        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains preflib_dots and movies.")
-    folder = Path(name)
-    for part in ("preflib_dots", "movies"):
-        if not (folder / part).is_dir():
-            raise SystemExit(f"CONSILIENCE_DATA names {name!r}, which has no folder {part!r}. Correct it.")
-    return folder
-
-
-def read_dots(folder: Path) -> list[IntArray]:
-    """Return the votes of every file, one row of positions per vote; the gold order is 0 1 2 3."""
-    votes: dict[str, list[list[int]]] = defaultdict(list)
-    with gzip.open(folder / "preflib_dots" / "votes.csv.gz", "rt", encoding="utf-8") as lines:
-        for row in csv.DictReader(lines):
-            order = [int(item) - 1 for item in row["order"].split()]
-            votes[row["file"]] += [order] * int(row["count"])
-    return [cs.Rankings.positions_from_orders(orders, 4).astype(np.int64) for orders in votes.values()]
-
-
 def deal(files: Sequence[IntArray], rng: np.random.Generator) -> tuple[cs.Votes, IntArray]:
     """Deal votes to tasks and sources; every source draws from one file, every task has its own gold order."""
     columns = []
@@ -117,7 +93,7 @@ def score_all(space: cs.Rankings, votes: cs.Votes, gold: IntArray, measured: dic
 
 
 def run_dots(folder: Path, repetitions: int) -> dict[str, Scores]:
-    files, space = read_dots(folder), cs.Rankings(4)
+    files, space = cs.datasets.load_preflib_dots(folder), cs.Rankings(4)
     measured: dict[str, Scores] = defaultdict(Scores)
     for seed in track(range(repetitions), description="dots  "):
         votes, gold = deal(files, np.random.default_rng(seed))
@@ -127,19 +103,10 @@ def run_dots(folder: Path, repetitions: int) -> dict[str, Scores]:
     return measured
 
 
-def read_movies(folder: Path) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Return the scores of the sources and the gold ratings, one copy of each film."""
-    import pandas as pd
-
-    films = pd.read_parquet(folder / "movies" / "movies.parquet").drop_duplicates("tmdbId")
-    scores = {name: scale * films[name].to_numpy(float) for name, scale in GOOD.items()}
-    scores |= {name: films[name].to_numpy(float) for name in POOR}
-    return scores, films["vote_average"].to_numpy(float)
-
-
 def run_movies(folder: Path, draws: int, sets: int) -> dict[str, dict[str, Scores]]:
     """Measure rankings of random sets of films by their ratings; pairs tied in the gold are not counted."""
-    scores, rating = read_movies(folder)
+    films = cs.datasets.load_movies(folder)
+    scores, rating = films.sources, films.rating
     space = cs.Rankings(SET_SIZE)
     groups = {"3 good": list(GOOD), "3 good + 3 poor": [*GOOD, *POOR]}
     measured: dict[str, dict[str, Scores]] = {name: defaultdict(Scores) for name in groups}
@@ -212,7 +179,7 @@ def verdicts(dots: dict[str, Scores], movies: dict[str, dict[str, Scores]]) -> s
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both tables and write them to ``rankings_real.md``."""
     settings = read_settings("experiments.rankings_real", __doc__, 5, 1, arguments)
-    folder = data_folder()
+    folder = data_folder("preflib_dots", "movies")
     dots = run_dots(folder, settings.seeds)
     movies = run_movies(folder, settings.seeds, 200 if settings.quick else SETS)
     blocks = [

@@ -20,12 +20,10 @@ from rich.progress import track
 
 import consilience as cs
 
-from .classes_real import load
-from .rankings_real import GOOD, POOR, SET_SIZE, data_folder, deal, read_dots, read_movies
-from .scores_real import by_item, load_judges
-from .tables import QUICK, FloatArray, fit_quietly, markdown_table, read_settings, verdict, write_results
+from .rankings_real import GOOD, POOR, SET_SIZE, deal
+from .scores_real import by_item
+from .tables import QUICK, FloatArray, data_folder, fit_quietly, markdown_table, read_settings, verdict, write_results
 
-WRENCH = ("youtube", "sms", "trec", "semeval", "hausa")
 FILMS = 1000
 
 
@@ -86,7 +84,7 @@ def share_of_pairs(labels: Any, rating: FloatArray) -> FloatArray:
 
 def cases(folder: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Case]]]:
     """Yield the name of every data set and how to read it."""
-    for name in WRENCH[:1] if quick else WRENCH:
+    for name in cs.datasets.WRENCH[:1] if quick else cs.datasets.WRENCH:
         yield name, partial(read_classes, folder, name)
     yield "asset_judges", partial(read_judges, folder)
     yield "crowd_affect, scores", partial(read_affect, folder)
@@ -102,22 +100,21 @@ def cases(folder: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Case]]]
 
 
 def read_classes(folder: Path, name: str) -> Case:
-    data = load(folder / "wrench", name)
-    space = cs.Classes(data.k)
-    sources = [f"lf{column}" for column in range(data.matrix.shape[1])]
-    votes = cs.Votes.from_matrix(data.matrix, abstain=-1, sources=sources)
-    return Case(space, votes, data.truth, lambda labels, truth: (labels != truth).astype(float))
+    data = cs.datasets.load_wrench(name, folder=folder)
+    return Case(
+        cs.Classes(len(data.classes)), data.votes, data.truth, lambda labels, truth: (labels != truth).astype(float)
+    )
 
 
 def read_judges(folder: Path) -> Case:
-    data = load_judges(folder)
-    votes = cs.Votes.from_array(by_item(data.matrix, data.item), sources=data.judges)
+    data = cs.datasets.load_asset_judges(folder)
+    votes = cs.Votes.from_array(by_item(data.ratings, data.item), sources=data.judges)
     return Case(cs.Scores(), votes, by_item(data.truth, data.item)[:, 0], partial(by_cost, cs.Scores()))
 
 
 def read_affect(folder: Path) -> Case:
     """Read the seven emotions below each other, each scaled by its gold spread; a headline is one cluster."""
-    table = pd.read_parquet(folder / "crowd_affect" / "affect.parquet")
+    table = pd.DataFrame(vars(cs.datasets.load_crowd_affect(folder)))
     table["cell"] = table["emotion"].astype(str) + "/" + table["item"].astype(str)
     votes = cs.Votes.from_long(table, item="cell", source="worker", label="response")
     first = table.drop_duplicates("cell").set_index("cell").loc[votes.items]
@@ -131,7 +128,7 @@ def read_affect(folder: Path) -> Case:
 
 
 def read_affect_vectors(folder: Path) -> Case:
-    table = pd.read_parquet(folder / "crowd_affect" / "affect.parquet")
+    table = pd.DataFrame(vars(cs.datasets.load_crowd_affect(folder)))
     wide = table.pivot_table(index=["item", "worker"], columns="emotion", values="response").dropna()
     gold = table.drop_duplicates(["item", "emotion"]).pivot(index="item", columns="emotion", values="gold")
     space = cs.Vectors(wide.shape[1])
@@ -150,13 +147,14 @@ def read_translations(folder: Path, part: str) -> Case:
 
 
 def read_all_dots(folder: Path) -> Case:
-    votes, gold = deal(read_dots(folder), np.random.default_rng(0))
+    votes, gold = deal(cs.datasets.load_preflib_dots(folder), np.random.default_rng(0))
     space = cs.Rankings(4)
     return Case(space, votes, gold, partial(by_cost, space))
 
 
 def read_films(folder: Path, sources: list[str]) -> Case:
-    scores, rating = read_movies(folder)
+    films = cs.datasets.load_movies(folder)
+    scores, rating = films.sources, films.rating
     rng = np.random.default_rng(0)
     chosen = np.stack([rng.choice(len(rating), SET_SIZE, replace=False) for _ in range(FILMS)])
     table = np.stack([cs.Rankings.positions_from_scores(scores[one][chosen]) for one in sources], axis=1)
@@ -183,7 +181,7 @@ def measure(case: Case) -> Outcome:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all data sets and write ``real_data.md``."""
     settings = read_settings("experiments.real_data", __doc__, 1, 1, arguments)
-    todo = list(cases(data_folder(), settings.quick))
+    todo = list(cases(data_folder("wrench", "movies", "preflib_dots"), settings.quick))
     outcomes = {name: measure(read()) for name, read in track(todo, description="real data")}
     rows = [
         [

@@ -6,9 +6,7 @@ folder that CONSILIENCE_DATA names.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,17 @@ from scipy.stats import kendalltau
 
 import consilience as cs
 
-from .tables import QUICK, FloatArray, IntArray, fit_quietly, markdown_table, read_settings, verdict, write_results
+from .tables import (
+    QUICK,
+    FloatArray,
+    IntArray,
+    data_folder,
+    fit_quietly,
+    markdown_table,
+    read_settings,
+    verdict,
+    write_results,
+)
 
 FOLDERS = ("movies", "asset_judges", "crowd_affect")
 RATINGS = ("imdb_rating", "mv_lens_avg_rating", "tomato_user_rating")
@@ -29,17 +37,6 @@ GOLD = 30
 MOVIE_LIMITS = {"mean and variance told": 0.080, f"{GOLD} known labels": 0.090, "nothing told": 0.140}
 ASSET_LIMITS = {"MAE": 30.0, "tau": 0.395, "MAE with labels": 27.6, "r": 0.72}
 MEAN_OF_WORKERS = 318.1
-
-
-def data_folder() -> Path:
-    """Return the folder of data sets, or say how to name it."""
-    name = os.environ.get("CONSILIENCE_DATA")
-    if not name:
-        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains movies/movies.parquet ...")
-    for needed in FOLDERS:
-        if not (Path(name) / needed).is_dir():
-            raise SystemExit(f"CONSILIENCE_DATA names {name!r}, which has no folder {needed!r}. Correct it.")
-    return Path(name)
 
 
 def labels_of(votes: cs.Votes, space: cs.Scores, gold: FloatArray | None = None, method: str = "auto") -> FloatArray:
@@ -76,37 +73,15 @@ def movie_errors(matrix: FloatArray, truth: FloatArray, draws: int) -> dict[str,
 
 def run_movies(folder: Path, draws: int) -> tuple[str, list[str]]:
     """Return the table of films and its targets."""
-    table = pd.read_parquet(folder / "movies" / "movies.parquet")
-    truth = table["vote_average"].to_numpy(dtype=float)
-    matrix = table[list(RATINGS)].to_numpy(dtype=float)
-    doubled, raw = movie_errors(matrix * TO_TEN, truth, draws), movie_errors(matrix, truth, draws)
+    films = cs.datasets.load_movies(folder, duplicates=True)
+    truth, matrix = films.rating, np.column_stack([films.good[name] for name in RATINGS])
+    doubled, raw = movie_errors(matrix, truth, draws), movie_errors(matrix / TO_TEN, truth, draws)
     rows = [[name, _spread(doubled[name], 4), _spread(raw[name], 4)] for name in doubled]
     lines = []
     for name, limit in MOVIE_LIMITS.items():
         reached = float(doubled[name].mean())
         lines.append(verdict(f"films, {name}: at most {limit:.3f}", reached <= limit, f"{reached:.4f}"))
     return markdown_table(["mean squared error", "all on 0-10", "as they are"], rows), lines
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Ratings of judges, one row per human rating, and the item each row is about."""
-
-    matrix: FloatArray
-    truth: FloatArray
-    item: npt.NDArray[np.str_]
-    judges: tuple[str, ...]
-
-    def votes(self) -> cs.Votes:
-        return cs.Votes.from_array(self.matrix, sources=self.judges, items=self.item)
-
-
-def load_judges(folder: Path) -> Judged:
-    table = pd.read_parquet(folder / "asset_judges" / "ratings.parquet")
-    columns = [name for name in table if name.startswith("judge__")]
-    item = table["example_index"].astype(str) + "/" + table["aspect"].astype(str)
-    matrix, truth = table[columns].to_numpy(dtype=float), table["human_rating"].to_numpy(dtype=float)
-    return Judged(matrix, truth, item.to_numpy(dtype=str), tuple(name.removeprefix("judge__") for name in columns))
 
 
 def by_item(values: FloatArray, item: npt.NDArray[np.str_]) -> FloatArray:
@@ -123,11 +98,11 @@ def clustered_error(losses: FloatArray, item: npt.NDArray[np.str_]) -> float:
 
 def run_judges(folder: Path, draws: int) -> tuple[list[str], list[str]]:
     """Return two tables of judges and their targets."""
-    data = load_judges(folder)
-    votes, space = data.votes(), cs.Scores()
+    data = cs.datasets.load_asset_judges(folder)
+    votes, space = data.votes, cs.Scores()
     told = cs.Scores(mean=float(data.truth.mean()), variance=float(data.truth.var()))
     found = {
-        "mean of the judges": np.nanmean(data.matrix, axis=1),
+        "mean of the judges": np.nanmean(data.ratings, axis=1),
         'method="isotropic"': labels_of(votes, space, method="isotropic"),
         "auto": labels_of(votes, space),
         "auto, mean and variance told": labels_of(votes, told),
@@ -168,9 +143,9 @@ def run_judges(folder: Path, draws: int) -> tuple[list[str], list[str]]:
     return [first, items], lines
 
 
-def item_level(data: Judged) -> tuple[float, str]:
+def item_level(data: cs.datasets.JudgeRatings) -> tuple[float, str]:
     """Return the correlation of "auto" with mean human ratings, and the table of it."""
-    matrix, truth = by_item(data.matrix, data.item), by_item(data.truth, data.item)[:, 0]
+    matrix, truth = by_item(data.ratings, data.item), by_item(data.truth, data.item)[:, 0]
     votes = cs.Votes.from_array(matrix, sources=data.judges)
     found = {"mean of the judges": np.nanmean(matrix, axis=1), "auto": labels_of(votes, cs.Scores())}
     rows, correlation = [], {}
@@ -209,7 +184,7 @@ def _spread(values: FloatArray, digits: int) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the three data sets and write ``scores_real.md``."""
     settings = read_settings("experiments.scores_real", __doc__, 20, 2, arguments)
-    folder = data_folder()
+    folder = data_folder(*FOLDERS)
     films, film_lines = run_movies(folder, settings.seeds)
     judges, judge_lines = run_judges(folder, settings.seeds)
     workers, worker_lines = run_workers(folder)

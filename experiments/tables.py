@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rich.progress import track
 
 import consilience as cs
 
@@ -59,6 +63,38 @@ def read_settings(
     count = given.seeds or (quick_seeds if given.quick else full_seeds if given.full and full_seeds else seeds)
     command = f"python -m {module} --seeds {count}{' --quick' * given.quick}{' --full' * given.full}"
     return Settings(count, given.quick, given.results, command, given.full)
+
+
+def data_folder(*needed: str) -> Path:
+    """Return the folder of data sets, or stop and say how to name it."""
+    try:
+        folder = cs.datasets.data_folder()
+    except cs.exceptions.MissingDataError as error:
+        raise SystemExit(str(error)) from None
+    for name in needed:
+        if not (folder / name).is_dir():
+            raise SystemExit(f"CONSILIENCE_DATA names {str(folder)!r}, which has no folder {name!r}. Correct it.")
+    return folder
+
+
+def mean_spread(values: Sequence[float], digits: int = 4) -> str:
+    """Return mean and standard deviation, or the number where there is one."""
+    if len(values) == 1:
+        return f"{values[0]:.{digits}f}"
+    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+
+
+def in_parallel(function: Callable[..., Any], runs: Sequence[tuple[Any, ...]], what: str) -> Iterator[Any]:
+    """Yield what the function returns for each run, in order; as many at a time as CONSILIENCE_WORKERS says, or two."""
+    workers = int(os.environ.get("CONSILIENCE_WORKERS", "2"))
+    if len(runs) == 1 or workers < 2:
+        yield from (function(*run) for run in track(runs, description=what))
+        return
+    # started afresh, as threads of torch and OpenMP do not survive a fork
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(function, *run) for run in runs]
+        for one in track(waiting, description=what):
+            yield one.result()
 
 
 def fit_quietly(model: cs.LabelModel, votes: cs.Votes, gold: Any = None) -> cs.LabelModel:
