@@ -17,7 +17,7 @@ from rich.progress import track
 import consilience as cs
 
 from .film_sets import SET_SIZE, draw_sets, end_model_errors, supervised_errors
-from .pictures import Panel, draw
+from .plots import Panel, draw
 from .rankings_paper import draw_weights
 from .regression_synthetic import NOISE, draw_votes
 from .tables import (

@@ -16,7 +16,7 @@ import consilience as cs
 
 from .film_sets import SET_SIZE, Errors, draw_sets, end_model_errors, supervised_errors
 from .finite_spaces import KnownWeights
-from .pictures import Panel, draw
+from .plots import Panel, draw
 from .rankings_paper import draw_weights
 from .snorkel_peer import snorkel_labels, snorkel_python
 from .tables import (

@@ -13,7 +13,7 @@ import numpy as np
 
 import consilience as cs
 
-from .pictures import Panel, draw
+from .plots import Panel, draw
 from .regression_synthetic import NOISE, draw_votes, oracle
 from .tables import (
     QUICK,

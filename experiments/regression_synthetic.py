@@ -15,7 +15,7 @@ from rich.progress import track
 
 import consilience as cs
 
-from .pictures import Panel, draw
+from .plots import Panel, draw
 from .tables import (
     QUICK,
     FloatArray,
