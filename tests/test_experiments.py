@@ -40,6 +40,7 @@ def tables() -> ModuleType:
         "geodesic_regression",
         "dependent_classes",
         "dependent_rankings",
+        "preferences",
         "calibration",
         "known_labels",
     ],
