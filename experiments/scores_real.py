@@ -35,7 +35,7 @@ RATINGS = ("imdb_rating", "mv_lens_avg_rating", "tomato_user_rating")
 TO_TEN = np.array([1.0, 2.0, 2.0])
 GOLD = 30
 MOVIE_LIMITS = {"mean and variance told": 0.080, f"{GOLD} known labels": 0.090, "nothing told": 0.140}
-ASSET_LIMITS = {"MAE": 30.0, "tau": 0.395, "MAE with labels": 27.6, "r": 0.72}
+ASSET_LIMITS = {"MAE": 28.9, "tau": 0.395, "MAE with labels": 27.6, "r": 0.72}
 MEAN_OF_WORKERS = 318.1
 
 

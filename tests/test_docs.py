@@ -147,6 +147,7 @@ ONE_OF_EACH = {
     "Scores": cs.Scores(),
     "Vectors": cs.Vectors(2),
     "Rankings": cs.Rankings(3),
+    "Preferences": cs.Preferences(),
     "DependencyTrees": cs.DependencyTrees(),
     "Hyperbolic": cs.Hyperbolic(2),
     "Sphere": cs.Sphere(2),

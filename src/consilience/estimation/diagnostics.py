@@ -61,7 +61,7 @@ def _about_votes(family: Family, sums: Sums, summary: Summary, request: Request)
         *_constant(family, sums, request),
         *_low_overlap(sums, request),
         *_copied(family, sums, request),
-        *_adversarial(family, summary, request, np.diag(sums["both"])),
+        *_adversarial(family, summary, request, np.diag(_meetings(sums))),
         *_unused_labels(sums),
     ]
 
@@ -154,9 +154,13 @@ def _one_label(sums: Sums) -> bool:
     return "votes" not in sums or int((sums["votes"].sum(axis=0) > 0).sum()) == 1
 
 
+def _meetings(sums: Sums) -> IntArray:
+    """Return how often two sources meet; where one item holds many votes, how many of these they share."""
+    return sums["shared"] if "shared" in sums else sums["both"]
+
+
 def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
-    # Where one item holds many votes, what counts is how many of these two sources share.
-    both = (sums["shared"] if "shared" in sums else sums["both"]).copy()
+    both = _meetings(sums).copy()
     active = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)
