@@ -152,7 +152,7 @@ CLAIMS = (
         ),
         "at least",
         "The reference adds up squared distances under a model with plain ones and leaves out Z(y). With both put "
-        "right, ours is as good as knowing the weights but where they are so small that the votes hardly tell "
+        "right, ours is as good as knowing the weights except where they are so small that the votes hardly tell "
         "anything, and it beats majority vote even where sources are alike.",
     ),
     Claim(
