@@ -148,6 +148,8 @@ ONE_OF_EACH = {
     "Vectors": cs.Vectors(2),
     "Rankings": cs.Rankings(3),
     "DependencyTrees": cs.DependencyTrees(),
+    "Boxes": cs.Boxes(),
+    "Spans": cs.Spans(),
     "Hyperbolic": cs.Hyperbolic(2),
     "Sphere": cs.Sphere(2),
     "SO3": cs.SO3(),

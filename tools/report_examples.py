@@ -115,6 +115,8 @@ EXAMPLES: dict[str, Callable[[], ReportExample]] = {
     "rankings": _shipped(load_guests),
     "tags": _simulated(cs.Tags(["news", "sport", "music", "science", "weather", "law"])),
     "sequences": _simulated(cs.Tags(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], sequence=True, chain=True)),
+    "boxes": _simulated(cs.Boxes(["car", "person"])),
+    "spans": _simulated(cs.Spans()),
     "trees": _trees,
     "hyperbolic": _simulated(cs.Hyperbolic(2)),
     "sphere": _simulated(cs.Sphere(2), weights=(8.0, 5.0, 3.0, 2.0, 1.0)),

@@ -41,6 +41,7 @@ from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces import (
     SO3,
     SPD,
+    Boxes,
     Classes,
     DependencyTrees,
     FiniteMetric,
@@ -51,6 +52,7 @@ from consilience.spaces import (
     Product,
     Rankings,
     Scores,
+    Spans,
     Sphere,
     Tags,
     Vectors,
@@ -67,6 +69,7 @@ from consilience.votes import Votes
 __version__ = "0.1.0"
 
 __all__ = [
+    "Boxes",
     "Classes",
     "DependencyTrees",
     "Diagnostic",
@@ -91,6 +94,7 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Spans",
     "Sphere",
     "Tags",
     "TrainingSet",

@@ -92,6 +92,7 @@ class SourceModel:
                 "cost_standard_error": self.summary.cost_standard_error.tolist(),
                 "weight": self.summary.weight.tolist(),
                 "standard_error": self.summary.standard_error.tolist(),
+                **{name: values.tolist() for name, values in self.summary.columns.items()},
                 **_columns_of_parts(self.summary, ""),
             },
             note=f"effective number of sources: {self.effective_sources:.1f} of {int((self.votes > 0).sum())}",
@@ -124,5 +125,6 @@ def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:
     for name, part in summary.parts.items():
         columns[f"{prefix}{name} expected_cost"] = part.expected_cost.tolist()
         columns[f"{prefix}{name} weight"] = part.weight.tolist()
+        columns |= {f"{prefix}{name} {more}": values.tolist() for more, values in part.columns.items()}
         columns |= _columns_of_parts(part, f"{prefix}{name}/")
     return columns

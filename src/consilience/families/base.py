@@ -154,6 +154,8 @@ class Summary:
         ``(m, m)``; zero outside the dependencies.
     parts
         The same for each field, where labels are records.
+    columns
+        What else is known about each source, by name, ``(m,)`` each.
     """
 
     expected_cost: FloatArray
@@ -162,6 +164,7 @@ class Summary:
     cost_standard_error: FloatArray
     correlation: FloatArray
     parts: Mapping[str, Summary] = field(default_factory=dict)
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.spaces import (
     SO3,
     SPD,
+    Boxes,
     Classes,
     DependencyTrees,
     FiniteMetric,
@@ -21,6 +22,7 @@ from consilience.spaces import (
     Product,
     Rankings,
     Scores,
+    Spans,
     Sphere,
     Tags,
     Vectors,
@@ -202,6 +204,26 @@ def _rotations(argument: str, votes: Votes) -> LabelSpace:
     return SO3()
 
 
+def _boxes(argument: str, votes: Votes) -> LabelSpace:
+    return Boxes(_names(argument) or _classes_of_elements(votes, 4))
+
+
+def _spans(argument: str, votes: Votes) -> LabelSpace:
+    return Spans(_names(argument) or _classes_of_elements(votes, 2))
+
+
+def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
+    """Return the classes that elements have behind their corners, or under the name "label"."""
+    found = set()
+    for cell in votes.labels[votes.observed].tolist():
+        for element in cell if isinstance(cell, list | tuple) else ():
+            if isinstance(element, dict) and "label" in element:
+                found.add(str(element["label"]))
+            elif isinstance(element, list | tuple) and len(element) == corners + 1:
+                found.add(str(element[-1]))
+    return sorted(found) or None
+
+
 NOTATIONS = (
     Notation("classes", "classes:ham,spam", "one of several classes", "spam", _classes),
     Notation("ordinal", "ordinal:1..5", "classes in an order, neighbours less wrong than others", "4", _ordinal),
@@ -215,6 +237,8 @@ NOTATIONS = (
     Notation("sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sphere),
     Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _spd),
     Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", _rotations),
+    Notation("boxes", "boxes:car,person", "any number of boxes x1, y1, x2, y2", "[[10, 5, 60, 40]]", _boxes),
+    Notation("spans", "spans:place,name", "any number of spans of text: start, end", "[[0, 5], [17, 21]]", _spans),
     Notation(
         "records",
         "records:stars=scores;topic=classes",
