@@ -150,6 +150,7 @@ ONE_OF_EACH = {
     "DependencyTrees": cs.DependencyTrees(),
     "Boxes": cs.Boxes(),
     "Spans": cs.Spans(),
+    "Texts": cs.Texts(),
     "Hyperbolic": cs.Hyperbolic(2),
     "Sphere": cs.Sphere(2),
     "SO3": cs.SO3(),

@@ -111,6 +111,8 @@ SPACES = {
     "boxes with classes": cs.Boxes(["car", "person"], size=(640, 480)),
     "spans": cs.Spans(),
     "spans with classes": cs.Spans(["place", "name"], length=900, overlap="forbid"),
+    "texts": cs.Texts(),
+    "texts by GLEU": cs.Texts("gleu", write=False),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

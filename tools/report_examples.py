@@ -117,6 +117,7 @@ EXAMPLES: dict[str, Callable[[], ReportExample]] = {
     "sequences": _simulated(cs.Tags(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], sequence=True, chain=True)),
     "boxes": _simulated(cs.Boxes(["car", "person"])),
     "spans": _simulated(cs.Spans()),
+    "texts": _simulated(cs.Texts()),
     "trees": _trees,
     "hyperbolic": _simulated(cs.Hyperbolic(2)),
     "sphere": _simulated(cs.Sphere(2), weights=(8.0, 5.0, 3.0, 2.0, 1.0)),

@@ -15,16 +15,15 @@ from consilience.families.element_rounds import visibility_nodes
 from consilience.families.elements import VISIBILITY, ElementParameters
 from consilience.families.findings import (
     SHARED_VOTE,
-    SIGNIFICANCE,
     dependent_pairs,
     fell_back,
     needs_gold,
-    no_signal,
     not_converged,
     unidentified,
 )
 from consilience.families.pair_costs import pair_costs
 from consilience.families.pair_fits import product_fit
+from consilience.families.similarity import nothing_in_common
 from consilience.solvers.near_copies import find_near_copies
 
 if TYPE_CHECKING:
@@ -110,28 +109,9 @@ def estimate_elements(family: ElementFamily, sums: Sums, request: Request, passe
 
 def _nothing_to_learn(problem: _Problem) -> tuple[str, tuple[Diagnostic, ...]]:
     """Return why the votes cannot tell sources apart, or nothing."""
-    count = int(problem.active.sum())
-    if count < 3:
-        return f"{count} source(s) vote, qualities need 3", ()
-    if problem.sums["marks"].sum() == 0:
+    if problem.active.any() and problem.sums["marks"].sum() == 0:
         return "nobody marks anything", ()
-    pairs = problem.sums["pair_count"].sum() / 2.0
-    if pairs == 0:
-        return "no two sources vote on the same item", ()
-    close = 1.0 - problem.sums["pair_cost"].sum() / 2.0 / pairs
-    variance = max(problem.sums["pair_cost_square"].sum() / 2.0 / pairs - (1.0 - close) ** 2, 1e-4)
-    chance, error = (0.0, 0.0) if problem.family.unrelated is None else problem.family.unrelated
-    deviation = np.sqrt(variance / max(float(problem.sums["voted_items"]), 1.0) + error**2)
-    if (close - chance) / deviation > _quantile(1.0 - SIGNIFICANCE):
-        return "", ()
-    reason = f"sets on the same item have no more in common than sets on different ones ({close:.3f}, {chance:.3f})"
-    return reason, (no_signal(problem.request, reason),)
-
-
-def _quantile(level: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf(level)
+    return nothing_in_common(problem.sums, problem.family.unrelated, problem.request)
 
 
 def _iterated(

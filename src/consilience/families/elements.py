@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.families.base import (
     GROUPS,
     Chunk,
@@ -30,8 +30,9 @@ from consilience.families.base import (
 )
 from consilience.families.element_table import ElementTable, flat_sets
 from consilience.families.pair_costs import gold_sums
+from consilience.families.similarity import vote_pairs
 
-__all__ = ["ElementFamily", "ElementParameters", "vote_pairs"]
+__all__ = ["ElementFamily", "ElementParameters"]
 
 #: Standard deviation of the visibility of real elements, on the scale of log-odds.
 VISIBILITY = 1.5
@@ -243,21 +244,3 @@ class ElementFamily(Family):
         """Return the cost between two sources that have nothing in common but what is real."""
         pair: FloatArray = 1.0 - (1.0 - self.expected_cost(left)) * (1.0 - self.expected_cost(right))
         return pair
-
-
-def vote_pairs(item_start: IntArray) -> IntArray:
-    """Return all pairs of votes within items ``(p, 2)``, item by item."""
-    sizes = np.diff(item_start)
-    found = []
-    for size in np.unique(sizes):
-        if size < 2:
-            continue
-        one, two = np.triu_indices(int(size), 1)
-        rows = np.flatnonzero(sizes == size)
-        first = item_start[rows][:, None]
-        found.append((np.repeat(rows, len(one)), (first + one).ravel(), (first + two).ravel()))
-    if not found:
-        return np.zeros((0, 2), dtype=np.int64)
-    item, left, right = (np.concatenate(part) for part in zip(*found, strict=True))
-    order = np.argsort(item, kind="stable")
-    return np.stack([left[order], right[order]], axis=1)

@@ -25,6 +25,7 @@ from consilience.spaces import (
     Spans,
     Sphere,
     Tags,
+    Texts,
     Vectors,
 )
 from consilience.spaces.base import LabelSpace
@@ -212,6 +213,10 @@ def _spans(argument: str, votes: Votes) -> LabelSpace:
     return Spans(_names(argument) or _classes_of_elements(votes, 2))
 
 
+def _texts(argument: str, votes: Votes) -> LabelSpace:
+    return Texts(argument or "words")
+
+
 def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
     """Return the classes that elements have behind their corners, or under the name "label"."""
     found = set()
@@ -239,6 +244,7 @@ NOTATIONS = (
     Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", _rotations),
     Notation("boxes", "boxes:car,person", "any number of boxes x1, y1, x2, y2", "[[10, 5, 60, 40]]", _boxes),
     Notation("spans", "spans:place,name", "any number of spans of text: start, end", "[[0, 5], [17, 21]]", _spans),
+    Notation("texts", "texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat", _texts),
     Notation(
         "records",
         "records:stars=scores;topic=classes",

@@ -22,6 +22,7 @@ from consilience.spaces import (
     Spans,
     Sphere,
     Tags,
+    Texts,
     Vectors,
 )
 
@@ -92,6 +93,12 @@ def _(space: Boxes) -> Wording:
 @wording.register
 def _(space: Spans) -> Wording:
     return Wording("a set of spans", "one minus the F1 of the marked characters")
+
+
+@wording.register
+def _(space: Texts) -> Wording:
+    meaning = {"words": "the share of words to change", "gleu": "one minus GLEU"}.get(space.kind, "the given distance")
+    return Wording("a text", meaning)
 
 
 @wording.register

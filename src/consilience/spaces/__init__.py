@@ -18,6 +18,7 @@ from consilience.spaces.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags
+from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
 from consilience.spaces.vectors import Vectors
@@ -39,6 +40,7 @@ __all__ = [
     "Spans",
     "Sphere",
     "Tags",
+    "Texts",
     "Vectors",
     "bio_to_spans",
     "las",
