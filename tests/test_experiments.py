@@ -37,6 +37,7 @@ def tables() -> ModuleType:
         "tags",
         "vectors",
         "manifolds",
+        "boxes_spans",
         "geodesic_regression",
         "dependent_classes",
         "dependent_rankings",
@@ -78,6 +79,13 @@ def test_the_experiment_on_real_data_writes_its_table(data_directory: Path, tmp_
 
 
 @pytest.mark.data
+def test_the_experiment_on_texts_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.texts").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "texts.md", "python -m experiments.texts --seeds 1 --quick")
+    assert str(data_directory) not in text
+
+
+@pytest.mark.data
 def test_the_experiment_on_real_scores_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
     importlib.import_module("experiments.scores_real").main(["--quick", "--results", str(tmp_path)])
     text = _check_table(tmp_path / "scores_real.md", "python -m experiments.scores_real --seeds 2 --quick")
@@ -110,6 +118,11 @@ def test_the_benchmark_writes_its_table(name: str, tmp_path: Path) -> None:
     script = str(ROOT / "benchmarks" / f"bench_{name}.py")
     subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
     _check_table(tmp_path / f"{name}.md", f"python benchmarks/bench_{name}.py --quick")
+
+
+def test_the_benchmark_of_boxes_and_texts_writes_its_table(tmp_path: Path) -> None:
+    importlib.import_module("benchmarks.bench_elements").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / "elements.md", "python benchmarks/bench_elements.py --quick")
 
 
 def test_the_benchmark_of_means_writes_its_table(tmp_path: Path) -> None:

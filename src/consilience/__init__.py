@@ -10,10 +10,12 @@ from consilience import end_models, engines, exceptions, labeling, plot, testing
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
+    CocoVotes,
     JudgeTable,
     LabelStudioExport,
     RankingGroups,
     TrainingSet,
+    check_spans,
     convert_votes,
     guess_space,
     label_frame,
@@ -21,11 +23,13 @@ from consilience.files import (
     long_table,
     preference_pairs,
     ranking_groups,
+    read_coco,
     read_judges,
     read_label_studio,
     read_votes,
     training_set,
     wide_table,
+    write_coco,
     write_label_studio,
     write_labels,
 )
@@ -72,6 +76,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Boxes",
     "Classes",
+    "CocoVotes",
     "DependencyTrees",
     "Diagnostic",
     "Distribution",
@@ -107,6 +112,7 @@ __all__ = [
     "apply",
     "bio_to_spans",
     "borda",
+    "check_spans",
     "convert_votes",
     "copeland",
     "end_models",
@@ -124,6 +130,7 @@ __all__ = [
     "plot",
     "preference_pairs",
     "ranking_groups",
+    "read_coco",
     "read_conllu",
     "read_judges",
     "read_label_studio",
@@ -137,6 +144,7 @@ __all__ = [
     "training_set",
     "uas",
     "wide_table",
+    "write_coco",
     "write_conllu",
     "write_label_studio",
     "write_labels",

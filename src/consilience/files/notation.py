@@ -220,7 +220,7 @@ def _texts(argument: str, votes: Votes) -> LabelSpace:
 def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
     """Return the classes that elements have behind their corners, or under the name "label"."""
     found = set()
-    for cell in votes.labels[votes.observed].tolist():
+    for cell in Boxes().read_text(votes.labels[votes.observed]).tolist():
         for element in cell if isinstance(cell, list | tuple) else ():
             if isinstance(element, dict) and "label" in element:
                 found.add(str(element["label"]))
@@ -242,8 +242,20 @@ NOTATIONS = (
     Notation("sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sphere),
     Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _spd),
     Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", _rotations),
-    Notation("boxes", "boxes:car,person", "any number of boxes x1, y1, x2, y2", "[[10, 5, 60, 40]]", _boxes),
-    Notation("spans", "spans:place,name", "any number of spans of text: start, end", "[[0, 5], [17, 21]]", _spans),
+    Notation(
+        "boxes",
+        "boxes:car,bus",
+        "any number of boxes, with or without a class",
+        '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]',
+        _boxes,
+    ),
+    Notation(
+        "spans",
+        "spans:who,where",
+        "any number of spans of text, with or without a class",
+        '[{"start": 0, "end": 5, "label": "who"}]',
+        _spans,
+    ),
     Notation("texts", "texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat", _texts),
     Notation(
         "records",

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.elements import ElementFamily
 from consilience.spaces.base import LabelSpace
@@ -96,6 +97,9 @@ class ElementSpace(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         return as_object_array(self.tidy(cell) for cell in self.reader.read(labels))
 
+    def read_text(self, cells: Batch) -> Batch:
+        return as_object_array(_from_json(cell, index) for index, cell in enumerate(cells))
+
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return one array of corners per set, or with classes a list of tuples that end in the name of the class."""
         return as_object_array(self._written(cell) for cell in batch)
@@ -131,6 +135,18 @@ class ElementSpace(LabelSpace):
         return as_object_array(
             None if row is None else [tuple(element.values()) for element in row] for row in column.to_pylist()
         )
+
+
+def _from_json(cell: Any, index: int) -> Any:
+    """Return what a cell of text says; other cells as they are."""
+    if not isinstance(cell, str) or not cell.strip().startswith("["):
+        return cell
+    import json
+
+    try:
+        return json.loads(cell)
+    except ValueError as error:
+        raise InvalidLabelError(f"label {cell!r} is no list in JSON: {error}.", index) from None
 
 
 def _records(label: Iterable[Any], names: list[str]) -> list[dict[str, Any]]:
