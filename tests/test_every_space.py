@@ -110,6 +110,12 @@ SPACES = {
     "covariance matrices, log-Euclidean": cs.SPD(2, metric="log-euclidean"),
     "rotations": cs.SO3(),
     "torus": TORUS,
+    "boxes": cs.Boxes(),
+    "boxes with classes": cs.Boxes(["car", "person"], size=(640, 480)),
+    "spans": cs.Spans(),
+    "spans with classes": cs.Spans(["place", "name"], length=900, overlap="forbid"),
+    "texts": cs.Texts(),
+    "texts by GLEU": cs.Texts("gleu", write=False),
     "own space": Clock(),
     "own space with mean": Plane(),
 }

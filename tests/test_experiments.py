@@ -37,6 +37,7 @@ def tables() -> ModuleType:
         "tags",
         "vectors",
         "manifolds",
+        "boxes_spans",
         "geodesic_regression",
         "dependent_classes",
         "dependent_rankings",
@@ -75,6 +76,13 @@ def test_random_configurations_hold_sources_that_are_alike_and_any_spread_of_qua
 def test_the_experiment_on_real_data_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
     importlib.import_module("experiments.real_data").main(["--quick", "--results", str(tmp_path)])
     text = _check_table(tmp_path / "real_data.md", "python -m experiments.real_data --seeds 1 --quick")
+    assert str(data_directory) not in text
+
+
+@pytest.mark.data
+def test_the_experiment_on_texts_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
+    importlib.import_module("experiments.texts").main(["--quick", "--results", str(tmp_path)])
+    text = _check_table(tmp_path / "texts.md", "python -m experiments.texts --seeds 1 --quick")
     assert str(data_directory) not in text
 
 
@@ -121,6 +129,11 @@ def test_the_benchmark_of_engines_writes_its_table_and_finds_the_same_labels(tmp
     text = (tmp_path / "engines.md").read_text(encoding="utf-8")
     assert f"`python benchmarks/bench_engines.py --quick` · consilience {cs.__version__}" in text
     assert "missed" not in text
+
+
+def test_the_benchmark_of_boxes_and_texts_writes_its_table(tmp_path: Path) -> None:
+    importlib.import_module("benchmarks.bench_elements").main(["--quick", "--results", str(tmp_path)])
+    _check_table(tmp_path / "elements.md", "python benchmarks/bench_elements.py --quick")
 
 
 def test_the_benchmark_of_means_writes_its_table(tmp_path: Path) -> None:

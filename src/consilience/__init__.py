@@ -10,10 +10,12 @@ from consilience import datasets, end_models, engines, exceptions, labeling, plo
 from consilience.estimation import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
+    CocoVotes,
     JudgeTable,
     LabelStudioExport,
     RankingGroups,
     TrainingSet,
+    check_spans,
     convert_votes,
     guess_space,
     label_frame,
@@ -21,6 +23,7 @@ from consilience.files import (
     long_table,
     preference_pairs,
     ranking_groups,
+    read_coco,
     read_judges,
     read_label_studio,
     read_preferences,
@@ -28,6 +31,7 @@ from consilience.files import (
     standings,
     training_set,
     wide_table,
+    write_coco,
     write_label_studio,
     write_labels,
 )
@@ -43,6 +47,7 @@ from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces import (
     SO3,
     SPD,
+    Boxes,
     Classes,
     DependencyTrees,
     FiniteMetric,
@@ -54,8 +59,10 @@ from consilience.spaces import (
     Product,
     Rankings,
     Scores,
+    Spans,
     Sphere,
     Tags,
+    Texts,
     Vectors,
     bio_to_spans,
     las,
@@ -70,7 +77,9 @@ from consilience.votes import Votes
 __version__ = "0.1.0"
 
 __all__ = [
+    "Boxes",
     "Classes",
+    "CocoVotes",
     "DependencyTrees",
     "Diagnostic",
     "Distribution",
@@ -95,8 +104,10 @@ __all__ = [
     "SourceEstimator",
     "SourceModel",
     "SourceTable",
+    "Spans",
     "Sphere",
     "Tags",
+    "Texts",
     "TrainingSet",
     "Treebank",
     "Vectors",
@@ -105,6 +116,7 @@ __all__ = [
     "apply",
     "bio_to_spans",
     "borda",
+    "check_spans",
     "convert_votes",
     "copeland",
     "datasets",
@@ -123,6 +135,7 @@ __all__ = [
     "plot",
     "preference_pairs",
     "ranking_groups",
+    "read_coco",
     "read_conllu",
     "read_judges",
     "read_label_studio",
@@ -138,6 +151,7 @@ __all__ = [
     "training_set",
     "uas",
     "wide_table",
+    "write_coco",
     "write_conllu",
     "write_label_studio",
     "write_labels",

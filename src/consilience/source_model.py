@@ -131,5 +131,6 @@ def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:
     for name, part in summary.parts.items():
         columns[f"{prefix}{name} expected_cost"] = part.expected_cost.tolist()
         columns[f"{prefix}{name} weight"] = part.weight.tolist()
+        columns |= {f"{prefix}{name} {more}": values.tolist() for more, values in part.columns.items()}
         columns |= _columns_of_parts(part, f"{prefix}{name}/")
     return columns

@@ -87,7 +87,7 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     if len(values) > MOST_CLASSES and single > MOST_SINGLE:
         raise FileFormatError(
             f"The votes are {len(values)} different texts, {single:.0%} of them said once: no list of classes. "
-            "Name the label type: space 'classes', or a Metric with a distance of your own in Python."
+            "Name the label type: space 'texts', 'classes', or a Metric of your own in Python."
         )
     return Guess(Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import FileFormatError
-from consilience.files.label_studio_values import KINDS, PATH
+from consilience.files.label_studio_values import KINDS, PATH, as_boxes, without_single_names
 from consilience.files.orders import shared_orders
 from consilience.io.files import read_json
-from consilience.spaces import Classes, FiniteMetric, Scores, Tags
+from consilience.spaces import Boxes, Classes, FiniteMetric, Scores, Spans, Tags, Texts
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
@@ -35,8 +35,8 @@ class LabelStudioExport:
     kind : str
         Type of the control: "choices", "rating", ...
     space : LabelSpace or None
-        The label type. None for spans, boxes and text, whose labels are Python objects: use `Metric` with a distance
-        of yours. None as well where all chose one and the same thing.
+        The label type. None for turned boxes and spans of HTML, whose labels are Python objects: use `Metric` with a
+        distance of yours. None as well where all chose one and the same thing.
     gold : (labels, known)
         What annotations marked as ground truth say, as ``fit(votes, gold=export.gold)`` takes it. They do not vote.
     tasks : tuple of dict
@@ -82,7 +82,8 @@ def read_label_studio(
 
     A skipped task (``was_cancelled``) is an abstention; predictions of models vote like annotators do. One choice is
     a class, several are a set of tags; ratings and numbers are scores; a path of a taxonomy is a node of its tree;
-    text spans are lists of (start, end, label), boxes of (x, y, width, height, rotation, label) in percent.
+    text spans are lists of (start, end, label), boxes of (x1, y1, x2, y2, label) in percent of the image, or of
+    (x, y, width, height, rotation, label) if one is turned.
 
     Parameters
     ----------
@@ -241,6 +242,13 @@ def _as_labels(
     if kind == "ranker":
         shared = shared_orders(list(zip(rows, labels, strict=True)), n_tasks)
         return shared.labels, shared.space, shared.candidates
+    if kind == "textarea":
+        return labels, Texts(), None
+    if kind == "rectanglelabels":
+        boxes = as_boxes(labels)
+        return (labels, None, None) if boxes is None else (*without_single_names(boxes, Boxes), None)
+    if kind == "labels" and all(isinstance(span[0], int) for label in labels for span in label or ()):
+        return *without_single_names(labels, Spans), None
     return labels, None, None
 
 

@@ -17,7 +17,7 @@ from consilience.files.label_studio_values import KINDS, as_results
 from consilience.files.orders import ordered_rows
 from consilience.io.files import replace_file
 from consilience.label_model import LabelModel
-from consilience.spaces import Classes, FiniteMetric, Rankings, Scores, Tags
+from consilience.spaces import Boxes, Classes, FiniteMetric, Rankings, Scores, Spans, Tags, Texts
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
@@ -29,6 +29,9 @@ _KIND_OF: dict[type[LabelSpace], str] = {
     Rankings: "ranker",
     Scores: "number",
     Tags: "choices",
+    Boxes: "rectanglelabels",
+    Spans: "labels",
+    Texts: "textarea",
 }
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import is_null
+from consilience.spaces import Boxes, LabelSpace, Spans
 from consilience.spaces.codes import plain_value
 
-__all__ = ["KINDS", "PATH", "Kind", "Regions", "as_results"]
+__all__ = ["KINDS", "PATH", "Kind", "Regions", "as_boxes", "as_results", "without_single_names"]
 
 #: Between the steps of a path of a taxonomy.
 PATH = " / "
@@ -51,6 +52,46 @@ def as_results(kind: str, label: Any, field: str, to_name: str) -> list[dict[str
         {"id": f"{field}_{number}", "from_name": field, "to_name": to_name, "type": kind, "value": value}
         for number, value in enumerate(values)
     ]
+
+
+def as_boxes(labels: Sequence[Any]) -> list[Any] | None:
+    """Return rectangles as (x1, y1, x2, y2, label); None if one of them is turned."""
+    if any(box[4] for label in labels for box in label or ()):
+        return None
+    return [
+        None if label is None else [(x, y, x + width, y + height, name) for x, y, width, height, _, name in label]
+        for label in labels
+    ]
+
+
+def without_single_names(labels: Sequence[Any], space: type[Boxes] | type[Spans]) -> tuple[list[Any], LabelSpace]:
+    """Return labels and their type: with classes where elements have names, else without."""
+    names = {element[-1] for label in labels for element in label or ()}
+    if None not in names and names:
+        return list(labels), space(sorted(map(str, names)))
+    if names == {None} or not names:
+        return [None if label is None else [element[:-1] for element in label] for label in labels], space()
+    named = [
+        None
+        if label is None
+        else [(*element[:-1], "(none)" if element[-1] is None else element[-1]) for element in label]
+        for label in labels
+    ]
+    return named, space(sorted("(none)" if name is None else str(name) for name in names))
+
+
+def _rectangle(box: Sequence[Any]) -> dict[str, Any]:
+    """Return the value of one box: corners and perhaps a name, or the six values that turned boxes have."""
+    if len(box) == 6:
+        return {**dict(zip(_BOX, box, strict=False)), "rotation": box[4], "rectanglelabels": [box[5]]}
+    x1, y1, x2, y2 = (float(value) for value in box[:4])
+    value = {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1, "rotation": 0.0}
+    return value | ({"rectanglelabels": [box[4]]} if len(box) > 4 else {})
+
+
+def _span(span: Sequence[Any]) -> dict[str, Any]:
+    start, end, *name = span
+    return {"start": plain_value(start), "end": plain_value(end), **({"labels": name} if name else {})}
 
 
 def _names(label: Any) -> list[str]:
@@ -120,15 +161,13 @@ KINDS: dict[str, Kind] = {
     "ranker": Kind(_ranker, lambda label: [{"ranker": {"rank": list(label)}}]),  # the name of the control, if known
     "labels": Kind(
         _spans,
-        lambda spans: [{"start": start, "end": end, "labels": [label]} for start, end, label in spans],
+        lambda spans: [_span(span) for span in spans],
         empty=[],
         several=True,
     ),
     "rectanglelabels": Kind(
         _boxes,
-        lambda boxes: [
-            {**dict(zip(_BOX, box, strict=False)), "rotation": box[4], "rectanglelabels": [box[5]]} for box in boxes
-        ],
+        lambda boxes: [_rectangle(box) for box in boxes],
         empty=[],
         several=True,
     ),

@@ -14,6 +14,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.spaces import (
     SO3,
     SPD,
+    Boxes,
     Classes,
     DependencyTrees,
     FiniteMetric,
@@ -22,8 +23,10 @@ from consilience.spaces import (
     Product,
     Rankings,
     Scores,
+    Spans,
     Sphere,
     Tags,
+    Texts,
     Vectors,
 )
 from consilience.spaces.base import LabelSpace
@@ -207,6 +210,30 @@ def _rotations(argument: str, votes: Votes) -> LabelSpace:
     return SO3()
 
 
+def _boxes(argument: str, votes: Votes) -> LabelSpace:
+    return Boxes(_names(argument) or _classes_of_elements(votes, 4))
+
+
+def _spans(argument: str, votes: Votes) -> LabelSpace:
+    return Spans(_names(argument) or _classes_of_elements(votes, 2))
+
+
+def _texts(argument: str, votes: Votes) -> LabelSpace:
+    return Texts(argument or "words")
+
+
+def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
+    """Return the classes that elements have behind their corners, or under the name "label"."""
+    found = set()
+    for cell in Boxes().read_text(votes.labels[votes.observed]).tolist():
+        for element in cell if isinstance(cell, list | tuple) else ():
+            if isinstance(element, dict) and "label" in element:
+                found.add(str(element["label"]))
+            elif isinstance(element, list | tuple) and len(element) == corners + 1:
+                found.add(str(element[-1]))
+    return sorted(found) or None
+
+
 NOTATIONS = (
     Notation("classes", "classes:ham,spam", "one of several classes", "spam", _classes),
     Notation("ordinal", "ordinal:1..5", "classes in an order, neighbours less wrong than others", "4", _ordinal),
@@ -227,6 +254,21 @@ NOTATIONS = (
     Notation("sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sphere),
     Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _spd),
     Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", _rotations),
+    Notation(
+        "boxes",
+        "boxes:car,bus",
+        "any number of boxes, with or without a class",
+        '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]',
+        _boxes,
+    ),
+    Notation(
+        "spans",
+        "spans:who,where",
+        "any number of spans of text, with or without a class",
+        '[{"start": 0, "end": 5, "label": "who"}]',
+        _spans,
+    ),
+    Notation("texts", "texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat", _texts),
     Notation(
         "records",
         "records:stars=scores;topic=classes",

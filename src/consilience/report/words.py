@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from consilience.spaces import (
     SO3,
     SPD,
+    Boxes,
     Classes,
     DependencyTrees,
     FiniteMetric,
@@ -19,8 +20,10 @@ from consilience.spaces import (
     Product,
     Rankings,
     Scores,
+    Spans,
     Sphere,
     Tags,
+    Texts,
     Vectors,
 )
 
@@ -87,6 +90,22 @@ def _(space: Tags) -> Wording:
 @wording.register
 def _(space: DependencyTrees) -> Wording:
     return Wording("a dependency tree", "the share of tokens with a wrong head")
+
+
+@wording.register
+def _(space: Boxes) -> Wording:
+    return Wording("a set of boxes", "one minus the F1 of matched boxes, where a match counts its overlap")
+
+
+@wording.register
+def _(space: Spans) -> Wording:
+    return Wording("a set of spans", "one minus the F1 of the marked characters")
+
+
+@wording.register
+def _(space: Texts) -> Wording:
+    meaning = {"words": "the share of words to change", "gleu": "one minus GLEU"}.get(space.kind, "the given distance")
+    return Wording("a text", meaning)
 
 
 @wording.register

@@ -3,6 +3,7 @@
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
+from consilience.spaces.boxes import Boxes
 from consilience.spaces.classes import Classes
 from consilience.spaces.finite import FiniteMetric
 from consilience.spaces.hyperbolic import Hyperbolic
@@ -14,14 +15,17 @@ from consilience.spaces.rankings import Rankings
 from consilience.spaces.registry import register_distance
 from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
+from consilience.spaces.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags
+from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
 from consilience.spaces.vectors import Vectors
 
 __all__ = [
+    "Boxes",
     "Classes",
     "DependencyTrees",
     "FiniteMetric",
@@ -35,8 +39,10 @@ __all__ = [
     "SO3",
     "SPD",
     "Scores",
+    "Spans",
     "Sphere",
     "Tags",
+    "Texts",
     "Vectors",
     "bio_to_spans",
     "las",

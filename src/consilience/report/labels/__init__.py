@@ -4,7 +4,18 @@
 item at once, for label types in which that says more than a list. A label type without either is shown as text.
 """
 
-from consilience.report.labels import discrete, points, records, trees  # they register what they show
+from consilience.report.labels import discrete, elements, points, records, texts, trees  # they register what they show
 from consilience.report.labels.base import chip, item_picture, label_html, plain_text
 
-__all__ = ["chip", "discrete", "item_picture", "label_html", "plain_text", "points", "records", "trees"]
+__all__ = [
+    "chip",
+    "discrete",
+    "elements",
+    "item_picture",
+    "label_html",
+    "plain_text",
+    "points",
+    "records",
+    "texts",
+    "trees",
+]

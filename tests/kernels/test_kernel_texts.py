@@ -1,0 +1,97 @@
+"""The kernels of texts, against other libraries, brute force and numbers worked out by hand."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from consilience.kernels.texts import edit_distance, gleu_distance, neighbours, text_costs, vote_on_words, write_texts
+
+TEXT = st.lists(st.integers(0, 3), max_size=7)
+
+
+def flat(*texts):
+    words = np.array([word for text in texts for word in text], dtype=np.int64)
+    return words, np.cumsum([0, *map(len, texts)]).astype(np.int64)
+
+
+def as_array(text):
+    return np.array(text, dtype=np.int64)
+
+
+@settings(deadline=None, max_examples=100)
+@given(left=TEXT, right=TEXT)
+def test_edit_distance_is_the_recursion(left, right):
+    def between(i, j):
+        if not i or not j:
+            return i + j
+        swap = between(i - 1, j - 1) + (left[i - 1] != right[j - 1])
+        return swap if left[i - 1] == right[j - 1] else min(swap, between(i - 1, j) + 1, between(i, j - 1) + 1)
+
+    assert edit_distance(as_array(left), as_array(right)) == between(len(left), len(right))
+
+
+def test_edit_distance_agrees_with_rapidfuzz():
+    levenshtein = pytest.importorskip("rapidfuzz.distance").Levenshtein
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        left, right = (rng.integers(0, 6, rng.integers(0, 30)) for _ in range(2))
+        assert edit_distance(left, right) == levenshtein.distance(left.tolist(), right.tolist())
+
+
+@settings(deadline=None, max_examples=100)
+@given(left=TEXT, right=TEXT)
+def test_gleu_counts_common_sequences_of_words(left, right):
+    def grams(text):
+        return Counter(tuple(text[i : i + n]) for n in range(1, 5) for i in range(len(text) - n + 1))
+
+    common = (grams(left) & grams(right)).total()
+    longest = max(grams(left).total(), grams(right).total())
+    assert gleu_distance(as_array(left), as_array(right)) == pytest.approx(1 - common / longest if longest else 0.0)
+
+
+def test_costs_are_shares_of_the_longer_text():
+    words, starts = flat([1, 2, 3, 4], [1, 2])
+    assert text_costs(words, starts, np.array([[0, 1]]), 0).tolist() == [0.5]
+
+
+def test_words_are_voted_place_by_place():
+    # a b c d / a x c d / a b c: slot by slot a, b, c, d win
+    words, starts = flat([0, 1, 2, 3], [0, 4, 2, 3], [0, 1, 2])
+    assert vote_on_words(words, starts, np.arange(3), np.ones(3) / 3, 5).tolist() == [0, 1, 2, 3]
+    heavy = np.array([0.2, 0.6, 0.2])
+    assert vote_on_words(words, starts, np.array([1, 0, 2]), heavy, 5).tolist() == [0, 4, 2, 3]
+
+
+def test_neighbours_change_one_place():
+    words, starts = flat([0, 1], [0, 2], [0, 2])
+    found, ends = neighbours(as_array([0, 1]), words, starts, np.ones(3) / 3, 3)
+    assert [found[a:b].tolist() for a, b in pairwise(ends.tolist())] == [[0, 2]]
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from([0, 1]))
+def test_a_written_text_by_gleu_is_never_further_from_the_votes_than_the_best_vote(seed, kind):
+    rng = np.random.default_rng(seed)
+    texts = [rng.integers(0, 5, rng.integers(1, 7)).tolist() for _ in range(5)]
+    words, starts = flat(*texts)
+    weights = rng.uniform(0.5, 2.0, 5)
+    pairs = np.array([(i, j) for i in range(5) for j in range(i + 1, 5)])
+    cost = text_costs(words, starts, pairs, kind)
+    found, ends, picked = write_texts(words, starts, np.array([0, 5]), weights, cost, kind, True)
+
+    def spent(text):
+        how = gleu_distance if kind else edit_distance
+        return sum(weight * how(as_array(text), as_array(vote)) for weight, vote in zip(weights, texts, strict=True))
+
+    shares = np.zeros((5, 5))
+    shares[pairs[:, 0], pairs[:, 1]] = shares[pairs[:, 1], pairs[:, 0]] = cost
+    assert (shares @ weights)[picked[0]] == pytest.approx((shares @ weights).min())
+    assert ends.tolist() == [0, len(found)]
+    if kind:
+        assert spent(found) <= spent(texts[picked[0]]) + 1e-9

@@ -1,0 +1,172 @@
+"""Texts: distances, weights of sources, labels picked or written anew, copies, hard cases, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning, DistanceError, InvalidLabelError
+
+
+def fit(space, votes, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        gold = settings.pop("gold", None)
+        return cs.LabelModel(space, **settings).fit(votes, gold=gold)
+
+
+def crowd(n, seed, costs, copies=0, space=None):
+    """Draw texts and sources that replace a share of the words; the first one has copies."""
+    space = cs.Texts() if space is None else space
+    rng = np.random.default_rng(seed)
+    truth = space.random(n, rng)
+    weights = space.family.weight_from_cost(np.array(costs))
+    votes = cs.simulate(space, truth, weights, rng)
+    labels = np.concatenate([votes.labels, np.repeat(votes.labels[:, :1], copies, axis=1)], axis=1)
+    return cs.Votes.from_array(labels, sources=[f"source {k}" for k in range(labels.shape[1])]), truth
+
+
+@pytest.mark.parametrize(
+    ("space", "left", "right", "distance"),
+    [
+        (cs.Texts(), "The cat sat.", "the black cat sat", 1 / 4),
+        (cs.Texts(exact=True), "The cat sat.", "the cat sat", 2 / 3),
+        (cs.Texts(), "one two", "three", 1.0),
+        # 3 + 2 + 1 sequences against 4 + 3 + 2 + 1; in common: the, cat, sat, "cat sat"
+        (cs.Texts("gleu"), "the cat sat", "the black cat sat", 1 - 4 / 10),
+        (cs.Texts(lambda left, right: abs(len(left) - len(right))), "abc", "a", 2.0),
+    ],
+)
+def test_distances_of_texts(space, left, right, distance):
+    assert space.distance(space.as_batch([left]), space.as_batch([right]))[0] == pytest.approx(distance)
+
+
+def test_similarities_to_the_truth_are_recovered():
+    # 600 texts of 6 to 12 words: a mean distance has a standard error below .01; factors are drawn to their mean by
+    # five items, and unrelated words hardly ever meet. Four standard errors.
+    costs = [0.1, 0.25, 0.4, 0.55, 0.3]
+    votes, truth = crowd(600, 0, costs)
+    true = [cs.Texts().distance(votes.labels[:, k], truth).mean() for k in range(5)]
+    model = fit(cs.Texts(), votes)
+    assert model.expected_cost_ == pytest.approx(np.array(true), abs=0.04)
+    assert np.argsort(model.weight_).tolist() == [3, 2, 4, 1, 0]
+
+
+def test_labels_are_better_than_the_best_vote():
+    votes, truth = crowd(150, 1, [0.3, 0.4, 0.5, 0.45, 0.35])
+    space = cs.Texts()
+    written, picked = fit(space, votes), fit(cs.Texts(write=False), votes)
+    own, best = (space.distance(space.as_batch(model.predict(votes)), truth).mean() for model in (written, picked))
+    # over seeds 0 to 4: written .06 to .09, picked .25 to .28
+    assert own < 0.6 * best
+
+
+def test_the_label_says_whether_it_was_written_anew():
+    rows = [["the cat sat here", "the cat sat there now", "a cat sat here now"], ["one two", "one two", "three four"]]
+    ends = ["more", "more", "less"]
+    votes = rows + [[f"word{k} and {ends[(k + shift) % 3]}" for shift in range(3)] for k in range(21)]
+    model = fit(cs.Texts(), votes)
+    belief = model.posterior(votes)
+    assert belief.labels[0] == "the cat sat here now"
+    assert belief.details["written_anew"][:2].tolist() == [True, False]
+    assert belief.labels[1] == "one two"
+    assert belief.details["expected_distance"][1] == pytest.approx(model.weight_[2] / model.weight_.sum(), abs=1e-9)
+    only = fit(cs.Texts(write=False), votes).posterior(votes)
+    assert not only.details["written_anew"].any()
+    assert only.labels[0] in rows[0]
+
+
+def test_a_distance_of_the_user_is_searched_with():
+    def gap(left, right):
+        one, two = set(left.split()), set(right.split())
+        return len(one ^ two) / max(len(one | two), 1)
+
+    votes = [["a b c", "a b d", "a x c"], ["p q", "p q", "r q"]] + [
+        [f"k{i} v", f"k{i} v", f"k{i} w"] for i in range(20)
+    ]
+    belief = fit(cs.Texts(gap), votes).posterior(votes)
+    assert belief.labels[0] == "a b c"
+    assert belief.labels[1] == "p q"
+
+
+def test_copies_are_found_and_independent_sources_are_not_called_copies():
+    votes, truth = crowd(60, 2, [0.8, 0.3, 0.35, 0.4, 0.45], copies=3)
+    model = fit(cs.Texts(), votes)
+    group = ["source 0", "source 5", "source 6", "source 7"]
+    found = {frozenset(pair) for pair in model.source_model_.dependencies}
+    assert found == {frozenset((one, two)) for one in group for two in group if one < two}
+    alone = fit(cs.Texts(), votes, dependencies=None)
+    space = cs.Texts()
+    own, fooled = (space.distance(space.as_batch(one.predict(votes)), truth).mean() for one in (model, alone))
+    assert own < 0.5 * fooled
+    for seed in range(4):
+        honest, _ = crowd(30, seed, [0.05] * 6)
+        assert fit(space, honest).source_model_.dependencies == ()
+
+
+def test_known_labels_count():
+    votes, truth = crowd(40, 3, [0.1, 0.6, 0.3])
+    model = fit(cs.Texts(), votes, gold=list(truth), method="labelled")
+    assert np.argsort(model.expected_cost_).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize("case", ["one source", "two sources", "one item", "unrelated", "silent", "all the same"])
+def test_degenerate_votes_have_labels_and_findings(case):
+    m = {"one source": 1, "two sources": 2}.get(case, 4)
+    n = 1 if case == "one item" else 12
+    rng = np.random.default_rng(0)
+    labels = np.empty((n, m), dtype=object)
+    for row in range(n):
+        for source in range(m):
+            same = "the same text" if case == "all the same" else f"text number {row}"
+            labels[row, source] = cs.Texts().random(1, rng)[0] if case == "unrelated" else same
+    if case == "silent":
+        labels[:, 3] = None
+    model = fit(cs.Texts(), labels)
+    predicted, confidence = model.predict(labels), model.confidence(labels)
+    assert all(isinstance(label, str) and label for label in predicted)
+    assert ((confidence >= 0) & (confidence < 1)).all()
+    assert model.diagnostics_
+    if case == "unrelated":
+        assert any(finding.code == "no-signal" for finding in model.diagnostics_)
+    else:
+        assert predicted[0] == labels[0, 0]
+
+
+@pytest.mark.parametrize(
+    ("label", "message"),
+    [(b"text", "bytes, not text"), ("", "an empty text"), ("   ", "an empty text"), (3, "is a int, not a text")],
+)
+def test_a_wrong_text_is_refused_with_row_and_source(label, message):
+    labels = np.empty((2, 2), dtype=object)
+    labels[:] = "some text"
+    labels[1, 0] = label
+    votes = cs.Votes.from_array(labels, sources=["ann", "bob"])
+    with pytest.raises(InvalidLabelError, match=f"Row 1, source 'ann': .*{message}"):
+        cs.LabelModel(cs.Texts()).fit(votes)
+
+
+def test_a_distance_that_is_none_is_refused():
+    with pytest.raises(DistanceError, match="neither 'words' nor 'gleu'"):
+        cs.Texts(3)
+
+
+def test_moments_alone_and_explanations_work():
+    votes, _ = crowd(60, 4, [0.1, 0.3, 0.5])
+    moments = cs.Moments.of(votes, cs.Texts())
+    assert np.argmin(cs.LabelModel(cs.Texts()).fit_moments(moments).expected_cost_) == 0
+    assert len(fit(cs.Texts(), votes).explain(votes, 2).voices) == 3
+
+
+def test_a_model_with_a_registered_distance_survives_storage(tmp_path):
+    def letters(left, right):
+        return float(abs(len(left) - len(right)))
+
+    cs.register_distance("letters", letters)
+    votes = [["aa", "aa", "bbb"], ["c", "c", "dd"]] * 10
+    model = fit(cs.Texts("letters", write=False), votes)
+    model.save(tmp_path / "model.npz")
+    assert cs.LabelModel.load(tmp_path / "model.npz").predict(votes).tolist() == model.predict(votes).tolist()
