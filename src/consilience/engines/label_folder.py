@@ -87,7 +87,7 @@ class Labeller:
         def write(temporary: str) -> None:
             import pyarrow.parquet as pq
 
-            with pq.ParquetWriter(temporary, self.schema) as writer:
+            with pq.ParquetWriter(temporary, self.schema, **_encoding(self.schema)) as writer:
                 for part in parts:
                     writer.write_table(self.table(part))
                     counts["rows"] += len(part)
@@ -97,6 +97,15 @@ class Labeller:
 
         replace_file(target, write, force=True)
         return counts
+
+
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Return how columns are stored: numbers that hardly repeat would only slow a dictionary down."""
+    import pyarrow as pa
+
+    plain = {"confidence", "item"} if pa.types.is_integer(schema.field("item").type) else {"confidence"}
+    dense = {"item": "DELTA_BINARY_PACKED"} if "item" in plain else None
+    return {"use_dictionary": [name for name in schema.names if name not in plain], "column_encoding": dense}
 
 
 class Manifest:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consilience.arrays import hash_priority
+from consilience.arrays import hash_priority, votes_per_item
 from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -85,7 +85,7 @@ class VotePasses:
 
 def silent_items(part: Part, count: int) -> tuple[str, ...]:
     """Return the ids of the first few items of a chunk that nobody voted on."""
-    rows = np.flatnonzero(~part.votes.observed.any(axis=1))[:count]
+    rows = np.flatnonzero(votes_per_item(part.votes.observed) == 0)[:count]
     return tuple(str(item) for item in part.votes.items[rows].tolist())
 
 
