@@ -32,7 +32,7 @@ __all__ = [
     "count_sums",
 ]
 
-#: Items fall into this many groups (by their hashed id); sums kept per group give standard errors.
+#: Items fall into this many groups, a power of two, by their hashed id; sums kept per group give standard errors.
 GROUPS = 32
 
 Severity = Literal["info", "warning", "error"]

@@ -212,7 +212,7 @@ def few_votes(observed: BoolArray) -> bool:
     if m < MANY_SOURCES or not len(observed):
         return False
     looked_at = observed[:: max(len(observed) // LOOKED_AT, 1)]
-    return float((looked_at.sum(axis=1) ** 2).mean()) < 0.02 * m**2
+    return bool((looked_at.sum(axis=1) ** 2).mean() < 0.02 * m**2)
 
 
 def cofiring_misfit(
