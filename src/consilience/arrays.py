@@ -19,6 +19,7 @@ __all__ = [
     "is_null",
     "log_sum_exp",
     "softmax",
+    "votes_per_item",
 ]
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,6 +27,9 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 #: First axis is the item: ``(n, *label_shape)``, or ``(n,)`` objects for ragged labels.
 Batch = npt.NDArray[Any]
+
+#: Ids that stay in the cache while they are hashed.
+HASHED_AT_ONCE = 4096
 
 
 def as_object_array(labels: Iterable[Any]) -> npt.NDArray[np.object_]:
@@ -84,15 +88,31 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
         keys = np.array([_text_key(value) for value in ids.tolist()], dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed = keys + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
-        shifted = np.empty_like(mixed)
-        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
-            np.right_shift(mixed, np.uint64(shift), out=shifted)
-            mixed ^= shifted
-            if factor > 1:
-                mixed *= np.uint64(factor)
+        shifted = np.empty(min(len(mixed), HASHED_AT_ONCE), dtype=np.uint64)
+        for start in range(0, len(mixed), HASHED_AT_ONCE):
+            block = mixed[start : start + HASHED_AT_ONCE]
+            moved = shifted[: len(block)]
+            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+                np.right_shift(block, np.uint64(shift), out=moved)
+                block ^= moved
+                if factor > 1:
+                    block *= np.uint64(factor)
         return mixed
 
 
 def _text_key(value: object) -> int:
     data = repr(value).encode()
     return zlib.crc32(data) | (zlib.adler32(data) << 32)
+
+
+def votes_per_item(observed: BoolArray) -> IntArray:
+    """Return how many sources vote on each item of an ``(n, m)`` mask."""
+    m = observed.shape[1]
+    if not 0 < m <= 32:
+        counted: IntArray = observed.sum(axis=1)
+        return counted
+    cells = observed.view(np.uint8)  # column by column: short rows are slow to add up
+    total = cells[:, 0].copy()
+    for column in range(1, m):
+        total += cells[:, column]
+    return total.astype(np.int64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, votes_per_item
 from consilience.encoding import align_sources, encode
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
@@ -135,7 +135,7 @@ def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) ->
         labels, observed = part.votes.labels, part.votes.observed
         belief = space.family.posterior(model.parameters, labels, observed, decode)
         belief = replace(belief, labels=space.as_labels(belief.labels, like))
-        return Inference(belief, np.asarray(observed.any(axis=1)))
+        return Inference(belief, votes_per_item(observed) > 0)
 
     return _join(list(InMemoryPartitions.of(encoded).map(of_part)))
 

@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.kernels.classes import agreement_of_rows, count_pairs, expectation_round, posterior_rows
+from consilience.kernels.classes import (
+    accuracy_scores,
+    agreement_of_rows,
+    count_pairs,
+    expectation_round,
+    pattern_numbers,
+    posterior_rows,
+)
+from consilience.kernels.sparse_classes import count_agreements, count_few_pairs, score_products_of_few
 
 
 def table(seed, n, m, k):
@@ -87,3 +95,34 @@ def test_log_likelihood_is_the_log_of_the_summed_joint():
     joint = 0.5 * 0.8 * 0.3 + 0.5 * 0.1 * 0.6
     _, _, value = expectation_round(codes, observed, scores, np.log([0.5, 0.5]), np.zeros((2, 2)), np.array([-1]))
     assert value == pytest.approx(np.log(joint))
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(1, 5), k=st.integers(2, 4))
+def test_counting_vote_by_vote_gives_the_same_counts(seed, m, k):
+    codes, observed, rng = table(seed, 60, m, k)
+    groups = rng.integers(3, size=60)
+    pairs = count_few_pairs(codes, observed, groups, 3, k)
+    assert np.array_equal(pairs, count_pairs(codes, observed, groups, 3, k))
+    cast, agree, both = count_agreements(codes, observed, k)
+    by_class = pairs.sum(axis=0).reshape(m, k, m, k)
+    assert np.array_equal(both, by_class.sum(axis=(1, 3)))
+    assert np.array_equal(agree, np.einsum("avbv->ab", by_class))
+    assert np.array_equal(cast, np.diag(pairs.sum(axis=0)).reshape(m, k))
+
+
+@given(seed=st.integers(0, 10_000))
+def test_products_of_scores_are_the_same_vote_by_vote_and_by_matrices(seed):
+    codes, observed, rng = table(seed, 30, 4, 3)
+    posterior, accuracy = rng.dirichlet(np.ones(3), size=30), rng.uniform(0.2, 0.9, 4)
+    scores = np.empty((30, 4))
+    accuracy_scores(codes, observed, posterior, accuracy, scores)
+    right = np.take_along_axis(posterior, codes.astype(int), axis=1)
+    assert scores == pytest.approx(np.where(observed, (right - accuracy) / (accuracy * (1 - accuracy)), 0.0))
+    assert score_products_of_few(codes, observed, posterior, accuracy) == pytest.approx(scores.T @ scores)
+
+
+def test_patterns_are_numbered_like_digits():
+    codes = np.array([[0, 1], [1, 0], [1, 1]], dtype=np.int8)
+    observed = np.array([[True, True], [False, True], [False, False]])
+    # digits 0 (abstains), 1 and 2: 1 * 3 + 2, 0 * 3 + 1, 0
+    assert pattern_numbers(codes, observed, 2).tolist() == [5, 1, 0]

@@ -92,7 +92,7 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
     def write(temporary: str) -> None:
         import pyarrow.parquet as pq
 
-        with pq.ParquetWriter(temporary, schema) as writer:
+        with pq.ParquetWriter(temporary, schema, **_encoding(schema)) as writer:
             for table, skipped in tables:
                 writer.write_table(table)
                 counts["rows"] += len(table)
@@ -102,6 +102,16 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
 
     replace_file(target, write, force=True)
     return counts
+
+
+def _encoding(schema: pa.Schema) -> dict[str, Any]:
+    """Return how columns are stored: numbers that hardly repeat would only slow a dictionary down."""
+    import pyarrow as pa
+
+    numbered = "item" in schema.names and pa.types.is_integer(schema.field("item").type)
+    plain = {"confidence", "item"} if numbered else {"confidence"}
+    dense = {"item": "DELTA_BINARY_PACKED"} if numbered else None
+    return {"use_dictionary": [name for name in schema.names if name not in plain], "column_encoding": dense}
 
 
 class Manifest:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consilience.arrays import hash_priority
+from consilience.arrays import hash_priority, votes_per_item
 from consilience.families.base import Chunk, Sums
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -80,12 +80,14 @@ class VotePasses:
     def small_sample(self, size: int) -> Chunk:
         """Return a few items in one chunk, in an order that does not depend on theirs."""
         part = self.sample.sample(size, self.seed).whole
-        return _chunk(part[np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")])
+        order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
+        # The sample holds small hashes already, so that the same threshold lets more of them pass.
+        return _chunk(part[order[: 2 * size]])
 
 
 def silent_items(part: Part, count: int) -> tuple[str, ...]:
     """Return the ids of the first few items of a chunk that nobody voted on."""
-    rows = np.flatnonzero(~part.votes.observed.any(axis=1))[:count]
+    rows = np.flatnonzero(votes_per_item(part.votes.observed) == 0)[:count]
     return tuple(str(item) for item in part.votes.items[rows].tolist())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
@@ -87,12 +86,13 @@ def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, Fl
     """Return the mean cost of each vote to the other votes on its item, and where there are enough of these."""
     observed = chunk.observed & (chunk.observed.sum(axis=1, keepdims=True) >= MIN_VOTERS)
     total = np.zeros(observed.shape)
-    for left, right in combinations(range(observed.shape[1]), 2):
-        rows = np.flatnonzero(observed[:, left] & observed[:, right])
-        if len(rows):
-            cost = space.cost(chunk.labels[rows, left], chunk.labels[rows, right])
-            total[rows, left] += cost
-            total[rows, right] += cost
+    row, voter = np.nonzero(observed)
+    for apart in range(1, int(observed.sum(axis=1).max(initial=0))):  # each vote and the one so many after it
+        first = np.flatnonzero(row[apart:] == row[:-apart])
+        rows, left, right = row[first], voter[first], voter[first + apart]
+        cost = space.cost(chunk.labels[rows, left], chunk.labels[rows, right])
+        total[rows, left] += cost
+        total[rows, right] += cost
     others = np.maximum(observed.sum(axis=1, keepdims=True) - 1, 1)
     return total / others, observed.astype(np.float64)
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, votes_per_item
 from consilience.exceptions import UnsupportedError
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
     "count_sums",
 ]
 
-#: Items fall into this many groups (by their hashed id); sums kept per group give standard errors.
+#: Items fall into this many groups, a power of two, by their hashed id; sums kept per group give standard errors.
 GROUPS = 32
 
 Severity = Literal["info", "warning", "error"]
@@ -381,7 +381,7 @@ def count_sums(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDAr
         both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
     return {
         "items": np.array(len(chunk), dtype=np.int64),
-        "voted_items": np.array(int(chunk.observed.any(axis=1).sum()), dtype=np.int64),
+        "voted_items": np.array(int((votes_per_item(chunk.observed) > 0).sum()), dtype=np.int64),
         "both": both,
         "gold_items": np.array(len(chunk.gold_rows), dtype=np.int64),
     }

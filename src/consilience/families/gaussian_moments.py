@@ -78,8 +78,9 @@ def score_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.N
     counts = np.zeros((m, m), dtype=np.int64)
     everybody = bool(observed.all())
     centre = _far_centre(labels[:32]) if everybody and n else np.zeros(m)
-    for start in range(0, n, ROWS):
-        rows = slice(start, start + ROWS)
+    step = max(n, 1) if everybody and not centre.any() else ROWS  # without a copy there is nothing to cut for
+    for start in range(0, n, step):
+        rows = slice(start, start + step)
         block, seen = labels[rows], observed[rows]
         size = len(block)
         if everybody:

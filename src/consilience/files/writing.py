@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, hash_priority
+from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
 from consilience.encoding import align_sources, encode
 from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
@@ -54,19 +54,19 @@ def label_table(
     source_model = model.source_model_
     table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
     belief = model.posterior(table)
-    observed = table.observed
+    cast = votes_per_item(table.observed)
     encoded = encode(table, model.space)
     if unrelated is None and model.space.n_labels is None:
         rows = _chosen_rows(table)
         unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
-    agreement = _agreement(model.space, encoded, belief, observed, unrelated)
+    agreement = _agreement(model.space, encoded, belief, cast, unrelated)
     return pa.table(
         {
-            "item": pa.array(table.items.tolist()),
+            "item": pa.array(table.items if table.items.dtype.kind == "i" else table.items.tolist()),
             "label": label_column(model.space, belief, ties),
             "confidence": pa.array(belief.confidence),
-            "n_votes": pa.array(observed.sum(axis=1).astype(np.int64)),
-            "agreement": pa.array(agreement, mask=~observed.any(axis=1)),
+            "n_votes": pa.array(cast),
+            "agreement": pa.array(agreement, mask=cast == 0),
         }
     )
 
@@ -124,18 +124,23 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
 
 
 def _agreement(
-    space: LabelSpace, votes: Votes, belief: Posterior, observed: BoolArray, unrelated: float | None
+    space: LabelSpace, votes: Votes, belief: Posterior, cast: IntArray, unrelated: float | None
 ) -> FloatArray:
-    rows, columns = np.nonzero(observed)
-    if len(rows) == 0:
+    observed, voted = votes.observed, cast > 0
+    if not voted.any():
         return np.zeros(len(observed))
-    labels = space.as_batch(belief.labels[observed.any(axis=1)])
-    position = np.cumsum(observed.any(axis=1)) - 1
-    cast: Batch = votes.labels[rows, columns]
-    own = space.distance(labels[position[rows]], cast)
-    counts = np.maximum(observed.sum(axis=1), 1)
-    if unrelated is None:
-        same: FloatArray = np.bincount(rows, weights=own == 0.0, minlength=len(observed)) / counts
+    labels = space.as_batch(belief.labels[voted])
+    if unrelated is None and labels.ndim == 1 and votes.labels.dtype.kind in "iu":  # codes: equal or not
+        code = np.zeros(len(observed), dtype=votes.labels.dtype)
+        code[voted] = labels
+        same: FloatArray = votes_per_item((votes.labels == code[:, None]) & observed) / np.maximum(cast, 1)
         return same
-    mean = np.bincount(rows, weights=own, minlength=len(observed)) / counts
+    rows, columns = np.nonzero(observed)
+    position = np.cumsum(voted) - 1
+    own = space.distance(labels[position[rows]], votes.labels[rows, columns])
+    if unrelated is None:
+        own = (own == 0.0).astype(np.float64)
+    mean: FloatArray = np.bincount(rows, weights=own, minlength=len(observed)) / np.maximum(cast, 1)
+    if unrelated is None:
+        return mean
     return np.clip(1.0 - mean / unrelated, 0.0, 1.0) if unrelated > 0 else np.ones(len(observed))

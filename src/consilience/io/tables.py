@@ -227,5 +227,8 @@ def _side_by_side(columns: Mapping[str, Column]) -> tuple[Batch, BoolArray]:
     for place, column in enumerate(columns.values()):
         present = ~column.null
         observed[:, place] = present
-        labels[present, place] = column.values[present]
+        if column.values.dtype.kind == labels.dtype.kind or not column.null.any():
+            labels[:, place] = column.values  # which hold the same nothing where there is no label
+        else:
+            labels[present, place] = column.values[present]
     return labels, observed

@@ -7,7 +7,14 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["agreement_of_rows", "count_pairs", "expectation_round", "posterior_rows"]
+__all__ = [
+    "accuracy_scores",
+    "agreement_of_rows",
+    "count_pairs",
+    "expectation_round",
+    "pattern_numbers",
+    "posterior_rows",
+]
 
 
 @numba.njit(cache=True, inline="always")
@@ -99,6 +106,16 @@ def agreement_of_rows(codes: IntArray, observed: BoolArray) -> tuple[float, int]
     return total, rows
 
 
+@numba.njit(cache=True)
+def _before_any_vote(table: FloatArray, offset: FloatArray) -> FloatArray:
+    """Return the scores of an item on which every source abstains."""
+    scores = offset.copy()
+    for a in range(table.shape[0]):
+        for c in range(len(offset)):
+            scores[c] += table[a, -1, c]
+    return scores
+
+
 @numba.njit(cache=True, inline="always")
 def _score(
     codes: IntArray,
@@ -107,28 +124,27 @@ def _score(
     table: FloatArray,
     correlation: FloatArray,
     shares: bool,
+    voters: IntArray,
     scores: FloatArray,
 ) -> int:
+    """Add what the votes say to `scores`, which hold what abstaining says; fill `voters`, return their number."""
     m = codes.shape[1]
     k = scores.shape[0]
     votes = 0
     for a in range(m):
         if observed[i, a]:
+            voters[votes] = a
             votes += 1
-            v = codes[i, a]
-            if shares:
-                load = 1.0
-                for b in range(m):
-                    if observed[i, b]:
-                        load += correlation[a, b]
-                for c in range(k):
-                    scores[c] += table[a, v, c] / load
-            else:
-                for c in range(k):
-                    scores[c] += table[a, v, c]
-        else:
-            for c in range(k):
-                scores[c] += table[a, k, c]
+    for place in range(votes):
+        a = voters[place]
+        v = codes[i, a]
+        share = 1.0
+        if shares:
+            for other in range(votes):
+                share += correlation[a, voters[other]]
+            share = 1.0 / share
+        for c in range(k):
+            scores[c] += share * table[a, v, c] - table[a, k, c]
     return votes
 
 
@@ -167,9 +183,11 @@ def posterior_rows(
     shares = bool(correlation.any())
     result = np.empty((n, k))
     scores = np.empty(k)
+    voters = np.empty(codes.shape[1], np.int64)
+    start = _before_any_vote(table, offset)
     for i in range(n):
-        scores[:] = offset
-        _score(codes, observed, i, table, correlation, shares, scores)
+        scores[:] = start
+        _score(codes, observed, i, table, correlation, shares, voters, scores)
         _normalise(scores)
         result[i] = scores
     return result
@@ -206,9 +224,11 @@ def expectation_round(
     classes = np.zeros(k)
     likelihood = 0.0
     scores = np.empty(k)
+    voters = np.empty(m, np.int64)
+    start = _before_any_vote(table, offset)
     for i in range(n):
-        scores[:] = offset
-        cast = _score(codes, observed, i, table, correlation, shares, scores)
+        scores[:] = start
+        cast = _score(codes, observed, i, table, correlation, shares, voters, scores)
         if cast == 0:
             continue
         if known[i] >= 0:
@@ -219,9 +239,37 @@ def expectation_round(
             likelihood += _normalise(scores)
         for c in range(k):
             classes[c] += scores[c]
+        for place in range(cast):
+            a = voters[place]
+            v = codes[i, a]
+            for c in range(k):
+                votes[a, v, c] += scores[c]
+    return votes, classes, likelihood
+
+
+@numba.njit(cache=True)
+def accuracy_scores(
+    codes: IntArray, observed: BoolArray, posterior: FloatArray, accuracy: FloatArray, scores: FloatArray
+) -> None:
+    """Write the derivative of the log-likelihood by each accuracy into ``(n, m)`` `scores`; 0 where none voted."""
+    n, m = codes.shape
+    scale = 1.0 / (accuracy * (1.0 - accuracy))
+    for i in range(n):
         for a in range(m):
             if observed[i, a]:
-                v = codes[i, a]
-                for c in range(k):
-                    votes[a, v, c] += scores[c]
-    return votes, classes, likelihood
+                scores[i, a] = (posterior[i, codes[i, a]] - accuracy[a]) * scale[a]
+            else:
+                scores[i, a] = 0.0
+
+
+@numba.njit(cache=True)
+def pattern_numbers(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
+    """Return the number of each row of votes among the ``(k + 1) ** m`` there may be; the first digit is source 0."""
+    n, m = codes.shape
+    numbers = np.empty(n, np.int64)
+    for i in range(n):
+        number = 0
+        for a in range(m):
+            number = number * (k + 1) + (codes[i, a] + 1) * observed[i, a]
+        numbers[i] = number
+    return numbers

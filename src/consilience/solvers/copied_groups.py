@@ -9,6 +9,7 @@ That last condition is a bet: five copies of a poor source and five excellent so
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -18,6 +19,8 @@ __all__ = ["CopiedGroups", "PairCovariances", "Reading", "candidate_groups", "co
 
 #: Independence is kept if no pair is this many standard errors off and chi-square is within three of its own.
 STOP_Z, STOP_SIGMAS = 4.0, 3.0
+#: ... nor one that far off by a smaller chance than this among all pairs, and chi-square within this share.
+STOP_CHANCE, STOP_SHARE = 0.05, 0.1
 #: A pair this many standard errors off is no longer fitted; it costs this squared, if too close.
 CUT = 3.0
 #: Copying cannot push two sources apart, so that a pair too far apart costs up to this many times as much.
@@ -177,14 +180,15 @@ def candidate_groups(pairs: PairCovariances) -> list[IntArray]:
     found: dict[tuple[int, ...], float] = {(): np.inf}
     for method in ("average", "single", "complete"):
         members: dict[int, tuple[int, ...]] = {index: (index,) for index in range(m)}
+        ties = {index: related[index] for index in range(m)}  # of everybody to the group; they add up
         for step, (left, right, _, _) in enumerate(linkage(distance[np.triu_indices(m, 1)], method)):
-            group = tuple(sorted(members[int(left)] + members[int(right)]))
-            members[m + step] = group
+            group = tuple(sorted(members.pop(int(left)) + members.pop(int(right))))
+            tie = ties.pop(int(left)) + ties.pop(int(right))
+            members[m + step], ties[m + step] = group, tie
             if len(group) <= m - 3:
-                inside = np.zeros(m, dtype=bool)
-                inside[list(group)] = True
-                found[group] = float(related[inside][:, inside].sum() / (len(group) - 1))
-                found[group] -= float(related[inside][:, ~inside].mean() * len(group))
+                inside = float(tie[list(group)].sum())
+                outside = float(tie.sum()) - inside
+                found[group] = inside / (len(group) - 1) - outside / (m - len(group))
     chosen = sorted(found, key=lambda group: -found[group])[: max(MAX_PAIRS // m**2, MIN_GROUPS)]
     return [np.array(group, dtype=np.int64) for group in chosen]
 
@@ -223,8 +227,10 @@ def fit_values(pairs: PairCovariances, mask: BoolArray, start: FloatArray, sprea
 def _explains(pairs: PairCovariances, z: FloatArray) -> bool:
     measured = z[np.triu(pairs.usable)]
     freedom = max(len(measured) - len(pairs.variance), 1)
-    limit = 1.0 + STOP_SIGMAS * np.sqrt(2.0 / freedom)
-    return bool(np.abs(measured).max(initial=0.0) < STOP_Z and (measured**2).sum() / freedom < limit)
+    # Among very many pairs some are far off by chance, and their standard errors are estimates, too.
+    limit = 1.0 + max(STOP_SIGMAS * np.sqrt(2.0 / freedom), STOP_SHARE)
+    farthest = max(STOP_Z, NormalDist().inv_cdf(1.0 - STOP_CHANCE / 2.0 / max(len(measured), 1)))
+    return bool(np.abs(measured).max(initial=0.0) < farthest and (measured**2).sum() / freedom < limit)
 
 
 def _trimmed(pairs: PairCovariances, mask: BoolArray) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from consilience.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
+    from scipy.sparse import csr_array
 
 __all__ = ["PairMomentFit", "fit_pair_moments", "sandwich"]
 
@@ -156,7 +157,7 @@ def fit_pair_moments(
 
 
 def sandwich(
-    jacobian: FloatArray,
+    jacobian: FloatArray | csr_array,
     weight: FloatArray,
     influence: FloatArray,
     prior_spread: float | None = None,
@@ -168,7 +169,7 @@ def sandwich(
 
     Parameters
     ----------
-    jacobian : array of shape (p, m)
+    jacobian : array or sparse array of shape (p, m)
         Derivative of the moments by the parameters.
     weight : array of shape (p,)
         How much each moment counted in the fit.
@@ -192,8 +193,12 @@ def sandwich(
     array([[0.02, 0.  ],
            [0.  ,  inf]])
     """
-    weighted = jacobian * weight[:, None]
-    information = jacobian.T @ weighted
+    if isinstance(jacobian, np.ndarray):
+        weighted: Any = jacobian * weight[:, None]
+        information = jacobian.T @ weighted
+    else:
+        weighted = jacobian.multiply(weight[:, None]).tocsr()
+        information = (jacobian.T @ weighted).toarray()
     count = len(information)
     determined = _determined(information)
     if prior_spread is not None:

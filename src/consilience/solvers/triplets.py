@@ -25,6 +25,10 @@ from consilience.solvers.pairs import (
 __all__ = ["Loadings", "equal_loading", "rank_one", "recover_signs", "triplet_loadings"]
 
 
+#: Triplets of one source are formed with so many others at most; the median of thousands changes no more.
+MAX_PARTNERS = 128
+
+
 @dataclass(frozen=True, slots=True)
 class Loadings:
     """How strongly each source follows the truth; negative for a source that contradicts it.
@@ -84,8 +88,9 @@ def triplet_loadings(
     strong = strong_pairs(clean, linked, standard_error)
     size = np.zeros(len(clean))
     identified = np.zeros(len(clean), dtype=bool)
+    near = _best_known(linked, standard_error)
     for source, own in enumerate(np.abs(clean)):
-        second, third = partner_pairs(source, linked, strong)
+        second, third = partner_pairs(source, near, strong)
         if len(second):
             ratio = own[second] * own[third] / np.abs(clean[second, third])
             size[source] = np.median(np.sqrt(ratio))
@@ -101,6 +106,17 @@ def triplet_loadings(
     weights = None if standard_error is None else _precision(standard_error, linked)
     refined = rank_one(clean, linked, weights, value, spread=spread)
     return Loadings(refined.value, _determined(linked, strong))
+
+
+def _best_known(linked: BoolArray, standard_error: FloatArray | None) -> BoolArray:
+    """Return the partners with whom each source forms triplets: with very many sources, those known best."""
+    if len(linked) <= MAX_PARTNERS:
+        return linked
+    error = np.ones(linked.shape) if standard_error is None else standard_error
+    order = np.argsort(np.where(linked, error, np.inf), axis=1, kind="stable")[:, :MAX_PARTNERS]
+    near = np.zeros_like(linked)
+    np.put_along_axis(near, order, True, axis=1)
+    return near & linked
 
 
 def rank_one(
@@ -219,13 +235,15 @@ def equal_loading(covariance: FloatArray, linked: BoolArray) -> float:
 def _flip_while_better(covariance: FloatArray, start: FloatArray) -> FloatArray:
     """Return signs that no single flip improves; each flip raises the sum, so this ends."""
     signs = start.copy()
-    support = signs * (covariance @ signs)
+    pull = covariance @ signs
     slack = 1e-12 * np.abs(covariance).sum()
-    while support.min() < -slack:
+    while True:
+        support = signs * pull
         worst = int(support.argmin())
+        if support[worst] >= -slack:
+            return signs
         signs[worst] *= -1
-        support = signs * (covariance @ signs)
-    return signs
+        pull += 2.0 * signs[worst] * covariance[worst]
 
 
 def _orientation(linked: BoolArray, value: FloatArray) -> FloatArray:

@@ -22,6 +22,8 @@ __all__ = ["RIVALS", "Dependence", "learn_dependence", "near_copies"]
 MIN_COMMON = 30
 #: Beyond this many common items the error of a covariance is that of the model, not of the sample.
 MAX_COMMON = 20_000
+#: From so many sources on standard errors are pooled, those of all pairs counting as much as so many items.
+MANY_SOURCES, DRAWN_TO = 64, 40.0
 #: Fewer sources than this cannot tell who copies whom.
 MIN_SOURCES = 5
 #: With known labels two readings can be told apart unless their losses are this close.
@@ -120,7 +122,13 @@ def _pairs(moments: PairMoments, judges: IntArray) -> PairCovariances:
     both = moments.both[chosen]
     usable = both >= MIN_COMMON
     np.fill_diagonal(usable, False)
-    error = moments.standard_error[chosen] * np.sqrt(np.maximum(both / MAX_COMMON, 1.0))
+    error = moments.standard_error[chosen]
+    if len(judges) >= MANY_SOURCES and usable.any():
+        # Among very many pairs some seem exact by accident on their few items: their errors are drawn to the usual.
+        one_item = error**2 * both
+        usual = np.median(one_item[usable])
+        error = np.sqrt((both * one_item + DRAWN_TO * usual) / (both + DRAWN_TO) / np.maximum(both, 1.0))
+    error = error * np.sqrt(np.maximum(both / MAX_COMMON, 1.0))
     return PairCovariances(
         moments.covariance[chosen], error, usable, moments.variance[judges], moments.scale, 1.0 / moments.n_classes
     )

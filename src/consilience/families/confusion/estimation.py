@@ -194,7 +194,7 @@ def _likelihood(
     fitted = _with_silent(with_errors(parameters, outer, votes), votes)
     if sampled:
         worst = float(np.max(fitted.cost_standard_error[votes.sum(axis=1) > 0], initial=0.0))
-        if worst > PRECISE and passes.complete:
+        if (worst > PRECISE or request.method == "em") and passes.complete:
             model = replace(model, votes=votes, n_items=passes.n_items)
             parameters, converged = fit_rounds(model, parameters, passes.over_all)
             fitted = _with_silent(with_errors(parameters, outer, votes, scale=1.0 / share), votes)

@@ -23,7 +23,7 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.confusion.estimation import estimate_confusions
-from consilience.families.confusion.likelihood import expected_counts, known_codes
+from consilience.families.confusion.likelihood import expected_counts, few_votes, hard_pairs, known_codes
 from consilience.families.confusion.parameters import (
     ConfusionParameters,
     accuracy_from_weight,
@@ -63,16 +63,15 @@ class ConfusionFamily(Family):
             parts["votes"] = flat.sum(axis=0).reshape(m, k)
             parts["pairs"] = _soft_pairs(flat, groups, n_groups)
         elif m * k <= MAX_EVENTS:
-            from consilience.kernels.classes import count_pairs
-
-            pairs = count_pairs(chunk.labels, chunk.observed, groups, n_groups, k)
+            pairs = hard_pairs(chunk.labels, chunk.observed, groups, n_groups, k)
             together = pairs.sum(axis=0)
             parts = count_sums(chunk, both=together.reshape(m, k, m, k).sum(axis=(1, 3)))
             parts["votes"] = np.diag(together).reshape(m, k)
             parts["pairs"] = pairs
         else:
-            parts = count_sums(chunk)
-            parts["votes"], parts["agree"] = _sparse_counts(chunk, k)
+            votes, agree, both = _agreements(chunk, k)
+            parts = count_sums(chunk, both=both)
+            parts["votes"], parts["agree"] = votes, agree
         rows_known = chunk.gold_rows
         if len(rows_known):
             parts["gold"] = _gold_counts(chunk, rows_known, k)
@@ -92,6 +91,8 @@ class ConfusionFamily(Family):
 
     def posterior(self, parameters: ConfusionParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         # Under the 0/1 cost the most probable class is also the one of least expected cost.
+        if (found := parameters.looked_up(labels, observed)) is not None:
+            return Posterior(*found)
         probabilities = parameters.probabilities(labels, observed)
         best = probabilities.argmax(axis=1)
         return Posterior(best, probabilities.max(axis=1), probabilities)
@@ -149,8 +150,12 @@ def _soft_pairs(flat: FloatArray, groups: IntArray, n_groups: int) -> FloatArray
     return total
 
 
-def _sparse_counts(chunk: Chunk, k: int) -> tuple[IntArray, IntArray]:
-    """Votes per class and agreements, for so many sources or classes that no contingency table fits."""
+def _agreements(chunk: Chunk, k: int) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Votes per class, agreements and common votes, for so many sources or classes that no contingency table fits."""
+    if few_votes(chunk.observed):
+        from consilience.kernels.sparse_classes import count_agreements
+
+        return count_agreements(chunk.labels, chunk.observed, k)
     m = chunk.observed.shape[1]
     votes = np.zeros((m, k), dtype=np.int64)
     agree = np.zeros((m, m), dtype=np.int64)
@@ -158,7 +163,7 @@ def _sparse_counts(chunk: Chunk, k: int) -> tuple[IntArray, IntArray]:
         voted = (chunk.observed & (chunk.labels == c)).astype(np.float32)
         votes[:, c] = voted.sum(axis=0)
         agree += np.rint(voted.T @ voted).astype(np.int64)
-    return votes, agree
+    return votes, agree, None
 
 
 def _gold_counts(chunk: Chunk, rows: IntArray, k: int) -> FloatArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.families.base import Chunk, Sums
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
 
@@ -21,7 +21,9 @@ __all__ = [
     "cofiring_misfit",
     "event_pairs",
     "expected_counts",
+    "few_votes",
     "fit_rounds",
+    "hard_pairs",
     "row_agreement",
     "score_products",
 ]
@@ -29,6 +31,10 @@ __all__ = [
 #: Pseudo-votes of a Dawid-Skene source: 7 right and 3 wrong, spread by its own one-coin accuracy.
 COIN_VOTES, COIN_ACCURACY = 10.0, 0.7
 MAX_ROUNDS = 200
+#: Items whose scores are multiplied at once.
+BLOCK = 4096
+#: Fewer sources than this never make votes sparse; and items by which sparsity is judged.
+MANY_SOURCES, LOOKED_AT = 64, 1000
 
 
 @dataclass(frozen=True)
@@ -172,14 +178,41 @@ def fit_rounds(
 def score_products(parameters: ConfusionParameters, chunk: Chunk) -> Sums:
     """Return the sum over items of the outer product of the scores of the sources' accuracies."""
     posterior = _clamp(parameters.probabilities(chunk.labels, chunk.observed), known_codes(chunk))
+    accuracy = np.clip(parameters.accuracy, 1e-3, 1 - 1e-3)
     if chunk.labels.ndim == 3:
         right = np.einsum("nac,nc->na", chunk.labels, posterior)
+        score = np.where(chunk.observed, (right - accuracy) / (accuracy * (1 - accuracy)), 0.0)
+        outer = score.T @ score
     else:
-        codes = np.where(chunk.observed, chunk.labels, 0).astype(np.int64)
-        right = np.take_along_axis(posterior, codes, axis=1)
-    accuracy = np.clip(parameters.accuracy, 1e-3, 1 - 1e-3)
-    score = np.where(chunk.observed, (right - accuracy) / (accuracy * (1 - accuracy)), 0.0)
-    return Sums({"outer": score.T @ score, "score_items": np.array(len(score), dtype=np.int64)})
+        outer = _score_products(chunk.labels, chunk.observed, posterior, accuracy)
+    return Sums({"outer": outer, "score_items": np.array(len(chunk), dtype=np.int64)})
+
+
+def _score_products(codes: Batch, observed: BoolArray, posterior: FloatArray, accuracy: FloatArray) -> FloatArray:
+    if few_votes(observed):
+        from consilience.kernels.sparse_classes import score_products_of_few
+
+        return score_products_of_few(codes, observed, posterior, accuracy)
+    from consilience.kernels.classes import accuracy_scores
+
+    n, m = observed.shape
+    outer = np.zeros((m, m))
+    scores = np.empty((min(n, BLOCK), m))
+    for start in range(0, n, BLOCK):
+        rows = slice(start, start + BLOCK)
+        block = scores[: min(BLOCK, n - start)]
+        accuracy_scores(codes[rows], observed[rows], posterior[rows], accuracy, block)
+        outer += block.T @ block
+    return outer
+
+
+def few_votes(observed: BoolArray) -> bool:
+    """Return whether so few sources vote on an item that going from vote to vote is quicker than all cells at once."""
+    m = observed.shape[1]
+    if m < MANY_SOURCES or not len(observed):
+        return False
+    looked_at = observed[:: max(len(observed) // LOOKED_AT, 1)]
+    return bool((looked_at.sum(axis=1) ** 2).mean() < 0.02 * m**2)
 
 
 def cofiring_misfit(
@@ -227,11 +260,20 @@ def event_pairs(chunk: Chunk, k: int) -> FloatArray:
         flat = (chunk.labels * chunk.observed[:, :, None]).reshape(len(chunk), -1)
         together: FloatArray = flat.T @ flat
         return together
+    alone = np.zeros(len(chunk), dtype=np.int64)
+    counted: FloatArray = hard_pairs(chunk.labels, chunk.observed, alone, 1, k)[0].astype(np.float64)
+    return counted
+
+
+def hard_pairs(codes: Batch, observed: BoolArray, groups: IntArray, n_groups: int, k: int) -> IntArray:
+    """Return how often two events fire together in each group of items, ``(n_groups, m * k, m * k)``."""
+    if few_votes(observed):
+        from consilience.kernels.sparse_classes import count_few_pairs
+
+        return count_few_pairs(codes, observed, groups, n_groups, k)
     from consilience.kernels.classes import count_pairs
 
-    alone = np.zeros(len(chunk), dtype=np.int64)
-    counted: FloatArray = count_pairs(chunk.labels, chunk.observed, alone, 1, k)[0].astype(np.float64)
-    return counted
+    return count_pairs(codes, observed, groups, n_groups, k)
 
 
 def known_codes(chunk: Chunk) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from consilience.solvers.sharing import shared_weights
 
 __all__ = ["ConfusionParameters", "accuracy_from_weight", "one_coin_tables", "weight_from_accuracy"]
 
+#: With at most so many patterns of votes, and at least so many items, labels are looked up by pattern.
+MAX_PATTERNS, MIN_ITEMS = 65_536, 4_096
 #: Probabilities are kept this far away from 0 and 1 before a logarithm is taken.
 FLOOR = 1e-6
 
@@ -80,6 +83,28 @@ class ConfusionParameters(Parameters):
         from consilience.kernels.classes import posterior_rows
 
         return posterior_rows(labels, observed, self.score_table(), self.offset, self.correlation)
+
+    def looked_up(self, labels: Batch, observed: BoolArray) -> tuple[IntArray, FloatArray, FloatArray] | None:
+        """Return the most probable class, its probability and ``(n, k)`` probabilities by the pattern of the votes.
+
+        None where patterns hardly repeat, because there are too many of them or too few items.
+        """
+        m, k, _ = self.table.shape
+        if labels.ndim != 2 or len(labels) < MIN_ITEMS or m * np.log(k + 1) > np.log(MAX_PATTERNS):
+            return None
+        from consilience.kernels.classes import pattern_numbers
+
+        best, top, probabilities = self._patterns
+        number = pattern_numbers(labels, observed, k)
+        return best[number], top[number], probabilities[number]
+
+    @cached_property
+    def _patterns(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The same for every pattern that there may be."""
+        m, k, _ = self.table.shape
+        digits = np.indices((k + 1,) * m, dtype=np.int8).reshape(m, -1).T
+        probabilities = self.probabilities(np.maximum(digits - 1, 0), digits > 0)
+        return probabilities.argmax(axis=1), probabilities.max(axis=1), probabilities
 
     def soft_scores(self, labels: Batch, observed: BoolArray) -> FloatArray:
         """Return ``(n, k)`` sums of log evidence from soft votes.
