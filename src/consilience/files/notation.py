@@ -61,8 +61,8 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
     Examples
     --------
     >>> votes = Votes.from_matrix([["cat", "dog"], ["cat", "cat"]])
-    >>> space_of_text("classes", votes), space_of_text("scores:1..5", votes)
-    (Classes(['cat', 'dog']), Scores(mean=None, variance=None, range=(1.0, 5.0), integer=False, clip=None, gauge='auto'))
+    >>> space_of_text("classes", votes), space_of_text("scores:1..5", votes).range
+    (Classes(['cat', 'dog']), (1.0, 5.0))
     """
     name, _, argument = text.strip().partition(":")
     known = {notation.name: notation for notation in NOTATIONS}
