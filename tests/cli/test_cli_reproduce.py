@@ -15,10 +15,13 @@ ROOT = Path(__file__).resolve().parents[2]
 HELPERS = {
     "claim_types",
     "claims",
+    "film_sets",
     "parser_families",
     "parser_settings",
     "plots",
+    "preference_draws",
     "results_page",
+    "snorkel_peer",
     "tables",
     "train_parsers",
 }
