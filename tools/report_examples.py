@@ -113,6 +113,7 @@ EXAMPLES: dict[str, Callable[[], ReportExample]] = {
     "vectors": _simulated(cs.Vectors(2)),
     "long_vectors": _simulated(cs.Vectors(8)),
     "rankings": _shipped(load_guests),
+    "preferences": _simulated(cs.Preferences(["tea", "milk", "juice", "water"])),
     "tags": _simulated(cs.Tags(["news", "sport", "music", "science", "weather", "law"])),
     "sequences": _simulated(cs.Tags(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], sequence=True, chain=True)),
     "boxes": _simulated(cs.Boxes(["car", "person"])),

@@ -242,8 +242,8 @@ NOTATIONS = (
     Notation(
         "preferences",
         "preferences:prompt",
-        "which of two is better; one ranking, or one per value of a column",
-        "a table with columns judge, first, second, winner",
+        "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
+        "a > b = c",
         _preferences,
     ),
     Notation("tags", "tags:news,sport", "any number of several tags", "[1, 0]", _tags),
