@@ -34,6 +34,7 @@ from consilience.families.vector_rounds import RoundsFit, maximise, pull_of
 from consilience.families.vector_tables import run_over
 from consilience.solvers.covariances import STRUCTURES, free_numbers
 from consilience.solvers.pairs import components, has_odd_cycle
+from consilience.solvers.readings import largest_group
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -267,10 +268,19 @@ def _flagged(problem: Problem) -> BoolArray:
     nobody = np.zeros_like(problem.usable)
     if int(problem.active.sum()) < 5:
         return nobody
-    left, right = np.nonzero(np.triu(problem.usable))
     shared, error = problem.moments.shared_trace, problem.shared_error
-    middle = float(np.median(shared[left, right])) if len(left) else 0.0
-    flagged: BoolArray = (shared - middle > FLAG * error) & problem.usable
+
+    def beyond(typical: BoolArray) -> BoolArray:
+        middle = float(np.median(shared[typical])) if typical.any() else 0.0
+        found: BoolArray = (shared - middle > FLAG * error) & problem.usable
+        return found
+
+    flagged = beyond(np.triu(problem.usable))
+    group = largest_group(flagged)
+    if 2 * len(group) > int(problem.active.sum()):
+        # Most sources cannot be the exception: it is the others that follow nobody.
+        inside = np.isin(np.arange(len(flagged)), group)
+        flagged = beyond(np.triu(problem.usable & np.outer(inside, inside)))
     partners = (problem.usable & ~flagged).sum(axis=1)
     return flagged if (partners[problem.active] >= 2).all() else nobody
 
