@@ -88,7 +88,8 @@ def _guess(standard: GaussianParameters, weight: FloatArray, location: float, sc
     if used.any():
         off = float(weight @ (standard.offset - location) ** 2) / max(1.0 - float(weight @ weight), 0.1)
         error = float(weight @ (standard.noise_variance / votes))
-        variance = max(off - error, 0.0) * float(weight @ weight) + scale**2 / float(votes.max())
+        # All may be off together by as much as they are off each other.
+        variance = max(off - error, 0.0) + scale**2 / float(votes.max())
     precise = float(np.where(used, standard.slope**2 / standard.noise_variance, 0.0).sum())
     differ = float(weight @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
     explained = max(precise / (1.0 + precise), 0.1)
@@ -178,10 +179,10 @@ def _calibrated(known: _Known, guess: _Guess) -> tuple[float, float]:
     """Return location and scale of y from known labels: the line of y on the believed factor.
 
     The regression of y on its posterior mean has the right line, but few labels leave it uncertain, where the sources
-    may be right. So slope and location are each averaged, by how probable either is given the labels, with a prior for
-    values of their own that is worth one label (the unit-information prior behind the BIC). The odds are equal before,
-    but against them where all sources have about one slope: then they are likely to use the scale of y. How far labels
-    scatter around their line is known before, too, as if five labels had shown it.
+    may be right. So slope and location are each averaged, by how probable either is given the labels. A slope of their
+    own has a prior that is worth one label (the unit-information prior behind the BIC), a location one as wide as y.
+    The odds are equal before, but against another line where all sources have about one slope: then they are likely to
+    use the scale of y. How far labels scatter around their line is known before, too, as if five labels had shown it.
     """
     freedom = max(known.count - 2.0, 0.0)
     scatter = (freedom * known.scatter + SEEN_SCATTER * guess.scatter) / (freedom + SEEN_SCATTER)
@@ -196,7 +197,8 @@ def _calibrated(known: _Known, guess: _Guess) -> tuple[float, float]:
     found = known.truth - slope * known.factor
     shift = found - guess.location
     error = scatter * (1.0 / known.count + known.factor**2 / max(known.count * known.factor_variance, 1.0))
-    return guess.location + _taken(shift, error, guess.location_variance, scatter, guess.odds), slope
+    wide = max(scatter, guess.scale**2)
+    return guess.location + _taken(shift, error, guess.location_variance, wide, guess.odds), slope
 
 
 def _taken(shift: float, error: float, before: float, own: float, odds: float) -> float:
