@@ -157,3 +157,15 @@ def test_moments_alone_suffice_unless_votes_are_missing():
         assert error(cs.LabelModel(Vectors(2)).fit_moments(gaps).predict(votes), truth) < 1.2
         with pytest.raises(UnsupportedError, match="method='moments'"):
             cs.LabelModel(Vectors(2), method="em").fit_moments(gaps)
+
+
+def test_most_sources_are_not_taken_to_err_together_where_the_others_follow_nobody():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(300, 3))
+    votes = truth[:, None] + 0.9 * rng.normal(size=(300, 10, 3))
+    for source in range(3):
+        votes[:, source] = votes[rng.permutation(300), source]
+    model = cs.LabelModel(cs.Vectors(3)).fit(votes)
+    assert model.source_model_.dependencies == ()
+    assert model.expected_cost_[:3].min() > model.expected_cost_[3:].max()
+    assert np.mean((model.predict(votes) - truth) ** 2) < 0.5 * np.mean((model.predict_baseline(votes) - truth) ** 2)

@@ -44,6 +44,7 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
         "parameters": model.parameters.as_dict(),
         "baseline": None if model.baseline is None else model.baseline.as_dict(),
         "consistency": model.consistency,
+        "changed": model.changed,
     }
     write_document(path, document)
 
@@ -85,6 +86,7 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
         names_given=bool(document["names_given"]),
         baseline=None if document["baseline"] is None else space.family.restore(document["baseline"]),
         consistency=float(document["consistency"]),
+        changed=float(document.get("changed", "nan")),
     )
     return space, model, document["settings"]
 

@@ -33,6 +33,9 @@ class SourceModel:
     consistency
         Within items, how well the cost of a source on the other items predicts its cost here: a correlation, about
         0 where sources differ by chance only. NaN where the votes cannot tell.
+    changed
+        Share of the labels that differ from those of the plain vote, over a sample of the items; on a continuous scale
+        by more than a tenth of the distance between two votes. NaN where no votes were at hand.
     """
 
     sources: tuple[str, ...]
@@ -47,6 +50,7 @@ class SourceModel:
     names_given: bool = True
     baseline: Parameters | None = None
     consistency: float = float("nan")
+    changed: float = float("nan")
 
     @property
     def expected_cost(self) -> FloatArray:
@@ -95,14 +99,15 @@ class SourceModel:
                 **{name: values.tolist() for name, values in self.summary.columns.items()},
                 **_columns_of_parts(self.summary, ""),
             },
-            note=f"effective number of sources: {self._effective_text()} of {int((self.votes > 0).sum())}",
+            note=self._note(),
         )
 
-    def _effective_text(self) -> str:
-        if self.summary.effective_range is None:
-            return f"{self.effective_sources:.1f}"
-        low, high = self.summary.effective_range
-        return f"{low:.1f} to {high:.1f}"
+    def _note(self) -> str:
+        effective = f"{self.effective_sources:.1f}"
+        if self.summary.effective_range is not None:
+            effective = "{:.1f} to {:.1f}".format(*self.summary.effective_range)
+        note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
+        return f"{note}; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else note
 
 
 def effective_number(weight: FloatArray, correlation: FloatArray) -> float:

@@ -214,3 +214,12 @@ def test_the_majority_of_a_sequence_is_the_vote_of_each_position():
         votes[row] = [np.array([1, 0, 1, 1]), np.array([1, 0, 0, 1]), np.array([0, 0, 1, 1])]
     predicted = cs.LabelModel(cs.Tags(sequence=True), method="majority").fit(votes).predict(votes)
     assert predicted[0].tolist() == [1, 0, 1, 1]
+
+
+def test_sources_that_differ_by_chance_are_pulled_together_and_others_are_not():
+    rng = np.random.default_rng(0)
+    total = np.full((8, 3), 15.0)
+    alike = pooled_rates(rng.binomial(15, 0.7, (8, 3)).astype(float), total, 1000.0).rate.mean(axis=1)
+    assert np.ptp(alike) < 0.1  # counts alone differ by 0.2 and more
+    apart = pooled_rates(np.repeat([[14.0], [7.0]], 4, axis=0) * np.ones(3), total, 1000.0).rate.mean(axis=1)
+    assert apart[0] - apart[-1] > 0.35  # 14 of 15 against 7 of 15

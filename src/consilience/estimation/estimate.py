@@ -11,6 +11,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
+from consilience.estimation.changes import changed_labels
 from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.support import consistency_of_costs, plain_vote, with_support
@@ -141,6 +142,7 @@ def estimate_from_moments(
         names_given=names_given,
         baseline=plain,
         consistency=float("nan") if consistency is None else consistency.correlation,
+        changed=float("nan") if passes is None else changed_labels(space, estimate.parameters, plain, passes),
     )
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "no_signal",
     "not_converged",
     "polished",
+    "repeated_votes",
     "unidentified",
 ]
 
@@ -61,6 +62,19 @@ def dependent_pairs(left: IntArray, right: IntArray, request: Request, remedy: s
         f"{'; '.join(names[:5])}{' ...' if len(names) > 5 else ''} agree in a way their weights do not explain; "
         f"{remedy}. Pass dependencies= to tell.",
     )
+
+
+def repeated_votes(pairs: BoolArray, request: Request) -> tuple[Diagnostic, ...]:
+    """Some pairs ``(m, m)`` cast the same vote too often for a continuous scale."""
+    found = np.argwhere(np.triu(pairs, 1))
+    if len(found) == 0:
+        return ()
+    named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in found[:8]]
+    message = (
+        f"{'; '.join(named)}{' ...' if len(found) > 8 else ''}: the same vote, to the last digit, on many of the items "
+        "they share; they do not count twice. Pass dependencies= to say which sources copy which."
+    )
+    return (Diagnostic("copied-source", "warning", request.named(np.unique(found)), message),)
 
 
 def competing(readings: Readings, count: int, request: Request) -> Diagnostic | None:

@@ -10,7 +10,15 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
-from consilience.families.findings import SIGNIFICANCE, competing_groups, fell_back, no_signal, unidentified
+from consilience.families.coincidences import coinciding_pairs
+from consilience.families.findings import (
+    SIGNIFICANCE,
+    competing_groups,
+    fell_back,
+    no_signal,
+    repeated_votes,
+    unidentified,
+)
 from consilience.families.gaussian_dependence import (
     Learned,
     copies_note,
@@ -75,6 +83,12 @@ def _automatic(problem: Problem) -> Estimate:
         if "gold_both" in problem.sums and request.n_gold >= 3:
             return labelled_lines(problem.family, problem.moments, problem.sums, request)
         return _fallback(problem, f"{count} source(s) vote and vary, weights need 3", ())
+    notes: tuple[Diagnostic, ...] = ()
+    copies: BoolArray | None = None
+    if request.learn:
+        problem, copies, notes = _without_copies(problem)
+        if copies is not None and not has_odd_cycle(problem.usable)[active].all():
+            return _fallback(problem, "without copies fewer than 3 sources are left to compare", notes, copies=copies)
     left, right = np.nonzero(np.triu(problem.usable))
     error = np.sqrt(1.0 / np.maximum(problem.moments.count, 1.0))  # of a correlation that is zero
     chance = no_signal_probability((problem.correlation / error)[left, right])
@@ -82,19 +96,24 @@ def _automatic(problem: Problem) -> Estimate:
         if "gold_both" in problem.sums and request.n_gold >= 10:
             return labelled_lines(problem.family, problem.moments, problem.sums, request)
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(request, reason),))
-    notes: tuple[Diagnostic, ...] = ()
+        return _fallback(problem, reason, (*notes, no_signal(request, reason)), copies=copies)
     if request.learn:
-        copies = exact_copies(problem)
-        notes = copies_note(copies, True, request)
-        problem = _with_pairs(problem, copies)
-        if copies.any() and not has_odd_cycle(problem.usable)[active].all():
-            return _fallback(problem, "without copies fewer than 3 sources are left to compare", notes, copies=copies)
         learned = learned_graph(problem)
         if learned.graph.any():
             return _with_dependence(problem, learned, notes)
     standard, more, how = likelihood(problem, gate=True)
     return _finished(problem, standard, "em", how, (*notes, *more), careful=True)
+
+
+def _without_copies(problem: Problem) -> tuple[Problem, BoolArray | None, tuple[Diagnostic, ...]]:
+    """Return the problem in which sources that repeat each other's votes are dependent, and these, if any."""
+    exact = exact_copies(problem)
+    found = coinciding_pairs(problem.passes)
+    near = np.zeros_like(exact) if found is None else found & problem.usable & ~exact
+    notes = (*copies_note(exact, True, problem.request), *repeated_votes(near, problem.request))
+    if not notes:
+        return problem, None, ()
+    return _with_pairs(problem, exact | near), exact | near, notes
 
 
 def _with_dependence(problem: Problem, learned: Learned, notes: tuple[Diagnostic, ...]) -> Estimate:

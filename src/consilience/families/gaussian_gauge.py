@@ -28,6 +28,11 @@ __all__ = ["in_gauge", "say", "scatter_of_labels"]
 POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
 #: So many known labels or fewer say nothing about the scale.
 FEW_LABELS = 3
+#: How far labels scatter around their line is known from the votes as if so many labels had shown it.
+SEEN_SCATTER = 5.0
+#: Odds of another line than that of the sources where these have one slope for all; they are even where slopes scatter
+#: by this share around their mean.
+ODDS_ALIKE, DIFFERENT = 0.1, 0.3
 #: Rounds of weights of known labels under heavy tails.
 ROUNDS = 20
 
@@ -60,6 +65,37 @@ class _Known:
         return cls(count, factor, truth + centre, spread, wide, shared, scatter, certainty)
 
 
+@dataclass(frozen=True)
+class _Guess:
+    """Location and scale of y by the sources, how sure the location is, and how far labels should scatter.
+
+    `explained` is the variance of the believed factor, `odds` those of another line than that of the sources.
+    """
+
+    location: float
+    location_variance: float
+    scale: float
+    scatter: float
+    explained: float
+    odds: float
+
+
+def _guess(standard: GaussianParameters, weight: FloatArray, location: float, scale: float, sums: Sums) -> _Guess:
+    """Return what the sources say; where they differ in level by more than chance, their mean is less certain."""
+    votes = np.maximum(np.diag(sums["both"]).astype(np.float64), 1.0)
+    used = weight > 0
+    variance = float("inf")
+    if used.any():
+        off = float(weight @ (standard.offset - location) ** 2) / max(1.0 - float(weight @ weight), 0.1)
+        error = float(weight @ (standard.noise_variance / votes))
+        # All may be off together by as much as they are off each other.
+        variance = max(off - error, 0.0) + scale**2 / float(votes.max())
+    precise = float(np.where(used, standard.slope**2 / standard.noise_variance, 0.0).sum())
+    differ = float(weight @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
+    explained = max(precise / (1.0 + precise), 0.1)
+    return _Guess(location, variance, scale, scale**2 / (1.0 + precise), explained, min(max(differ, ODDS_ALIKE), 1.0))
+
+
 def in_gauge(
     family: GaussianFamily,
     moments: ScoreMoments,
@@ -83,7 +119,7 @@ def in_gauge(
     if not given and "gold_both" in sums:
         known = _known(standard, sums, passes)
         if known is not None:
-            location, scale = _calibrated(known, scale)
+            location, scale = _calibrated(known, _guess(standard, weight, location, scale, sums))
     elif not given:
         notes = _not_identified(moments, request)
     if family.mean is not None:
@@ -139,24 +175,47 @@ def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
     return -0.5 * (m - 1) * float(np.log(scatter)) - 0.5 * float(np.log(inverse.sum()))
 
 
-def _calibrated(known: _Known, scale: float) -> tuple[float, float]:
+def _calibrated(known: _Known, guess: _Guess) -> tuple[float, float]:
     """Return location and scale of y from known labels: the line of y on the believed factor.
 
-    The regression of y on its posterior mean has the right slope, but few labels leave it uncertain, where the
-    scale of the sources may be right. So the two are averaged by how probable each is given the labels: equal
-    odds before, and for a slope of its own a prior that is worth one label (the unit-information prior behind
-    the BIC). The location is free in both, as sources are often off in level.
+    The regression of y on its posterior mean has the right line, but few labels leave it uncertain, where the sources
+    may be right. So slope and location are each averaged, by how probable either is given the labels. A slope of their
+    own has a prior that is worth one label (the unit-information prior behind the BIC), a location one as wide as y.
+    The odds are equal before, but against another line where all sources have about one slope: then they are likely to
+    use the scale of y. How far labels scatter around their line is known before, too, as if five labels had shown it.
     """
-    slope = scale
+    freedom = max(known.count - 2.0, 0.0)
+    scatter = (freedom * known.scatter + SEEN_SCATTER * guess.scatter) / (freedom + SEEN_SCATTER)
+    scatter = max(scatter, 1e-300)
+    slope = guess.scale
     if known.count > FEW_LABELS:
         found = known.shared / known.factor_variance
-        kept = known.count / (known.count + 1.0)
-        precision = known.certainty * known.count * known.factor_variance / max(known.scatter, 1e-300)
-        odds = np.exp(min(0.5 * kept * precision * (found - scale) ** 2, 700.0)) / np.sqrt(known.count + 1.0)
-        slope = scale + float(odds / (1.0 + odds)) * kept * (found - scale)
-    if abs(slope) < 0.05 * abs(scale):
-        slope = 0.05 * scale
-    return known.truth - slope * known.factor, slope
+        error = scatter / max(known.certainty * known.count * known.factor_variance, 1e-300)
+        slope = guess.scale + _taken(found - guess.scale, error, 0.0, scatter / guess.explained, guess.odds)
+    if abs(slope) < 0.05 * abs(guess.scale):
+        slope = 0.05 * guess.scale
+    found = known.truth - slope * known.factor
+    shift = found - guess.location
+    error = scatter * (1.0 / known.count + known.factor**2 / max(known.count * known.factor_variance, 1.0))
+    wide = max(scatter, guess.scale**2)
+    return guess.location + _taken(shift, error, guess.location_variance, wide, guess.odds), slope
+
+
+def _taken(shift: float, error: float, before: float, own: float, odds: float) -> float:
+    """Return what to take of a shift that known labels show with the variance `error`.
+
+    Averaged over two priors by how probable they make the shift: of variance `before`, if the sources are right, and of
+    the variance `own`; `odds` are those of the second before any label is seen.
+    """
+    if not np.isfinite(before):
+        return shift
+    log_density, kept = [], []
+    for spread in (before, max(own, before)):
+        total = max(spread + error, 1e-300)
+        log_density.append(-0.5 * (np.log(total) + shift**2 / total))
+        kept.append(spread / total)
+    odds = odds * float(np.exp(np.clip(log_density[1] - log_density[0], -700.0, 700.0)))
+    return float(shift * (kept[0] + odds * kept[1]) / (1.0 + odds))
 
 
 def _known(standard: GaussianParameters, sums: Sums, passes: Passes | None) -> _Known | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,15 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
-from consilience.families.findings import SIGNIFICANCE, dependent_pairs, fell_back, no_signal, not_converged
+from consilience.families.coincidences import coinciding_pairs
+from consilience.families.findings import (
+    SIGNIFICANCE,
+    dependent_pairs,
+    fell_back,
+    no_signal,
+    not_converged,
+    repeated_votes,
+)
 from consilience.families.findings import unidentified as unidentified_note
 from consilience.families.left_out import drawn_note
 from consilience.families.pair_fits import additive_fit
@@ -20,11 +28,13 @@ from consilience.families.vector_errors import with_errors
 from consilience.families.vector_evidence import drawn, support_of_sources
 from consilience.families.vector_fits import equal_sources, from_matrices, labelled_sources, moment_matrices, truth_law
 from consilience.families.vector_gauge import in_gauge, start_offsets
-from consilience.families.vector_moments import VectorMoments, pair_influence, vector_moments
-from consilience.families.vector_rounds import Plan, RoundsFit, maximise, pull_of
+from consilience.families.vector_moments import pair_influence, vector_moments
+from consilience.families.vector_problem import Problem
+from consilience.families.vector_rounds import RoundsFit, maximise, pull_of
 from consilience.families.vector_tables import run_over
 from consilience.solvers.covariances import STRUCTURES, free_numbers
-from consilience.solvers.pairs import has_odd_cycle
+from consilience.solvers.pairs import components, has_odd_cycle
+from consilience.solvers.readings import largest_group
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -32,16 +42,13 @@ if TYPE_CHECKING:
 
 __all__ = ["estimate_vectors"]
 
-#: A pair needs this many items on which both vote.
-MIN_CO_VOTES = 5
 #: Votes per coordinate that a source needs (in the median) before it may have a full covariance, and all together
-#: before they may have a common one; y has a diagonal covariance below `PER_LAW` items per coordinate.
-PER_COORDINATE, PER_LAW = 10, 2
-#: No source has less noise than this share of its variance.
-NOISE_FLOOR = 1e-4
-#: Covariances beyond this many standard errors above the median of all pairs make a pair dependent, from 5 sources on;
-#: those below minus `AGAINST` together make a source an adversary.
-FLAG, AGAINST = 5.0, 4.0
+#: before they may have a common one.
+PER_COORDINATE = 10
+#: Covariances beyond this many standard errors above the median of all pairs make a pair dependent, from 5 sources on.
+FLAG = 5.0
+#: Correlation of the noise of copies, where nothing else is known about the sources.
+SHARED = 0.95
 SHAPES = {
     "full": "a full covariance",
     "common": "a size of one common covariance",
@@ -49,86 +56,6 @@ SHAPES = {
     "isotropic": "one variance",
 }
 REMEDY = "their noise is taken as correlated, so that they do not count twice"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What all methods look at."""
-
-    family: VectorFamily
-    sums: Sums
-    moments: VectorMoments
-    request: Request
-    passes: Passes | None
-
-    @cached_property
-    def shared_error(self) -> FloatArray:
-        """``(m, m)`` standard errors of the traces of covariances, of Gaussian votes."""
-        moments = self.moments
-        own = moments.own
-        together = np.einsum("ade,bed->ab", own, own, optimize=True)
-        between = moments.covariance if moments.full else moments.covariance[..., None]
-        across = np.einsum("abde,abed->ab", between, between) if moments.full else (between[..., 0] ** 2).sum(axis=2)
-        error: FloatArray = np.sqrt(np.maximum(together + across, 1e-300) / np.maximum(moments.count, 1.0))
-        return error
-
-    @cached_property
-    def paired(self) -> BoolArray:
-        """Pairs of sources that vary, are not said to be dependent, and meet often enough."""
-        varied = self.moments.varied
-        paired: BoolArray = (self.moments.count >= MIN_CO_VOTES) & ~self.request.dependent & np.outer(varied, varied)
-        np.fill_diagonal(paired, False)
-        return paired
-
-    @cached_property
-    def against(self) -> BoolArray:
-        """Sources that move against the others: they cannot be the truth plus noise."""
-        z = np.where(self.paired, self.moments.shared_trace / self.shared_error, 0.0)
-        partners = self.paired.sum(axis=1)
-        score = z.sum(axis=1) / np.sqrt(np.maximum(partners, 1))
-        against: BoolArray = (partners >= 2) & (score < -AGAINST) & ((z < 0).sum(axis=1) * 2 > partners)
-        return against if int((self.moments.varied & ~against).sum()) >= 3 else np.zeros_like(against)
-
-    @cached_property
-    def active(self) -> BoolArray:
-        """Sources whose votes vary, and not against the others."""
-        return self.moments.varied & ~self.against
-
-    @cached_property
-    def usable(self) -> BoolArray:
-        """Pairs that may be used as independent."""
-        usable: BoolArray = self.paired & np.outer(self.active, self.active)
-        return usable
-
-    @property
-    def votes(self) -> FloatArray:
-        """``(m,)`` votes of each source."""
-        return np.diag(self.moments.count)
-
-    @property
-    def typical_votes(self) -> float:
-        """Median number of votes of the active sources."""
-        return float(np.median(self.votes[self.active])) if self.active.any() else 0.0
-
-    def start(self) -> VectorParameters:
-        """Return matrix triplets with a prior, to start from."""
-        variance = truth_law(self.family, self.moments, self.usable)[1]
-        noise = moment_matrices(self.moments, self.usable, "triplets", variance)
-        return from_matrices(self.family, self.moments, noise, self.active, self.usable, self.request.dependent)
-
-    def plan(self, structure: str, offsets: bool) -> Plan:
-        """Return a plan for EM that keeps what is known about y."""
-        known = self.request.n_gold > 0
-        mean = self.family.mean is None and (known or not offsets)
-        items = float(self.votes.max(initial=0.0))
-        law = "full" if items >= PER_LAW * self.family.d else "diagonal"
-        return Plan(structure, offsets, self.active, self.floor, law, mean, self.family.covariance is None)
-
-    @property
-    def floor(self) -> FloatArray:
-        """``(m,)`` least noise variance of each source."""
-        least: FloatArray = NOISE_FLOOR * np.trace(self.moments.own, axis1=1, axis2=2) / self.family.d
-        return least
 
 
 def estimate_vectors(family: VectorFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -170,17 +97,24 @@ def _automatic(problem: Problem) -> Estimate:
         reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(request, reason),), "auto")
     notes: tuple[Diagnostic, ...] = ()
+    copied = coinciding_pairs(problem.passes) if request.learn else None
+    if copied is not None and (copied := copied & problem.usable).any():
+        notes = repeated_votes(copied, request)
+        problem = replace(problem, request=replace(request, dependent=request.dependent | copied))
+        if not has_odd_cycle(problem.usable)[problem.active].all():
+            return _fallback(problem, "without copies fewer than 3 sources are left to compare", notes, "auto")
     flagged = _flagged(problem) if request.learn else np.zeros_like(problem.usable)
     if flagged.any():
         left, right = np.nonzero(np.triu(flagged))
-        notes = (dependent_pairs(left, right, request, REMEDY),)
-        problem = replace(problem, request=replace(request, dependent=request.dependent | flagged))
+        notes = (*notes, dependent_pairs(left, right, request, REMEDY))
+        problem = replace(problem, request=replace(problem.request, dependent=problem.request.dependent | flagged))
     if run_over(problem.moments, problem.sums, problem.passes) is None:
         found = _from_moments(problem, "moments")
         return replace(found, reason="votes are missing and not at hand", diagnostics=(*notes, *found.diagnostics))
     parameters, more, how = _likelihood(problem, choose=True)
-    if flagged.any():
-        how = f"{how}, with correlated noise of {len(left)} pair(s)"
+    shared = int(np.triu(problem.request.dependent & ~request.dependent).sum())
+    if shared:
+        how = f"{how}, with correlated noise of {shared} pair(s)"
     return _finished(problem, parameters, "em", how, (*notes, *more), careful=True)
 
 
@@ -284,6 +218,13 @@ def _coupled(problem: Problem, parameters: VectorParameters) -> VectorParameters
     return replace(parameters, pairs=with_pairs.pairs, coupling=with_pairs.coupling)
 
 
+def _sharing(problem: Problem, parameters: VectorParameters) -> VectorParameters:
+    """Return parameters of equal sources under which dependent ones share a vote, where nothing else is known."""
+    group = components(problem.request.dependent & np.outer(problem.active, problem.active))
+    pairs = np.argwhere(np.triu(np.equal.outer(group, group), 1))
+    return replace(parameters, pairs=pairs, coupling=SHARED * parameters.noise[pairs[:, 0]])
+
+
 def _from_moments(problem: Problem, method: str) -> Estimate:
     """Matrix triplets without a prior ("triplets"), or own less shared covariance with one ("moments")."""
     moments, usable = problem.moments, problem.usable
@@ -327,10 +268,19 @@ def _flagged(problem: Problem) -> BoolArray:
     nobody = np.zeros_like(problem.usable)
     if int(problem.active.sum()) < 5:
         return nobody
-    left, right = np.nonzero(np.triu(problem.usable))
     shared, error = problem.moments.shared_trace, problem.shared_error
-    middle = float(np.median(shared[left, right])) if len(left) else 0.0
-    flagged: BoolArray = (shared - middle > FLAG * error) & problem.usable
+
+    def beyond(typical: BoolArray) -> BoolArray:
+        middle = float(np.median(shared[typical])) if typical.any() else 0.0
+        found: BoolArray = (shared - middle > FLAG * error) & problem.usable
+        return found
+
+    flagged = beyond(np.triu(problem.usable))
+    group = largest_group(flagged)
+    if 2 * len(group) > int(problem.active.sum()):
+        # Most sources cannot be the exception: it is the others that follow nobody.
+        inside = np.isin(np.arange(len(flagged)), group)
+        flagged = beyond(np.triu(problem.usable & np.outer(inside, inside)))
     partners = (problem.usable & ~flagged).sum(axis=1)
     return flagged if (partners[problem.active] >= 2).all() else nobody
 
@@ -392,7 +342,10 @@ def _general(problem: Problem) -> tuple[Diagnostic, ...]:
 
 def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...], method: str) -> Estimate:
     parameters = equal_sources(problem.family, problem.moments, problem.usable)
+    dependent = problem.request.dependent
+    if dependent.any():
+        parameters = _sharing(problem, parameters)
     found = (*notes, fell_back(reason), *_general(problem))
     if method in ("auto", "majority"):
-        return Estimate(parameters, "majority", reason, found)
-    return Estimate(parameters, method, f"equal weights, as {reason}", found)
+        return Estimate(parameters, "majority", reason, found, dependent)
+    return Estimate(parameters, method, f"equal weights, as {reason}", found, dependent)

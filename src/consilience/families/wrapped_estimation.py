@@ -7,13 +7,14 @@ the votes as seen from the current label of their item, where space is nearly fl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.coincidences import coinciding_pairs
 from consilience.families.findings import (
     CANNOT_TELL,
     SHARED_VOTE,
@@ -25,10 +26,10 @@ from consilience.families.findings import (
     needs_gold,
     no_signal,
     not_converged,
+    repeated_votes,
     unidentified,
 )
 from consilience.families.pair_costs import (
-    PairCosts,
     blend,
     excess_correlation,
     gold_costs,
@@ -38,10 +39,9 @@ from consilience.families.pair_costs import (
 )
 from consilience.families.pair_fits import PairFit, additive_fit
 from consilience.families.wrapped import WrappedParameters
-from consilience.solvers.manifolds.two_point import TwoPointLaw
-from consilience.solvers.pairs import has_odd_cycle
+from consilience.families.wrapped_fits import exact_fit, relative_error, relative_fit
+from consilience.families.wrapped_problem import Problem
 from consilience.solvers.readings import Readings, Refit, read_dependence
-from consilience.solvers.robust import fit_pair_moments, sandwich
 from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
@@ -55,60 +55,11 @@ ROUNDS, SETTLED = 6, 1e-3
 FLAG_SOURCES = 5
 #: Errors of sources beyond this share of the curvature radius make squared distances add up no longer.
 FLAT = 0.5
-#: Pairs closer than this share of the typical squared distance are copies.
-COPIES = 1e-9
-#: Weight of learning, in log scales, of a source about which votes say nothing.
-SPREAD = 2.0
-
-
-@dataclass(frozen=True)
-class _Problem:
-    family: WrappedNormalFamily
-    sums: Sums
-    pairs: PairCosts
-    request: Request
-    passes: Passes | None
-
-    @property
-    def active(self) -> BoolArray:
-        active: BoolArray = np.diag(self.sums["both"]) > 0
-        return active
-
-    @property
-    def usable(self) -> BoolArray:
-        """Pairs that may be used as independent; copies may not, nor two sources that never vary."""
-        usable = self.pairs.usable(self.request.dependent)
-        constant = self.family.constant_sources(self.sums)
-        return usable & ~self.copies & ~np.outer(constant, constant)
-
-    @property
-    def copies(self) -> BoolArray:
-        """Pairs that never differ."""
-        met = self.pairs.usable(np.zeros_like(self.request.dependent))
-        level = float(self.pairs.cost[met].max(initial=0.0))
-        copies: BoolArray = met & (self.pairs.cost <= COPIES * max(level, 1e-300))
-        return copies
-
-    @property
-    def typical(self) -> float:
-        """The median squared distance between two sources."""
-        found = self.pairs.cost[self.usable]
-        if len(found):
-            return float(np.median(found))
-        chance = self.family.mismatch
-        if chance is not None and (np.isfinite(chance) & (chance > 0)).any():
-            return float(np.median(chance[np.isfinite(chance) & (chance > 0)]))
-        return 1.0
-
-    @property
-    def floor(self) -> float:
-        """A cost that no source is taken to be below."""
-        return 1e-4 * self.typical
 
 
 def estimate_wrapped(family: WrappedNormalFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
     """Learn one scale per source by the method asked for."""
-    problem = _Problem(family, sums, pair_costs(sums), request, passes)
+    problem = Problem(family, sums, pair_costs(sums), request, passes)
     method = request.method
     if method == "auto":
         return _automatic(problem)
@@ -119,24 +70,37 @@ def estimate_wrapped(family: WrappedNormalFamily, sums: Sums, request: Request, 
     return _learned(problem, method, "asked for")
 
 
-def _automatic(problem: _Problem) -> Estimate:
+def _automatic(problem: Problem) -> Estimate:
     count = int(problem.active.sum())
     if count < 3:
         if "gold_count" in problem.sums:
             return _labelled(problem)
         return _fallback(problem, f"{count} source(s) vote, scales need 3", ())
+    problem, notes = _without_copies(problem)
     if not problem.usable.any():
         if "gold_count" in problem.sums:
             return _labelled(problem)
-        return _fallback(problem, "no two sources that differ vote on five common items", ())
+        return _fallback(problem, "no two sources that differ vote on five common items", notes)
     chance = _no_signal_chance(problem)
     if chance > SIGNIFICANCE and not problem.request.n_gold:
         reason = f"votes on one item are no closer than votes on different items (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(problem.request, reason),))
-    return _learned(problem, "moments", "")
+        return _fallback(problem, reason, (*notes, no_signal(problem.request, reason)))
+    found = _learned(problem, "moments", "")
+    return replace(found, diagnostics=(*notes, *found.diagnostics))
 
 
-def _no_signal_chance(problem: _Problem) -> float:
+def _without_copies(problem: Problem) -> tuple[Problem, tuple[Diagnostic, ...]]:
+    """Return the problem in which sources that repeat each other's votes are dependent."""
+    request = problem.request
+    copied = coinciding_pairs(problem.passes) if request.learn else None
+    if copied is None or not (copied := copied & problem.usable).any():
+        return problem, ()
+    return replace(problem, request=replace(request, dependent=request.dependent | copied)), repeated_votes(
+        copied, request
+    )
+
+
+def _no_signal_chance(problem: Problem) -> float:
     """Return how likely such closeness is between sources that vote independently of each other."""
     family, pairs = problem.family, problem.pairs
     if family.mismatch is None or family.mismatch_error is None:
@@ -148,7 +112,7 @@ def _no_signal_chance(problem: _Problem) -> float:
     return no_signal_probability((family.mismatch - pairs.cost)[left, right] / np.maximum(error, 1e-300))
 
 
-def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
+def _learned(problem: Problem, method: str, reason: str) -> Estimate:
     request = problem.request
     fit, how, notes = _fitted(problem, method)
     if request.method == "auto" and request.learn and int(problem.active.sum()) >= FLAG_SOURCES:
@@ -180,69 +144,19 @@ def _learned(problem: _Problem, method: str, reason: str) -> Estimate:
     return Estimate(_parameters(problem, cost, error), method, reason or how, notes, problem.request.dependent)
 
 
-def _fitted(problem: _Problem, method: str) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
+def _fitted(problem: Problem, method: str) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
     pairs, geometry = problem.pairs, problem.family.geometry
     if method == "isotropic":
         fit = additive_fit(pairs.cost, pairs.count, pairs.cost_influence, problem.usable)
         return fit, "squared distances added up", _too_curved(problem, fit)
     if geometry.law is not None:
-        return _exact_fit(problem, geometry.law), "squared distances of all pairs fitted exactly", ()
+        return exact_fit(problem, geometry.law), "squared distances of all pairs fitted exactly", ()
     return _lifted(problem)
 
 
-def _exact_fit(problem: _Problem, law: TwoPointLaw) -> PairFit:
-    """Fit the logarithms of the mean squared distances of all pairs, under a loss that forgives odd ones."""
-    pairs, usable, radius = problem.pairs, problem.usable, problem.family.geometry.radius
-    unit = radius if np.isfinite(radius) else 1.0
-    m = len(usable)
-    left, right = np.nonzero(np.triu(usable))
-    if len(left) == 0:
-        return PairFit(np.full(m, problem.typical / 2), np.full(m, np.inf), np.zeros(m, bool), np.zeros((m, m)))
-    cost = pairs.cost / unit**2
-    observed = np.log(cost[left, right])
-    error = _relative_error(pairs, usable)[left, right]
-    rows = np.arange(len(left))
-
-    def moment(value: FloatArray) -> FloatArray:
-        return law.log_pair_cost(value[left], value[right])[0]
-
-    def jacobian(value: FloatArray) -> FloatArray:
-        _, by_left, by_right = law.log_pair_cost(value[left], value[right])
-        slopes = np.zeros((len(left), m))
-        slopes[rows, left], slopes[rows, right] = by_left, by_right
-        return slopes
-
-    flat = additive_fit(cost, pairs.count, pairs.cost_influence / unit**2, usable)
-    typical = float(np.median(cost[left, right]))
-    middle = float(np.log(law.scale_from_cost(np.array([typical / 2.0]))[0]))
-    start = np.log(law.scale_from_cost(np.clip(flat.value, 0.02 * typical, 2.0 * typical)))
-    highest = max(min(middle + 4.0, float(np.log(law.largest))), middle + 0.1)
-    fit = fit_pair_moments(
-        moment,
-        jacobian,
-        observed,
-        error,
-        [start, np.full(m, middle)],
-        lower=middle - 6.0,
-        upper=highest,
-        prior_spread=SPREAD,
-        corrected_scatter=m >= 7,
-    )
-    covariance = sandwich(fit.jacobian, fit.precision, pairs.cost_influence[:, left, right] / pairs.cost[left, right])
-    identified = has_odd_cycle(usable)
-    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    known = fit.weight[identified] if identified.any() else fit.weight
-    scale = unit * np.exp(np.where(identified, fit.weight, np.median(known)))
-    family = problem.family
-    deviation = np.where(identified, family.cost_slope(scale) * scale * spread, np.inf)
-    residual = np.zeros((m, m))
-    residual[left, right] = residual[right, left] = fit.residual_z
-    return PairFit(family.cost_of_scale(scale), deviation, identified, residual, fit.inflation)
-
-
-def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
+def _lifted(problem: Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
     """Add up squared distances, then squared differences of the votes as seen from the current labels."""
-    fit = _relative_fit(problem, problem.pairs)
+    fit = relative_fit(problem, problem.pairs)
     if not problem.usable.any():
         return fit, "nothing to learn from", ()
     if problem.passes is None:
@@ -260,7 +174,7 @@ def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
     for _ in range(ROUNDS):
         parameters = _parameters(problem, cost, np.zeros_like(cost))
         seen = pair_costs(passes.over_sample(lambda chunk, now=parameters: family.round(now, chunk)))  # type: ignore[misc]
-        fit = _relative_fit(problem, seen)
+        fit = relative_fit(problem, seen)
         following = np.maximum(fit.value, problem.floor)
         change = float(np.abs(np.log(following / cost))[problem.active].max())
         cost = following
@@ -270,36 +184,7 @@ def _lifted(problem: _Problem) -> tuple[PairFit, str, tuple[Diagnostic, ...]]:
     return fit, "squared differences of votes as seen from the labels, in rounds", notes
 
 
-def _relative_fit(problem: _Problem, pairs: PairCosts) -> PairFit:
-    """Solve ``cost[a, b] = value[a] + value[b]`` with each pair counted by the precision of its cost."""
-    usable = problem.usable & (pairs.cost > 0)
-    known = np.where(usable, pairs.cost, 1.0)
-    precision = pairs.count / known**2
-    fit = additive_fit(pairs.cost, precision, pairs.cost_influence, usable)
-    for _ in range(3):
-        value = np.maximum(fit.value, 0.01 * problem.typical)
-        precision = pairs.count / np.add.outer(value, value) ** 2
-        fit = additive_fit(pairs.cost, precision, pairs.cost_influence, usable)
-    model = np.maximum(np.add.outer(fit.value, fit.value), 0.01 * problem.typical)
-    error = _relative_error(pairs, usable) * model
-    residual = np.where(usable, (pairs.cost - model) / error, 0.0)
-    return PairFit(fit.value, fit.standard_error, fit.identified, residual)
-
-
-def _relative_error(pairs: PairCosts, usable: BoolArray) -> FloatArray:
-    """Return the standard errors of the logarithms of pair costs.
-
-    Those of two votes of any scales are much alike, so that a pair far above the others is one whose cost is too
-    small for what its sources do elsewhere; that must not hide it.
-    """
-    count = np.maximum(pairs.count, 1.0)
-    spread = np.where(usable, pairs.cost_error / np.where(usable, pairs.cost, 1.0), 0.0) * np.sqrt(count)
-    typical = float(np.median(spread[usable])) if usable.any() else 1.0
-    error: FloatArray = np.maximum(np.minimum(spread, 2.0 * typical) / np.sqrt(count), 1e-9)
-    return error
-
-
-def _read_pairs(problem: _Problem) -> Readings:
+def _read_pairs(problem: Problem) -> Readings:
     """Return which pairs depend on each other, by the squared distances of all of them."""
     request, pairs, geometry = problem.request, problem.pairs, problem.family.geometry
     constant = problem.family.constant_sources(problem.sums)
@@ -309,12 +194,12 @@ def _read_pairs(problem: _Problem) -> Readings:
     def refit(kept: BoolArray) -> Refit:
         dependent = request.dependent | (problem.usable & ~kept)
         part = replace(problem, request=replace(request, dependent=dependent))
-        fit = _relative_fit(part, pairs) if geometry.law is None else _exact_fit(part, geometry.law)
+        fit = relative_fit(part, pairs) if geometry.law is None else exact_fit(part, geometry.law)
         quality = 1.0 - np.minimum(fit.value / unrelated, 1.0)
         weight = 0.5 / problem.family.scale_of_cost(np.maximum(fit.value, problem.floor)) ** 2
         left, right = np.nonzero(np.triu(problem.usable))
         expected = problem.family.pair_cost(weight[left], weight[right])
-        error = _relative_error(pairs, problem.usable)[left, right] * fit.inflation
+        error = relative_error(pairs, problem.usable)[left, right] * fit.inflation
         too_close = np.zeros(kept.shape)
         too_close[left, right] = np.log(expected / pairs.cost[left, right]) / error
         return Refit(quality, too_close + too_close.T)
@@ -324,14 +209,14 @@ def _read_pairs(problem: _Problem) -> Readings:
     return replace(found, best=replace(found.best, dependent=found.best.dependent | copies))
 
 
-def _unrelated(problem: _Problem) -> float:
+def _unrelated(problem: Problem) -> float:
     """Return the mean squared distance between votes on different items."""
     chance = problem.family.mismatch
     known = np.zeros(0) if chance is None else chance[np.isfinite(chance) & (chance > 0)]
     return float(known.mean()) if len(known) else 4.0 * problem.typical
 
 
-def _too_curved(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
+def _too_curved(problem: Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
     radius = problem.family.geometry.radius
     distance = np.sqrt(np.maximum(problem.pairs.cost, 0.0) / 2.0)
     reach = np.where(problem.usable, distance, 0.0).max(axis=1)
@@ -347,7 +232,7 @@ def _too_curved(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
     return (Diagnostic("curvature", "warning", names, message),)
 
 
-def _adversaries(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
+def _adversaries(problem: Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
     """Name the sources that are further from the others than noise of any scale would put them."""
     law = problem.family.geometry.law
     if law is None or law.kind not in ("sphere", "rotations"):
@@ -356,7 +241,7 @@ def _adversaries(problem: _Problem, fit: PairFit) -> tuple[Diagnostic, ...]:
     return adversaries(left, right, fit.residual[left, right], problem.request)
 
 
-def _labelled(problem: _Problem) -> Estimate:
+def _labelled(problem: Problem) -> Estimate:
     if "gold_count" not in problem.sums:
         raise needs_gold()
     count, cost, error = gold_costs(problem.sums)
@@ -365,7 +250,7 @@ def _labelled(problem: _Problem) -> Estimate:
     return Estimate(_parameters(problem, shrunk, error), "labelled", f"{problem.request.n_gold} known labels")
 
 
-def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> WrappedParameters:
+def _parameters(problem: Problem, cost: FloatArray, error: FloatArray) -> WrappedParameters:
     family, active = problem.family, problem.active
     if active.any():
         cost = np.where(active, cost, np.median(cost[active]))
@@ -379,7 +264,7 @@ def _parameters(problem: _Problem, cost: FloatArray, error: FloatArray) -> Wrapp
     return WrappedParameters(scale, scale_error, correlation, _dispersion(problem, cost))
 
 
-def _dispersion(problem: _Problem, cost: FloatArray) -> float:
+def _dispersion(problem: Problem, cost: FloatArray) -> float:
     """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
     mismatch = problem.family.mismatch
     if mismatch is None or not np.isfinite(mismatch).any():
@@ -388,10 +273,10 @@ def _dispersion(problem: _Problem, cost: FloatArray) -> float:
     return max(between - float(cost[problem.active].mean()), 0.05 * between, 1e-300)
 
 
-def _equal(problem: _Problem) -> WrappedParameters:
+def _equal(problem: Problem) -> WrappedParameters:
     m = len(problem.active)
     return _parameters(problem, np.full(m, max(problem.typical / 2.0, 1e-300)), np.full(m, np.inf))
 
 
-def _fallback(problem: _Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
-    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
+def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
+    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)), problem.request.dependent)

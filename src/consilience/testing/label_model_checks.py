@@ -18,6 +18,8 @@ import numpy as np
 from consilience.arrays import FloatArray
 from consilience.exceptions import ConsilienceError
 from consilience.spaces.base import LabelSpace
+from consilience.testing.distance_checks import shifted_sources_keep_their_place, the_own_distance_serves_best
+from consilience.testing.requirements import LabelModelCheckError, not_worse, require
 from consilience.testing.simulated import (
     MakeModel,
     Panel,
@@ -34,10 +36,6 @@ __all__ = ["LABEL_MODEL_CHECKS", "LabelModelCheckError", "check_label_model"]
 
 VARIED = np.linspace(0.15, 0.85, 8)
 ALIKE = np.full(5, 0.5)
-
-
-class LabelModelCheckError(ConsilienceError, AssertionError):
-    """A label model does not behave as it should."""
 
 
 def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0) -> None:
@@ -69,15 +67,15 @@ def source_qualities_are_recovered(make_model: MakeModel, space: LabelSpace, rng
     cost = _costs(fitted(make_model, space, panel.votes))
     if cost is not None:
         reached = rank_correlation(cost, panel.cost)
-        _require(reached >= 0.9, f"estimated and true costs have a rank correlation of {reached:.2f}, below .9")
+        require(reached >= 0.9, f"estimated and true costs have a rank correlation of {reached:.2f}, below .9")
 
 
 def labels_beat_chance_and_the_plain_vote(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that labels are better than a random vote and, within a standard error, than the plain vote."""
     panel = draw_panel(space, VARIED, 400, rng)
     own, plain = _own_and_plain(make_model, panel)
-    _require(own.mean() < panel.cost.mean(), f"labels cost {own.mean():.4g}, a random vote {panel.cost.mean():.4g}")
-    _not_worse(own, plain, 0.0, "sources of different quality")
+    require(own.mean() < panel.cost.mean(), f"labels cost {own.mean():.4g}, a random vote {panel.cost.mean():.4g}")
+    not_worse(own, plain, 0.0, "sources of different quality")
 
 
 def an_expert_outweighs_the_others(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -95,14 +93,14 @@ def an_expert_outweighs_the_others(make_model: MakeModel, space: LabelSpace, rng
     own = space.distance(space.as_batch(labels[rows]), space.as_batch(said))
     plain = space.distance(space.as_batch(plain_labels(space, votes)[rows]), space.as_batch(said))
     followed = float(np.mean(own <= np.maximum(0.5 * np.median(plain[plain > 0]), 1e-9)))
-    _require(followed >= 0.9, f"the only expert on an item is followed on {followed:.0%} of such items, below 90%")
+    require(followed >= 0.9, f"the only expert on an item is followed on {followed:.0%} of such items, below 90%")
 
 
 def alike_sources_are_not_told_apart(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that for sources of one quality labels are as good as the plain vote, to 2%."""
     panel = draw_panel(space, ALIKE, 300, rng)
     own, plain = _own_and_plain(make_model, panel)
-    _not_worse(own, plain, 0.02, "sources of one quality")
+    not_worse(own, plain, 0.02, "sources of one quality")
 
 
 def spam_is_ignored(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -119,10 +117,10 @@ def spam_is_ignored(make_model: MakeModel, space: LabelSpace, rng: np.random.Gen
     votes = panel.with_labels(labels)
     model = fitted(make_model, space, votes)
     own = loss(space, model.predict(votes), panel.truth)
-    _not_worse(own, loss(space, plain_labels(space, votes), panel.truth), 0.0, "three spammers among ten sources")
+    not_worse(own, loss(space, plain_labels(space, votes), panel.truth), 0.0, "three spammers among ten sources")
     cost = _costs(model)
     if cost is not None:
-        _require(cost[:3].min() > cost[3:].max(), f"spammers have estimated costs {cost[:3]}, the others {cost[3:]}")
+        require(cost[:3].min() > cost[3:].max(), f"spammers have estimated costs {cost[:3]}, the others {cost[3:]}")
 
 
 def fewer_votes_cost_gradually_more(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -136,8 +134,8 @@ def fewer_votes_cost_gradually_more(make_model: MakeModel, space: LabelSpace, rn
         own = loss(space, fitted(make_model, space, votes).predict(votes), panel.truth, rows)
         losses.append((float(own.mean()), float(own.std() / np.sqrt(len(rows)))))
     for (more, error), (fewer, other) in pairwise(losses):
-        _require(fewer >= more - 2.0 * np.hypot(error, other), f"with fewer votes labels got better: {losses}")
-    _require(losses[-1][0] < panel.cost.mean(), f"with a third of the votes labels are as bad as a vote: {losses}")
+        require(fewer >= more - 2.0 * np.hypot(error, other), f"with fewer votes labels got better: {losses}")
+    require(losses[-1][0] < panel.cost.mean(), f"with a third of the votes labels are as bad as a vote: {losses}")
 
 
 def known_labels_do_not_hurt(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -150,7 +148,7 @@ def known_labels_do_not_hurt(make_model: MakeModel, space: LabelSpace, rng: np.r
     told = fitted(make_model, space, panel.votes, gold=(panel.truth, known))
     rest = np.flatnonzero(~known)
     own = loss(space, told.predict(panel.votes), panel.truth, rest)
-    _not_worse(own, loss(space, without.predict(panel.votes), panel.truth, rest), 0.0, "40 known labels")
+    not_worse(own, loss(space, without.predict(panel.votes), panel.truth, rest), 0.0, "40 known labels")
 
 
 def quality_that_does_not_persist_is_not_used(
@@ -168,7 +166,7 @@ def quality_that_does_not_persist_is_not_used(
         labels[rows, source] = space.as_labels(drawn, labels.dtype)
     votes = good.with_labels(labels)
     own = loss(space, fitted(make_model, space, votes).predict(votes), good.truth)
-    _not_worse(own, loss(space, plain_labels(space, votes), good.truth), 0.02, "qualities that change by item")
+    not_worse(own, loss(space, plain_labels(space, votes), good.truth), 0.02, "qualities that change by item")
 
 
 def disputed_items_are_less_certain(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -180,7 +178,7 @@ def disputed_items_are_less_certain(make_model: MakeModel, space: LabelSpace, rn
         own = loss(space, model.predict(panel.votes), panel.truth, rows)
         order = np.argsort(model.confidence(panel.votes)[rows], kind="stable")
         low, high = own[order[: len(rows) // 3]].mean(), own[order[-(len(rows) // 3) :]].mean()
-        _require(low > high, f"the least certain third costs {low:.4g}, the most certain {high:.4g}")
+        require(low > high, f"the least certain third costs {low:.4g}, the most certain {high:.4g}")
 
 
 def costs_agree_with_the_labels(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -192,7 +190,7 @@ def costs_agree_with_the_labels(make_model: MakeModel, space: LabelSpace, rng: n
         label = model.predict(panel.votes)
         seen = np.array([loss(space, panel.votes.labels[:, one], label).mean() for one in range(len(cost))])
         reached = rank_correlation(cost, seen)
-        _require(reached > 0.5, f"estimated costs and distances to the labels correlate by {reached:.2f} only")
+        require(reached > 0.5, f"estimated costs and distances to the labels correlate by {reached:.2f} only")
 
 
 def good_votes_are_told_from_bad_ones(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -204,7 +202,7 @@ def good_votes_are_told_from_bad_ones(make_model: MakeModel, space: LabelSpace, 
         near = [loss(space, panel.votes.labels[:, one], centre) for one in range(len(panel.cost))]
         true = [loss(space, panel.votes.labels[:, one], panel.truth) for one in range(len(panel.cost))]
         reached.append(rank_correlation(np.concatenate(near), np.concatenate(true)))
-    _require(
+    require(
         reached[0] >= reached[1] - 0.02, f"votes are ranked by {reached[0]:.3f}, by the plain vote {reached[1]:.3f}"
     )
 
@@ -233,10 +231,10 @@ def degenerate_votes_have_labels(make_model: MakeModel, space: LabelSpace, rng: 
             labels = fitted(make_model, space, votes).predict(votes)
         except ConsilienceError as error:
             raise LabelModelCheckError(f"{name}: {error}") from error
-        _require(len(labels) == len(votes), f"{name}: {len(labels)} labels for {len(votes)} items")
+        require(len(labels) == len(votes), f"{name}: {len(labels)} labels for {len(votes)} items")
         voted = np.flatnonzero(votes.observed.any(axis=1))
         itself = loss(space, labels, labels, voted)
-        _require(bool(np.isfinite(itself).all()), f"{name}: a label is no label of the space")
+        require(bool(np.isfinite(itself).all()), f"{name}: a label is no label of the space")
 
 
 def order_and_names_do_not_matter(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -248,7 +246,7 @@ def order_and_names_do_not_matter(make_model: MakeModel, space: LabelSpace, rng:
     second = fitted(make_model, space, shuffled).predict(shuffled)
     gap = loss(space, first[items], second)
     allowed = 1e-3 * float(panel.cost.mean())
-    _require(float(np.mean(gap > allowed)) <= 0.02, f"{np.mean(gap > allowed):.0%} of the labels depend on the order")
+    require(float(np.mean(gap > allowed)) <= 0.02, f"{np.mean(gap > allowed):.0%} of the labels depend on the order")
 
 
 def copies_gain_no_weight(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -267,13 +265,13 @@ def copies_gain_no_weight(make_model: MakeModel, space: LabelSpace, rng: np.rand
         label = fitted(make_model, space, table).predict(table)
         near.append(float(loss(space, label, panel.truth).mean()))
     chance = float(panel.cost[0] / 0.8)
-    _require(
+    require(
         near[0] <= near[1] + 0.05 * chance,
         f"labels cost {near[0]:.4g} where a bad source has three copies, {near[1]:.4g} where all are independent",
     )
     cost = _costs(fitted(make_model, space, votes))
     if cost is not None:
-        _require(
+        require(
             cost[:4].mean() >= cost[4:].mean(),
             f"copies of a bad source seem to cost {cost[:4].mean():.4g}, better ones {cost[4:].mean():.4g}",
         )
@@ -294,7 +292,7 @@ def more_items_give_better_qualities(make_model: MakeModel, space: LabelSpace, r
                 return
             errors[draw, column] = np.sqrt(np.mean((cost - true) ** 2))
     few, many = errors.mean(axis=0)
-    _require(few >= 1.8 * many, f"errors of the costs are {few:.4g} with 100 items and {many:.4g} with 1600")
+    require(few >= 1.8 * many, f"errors of the costs are {few:.4g} with 100 items and {many:.4g} with 1600")
 
 
 def more_sources_give_better_labels(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -304,7 +302,7 @@ def more_sources_give_better_labels(make_model: MakeModel, space: LabelSpace, rn
     own = [
         loss(space, fitted(make_model, space, votes).predict(votes), panel.truth).mean() for votes in (few, panel.votes)
     ]
-    _require(own[1] < own[0], f"labels of 4 sources cost {own[0]:.4g}, of 12 sources {own[1]:.4g}")
+    require(own[1] < own[0], f"labels of 4 sources cost {own[0]:.4g}, of 12 sources {own[1]:.4g}")
 
 
 def intervals_of_qualities_cover(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -322,7 +320,7 @@ def intervals_of_qualities_cover(make_model: MakeModel, space: LabelSpace, rng: 
         error = np.array(model.sources_.columns["cost_standard_error"])
         held.append(np.abs(cost - true) <= 1.96 * error)
     covered = float(np.mean(held))
-    _require(covered >= 0.8, f"95% intervals for the costs of the sources hold the truth in {covered:.0%} of cases")
+    require(covered >= 0.8, f"95% intervals for the costs of the sources hold the truth in {covered:.0%} of cases")
 
 
 #: Every check, in the order in which they are run.
@@ -344,12 +342,9 @@ LABEL_MODEL_CHECKS: tuple[Callable[[MakeModel, LabelSpace, np.random.Generator],
     more_items_give_better_qualities,
     more_sources_give_better_labels,
     intervals_of_qualities_cover,
+    the_own_distance_serves_best,
+    shifted_sources_keep_their_place,
 )
-
-
-def _require(condition: bool | np.bool_, message: str) -> None:
-    if not condition:
-        raise LabelModelCheckError(message)
 
 
 def _costs(model: Any) -> FloatArray | None:
@@ -361,12 +356,3 @@ def _own_and_plain(make_model: MakeModel, panel: Panel) -> tuple[FloatArray, Flo
     label = fitted(make_model, panel.space, panel.votes).predict(panel.votes)
     plain = plain_labels(panel.space, panel.votes)
     return loss(panel.space, label, panel.truth), loss(panel.space, plain, panel.truth)
-
-
-def _not_worse(own: FloatArray, other: FloatArray, slack: float, situation: str) -> None:
-    """Require a mean cost below the other one plus slack and two standard errors of the paired difference."""
-    error = float((own - other).std() / np.sqrt(len(own)))
-    _require(
-        own.mean() <= (1.0 + slack) * other.mean() + 2.0 * error,
-        f"{situation}: labels cost {own.mean():.4g}, compared to {other.mean():.4g} without (error {error:.2g})",
-    )

@@ -12,6 +12,8 @@ __all__ = ["PooledRates", "pooled_rates"]
 
 #: Before anything is seen a source is right two times out of three, as if it had been seen that often.
 RIGHT, SEEN = 2.0, 3.0
+#: Votes by which sources that differ no more than by chance are pulled together.
+MOST = 200.0
 #: Strengths that are tried, and where they are expected: ten pseudo-votes, give or take a factor of 4.5.
 STRENGTHS = np.geomspace(1.0, 1000.0, 31)
 EXPECTED, SPREAD = 10.0, 1.5
@@ -54,10 +56,34 @@ def pooled_rates(right: FloatArray, total: FloatArray, strength: float | None = 
 
 
 def _means(right: FloatArray, total: FloatArray, strength: float) -> FloatArray:
-    """Return the rate of each source over all tags; a tag counts by how precisely its own rate is known."""
+    """Return the rate of each source over all tags; a tag counts by how precisely its own rate is known.
+
+    Sources are pulled to the rate of all of them, by as many votes as their differences beyond chance are worth.
+    """
     weight = strength / (total + strength)
-    mean: FloatArray = (RIGHT + (weight * right).sum(axis=1)) / (SEEN + (weight * total).sum(axis=1))
+    own, seen = (weight * right).sum(axis=1), (weight * total).sum(axis=1)
+    common, pull = RIGHT / SEEN, SEEN
+    if (seen > 0).sum() >= 3:
+        common = float((RIGHT + own.sum()) / (SEEN + seen.sum()))
+        pull = _pull(own, seen, common)
+    mean: FloatArray = (pull * common + own) / (pull + seen)
     return mean
+
+
+def _pull(right: FloatArray, seen: FloatArray, common: float) -> float:
+    """Return how many votes at the common rate a source is given, by the variance between sources beyond chance."""
+    known = seen > 0
+    spread = common * (1.0 - common)
+    precision = seen[known] / spread
+    rate = right[known] / seen[known]
+    centre = float(precision @ rate / precision.sum())
+    freedom = float(known.sum() - 1)
+    scatter = float(precision @ (rate - centre) ** 2)
+    # Within the scatter that equal sources show one time in a hundred, they count as equal; beyond it, less and less.
+    critical = freedom + 2.6 * np.sqrt(2.0 * freedom)
+    excess = (scatter - freedom) * max(0.0, 1.0 - (critical / max(scatter, critical)) ** 2)
+    between = excess / float(precision.sum() - (precision**2).sum() / precision.sum())
+    return float(np.clip(spread / max(between, 1e-12), SEEN, MOST))
 
 
 def _likeliest(right: FloatArray, total: FloatArray) -> float:
