@@ -33,10 +33,6 @@ NOT_YET = {
     *(
         (name, "copies_gain_no_weight")
         for name in (
-            "two classes",
-            "named classes",
-            "ordinal",
-            "rankings",
             "scores",
             "tags",
             "chains",
