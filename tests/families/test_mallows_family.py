@@ -148,7 +148,7 @@ def test_standard_errors_match_the_scatter():
     # 40 tables; the ratio of two such standard deviations has a scatter of about 11%, so 45% is 4 of them
     space = cs.Rankings(4)
     weights = np.array([0.4, 0.6, 0.8, 1.0, 0.5])
-    found = [fit(space, simulated(space, 300, weights, seed)[0]) for seed in range(40)]
+    found = [fit(space, simulated(space, 300, weights, seed)[0], method="em") for seed in range(40)]
     scatter = np.std([model.weight_ for model in found], axis=0)
     stated = np.mean([model.standard_error_ for model in found], axis=0)
     assert np.all(np.abs(np.log(scatter / stated)) < np.log(1.45) + 0.1)

@@ -7,8 +7,8 @@ import pytest
 
 from consilience.solvers.readings import Refit, largest_group, read_dependence
 from consilience.solvers.sharing import best_linear
-from consilience.solvers.signal import signal_strength
 from consilience.solvers.triplets import rank_one
+from consilience.solvers.weighed_readings import weigh_readings
 
 ERROR = 0.01
 
@@ -83,7 +83,40 @@ def test_best_linear_weights_leave_out_who_abstains_and_never_turn_negative():
     assert not weights[2].any()
 
 
-@pytest.mark.parametrize(("size", "expected"), [(1.0, 0.0), (2.0, 0.75), (10.0, 0.99)])
-def test_strength_of_a_signal_grows_from_the_critical_value(size, expected):
-    critical = 3.841458821  # chi-square, one degree of freedom, 5%
-    assert signal_strength(np.array([np.sqrt(size * critical)]), 0.05) == pytest.approx(expected, abs=1e-6)
+def noisy(quality: list[float], groups: list[list[int]], together: float, error: float):
+    """Return a fit of products to moments with noise, the pairs, and the moments."""
+    moments, usable = of_sources(quality, groups, together)
+    noise = np.triu(np.random.default_rng(4).normal(0.0, error, moments.shape), 1)
+    moments = moments + noise + noise.T
+
+    def refit(kept: np.ndarray) -> Refit:
+        value = rank_one(moments, kept, kept / error**2, np.full(len(kept), 0.5)).value
+        too_close = (moments - np.outer(value, value)) / error
+        np.fill_diagonal(too_close, 0.0)
+        return Refit(value, too_close)
+
+    return refit, usable, moments
+
+
+def test_copies_of_which_no_pair_stands_out_are_found_by_how_the_others_agree():
+    # Believing the copies (quality 0.97) explains their pairs, and puts those of the others 2 standard errors off each.
+    refit, usable, moments = noisy([0.6] * 10, [[0, 1, 2]], 0.95, 0.07)
+    assert not read_dependence(refit, usable, moments).best.dependent.any()
+    found = weigh_readings(refit, usable, moments)
+    assert np.argwhere(np.triu(found.best.dependent)).tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert found.rival is None
+
+
+def test_where_copies_and_better_sources_explain_as_much_the_votes_cannot_tell():
+    # Of four sources, two that copy each other look like the other two doing so.
+    refit, usable, moments = noisy([0.5] * 4, [[0, 1]], 0.9, 0.02)
+    found = weigh_readings(refit, usable, moments)
+    assert not found.best.dependent.any()
+    assert found.doubtful is not None
+
+
+def test_better_sources_are_no_copies():
+    refit, usable, moments = noisy([0.9, 0.9, 0.9, 0.3, 0.3, 0.2, 0.4, 0.3], [], 0.0, 0.02)
+    found = weigh_readings(refit, usable, moments)
+    assert not found.best.dependent.any()
+    assert found.doubtful is None

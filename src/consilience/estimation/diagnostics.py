@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from consilience.arrays import BoolArray, IntArray
@@ -33,7 +35,8 @@ def general_diagnostics(
         )
     if int(active.sum()) < 3:
         found.append(_too_few_sources(active, request))
-    found += _about_votes(family, sums, summary, request)
+    learned = request.dependent if estimate.dependent is None else request.dependent | estimate.dependent
+    found += _about_votes(family, sums, summary, replace(request, dependent=learned))
     dependent = [
         f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
         for a, b in np.argwhere(np.triu(request.dependent))

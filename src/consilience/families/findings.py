@@ -19,6 +19,7 @@ __all__ = [
     "no_signal",
     "not_converged",
     "polished",
+    "possible_copies",
     "repeated_votes",
     "unidentified",
 ]
@@ -31,6 +32,7 @@ FAR = 4.0
 
 SHARED_VOTE = "they share one vote"
 OUTWEIGHED = "what they have in common counts once"
+MAYBE_COPIES = "the votes alone cannot tell whether some sources copy each other or are better than the others"
 CANNOT_TELL = "the votes alone cannot tell which of two groups of sources follows the truth"
 
 
@@ -90,6 +92,19 @@ def competing(readings: Readings, count: int, request: Request) -> Diagnostic | 
         return None
     others = np.setdiff1d(np.arange(len(request.sources)), group)
     return competing_groups(group, others, request) if len(others) else None
+
+
+def possible_copies(dependent: BoolArray, request: Request) -> Diagnostic:
+    """Some sources may be copies of each other, or may be far better than the others."""
+    names = request.named(np.flatnonzero(dependent.any(axis=1)))
+    return Diagnostic(
+        "possible-copies",
+        "warning",
+        names,
+        f"{', '.join(names)} agree so much with each other that they either copy each other or are far better than the "
+        "others, and the votes alone cannot tell. Pass a few known labels as gold=, dependencies= with the pairs that "
+        "copy, or dependencies=None if none does.",
+    )
 
 
 def competing_groups(first: IntArray, second: IntArray, request: Request) -> Diagnostic:

@@ -13,6 +13,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     CANNOT_TELL,
+    MAYBE_COPIES,
     SHARED_VOTE,
     SIGNIFICANCE,
     adversaries,
@@ -21,17 +22,26 @@ from consilience.families.findings import (
     fell_back,
     needs_gold,
     no_signal,
+    possible_copies,
     unidentified,
 )
 from consilience.families.gibbs_likelihood import most_likely
 from consilience.families.gibbs_problem import MAX_WEIGHT, SPREAD, Problem, parameters_of
-from consilience.families.pair_costs import MODEL_ERROR, blend, gold_costs, pair_costs, supported_reading
+from consilience.families.pair_costs import (
+    MODEL_ERROR,
+    blend,
+    gold_costs,
+    pair_costs,
+    shrunk_costs,
+    supported_reading,
+)
 from consilience.families.pair_fits import additive_fit, product_fit
-from consilience.solvers.backward import conditional
+from consilience.solvers.backward import vote_laws
 from consilience.solvers.quadratic import quadratic_triplets
-from consilience.solvers.readings import Readings, Refit, read_dependence
+from consilience.solvers.readings import PairReading, Readings, Refit
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
-from consilience.solvers.signal import CLEAR, no_signal_probability, signal_strength
+from consilience.solvers.signal import no_signal_probability
+from consilience.solvers.weighed_readings import weigh_readings
 
 if TYPE_CHECKING:
     from consilience.families.gibbs import GibbsFamily, GibbsParameters
@@ -39,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate_gibbs"]
 
 #: Dependent pairs are looked for from this many sources on.
-FLAG_SOURCES = 5
+FLAG_SOURCES = 4
 
 
 def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -90,8 +100,11 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     if request.learn and count >= FLAG_SOURCES:
         readings = _read_pairs(problem)
-        if readings.best.dependent.any():
-            return _dependent(problem, readings)
+        if readings.doubtful is not None and not request.n_gold:
+            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, request),))
+        chosen = _chosen(problem, readings)
+        if chosen.dependent.any():
+            return _dependent(problem, readings, chosen)
     fit = _moments(problem)
     found = adversaries(left, right, fit.residual_z, request)
     if passes is None:
@@ -99,16 +112,20 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         estimate = Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
     else:
         estimate = most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
-    return estimate if request.n_gold else _moderated(problem, estimate, signal_strength(signal, SIGNIFICANCE))
+    return estimate if request.n_gold else _evened(problem, estimate)
 
 
-def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
-    """Draw the weights to their mean where the agreement is hardly beyond chance."""
-    if strength > CLEAR:
-        return estimate
+def _evened(problem: Problem, estimate: Estimate) -> Estimate:
+    """Draw the weights together as far as chance explains why they differ."""
     parameters: GibbsParameters = estimate.parameters  # type: ignore[assignment]
-    centre = float(parameters.weight[problem.active].mean())
-    return replace(estimate, parameters=replace(parameters, weight=centre + strength * (parameters.weight - centre)))
+    curve, finite = problem.family.curve, np.isfinite(parameters.standard_error)
+    error = np.where(finite, parameters.standard_error, 0.0) * np.abs(curve.slope(parameters.weight))
+    cost = curve.expected_cost(parameters.weight)
+    misleading = {name for note in estimate.diagnostics if note.code == "adversarial-source" for name in note.sources}
+    followed = problem.active & np.array([name not in misleading for name in problem.request.sources])
+    even = shrunk_costs(cost, np.where(finite, error, np.inf), followed)
+    weight = np.clip(curve.weight_from_cost(even), 0.0, MAX_WEIGHT)
+    return replace(estimate, parameters=replace(parameters, weight=np.where(even == cost, parameters.weight, weight)))
 
 
 def _read_pairs(problem: Problem) -> Readings:
@@ -116,30 +133,31 @@ def _read_pairs(problem: Problem) -> Readings:
     usable, pairs, curve = problem.usable, problem.pairs, problem.family.curve
     left, right = np.nonzero(np.triu(usable))
     unrelated = problem.family.unrelated_cost
-    inflation = 0.0
 
     def refit(kept: BoolArray) -> Refit:
-        nonlocal inflation
         fit = _moments(_depending(problem, usable & ~kept))
-        inflation = inflation or fit.inflation  # that of all pairs, so that readings are on one scale
         too_close = np.zeros(usable.shape)
         gap = _pair_moments(problem, fit.weight, left, right) - pairs.cost[left, right]
-        too_close[left, right] = gap / (np.maximum(pairs.cost_error[left, right], 1e-6 * unrelated) * inflation)
-        return Refit(1.0 - curve.expected_cost(fit.weight) / unrelated, too_close + too_close.T)
+        too_close[left, right] = gap / np.maximum(pairs.cost_error[left, right], 1e-6 * unrelated)
+        return Refit(1.0 - curve.expected_cost(fit.weight) / unrelated, too_close + too_close.T, fit.inflation)
 
-    return read_dependence(refit, usable, -pairs.cost)
+    return weigh_readings(refit, usable, -pairs.cost)
 
 
-def _dependent(problem: Problem, readings: Readings) -> Estimate:
+def _chosen(problem: Problem, readings: Readings) -> PairReading:
+    """Return the reading that the known labels support, the best one without any."""
+    if "gold_count" not in problem.sums:
+        return readings.best
+    _, told, told_error = gold_costs(problem.sums)
+    return supported_reading(readings, told, told_error, problem.family.unrelated_cost)
+
+
+def _dependent(problem: Problem, readings: Readings, chosen: PairReading) -> Estimate:
     """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
     request = problem.request
     rivals = competing(readings, int(problem.active.sum()), request)
     if rivals is not None and not request.n_gold:
         return _fallback(problem, CANNOT_TELL, (rivals,))
-    chosen = readings.best
-    if "gold_count" in problem.sums:
-        _, told, told_error = gold_costs(problem.sums)
-        chosen = supported_reading(readings, told, told_error, problem.family.unrelated_cost)
     left, right = np.nonzero(np.triu(chosen.dependent))
     note = dependent_pairs(left, right, request, SHARED_VOTE)
     problem = _depending(problem, chosen.dependent)
@@ -155,7 +173,8 @@ def _dependent(problem: Problem, readings: Readings) -> Estimate:
         slope, finite = np.abs(curve.slope(weight)), np.isfinite(error)
         own = np.hypot(np.where(finite, error, 1.0) * slope, MODEL_ERROR * problem.family.unrelated_cost)
         weight, error = _weights_with_gold(problem, curve.expected_cost(weight), own)
-    return Estimate(parameters_of(problem, weight, error), "moments", reason, notes, problem.request.dependent)
+    estimate = Estimate(parameters_of(problem, weight, error), "moments", reason, notes, problem.request.dependent)
+    return estimate if request.n_gold else _evened(problem, estimate)
 
 
 def _depending(problem: Problem, dependent: BoolArray) -> Problem:
@@ -175,16 +194,11 @@ def _moments(problem: Problem) -> PairMomentFit:
         return _pair_moments(problem, weight, left, right)
 
     def jacobian(weight: FloatArray) -> FloatArray:
-        law, change = [], []
-        for value in weight:
-            one, _, mean, _ = conditional(matrix, value)
-            law.append(one)
-            change.append(one * (mean[:, None] - matrix))
-        reach = [(one * prior) @ matrix for one in law]
-        slopes = np.zeros((len(left), m))
-        for row, (a, b) in enumerate(zip(left, right, strict=True)):
-            slopes[row, a] = (reach[b] * change[a]).sum()
-            slopes[row, b] = (reach[a] * change[b]).sum()
+        law = vote_laws(matrix, weight)
+        change = (law * ((law * matrix).sum(axis=2, keepdims=True) - matrix)).reshape(m, -1)
+        by_source = ((law * prior) @ matrix).reshape(m, -1) @ change.T
+        slopes, row = np.zeros((len(left), m)), np.arange(len(left))
+        slopes[row, left], slopes[row, right] = by_source[right, left], by_source[left, right]
         return slopes
 
     triplets = np.clip(_triplets(problem)[0], 0.1, 3.0)
@@ -204,10 +218,11 @@ def _moments(problem: Problem) -> PairMomentFit:
 
 def _pair_moments(problem: Problem, weight: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
     """Return the mean cost between the votes of two independent sources, for each pair."""
-    matrix = problem.family.matrix
-    law = [conditional(matrix, value)[0] for value in weight]
-    reach = [(one * problem.prior[:, None]) @ matrix for one in law]
-    return np.array([(reach[a] * law[b]).sum() for a, b in zip(left, right, strict=True)])
+    matrix, m = problem.family.matrix, len(weight)
+    law = vote_laws(matrix, weight)
+    reach = (law * problem.prior[:, None]) @ matrix
+    moments: FloatArray = (reach.reshape(m, -1) @ law.reshape(m, -1).T)[left, right]
+    return moments
 
 
 def _moment_weights(problem: Problem, fit: PairMomentFit) -> tuple[FloatArray, FloatArray]:

@@ -17,7 +17,8 @@ from consilience.families.mallows_moments import moment_fit, predicted_agreement
 from consilience.families.mallows_problem import Problem, expected_agreement, quality_of
 from consilience.families.pair_costs import blend
 from consilience.solvers.mallows import DistanceCurve
-from consilience.solvers.readings import FLAG, PairReading, Readings, Refit, read_dependence
+from consilience.solvers.readings import FLAG, PairReading, Readings, Refit
+from consilience.solvers.weighed_readings import weigh_readings
 
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsParameters
@@ -26,25 +27,24 @@ __all__ = ["chosen_reading", "gold_shares", "read_pairs", "with_dependence", "wi
 
 #: Once sources are known to depend on each other, the pair moments determine a quality up to this error.
 MODEL_ERROR = 0.1
+#: A weight that a solver leaves at its lower bound, zero, up to its tolerance.
+SILENT = 0.01
 
 
 def read_pairs(problem: Problem) -> Readings:
     """Return which pairs depend on each other, by the exact moments of all of them."""
     usable, pairs = problem.usable, problem.pairs
     left, right = np.nonzero(np.triu(usable))
-    inflation = 0.0
 
     def refit(kept: BoolArray) -> Refit:
-        nonlocal inflation
         fit = moment_fit(_depending(problem, usable & ~kept))
-        inflation = inflation or fit.inflation  # that of all pairs, so that readings are on one scale
         too_close = np.zeros(usable.shape)
         residual = pairs.value[left, right] - predicted_agreement(problem, usable, fit.weight)
-        too_close[left, right] = residual / (pairs.standard_error[left, right] * inflation)
-        return Refit(quality_of(problem.family, fit.weight), too_close + too_close.T)
+        too_close[left, right] = residual / pairs.standard_error[left, right]
+        return Refit(quality_of(problem.family, fit.weight), too_close + too_close.T, fit.inflation)
 
     # Of tied votes the moments are not exact.
-    return read_dependence(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
+    return weigh_readings(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
 
 
 def chosen_reading(problem: Problem, readings: Readings) -> PairReading:
@@ -96,6 +96,9 @@ def with_dependence(problem: Problem, parameters: MallowsParameters) -> MallowsP
     # A residual within its noise is no sign of dependence; one far beyond it counts in full.
     signal = (residual / pairs.standard_error) ** 2
     counted = np.where(dependent, 1.0, signal / (signal + 4.0))
+    # Who misleads has no weight, rather than one below zero; what others have against it says nothing about them.
+    silent = (parameters.weight <= SILENT) & (problem.family.bounds[0] >= 0.0)
+    counted = np.where(silent[:, None] | silent[None, :], 0.0, counted)
     agreement = model + residual * counted
     np.fill_diagonal(agreement, 1.0)
     return replace(parameters, agreement=_positive(agreement))

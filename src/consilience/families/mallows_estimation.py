@@ -12,6 +12,7 @@ from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     CANNOT_TELL,
+    MAYBE_COPIES,
     OUTWEIGHED,
     SIGNIFICANCE,
     adversaries,
@@ -20,6 +21,7 @@ from consilience.families.findings import (
     fell_back,
     needs_gold,
     no_signal,
+    possible_copies,
     unidentified,
 )
 from consilience.families.mallows_dependence import (
@@ -32,13 +34,13 @@ from consilience.families.mallows_dependence import (
 from consilience.families.mallows_likelihood import SPREAD, most_likely, solve_weights
 from consilience.families.mallows_moments import agreement_of, moment_fit
 from consilience.families.mallows_problem import Problem, parameters_of
-from consilience.families.pair_costs import blend
+from consilience.families.pair_costs import blend, shrunk_costs
 from consilience.families.pair_fits import PairFit, additive_fit, product_fit
 from consilience.solvers.mallows import DistanceCurve
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import Readings
 from consilience.solvers.robust import PairMomentFit, sandwich
-from consilience.solvers.signal import CLEAR, no_signal_probability, signal_strength
+from consilience.solvers.signal import no_signal_probability
 
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsFamily, MallowsParameters
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["estimate_mallows"]
 
 #: Dependent pairs are looked for from this many sources on.
-FLAG_SOURCES = 5
+FLAG_SOURCES = 4
 #: Up to this share of partial or tied votes, pair moments are as good as the likelihood.
 FEW_INCOMPLETE = 0.2
 
@@ -89,7 +91,9 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     if request.learn and count >= FLAG_SOURCES:
         readings = read_pairs(problem)
-        if readings.best.dependent.any():
+        if readings.doubtful is not None and not request.n_gold:
+            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, request),))
+        if chosen_reading(problem, readings).dependent.any():
             return _dependent(problem, readings, passes)
     fit = moment_fit(problem)
     found = adversaries(left, right, -fit.residual_z, request)
@@ -97,16 +101,20 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         estimate = _from_moments(problem, fit, "only moments are at hand", found)
     else:
         estimate = _polish(problem, fit.weight, passes, _why_polished(problem), found)
-    return estimate if request.n_gold else _moderated(problem, estimate, signal_strength(agreement, SIGNIFICANCE))
+    return estimate if request.n_gold else _evened(problem, estimate)
 
 
-def _moderated(problem: Problem, estimate: Estimate, strength: float) -> Estimate:
-    """Draw the weights to their mean where the agreement is hardly beyond chance."""
-    if strength > CLEAR:
-        return estimate
+def _evened(problem: Problem, estimate: Estimate) -> Estimate:
+    """Draw the weights together as far as chance explains why they differ."""
     parameters: MallowsParameters = estimate.parameters  # type: ignore[assignment]
-    centre = float(parameters.weight[problem.active].mean())
-    weight = centre + strength * (parameters.weight - centre)
+    curve, finite = problem.family.typical_curve, np.isfinite(parameters.standard_error)
+    error = np.where(finite, parameters.standard_error, 0.0) * curve.variance(parameters.weight)
+    cost = curve.mean(parameters.weight)
+    misleading = {name for note in estimate.diagnostics if note.code == "adversarial-source" for name in note.sources}
+    followed = problem.active & np.array([name not in misleading for name in problem.request.sources])
+    even = shrunk_costs(cost, np.where(finite, error, np.inf), followed)
+    weight = np.clip(curve.weight_from_mean(even, limit=problem.family.bounds[1]), *problem.family.bounds)
+    weight = np.where(even == cost, parameters.weight, weight)
     again = with_dependence(problem, parameters_of(problem, weight, parameters.standard_error))
     return replace(estimate, parameters=again)
 
@@ -118,8 +126,6 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     if rivals is not None and not request.n_gold:
         return _fallback(problem, CANNOT_TELL, (rivals,))
     chosen = chosen_reading(problem, readings)
-    if not chosen.dependent.any():
-        chosen = readings.best
     left, right = np.nonzero(np.triu(chosen.dependent))
     note = dependent_pairs(left, right, request, OUTWEIGHED)
     problem = replace(problem, request=replace(request, dependent=request.dependent | chosen.dependent))
@@ -127,11 +133,13 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     left, right = np.nonzero(np.triu(problem.usable))
     notes = (note, *adversaries(left, right, -fit.residual_z, request))
     if problem.share_incomplete > FEW_INCOMPLETE and passes is not None and rivals is None:
-        return _polish(problem, fit.weight, passes, _why_polished(problem), notes)
+        estimate = _polish(problem, fit.weight, passes, _why_polished(problem), notes)
+        return estimate if request.n_gold else _evened(problem, estimate)
     reason = "exact pair moments under a robust loss, as some sources depend on each other"
     if rivals is not None:
         reason = f"{request.n_gold} known labels decided which of two groups follows the truth, then {reason}"
-    return _from_moments(problem, fit, reason, notes)
+    estimate = _from_moments(problem, fit, reason, notes)
+    return estimate if request.n_gold else _evened(problem, estimate)
 
 
 def _why_polished(problem: Problem) -> str:

@@ -25,6 +25,8 @@ __all__ = ["PairAgreement", "agreement_of", "moment_fit", "predicted_agreement"]
 
 #: A pair of sources needs this many pairs of items that both order.
 MIN_CO_ORDERED = 10
+#: Fits start from weights read off so many points, closer together near zero, up to this size.
+START_POINTS, START_LIMIT = 81, 12.0
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,13 @@ def predicted_agreement(problem: Problem, usable: BoolArray, weight: FloatArray)
 
 
 def _from_retention(problem: Problem, retention: FloatArray) -> FloatArray:
+    """Return weights to start from, read off a grid."""
     weight = np.zeros(len(retention))
+    grid = np.linspace(-1.0, 1.0, START_POINTS) ** 3 * START_LIMIT
+    kept = pair_retention(grid, problem.family.largest - 1)
     for source in np.flatnonzero(problem.active):
-        curve = problem.curve(int(source))
-        weight[source] = curve.weight_from_mean((1.0 - retention[source]) / 2.0 * curve.total_pairs)
+        pairs = problem.curve(int(source)).pairs
+        weight[source] = np.interp(retention[source], kept[:, : len(pairs)] @ pairs / pairs.sum(), grid)
     return weight
 
 

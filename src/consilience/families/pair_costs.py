@@ -20,6 +20,7 @@ __all__ = [
     "excess_correlation",
     "gold_costs",
     "gold_sums",
+    "kept_share",
     "pair_costs",
     "pair_sums",
     "shrunk_costs",
@@ -181,14 +182,21 @@ def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatA
     mean = np.average(level, weights=weight)
     freedom = int(known.sum()) - 1
     heterogeneity = (weight * (level - mean) ** 2).sum()
-    # Within the scatter that equal sources show one time in a hundred, they count as equal; beyond it, less and less.
-    critical = freedom + 2.6 * np.sqrt(2.0 * freedom)
-    excess = (heterogeneity - freedom) * max(0.0, 1.0 - (critical / max(heterogeneity, critical)) ** 2)
+    excess = (heterogeneity - freedom) * kept_share(heterogeneity, freedom)
     between = excess / (weight.sum() - (weight**2).sum() / weight.sum())
     centre = np.average(level, weights=1.0 / (spread + between))
     shrunk = cost.copy()
     shrunk[known] = centre + (level - centre) * between / (between + spread)
     return shrunk
+
+
+def kept_share(heterogeneity: float, freedom: int) -> float:
+    """Return how far differences count whose chi-square is `heterogeneity`.
+
+    Within the scatter that equal ones show one time in a hundred, not at all; beyond it, more and more.
+    """
+    critical = freedom + 2.6 * np.sqrt(2.0 * freedom)
+    return max(0.0, 1.0 - float(critical / max(heterogeneity, critical)) ** 2)
 
 
 def _moment(total: FloatArray, square: FloatArray, by_group: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -18,6 +18,7 @@ NEXT_STEPS = {
     "dependent-pair": "Next: pass dependencies= with the pair, so that it does not count twice.",
     "shared-errors": "Next: keep the known labels; without them the confidence would be too high.",
     "competing-groups": "Next: pass gold= with about three known labels, or dependencies= with the wrong group.",
+    "possible-copies": "Next: pass gold= with a few known labels, or dependencies= with the pairs that copy.",
     "scale-not-identified": "Next: give mean= (and for Scores variance=) to the label type, or pass gold=.",
     "curvature": "Next: use method='auto', and fit(votes).",
     "heavy-tails": "Next: look at the far votes; outliers were allowed for.",

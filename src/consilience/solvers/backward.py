@@ -17,7 +17,7 @@ import numpy.typing as npt
 from consilience.arrays import FloatArray
 from consilience.exceptions import DistanceError, PriorError
 
-__all__ = ["Conditional", "CostCurve", "conditional"]
+__all__ = ["Conditional", "CostCurve", "conditional", "vote_laws"]
 
 #: Numbers held at once while many weights are evaluated.
 _CHUNK = 1 << 21
@@ -74,6 +74,20 @@ def conditional(cost: FloatArray, theta: float) -> Conditional:
     with np.errstate(over="ignore"):
         log_normaliser = np.log(total) - theta * _best(cost, theta)
     return Conditional(probability, log_normaliser, mean, variance)
+
+
+def vote_laws(cost: FloatArray, theta: FloatArray) -> FloatArray:
+    """Return the law of a vote given the truth, ``(m, k, k)``, for each of m weights.
+
+    Examples
+    --------
+    >>> vote_laws(np.array([[0.0, 1.0], [1.0, 0.0]]), np.log([1.0, 3.0])).round(12)[:, 0]
+    array([[0.5 , 0.5 ],
+           [0.75, 0.25]])
+    """
+    weights = _boltzmann(cost, np.ones_like(cost), np.clip(theta, -_LARGEST, _LARGEST))
+    law: FloatArray = weights / weights.sum(axis=2, keepdims=True)
+    return law
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,17 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.solvers.pairs import components, has_odd_cycle
 
-__all__ = ["PairReading", "Readings", "Refit", "largest_group", "read_dependence"]
+__all__ = [
+    "PairReading",
+    "Readings",
+    "Refit",
+    "clusters",
+    "largest_group",
+    "opposed",
+    "read_dependence",
+    "reading_groups",
+    "remembered",
+]
 
 #: Residuals beyond this many standard errors make a pair dependent.
 FLAG = 5.0
@@ -34,10 +44,14 @@ CLUSTERED = 30
 
 @dataclass(frozen=True)
 class Refit:
-    """Qualities ``(m,)`` between 0 and 1, and how many standard errors too close each pair is, ``(m, m)``."""
+    """Qualities ``(m,)`` between 0 and 1, and how many standard errors too close each pair is, ``(m, m)``.
+
+    `scatter` is by how much the residuals of the pairs that were fitted exceed their standard errors.
+    """
 
     quality: FloatArray
     too_close: FloatArray
+    scatter: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +79,11 @@ class Readings:
     first: IntArray
     second: IntArray
 
+    @property
+    def doubtful(self) -> PairReading | None:
+        """The reading with copies, where that without any fits about as well."""
+        return None if self.best.dependent.any() else self.rival
+
 
 def read_dependence(
     refit: Callable[[BoolArray], Refit], usable: BoolArray, closeness: FloatArray, flag: float = FLAG
@@ -88,28 +107,28 @@ def read_dependence(
         With no dependent pair in `best`, and no rival, if no pair stands out.
     """
     nothing = np.zeros_like(usable)
-    refit = _remembered(refit)
+    refit = remembered(refit)
     base = refit(usable)
     flagged = _stand_out(base, usable, flag)
     start = PairReading(nothing, base.quality, _loss(base, usable))
     if not flagged.any():
-        return Readings(start, None, *_groups(start, None))
-    found = [_settle(refit, usable, dropped, flag) for dropped in (flagged, *_clusters(closeness, usable))]
+        return Readings(start, None, *reading_groups(start, None))
+    found = [_settle(refit, usable, dropped, flag) for dropped in (flagged, *clusters(closeness, usable))]
     kept = [reading for reading in found if reading is not None]
     if not kept:
         unsettled = PairReading(flagged, base.quality, start.loss)
-        return Readings(unsettled, None, *_groups(unsettled, None))
+        return Readings(unsettled, None, *reading_groups(unsettled, None))
     best = min(kept, key=lambda reading: reading.loss)
     suggested = found[0]
     # To say much the same as the pairs that stand out, but of other pairs, a reading has to be clearly better.
-    if suggested is not None and suggested.loss < best.loss + GAP and not _opposed(suggested.quality, best.quality):
+    if suggested is not None and suggested.loss < best.loss + GAP and not opposed(suggested.quality, best.quality):
         best = suggested
-    opposed = [reading for reading in kept if _opposed(reading.quality, best.quality)]
-    rival = min(opposed, key=lambda reading: reading.loss, default=None)
+    contrary = [reading for reading in kept if opposed(reading.quality, best.quality)]
+    rival = min(contrary, key=lambda reading: reading.loss, default=None)
     # Where even the best reading fits badly, a difference in fit says less.
     if rival is not None and rival.loss - best.loss >= GAP * max(1.0, best.misfit):
         rival = None
-    return Readings(best, rival, *_groups(best, rival))
+    return Readings(best, rival, *reading_groups(best, rival))
 
 
 def largest_group(dependent: BoolArray) -> IntArray:
@@ -127,7 +146,7 @@ def largest_group(dependent: BoolArray) -> IntArray:
     return np.flatnonzero(label == sizes.argmax())
 
 
-def _remembered(refit: Callable[[BoolArray], Refit]) -> Callable[[BoolArray], Refit]:
+def remembered(refit: Callable[[BoolArray], Refit]) -> Callable[[BoolArray], Refit]:
     """Return the same fits, each done once: many clusters end in the same pairs."""
     done: dict[bytes, Refit] = {}
 
@@ -176,7 +195,7 @@ def _loss(fit: Refit, usable: BoolArray) -> float:
     return float(misfit + ((quality - centre) ** 2).sum() / SPREAD**2)
 
 
-def _clusters(closeness: FloatArray, usable: BoolArray) -> Iterable[BoolArray]:
+def clusters(closeness: FloatArray, usable: BoolArray) -> Iterable[BoolArray]:
     """Yield the pairs within each cluster of average linkage that leaves two sources out, or more."""
     active = np.flatnonzero(usable.any(axis=1))
     if len(active) > CLUSTERED:
@@ -197,12 +216,14 @@ def _clusters(closeness: FloatArray, usable: BoolArray) -> Iterable[BoolArray]:
         yield inside & usable
 
 
-def _opposed(one: FloatArray, two: FloatArray) -> bool:
+def opposed(one: FloatArray, two: FloatArray) -> bool:
+    """Return whether two readings rank the sources the other way round."""
     first, second = one - one.mean(), two - two.mean()
     return float(first @ second) < 0.0
 
 
-def _groups(best: PairReading, rival: PairReading | None) -> tuple[IntArray, IntArray]:
+def reading_groups(best: PairReading, rival: PairReading | None) -> tuple[IntArray, IntArray]:
+    """Return the sources that the first reading trusts more than the second does, and the others."""
     if rival is None:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     more = (best.quality - best.quality.mean()) - (rival.quality - rival.quality.mean())

@@ -1,4 +1,4 @@
-"""Whether sources agree at all, and how far beyond chance."""
+"""Whether sources agree at all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 
-__all__ = ["CLEAR", "no_signal_probability", "signal_strength"]
-
-#: A signal stronger than this needs no caution.
-CLEAR = 0.999
+__all__ = ["no_signal_probability"]
 
 
 def no_signal_probability(z: FloatArray) -> float:
@@ -40,33 +37,3 @@ def no_signal_probability(z: FloatArray) -> float:
     if not len(measured):
         return 1.0
     return float(chdtrc(len(measured), float(measured @ measured)))
-
-
-def signal_strength(z: FloatArray, significance: float) -> float:
-    """Return how far weights may differ: 0 up to the agreement that chance produces, 1 far beyond it.
-
-    ``1 - (critical / found)^2`` for the chi-square statistic of `no_signal_probability`, so that weights move
-    smoothly between those of a plain vote and those that the pair moments suggest.
-
-    Parameters
-    ----------
-    z : array of shape (p,)
-        Pair moments divided by their standard errors; NaN for pairs without data.
-    significance : float
-        Chance of agreement this strong that still counts as none.
-
-    Examples
-    --------
-    The critical value of one degree of freedom at 5% is 3.84, the square of 1.96:
-
-    >>> round(signal_strength(np.array([1.96]), 0.05), 3), round(signal_strength(np.array([3.92]), 0.05), 3)
-    (0.0, 0.938)
-    """
-    from scipy.special import chdtri
-
-    measured = z[~np.isnan(z)]
-    found = float(measured @ measured)
-    if found <= 0.0:
-        return 0.0
-    critical = float(chdtri(len(measured), significance))
-    return max(0.0, 1.0 - (critical / found) ** 2)

@@ -6,15 +6,20 @@ copies, which fire on the same items, as two of them may well agree for good rea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Diagnostic, Request
 from consilience.families.confusion.pair_moments import PairMoments
-from consilience.families.findings import competing_groups, dependent_pairs
+from consilience.families.findings import MAYBE_COPIES, competing_groups, dependent_pairs, possible_copies
 from consilience.solvers.copied_groups import CLOSE, PairCovariances, Reading, copied_groups
+from consilience.solvers.readings import Refit
+from consilience.solvers.robust import fit_pair_moments
+from consilience.solvers.triplets import rank_one
+from consilience.solvers.weighed_readings import weigh_readings
 
 __all__ = ["RIVALS", "Dependence", "learn_dependence", "near_copies"]
 
@@ -26,6 +31,14 @@ MAX_COMMON = 20_000
 MANY_SOURCES, DRAWN_TO = 64, 40.0
 #: Fewer sources than this cannot tell who copies whom.
 MIN_SOURCES = 5
+#: Copies of which no pair stands out are looked for with so many sources, from so many common items on.
+FEWEST_SOURCES, FEW_COMMON = 4, 10
+#: With more common items than this, pairs of copies stand out if there are any.
+MANY_COMMON = 1000
+#: Skills scatter by about this much before anything is known, and their products hold up to this error.
+SKILL_SPREAD, UNEVEN = 0.4, 0.03
+#: A variance counts as if so many further items had shown that of the other pairs.
+POOLED = 10.0
 #: With known labels two readings can be told apart unless their losses are this close.
 CLOSE_WITH_GOLD = 4.0
 #: Labeling functions with the same vote on this share of the items where either votes are near copies.
@@ -45,16 +58,21 @@ class Dependence:
         ``(m, m)`` pairs found.
     skill
         ``(m,)`` skills that explain the other pairs, where copies were found among sources that vote every class.
-    rivals
-        Whether another reading explains the votes nearly as well, so that none is to be trusted.
+    doubt
+        Why no weights are to be trusted, where another reading explains the votes nearly as well.
     notes
         What to tell the user.
     """
 
     dependent: BoolArray
     skill: FloatArray | None = None
-    rivals: bool = False
+    doubt: str = ""
     notes: tuple[Diagnostic, ...] = ()
+
+    @property
+    def rivals(self) -> bool:
+        """Whether no weights are to be trusted."""
+        return bool(self.doubt)
 
 
 def learn_dependence(
@@ -74,24 +92,101 @@ def learn_dependence(
         return Dependence(nothing)
     copies = near_copies(moments, votes, full)
     judges = _connected(moments, full & (votes.sum(axis=1) > 0))
-    if len(judges) < MIN_SOURCES:
-        return Dependence(copies, notes=_named(copies, request))
+    # Where some meet others too rarely, what the rest alone suggests would be half the story.
+    if len(judges) < MIN_SOURCES or len(judges) < len(_connected(moments, full & (votes.sum(axis=1) > 0), FEW_COMMON)):
+        return _faint(moments, votes, full, request, copies)
     evidence = None if gold is None else _right_and_wrong(gold)[judges]
     found = copied_groups(_pairs(moments, judges), evidence)
     best, rival = found.best, found.rival
     if not best.dependent.any():
-        return Dependence(copies, notes=_named(copies, request))
+        return _faint(moments, votes, full, request, copies)
     limit = CLOSE if evidence is None else CLOSE_WITH_GOLD
     notes: tuple[Diagnostic, ...] = ()
     if rival is not None and found.gap < limit:
         notes = (_competing(best, rival, judges, request),)
         if evidence is None:
-            return Dependence(nothing, rivals=True, notes=notes)
+            return Dependence(nothing, doubt=RIVALS, notes=notes)
     dependent = copies.copy()
     dependent[np.ix_(judges, judges)] |= best.dependent
     skill = np.full(len(votes), np.median(best.value))
     skill[judges] = best.value
     return Dependence(dependent, skill, notes=(*_named(dependent, request), *notes))
+
+
+def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Request, copies: BoolArray) -> Dependence:
+    """Find copies of which no single pair stands out, or say that there may be some."""
+    judges = _connected(moments, full & (votes.sum(axis=1) > 0), FEW_COMMON)
+    nothing = Dependence(copies, notes=_named(copies, request))
+    if len(judges) < FEWEST_SOURCES:
+        return nothing
+    pairs = _pairs(moments, judges, FEW_COMMON)
+    # Few common items may agree by luck: their variance is pooled with that of all pairs.
+    common = np.maximum(moments.both[np.ix_(judges, judges)], 1.0)
+    variance = pairs.error**2 * common
+    pooled = float(np.median(variance[pairs.usable]))
+    error = np.sqrt((variance * common + pooled * POOLED) / (common + POOLED) / common)
+    # With more than two classes the covariance of sources that err unevenly is not quite a product.
+    pairs = replace(pairs, error=np.hypot(error, UNEVEN * pairs.scale if moments.n_classes > 2 else 0.0))
+    scale = np.sqrt(np.outer(pairs.variance, pairs.variance))
+    if float(np.median(common[pairs.usable])) > MANY_COMMON:
+        return nothing
+    found = weigh_readings(
+        _refit(pairs), pairs.usable, pairs.covariance / np.maximum(scale, 1e-12), spread=SKILL_SPREAD
+    )
+    if found.doubtful is not None and not request.n_gold:
+        suspected = np.zeros_like(copies)
+        suspected[np.ix_(judges, judges)] = found.doubtful.dependent
+        return Dependence(copies, doubt=MAYBE_COPIES, notes=(possible_copies(suspected, request),))
+    if not found.best.dependent.any():
+        return nothing
+    if found.rival is not None and not request.n_gold:
+        notes = (competing_groups(judges[found.first], judges[found.second], request),)
+        return Dependence(np.zeros_like(copies), doubt=RIVALS, notes=notes)
+    dependent = copies.copy()
+    dependent[np.ix_(judges, judges)] |= found.best.dependent
+    skill = np.full(len(votes), np.median(found.best.quality))
+    skill[judges] = found.best.quality
+    return Dependence(dependent, skill, notes=_named(dependent, request))
+
+
+def _refit(pairs: PairCovariances) -> Callable[[BoolArray], Refit]:
+    """Return the fit of one value per source to some of the covariances, under a robust loss."""
+    left, right = np.nonzero(np.triu(pairs.usable))
+    row, m, error = np.arange(len(left)), len(pairs.variance), pairs.error
+
+    def refit(kept: BoolArray) -> Refit:
+        chosen = kept[left, right]
+        one, two = left[chosen], right[chosen]
+        place = row[: len(one)]
+
+        def moment(value: FloatArray) -> FloatArray:
+            product: FloatArray = pairs.scale * value[one] * value[two]
+            return product
+
+        def slope(value: FloatArray) -> FloatArray:
+            result = np.zeros((len(one), m))
+            result[place, one], result[place, two] = pairs.scale * value[two], pairs.scale * value[one]
+            return result
+
+        precision = np.where(kept, 1.0 / error**2, 0.0)
+        start = rank_one(pairs.covariance / pairs.scale, kept, precision, np.full(m, 0.5)).value
+        fit = fit_pair_moments(
+            moment,
+            slope,
+            pairs.covariance[one, two],
+            error[one, two],
+            [np.clip(start, -0.95, 0.95), np.full(m, 0.5)],
+            lower=-1.0,
+            upper=1.0,
+            prior_spread=SKILL_SPREAD,
+            corrected_scatter=m >= 7,
+        )
+        too_close = np.where(
+            pairs.usable, (pairs.covariance - pairs.scale * np.outer(fit.weight, fit.weight)) / error, 0.0
+        )
+        return Refit(fit.weight, too_close, fit.inflation)
+
+    return refit
 
 
 def near_copies(moments: PairMoments, votes: FloatArray, full: BoolArray) -> BoolArray:
@@ -105,10 +200,10 @@ def near_copies(moments: PairMoments, votes: FloatArray, full: BoolArray) -> Boo
     return found
 
 
-def _connected(moments: PairMoments, candidate: BoolArray) -> IntArray:
+def _connected(moments: PairMoments, candidate: BoolArray, least: int = MIN_COMMON) -> IntArray:
     """Return the sources that have three or more partners among themselves."""
     kept = candidate.copy()
-    common = (moments.both >= MIN_COMMON) & ~np.eye(len(kept), dtype=bool)
+    common = (moments.both >= least) & ~np.eye(len(kept), dtype=bool)
     while True:
         partners = (common & kept).sum(axis=1)
         lonely = kept & (partners < 3)
@@ -117,10 +212,10 @@ def _connected(moments: PairMoments, candidate: BoolArray) -> IntArray:
         kept &= ~lonely
 
 
-def _pairs(moments: PairMoments, judges: IntArray) -> PairCovariances:
+def _pairs(moments: PairMoments, judges: IntArray, least: int = MIN_COMMON) -> PairCovariances:
     chosen = np.ix_(judges, judges)
     both = moments.both[chosen]
-    usable = both >= MIN_COMMON
+    usable = both >= least
     np.fill_diagonal(usable, False)
     error = moments.standard_error[chosen]
     if len(judges) >= MANY_SOURCES and usable.any():

@@ -11,7 +11,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.confusion import closed_form
-from consilience.families.confusion.dependence import RIVALS, Dependence, learn_dependence
+from consilience.families.confusion.dependence import Dependence, learn_dependence
 from consilience.families.confusion.likelihood import (
     LikelihoodModel,
     cofiring_misfit,
@@ -24,6 +24,7 @@ from consilience.families.confusion.likelihood import (
 )
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
+from consilience.families.confusion.shrinkage import drawn_together
 from consilience.families.findings import (
     SIGNIFICANCE,
     fell_back,
@@ -46,6 +47,8 @@ __all__ = ["estimate_confusions"]
 WEAK_SKILL = 0.35
 #: Uneven classes make skills look smaller by up to this factor (two classes, one of them 4% of the items).
 MAX_STRETCH = 2.5
+#: A class that a source would be expected to vote less often than this may be missing by chance.
+TELLING = 8.0
 #: Precision of a labeling function before anything is known.
 ANCHOR = 0.8
 #: A sample is enough when every accuracy is known this well; otherwise all items are used.
@@ -62,8 +65,8 @@ def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, p
         return _labelled(sums, votes, moments, request)
     gold = sums["gold"].astype(np.float64) if "gold" in sums else None
     found = learn_dependence(moments, votes, votes_every_class(votes), request, gold)
-    if found.rivals and request.method == "auto":
-        return _fallback(votes, moments, request, RIVALS, found.notes)
+    if found.doubt and request.method == "auto":
+        return _fallback(votes, moments, request, found.doubt, found.notes)
     request = replace(request, dependent=request.dependent | found.dependent)
     estimate = _by_method(sums, votes, moments, request, passes, found)
     return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=request.dependent)
@@ -138,8 +141,12 @@ def votes_every_class(votes: FloatArray) -> BoolArray:
     total = np.maximum(votes.sum(axis=1), 1.0)
     needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
     needed = np.minimum(needed, np.maximum(0.1 * total, 1.0))  # few votes cannot be asked for five of each class
-    silent = votes.sum(axis=1) == 0  # who never votes does not make the others labeling functions
-    every: BoolArray = (((votes >= needed[:, None]) | ~seen).all(axis=1) | silent) & (seen.sum() > 1)
+    enough = (votes >= needed[:, None]) | ~seen
+    # Of few votes none may be for a rare class by chance; and who never votes does not make others labeling functions.
+    by_chance = np.outer(votes.sum(axis=1), votes.sum(axis=0)) < TELLING * max(float(votes.sum()), 1.0)
+    undecided = (enough | by_chance).all(axis=1)
+    partial = ~undecided
+    every: BoolArray = (enough.all(axis=1) | (undecided & ~partial.any()) | (votes.sum(axis=1) == 0)) & (seen.sum() > 1)
     return every
 
 
@@ -204,6 +211,8 @@ def _likelihood(
         notes.append(polished(used, "an error rate", worst, PRECISE))
     if not converged:
         notes.append(not_converged())
+    if request.method == "auto" and not request.n_gold:
+        fitted = drawn_together(fitted, votes)
     if balance is not None and not full.all() and not opened:
         fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))
     return Estimate(fitted, "em", reason, tuple(notes))

@@ -1,0 +1,189 @@
+"""Independent sources or copies: which of the two the pair moments support, where these are known exactly.
+
+Sources that copy each other look like excellent ones: every pair within the group agrees, and a fit that trusts them
+explains all their pairs. What it cannot explain is how much the *other* sources agree with each other, each pair a
+little more than it should. No pair needs to stand out for that; so readings are compared by how well they explain all
+pairs, and where neither is clearly better the votes cannot tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.solvers.pairs import components, has_odd_cycle
+from consilience.solvers.readings import (
+    APART,
+    FLAG,
+    ROUNDS,
+    PairReading,
+    Readings,
+    Refit,
+    clusters,
+    opposed,
+    reading_groups,
+    remembered,
+)
+
+__all__ = ["weigh_readings"]
+
+#: A pair of a group counts as dependent if it is this many standard errors too close.
+MEMBER = 3.0
+#: What it costs to say that one source copies another, and that one more does: twice the logarithm of the odds against.
+PRICE, ONE_MORE = 9.0, 5.0
+#: Copies are believed if they explain the pairs better by this much, and doubted unless they do so worse by that much.
+SURE, DOUBT = 6.0, 3.0
+#: A reading that trusts the opposite sources is a rival unless it is worse by this much.
+RIVAL = 9.0
+#: Of four sources, two that copy each other look like the other two doing so.
+FEWEST = 5
+#: Qualities scatter by about this much, before anything is known.
+SPREAD = 0.4
+#: Of readings that have copies, those whose qualities scatter by this much are preferred.
+STRICT = 0.25
+#: A source without quality whose pairs together are this many standard errors too far apart misleads.
+NOTHING, FAR = 0.02, 4.0
+#: Chi-square over its freedom within so many standard deviations needs no other explanation, unless some sources seem
+#: better than the others by this much.
+EASY, AHEAD = 1.0, 0.15
+#: With fewer pairs to spare than this, their scatter says nothing about the standard errors.
+LEAST_FREEDOM = 4
+
+
+def weigh_readings(
+    refit: Callable[[BoolArray], Refit],
+    usable: BoolArray,
+    closeness: FloatArray,
+    flag: float = FLAG,
+    spread: float = SPREAD,
+) -> Readings:
+    """Return the best explanation of exact pair moments, and its rival if the votes cannot tell.
+
+    Parameters
+    ----------
+    refit : callable
+        From the pairs to learn from, ``(m, m)``, to a `Refit`, with residuals of all pairs in standard errors.
+    usable : array of shape (m, m)
+        The pairs that were measured and are not known to be dependent.
+    closeness : array of shape (m, m)
+        How much two sources agree, by which they are clustered.
+    flag : float
+        Pairs outside a group are dependent beyond this many standard errors.
+    spread : float
+        Standard deviation of the qualities, before anything is known.
+
+    Returns
+    -------
+    Readings
+        Without a dependent pair in `best` but with a `rival` if there may be copies, and may be not.
+    """
+    fit = remembered(refit)
+    usable = usable & ~_misled(fit(usable), usable)
+    base = fit(usable)
+    starts = [usable & (base.too_close > flag), *clusters(closeness, usable)]
+    if _explains(base, usable):  # copies could only hide as the better sources
+        starts = [dropped for dropped in starts if _ahead(base.quality, dropped, usable)]
+    scale = min(_scatters(fit, usable, starts), default=1.0)
+    units, nobody = (scale, spread), np.zeros_like(usable)
+    start = PairReading(nobody, base.quality, _loss(base, usable, nobody, units))
+    settled = (_settle(fit, usable, dropped, flag, units) for dropped in starts if dropped.any())
+    found = [reading for reading in settled if reading is not None and reading.dependent.any()]
+    if not found:
+        return Readings(start, None, *reading_groups(start, None))
+    # Of explanations about as good, the one that accuses fewest.
+    fewest = min(_strict(reading, usable, spread) for reading in found) + 2.0 * SURE
+    close = [reading for reading in found if _strict(reading, usable, spread) < fewest]
+    best = min(close, key=lambda reading: (int(reading.dependent.sum()), reading.loss))
+    if best.loss > start.loss + DOUBT:
+        return Readings(start, None, *reading_groups(start, None))
+    if best.loss > start.loss - SURE or int(usable.any(axis=1).sum()) < FEWEST:
+        # Whom the weights would not follow anyway can do no harm.
+        harmful = best if _ahead(base.quality, best.dependent, usable) else None
+        return Readings(start, harmful, *reading_groups(start, harmful))
+    contrary = [reading for reading in found if opposed(reading.quality, best.quality)]
+    rival = min(contrary, key=lambda reading: _strict(reading, usable, spread), default=None)
+    if rival is not None:
+        gap = _strict(rival, usable, spread) - _strict(best, usable, spread)
+        rival = rival if gap < RIVAL * max(1.0, best.misfit) else None
+    return Readings(best, rival, *reading_groups(best, rival))
+
+
+def _strict(reading: PairReading, usable: BoolArray, spread: float) -> float:
+    """Return the loss of a reading with copies, which should not need very unequal qualities besides."""
+    quality = reading.quality[usable.any(axis=1)]
+    return reading.loss + float(((quality - quality.mean()) ** 2).sum()) * (1.0 / STRICT**2 - 1.0 / spread**2)
+
+
+def _explains(fit: Refit, usable: BoolArray) -> bool:
+    """Return whether residuals are what chance alone would leave."""
+    z = fit.too_close[np.triu(usable)]
+    freedom = max(len(z) - int(usable.any(axis=1).sum()), 1)
+    limit = 1.0 + EASY * np.sqrt(2.0 / freedom)
+    return bool(z.max(initial=0.0) < MEMBER and float(z @ z) / freedom < limit)
+
+
+def _ahead(quality: FloatArray, dropped: BoolArray, usable: BoolArray) -> bool:
+    """Return whether the sources of a group seem clearly better than the others."""
+    inside = dropped.any(axis=1)
+    others = usable.any(axis=1) & ~inside
+    return bool(inside.any() and others.any() and quality[inside].mean() > quality[others].mean() + AHEAD)
+
+
+def _misled(fit: Refit, usable: BoolArray) -> BoolArray:
+    """Return the pairs of sources that are clearly further from all others than unrelated ones would be.
+
+    No copying explains that, so they would only blur the comparison.
+    """
+    total = np.where(usable, fit.too_close, 0.0).sum(axis=1)
+    far = (fit.quality <= NOTHING) & (total < -FAR * np.sqrt(np.maximum(usable.sum(axis=1), 1)))
+    misled: BoolArray = far[:, None] | far[None, :]
+    return misled
+
+
+def _scatters(fit: Callable[[BoolArray], Refit], usable: BoolArray, starts: Iterable[BoolArray]) -> list[float]:
+    """Return by how much residuals exceed their standard errors, by every reading that leaves enough pairs.
+
+    Under the right one this is how approximate the moments are; a wrong one would hide behind its own misfit.
+    """
+    sources = int(usable.any(axis=1).sum())
+    kept = [usable, *(usable & ~dropped for dropped in starts)]
+    ample = [pairs for pairs in kept if int(np.triu(pairs).sum()) - sources >= LEAST_FREEDOM]
+    return [fit(pairs).scatter for pairs in ample if has_odd_cycle(pairs)[usable.any(axis=1)].all()]
+
+
+def _settle(
+    fit: Callable[[BoolArray], Refit], usable: BoolArray, dropped: BoolArray, flag: float, units: tuple[float, float]
+) -> PairReading | None:
+    """Return the reading that starts from these dependent pairs, or None if it leaves nothing to learn from.
+
+    `units` are what standard errors are multiplied by, and the expected scatter of the qualities.
+    """
+    scale, _ = units
+    for _ in range(ROUNDS):
+        kept = usable & ~dropped
+        if not has_odd_cycle(kept)[usable.any(axis=1)].all():
+            return None
+        found = fit(kept)
+        more = usable & (found.too_close > flag * scale) & ~dropped
+        if not more.any():
+            break
+        dropped = dropped | more
+    dependent = dropped & (found.too_close > MEMBER * scale)
+    others = np.triu(usable & ~dependent)
+    freedom = max(int(others.sum()) - int(usable.any(axis=1).sum()), 1)
+    misfit = float(np.minimum((found.too_close[others] / scale) ** 2, APART).sum()) / freedom
+    return PairReading(dependent, found.quality, _loss(found, usable, dependent, units), misfit)
+
+
+def _loss(fit: Refit, usable: BoolArray, dependent: BoolArray, units: tuple[float, float]) -> float:
+    """Return twice the negative log-likelihood of the other pairs, with the price of every copied source."""
+    scale, spread = units
+    z = fit.too_close[np.triu(usable & ~dependent)] / scale
+    misfit = float(np.minimum(z**2, np.where(z > 0, FLAG**2, APART)).sum())
+    sizes = np.bincount(components(dependent))
+    price = float(np.where(sizes > 1, PRICE + ONE_MORE * (sizes - 2), 0.0).sum())
+    quality = fit.quality[usable.any(axis=1)]
+    scatter = float(((quality - quality.mean()) ** 2).sum()) / spread**2 if len(quality) else 0.0
+    return misfit + price + scatter
