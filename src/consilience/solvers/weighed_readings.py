@@ -22,6 +22,7 @@ from consilience.solvers.readings import (
     Readings,
     Refit,
     clusters,
+    largest_group,
     opposed,
     reading_groups,
     remembered,
@@ -102,7 +103,10 @@ def weigh_readings(
         # Whom the weights would not follow anyway can do no harm.
         harmful = best if _ahead(base.quality, best.dependent, usable) else None
         return Readings(start, harmful, *reading_groups(start, harmful))
-    contrary = [reading for reading in found if opposed(reading.quality, best.quality)]
+    # That most sources copy each other is no explanation that a better one has to fear.
+    most = int(usable.any(axis=1).sum()) // 2
+    few = [reading for reading in found if len(largest_group(reading.dependent)) <= most]
+    contrary = [reading for reading in few if opposed(reading.quality, best.quality)]
     rival = min(contrary, key=lambda reading: _strict(reading, usable, spread), default=None)
     if rival is not None:
         gap = _strict(rival, usable, spread) - _strict(best, usable, spread)
