@@ -109,4 +109,4 @@ def test_every_error_is_also_one_that_generic_handlers_know():
     errors = [error for error in vars(cs.exceptions).values() if isinstance(error, type)]
     kinds = [error for error in errors if issubclass(error, ConsilienceError) and error is not ConsilienceError]
     assert kinds
-    assert all(issubclass(kind, (ValueError, TypeError, ImportError)) for kind in kinds)
+    assert all(issubclass(kind, (ValueError, TypeError, ImportError, OSError)) for kind in kinds)

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from consilience.end_models.parser_families import root_of
 from consilience.exceptions import MissingPackageError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -100,7 +101,7 @@ def test_a_repaired_forest_is_a_tree_that_keeps_all_other_heads(script: ModuleTy
     repaired, relations = script.single_root(heads, ["x"] * n)
     assert repaired.count(0) == 1
     root = repaired.index(0) + 1
-    assert {script.root_of(word, repaired) for word in range(1, n + 1)} == {root}
+    assert {root_of(word, repaired) for word in range(1, n + 1)} == {root}
     assert all(new == old for new, old in zip(repaired, heads, strict=True) if old)
     assert relations.count("root") == 1
 

@@ -66,15 +66,15 @@ class PartReader:
         first_id
             Id of the first row where the table has no column of ids; others are counted on from it.
         """
-        raw = self._codes(table)
-        if raw is None:
-            try:
+        try:
+            raw = self._codes(table)
+            if raw is None:
                 raw = uninterpreted_votes(
                     table, layout="wide", item=self.item, sources=self.sources, abstain=self.abstain, name=place
                 )
-            except InvalidVotesError as error:  # such as an id that occurs twice
-                start = f", counted from row {first_row}" if first_row else ""
-                raise InvalidVotesError(f"{place}{start}: {error}") from None
+        except InvalidVotesError as error:  # such as an id that occurs twice
+            start = f", counted from row {first_row}" if first_row else ""
+            raise InvalidVotesError(f"{place}{start}: {error}") from None
         if self.item is None:
             raw = replace(raw, items=np.arange(len(raw)) + (0 if first_id is None else first_id))
         votes, skipped = self._read(raw, place, first_row)
