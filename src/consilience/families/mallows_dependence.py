@@ -27,6 +27,9 @@ __all__ = ["chosen_reading", "gold_shares", "read_pairs", "with_dependence", "wi
 
 #: Once sources are known to depend on each other, the pair moments determine a quality up to this error.
 MODEL_ERROR = 0.1
+#: Most of that error is common: sources that share an error look better than they are, all by about the same factor,
+#: which is one up to this. What is left for each of them is half of the error.
+COMMON_ERROR = 0.2
 #: A weight that a solver leaves at its lower bound, zero, up to its tolerance.
 SILENT = 0.01
 
@@ -79,8 +82,13 @@ def with_gold(problem: Problem, weight: FloatArray, error: FloatArray) -> tuple[
     curve, pairs = family.typical_curve, family.typical * (family.typical - 1) / 2.0
     share = curve.mean(weight) / pairs
     slope = np.maximum(curve.variance(weight) / pairs, 1e-9)
-    own = np.hypot(np.where(np.isfinite(error), error, 1.0) * slope, MODEL_ERROR / 2.0)
-    share, mixed = blend(share, own, *gold_shares(problem))
+    own = np.hypot(np.where(np.isfinite(error), error, 1.0) * slope, MODEL_ERROR / 4.0)
+    told, told_error = gold_shares(problem)
+    quality, precision = 1.0 - 2.0 * share, 1.0 / (4.0 * (own**2 + told_error**2))
+    factor = ((precision * quality * (1.0 - 2.0 * told)).sum() + COMMON_ERROR**-2) / (
+        (precision * quality**2).sum() + COMMON_ERROR**-2
+    )
+    share, mixed = blend((1.0 - np.clip(factor * quality, -1.0, 1.0)) / 2.0, own, told, told_error)
     low, high = family.bounds
     weight = np.clip(curve.weight_from_mean(share * pairs, limit=high), low, high)
     return weight, mixed / np.maximum(curve.variance(weight) / pairs, 1e-9)
