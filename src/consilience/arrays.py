@@ -29,7 +29,7 @@ BoolArray = npt.NDArray[np.bool_]
 Batch = npt.NDArray[Any]
 
 #: Ids that stay in the cache while they are hashed.
-HASHED_AT_ONCE = 4096
+HASHED_AT_ONCE = 8192
 
 
 def as_object_array(labels: Iterable[Any]) -> npt.NDArray[np.object_]:
@@ -83,7 +83,7 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
     the same however the items are ordered or cut into partitions.
     """
     if ids.dtype.kind in "iu":
-        keys = ids.astype(np.uint64)
+        keys = ids.astype(np.int64 if ids.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
     else:
         keys = np.array([_text_key(value) for value in ids.tolist()], dtype=np.uint64)
     with np.errstate(over="ignore"):

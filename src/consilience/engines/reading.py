@@ -66,15 +66,15 @@ class PartReader:
         first_id
             Id of the first row where the table has no column of ids; others are counted on from it.
         """
-        raw = self._codes(table)
-        if raw is None:
-            try:
+        try:
+            raw = self._codes(table)
+            if raw is None:
                 raw = uninterpreted_votes(
                     table, layout="wide", item=self.item, sources=self.sources, abstain=self.abstain, name=place
                 )
-            except InvalidVotesError as error:  # such as an id that occurs twice
-                start = f", counted from row {first_row}" if first_row else ""
-                raise InvalidVotesError(f"{place}{start}: {error}") from None
+        except InvalidVotesError as error:  # such as an id that occurs twice
+            start = f", counted from row {first_row}" if first_row else ""
+            raise InvalidVotesError(f"{place}{start}: {error}") from None
         if self.item is None:
             raw = replace(raw, items=np.arange(len(raw)) + (0 if first_id is None else first_id))
         votes, skipped = self._read(raw, place, first_row)
@@ -102,11 +102,10 @@ class PartReader:
         if self.item is not None and wanted[-1].null_count:
             return None
         labels = np.empty((len(table), len(columns)), dtype=kind.to_pandas_dtype())
-        observed = np.ones(labels.shape, dtype=bool)
+        observed = np.empty(labels.shape, dtype=bool)
         for place, column in enumerate(columns):
             labels[:, place] = _numbers(column.chunk(0))
-            if column.null_count:
-                observed[:, place] = _is_there(column.chunk(0))
+            observed[:, place] = _is_there(column.chunk(0)) if column.null_count else True
         labels *= observed  # a null cell may hold anything
         items = np.arange(len(table)) if self.item is None else _numbers(wanted[-1].chunk(0)).copy()
         check_unique_ids(items)

@@ -96,7 +96,7 @@ class ConfusionParameters(Parameters):
 
         best, top, probabilities = self._patterns
         number = pattern_numbers(labels, observed, k)
-        return best[number], top[number], probabilities[number]
+        return best.take(number), top.take(number), probabilities.take(number, axis=0)
 
     @cached_property
     def _patterns(self) -> tuple[IntArray, FloatArray, FloatArray]:
