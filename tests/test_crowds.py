@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.families.base import Chunk
-from consilience.families.confusion import ConfusionFamily, likelihood
+from consilience.families.confusion import ConfusionFamily, parameters
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
 
@@ -25,9 +25,9 @@ def crowd(n, m, coverage, k, seed=0):
 def test_statistics_are_the_same_whether_votes_count_as_few_or_not(k, monkeypatch):
     matrix, _, _ = crowd(500, 80, 0.05, k)
     chunk = Chunk(np.maximum(matrix, 0), matrix >= 0, np.arange(500) % 32)
-    assert likelihood.few_votes(chunk.observed)
+    assert parameters.few_votes(chunk.observed)
     few = ConfusionFamily(k).statistics(chunk)
-    monkeypatch.setattr(likelihood, "MANY_SOURCES", 1_000)
+    monkeypatch.setattr(parameters, "MANY_SOURCES", 1_000)
     many = ConfusionFamily(k).statistics(chunk)
     assert few.parts.keys() == many.parts.keys()
     for name in few.parts:

@@ -23,10 +23,11 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.confusion.estimation import estimate_confusions
-from consilience.families.confusion.likelihood import expected_counts, few_votes, hard_pairs, known_codes
+from consilience.families.confusion.likelihood import expected_counts, hard_pairs, known_codes
 from consilience.families.confusion.parameters import (
     ConfusionParameters,
     accuracy_from_weight,
+    few_votes,
     one_coin_tables,
     weight_from_accuracy,
 )

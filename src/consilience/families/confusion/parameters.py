@@ -11,12 +11,14 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, softmax
 from consilience.families.base import Parameters
 from consilience.solvers.sharing import shared_weights
 
-__all__ = ["ConfusionParameters", "accuracy_from_weight", "one_coin_tables", "weight_from_accuracy"]
+__all__ = ["ConfusionParameters", "accuracy_from_weight", "few_votes", "one_coin_tables", "weight_from_accuracy"]
 
 #: With at most so many patterns of votes, and at least so many items, labels are looked up by pattern.
 MAX_PATTERNS, MIN_ITEMS = 65_536, 4_096
 #: Probabilities are kept this far away from 0 and 1 before a logarithm is taken.
 FLOOR = 1e-6
+#: Fewer sources than this never make votes sparse; and items by which sparsity is judged.
+MANY_SOURCES, LOOKED_AT = 64, 1000
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,18 @@ class ConfusionParameters(Parameters):
             return self._vote_shares(labels, observed)
         if labels.ndim == 3:
             return softmax(self.offset + self.soft_scores(labels, observed))
+        table = self.score_table()
+        if self.is_dense(observed):
+            from consilience.kernels.dense_classes import dense_posterior
+
+            return dense_posterior(labels, observed, table.reshape(-1, self.n_classes), self.offset)
         from consilience.kernels.classes import posterior_rows
 
-        return posterior_rows(labels, observed, self.score_table(), self.offset, self.correlation)
+        return posterior_rows(labels, observed, table, self.offset, self.correlation)
+
+    def is_dense(self, observed: BoolArray) -> bool:
+        """Return whether sources are independent and mostly vote, so that all cells are gone through alike."""
+        return not self.correlation.any() and not few_votes(observed)
 
     def looked_up(self, labels: Batch, observed: BoolArray) -> tuple[IntArray, FloatArray, FloatArray] | None:
         """Return the most probable class, its probability and ``(n, k)`` probabilities by the pattern of the votes.
@@ -138,6 +149,15 @@ class ConfusionParameters(Parameters):
         shares[empty] = self.prior
         normalised: FloatArray = shares / shares.sum(axis=1, keepdims=True)
         return normalised
+
+
+def few_votes(observed: BoolArray) -> bool:
+    """Return whether so few sources vote on an item that going from vote to vote is quicker than all cells at once."""
+    m = observed.shape[1]
+    if m < MANY_SOURCES or not len(observed):
+        return False
+    looked_at = observed[:: max(len(observed) // LOOKED_AT, 1)]
+    return bool((looked_at.sum(axis=1) ** 2).mean() < 0.02 * m**2)
 
 
 def one_coin_tables(accuracy: FloatArray, k: int) -> FloatArray:
