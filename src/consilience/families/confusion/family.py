@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.families.base import (
     GROUPS,
     Chunk,
@@ -27,7 +27,6 @@ from consilience.families.confusion.likelihood import expected_counts, hard_pair
 from consilience.families.confusion.parameters import (
     ConfusionParameters,
     accuracy_from_weight,
-    few_votes,
     one_coin_tables,
     weight_from_accuracy,
 )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.families.base import Chunk, Sums
-from consilience.families.confusion.parameters import ConfusionParameters, few_votes, one_coin_tables
+from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
 
 __all__ = [
     "LikelihoodModel",

@@ -7,18 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, softmax
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes, softmax
 from consilience.families.base import Parameters
 from consilience.solvers.sharing import shared_weights
 
-__all__ = ["ConfusionParameters", "accuracy_from_weight", "few_votes", "one_coin_tables", "weight_from_accuracy"]
+__all__ = ["ConfusionParameters", "accuracy_from_weight", "one_coin_tables", "weight_from_accuracy"]
 
 #: With at most so many patterns of votes, and at least so many items, labels are looked up by pattern.
 MAX_PATTERNS, MIN_ITEMS = 65_536, 4_096
 #: Probabilities are kept this far away from 0 and 1 before a logarithm is taken.
 FLOOR = 1e-6
-#: Fewer sources than this never make votes sparse; and items by which sparsity is judged.
-MANY_SOURCES, LOOKED_AT = 64, 1000
 
 
 @dataclass(frozen=True)
@@ -149,15 +147,6 @@ class ConfusionParameters(Parameters):
         shares[empty] = self.prior
         normalised: FloatArray = shares / shares.sum(axis=1, keepdims=True)
         return normalised
-
-
-def few_votes(observed: BoolArray) -> bool:
-    """Return whether so few sources vote on an item that going from vote to vote is quicker than all cells at once."""
-    m = observed.shape[1]
-    if m < MANY_SOURCES or not len(observed):
-        return False
-    looked_at = observed[:: max(len(observed) // LOOKED_AT, 1)]
-    return bool((looked_at.sum(axis=1) ** 2).mean() < 0.02 * m**2)
 
 
 def one_coin_tables(accuracy: FloatArray, k: int) -> FloatArray:
