@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience import arrays
 from consilience.families.base import Chunk
-from consilience.families.confusion import ConfusionFamily, likelihood
+from consilience.families.confusion import ConfusionFamily
+from consilience.families.gaussian_moments import score_sums
+from consilience.families.gaussian_rounds import round_sums
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
 
@@ -25,9 +30,9 @@ def crowd(n, m, coverage, k, seed=0):
 def test_statistics_are_the_same_whether_votes_count_as_few_or_not(k, monkeypatch):
     matrix, _, _ = crowd(500, 80, 0.05, k)
     chunk = Chunk(np.maximum(matrix, 0), matrix >= 0, np.arange(500) % 32)
-    assert likelihood.few_votes(chunk.observed)
+    assert arrays.few_votes(chunk.observed)
     few = ConfusionFamily(k).statistics(chunk)
-    monkeypatch.setattr(likelihood, "MANY_SOURCES", 1_000)
+    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
     many = ConfusionFamily(k).statistics(chunk)
     assert few.parts.keys() == many.parts.keys()
     for name in few.parts:
@@ -71,3 +76,54 @@ def test_influences_of_very_many_sources_have_the_squared_errors_on_the_diagonal
     influence = uncorrelated_influence(error)
     assert (influence**2).sum(axis=0) == pytest.approx(error**2, rel=1e-5)
     assert np.array_equal(influence, np.swapaxes(influence, 1, 2))
+
+
+def test_a_crowd_of_rankers_is_told_apart():
+    rng = np.random.default_rng(0)
+    n, m, r = 3_000, 80, 5
+    noise = rng.uniform(0.3, 1.5, m)
+    truth = rng.normal(size=(n, 1, r))
+    votes = np.argsort(np.argsort(-(truth + noise[:, None] * rng.normal(size=(n, m, r))), axis=2), axis=2)
+    observed = rng.random((n, m)) < 0.15
+    table = cs.Votes(votes.astype(np.int8), observed, tuple(f"ranker {column}" for column in range(m)), np.arange(n))
+    model = cs.LabelModel(cs.Rankings(r), random_state=0).fit(table)
+    # A ranker casts 450 votes: costs are known to about 0.06 and differ by 0.6, so that the correlation is near 0.99.
+    assert np.corrcoef(model.expected_cost_, noise)[0, 1] > 0.95
+    assert model.source_model_.dependencies == ()
+
+
+def scores_of_a_crowd(n=400, m=90):
+    rng = np.random.default_rng(1)
+    noise = rng.uniform(0.3, 1.0, m)
+    truth = rng.normal(size=(n, 1))
+    labels = 50.0 + 2.0 * (truth + noise * rng.standard_t(4.0, size=(n, m)))
+    observed = rng.random((n, m)) < 0.1
+    observed[:2] = False
+    return labels, observed, noise
+
+
+def test_sums_of_few_scores_are_those_of_all_cells(monkeypatch):
+    labels, observed, _ = scores_of_a_crowd()
+    assert arrays.few_votes(observed)
+    few = score_sums(labels, observed)
+    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
+    every = score_sums(labels, observed)
+    assert all(np.allclose(few[name], every[name], rtol=1e-12) for name in every)
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 4.0])
+def test_rounds_over_few_scores_are_those_over_all_cells(degrees, monkeypatch):
+    labels, observed, noise = scores_of_a_crowd()
+    m = len(noise)
+    learned = cs.LabelModel(cs.Scores(), dependencies=None, random_state=0).fit(
+        cs.Votes(labels, observed, tuple(map(str, range(m))), np.arange(len(labels)))
+    )
+    parameters = replace(learned.source_model_.parameters, degrees=degrees)
+    chunk = Chunk(labels, observed, np.zeros(len(labels), dtype=np.int64))
+    few = round_sums(parameters, chunk)
+    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
+    every = round_sums(parameters, chunk)
+    # Weights of votes are renewed until an item rests: one item here, all of them there.
+    tolerance = 1e-10 if np.isinf(degrees) else 1e-4
+    for name in every.parts:
+        assert np.allclose(few[name], every[name], rtol=tolerance, atol=tolerance * 400), name

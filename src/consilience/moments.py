@@ -110,7 +110,7 @@ class Moments:
 
 def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
     """Return encoded votes as a family sees them."""
-    groups = (hash_priority(votes.items, seed=1) & np.uint64(GROUPS - 1)).astype(np.int64)
+    groups = (hash_priority(votes.items, seed=1) & np.uint64(GROUPS - 1)).view(np.int64)
     if gold is None:
         return Chunk(votes.labels, votes.observed, groups, items=votes.items)
     return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0], votes.items)

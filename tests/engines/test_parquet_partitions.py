@@ -17,6 +17,7 @@ from tests.engines.tables import SPACES, votes_of, write_folder
 
 import consilience as cs
 from consilience.engines import ParquetPartitions
+from consilience.engines.parquet import Piece
 from consilience.exceptions import FileFormatError, InvalidLabelError, UnknownColumnError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -135,13 +136,36 @@ def test_memory_is_bounded_by_a_row_group(tmp_path):
     table = pa.table({f"s{column}": rng.integers(0, 2, size=size, dtype=np.int8) for column in range(8)})
     pq.write_table(table, tmp_path / "votes.parquet", row_group_size=group)
     del table
-    parts = ParquetPartitions(tmp_path / "votes.parquet", cs.Classes(2))
-    tracemalloc.start()
-    parts.reduce(lambda part: part.votes.observed.sum(axis=0))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    # 20,000 rows of 8 votes as 64-bit numbers are 1.3 MB; a few such arrays are fine, all rows (26 MB) are not
-    assert peak < 10e6
+    for keep in (0, 1):
+        parts = ParquetPartitions(tmp_path / "votes.parquet", cs.Classes(2), keep=keep)
+        tracemalloc.start()
+        parts.reduce(lambda part: part.votes.observed.sum(axis=0))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # 20,000 rows of 8 votes as bytes, with their mask and their ids, are 0.5 MB; all rows are 9.6 MB
+        assert peak < 4e6
+
+
+def test_what_is_kept_between_passes_is_not_read_again_unless_the_file_changes(tmp_path, monkeypatch):
+    path = tmp_path / "votes.parquet"
+    cells = {f"s{column}": np.arange(300, dtype=np.int8) % 2 for column in range(3)}
+    pq.write_table(pa.table(cells), path, row_group_size=100)
+    opened = []
+    batches = Piece._batches
+    monkeypatch.setattr(Piece, "_batches", lambda piece, columns: opened.append(piece.group) or batches(piece, columns))
+
+    def votes_for_one(parts):
+        return int(parts.reduce(lambda part: part.votes.labels.sum(dtype=np.int64)))
+
+    for keep, expected in ((1.0, [0, 1, 2]), (0.0, [0, 1, 2, 0, 1, 2]), (0.002, [0, 1, 2, 1, 2])):
+        opened.clear()
+        parts = ParquetPartitions(path, cs.Classes(2), keep=keep)  # a row group takes 1,400 bytes
+        assert [votes_for_one(parts), votes_for_one(parts)] == [450, 450]
+        assert opened == expected
+    parts = ParquetPartitions(path, cs.Classes(2))
+    assert votes_for_one(parts) == 450
+    pq.write_table(pa.table({name: np.zeros_like(column) for name, column in cells.items()}), path, row_group_size=100)
+    assert votes_for_one(parts) == 0
 
 
 def poisoned(folder: Path) -> Path:

@@ -94,3 +94,21 @@ def test_repeats_are_found_whatever_the_slices(ids, count, extra):
         found = np.concatenate([identity.repeated([keys]) for keys in slices])
         values, counts = np.unique(keys, return_counts=True)
         assert sorted(found.tolist()) == values[counts > 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([[1, 2, 3], [5, 9]], []),  # ascending
+        ([[5, 9], [1, 2, 3]], []),  # close together
+        ([[5, 9], [1, 2, 9]], [9]),
+        ([[1, 2, 3], [3, 4]], [3]),
+        ([[10**12, 1], [5]], []),  # far apart
+        ([[10**12, 1], [5, 10**12, 5]], [5, 10**12]),
+        ([[], [4, 4]], [4]),
+        ([[-(2**63), 2**63 - 1]], []),
+        ([], []),
+    ],
+)
+def test_keys_that_occur_twice_are_found_in_whatever_order(keys, expected):
+    assert identity.repeated([np.array(part, dtype=np.int64) for part in keys]).tolist() == expected

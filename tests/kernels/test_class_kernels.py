@@ -17,6 +17,7 @@ from consilience.kernels.classes import (
     pattern_numbers,
     posterior_rows,
 )
+from consilience.kernels.dense_classes import dense_posterior, dense_round
 from consilience.kernels.sparse_classes import count_agreements, count_few_pairs, score_products_of_few
 
 
@@ -85,6 +86,23 @@ def test_expectation_round_sums_the_posterior():
     for a, v in product(range(3), range(2)):
         rows = observed[:, a] & (codes[:, a] == v)
         assert np.allclose(counts[a, v], posterior[rows].sum(axis=0))
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(1, 9), k=st.integers(2, 4))
+def test_rounds_over_all_cells_equal_those_from_vote_to_vote(seed, m, k):
+    codes, observed, rng = table(seed, 40, m, k)
+    observed[:3] = False
+    codes[~observed] = rng.integers(-128, 127, size=int((~observed).sum()))  # such cells hold anything
+    scores, offset, none = rng.normal(size=(m, k + 1, k)), rng.normal(size=k), np.zeros((m, m))
+    known = np.where(rng.random(40) < 0.2, rng.integers(k, size=40), -1)
+    flat = scores.reshape(-1, k)
+    expected = posterior_rows(codes, observed, scores, offset, none)
+    assert np.allclose(dense_posterior(codes, observed, flat, offset), expected, rtol=1e-12)
+    counts, classes, likelihood = expectation_round(codes, observed, scores, offset, none, known)
+    found = dense_round(codes, observed, flat, offset, known)
+    assert np.allclose(found[0].reshape(m, k + 1, k)[:, :k], counts, rtol=1e-12)
+    assert np.allclose(found[1], classes, rtol=1e-12)
+    assert found[2] == pytest.approx(likelihood, rel=1e-12)
 
 
 def test_log_likelihood_is_the_log_of_the_summed_joint():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.kernels.mallows import margins_of, pair_agreements, sample_mallows
+from consilience.kernels.mallows import margins_of, pair_agreements, pair_sums, sample_mallows
 
 
 def random_positions(seed, n, m, r):
@@ -93,3 +93,25 @@ def test_strong_sources_copy_or_reverse_the_truth():
     everything = np.ones((20, 7), dtype=bool)
     assert np.array_equal(sample_mallows(truth, everything, 600.0, rng.random((20, 7))), truth)
     assert np.array_equal(sample_mallows(truth, everything, -600.0, rng.random((20, 7))), 6 - truth)
+
+
+@given(seed=st.integers(0, 10_000), m=st.integers(2, 5), r=st.integers(2, 13), by_both=st.booleans())
+def test_sums_from_vote_to_vote_are_those_of_all_pairs(seed, m, r, by_both):
+    rng = np.random.default_rng(seed)
+    votes = rng.integers(-1, r, size=(30, m, r)).astype(np.int16)
+    observed = rng.random((30, m)) < 0.6
+    votes[~observed] = -1
+    groups = rng.integers(4, size=30)
+    agree, both = (part.astype(np.int64) for part in pair_agreements(votes))
+    found = pair_sums(votes, observed, groups, 4, r + 1, by_both)
+    left, right = np.triu_indices(m, 1)
+    for group in range(4):
+        assert np.array_equal(found[0][group][left, right], agree[groups == group].sum(axis=0))
+        assert np.array_equal(found[1][group][right, left], both[groups == group].sum(axis=0))
+    for square, (one, two) in zip(found[2], [(agree, agree), (agree, both), (both, both)], strict=True):
+        assert np.array_equal(square[left, right], (one * two).sum(axis=0))
+        assert np.array_equal(square, square.T)
+    seen = (votes >= 0).sum(axis=2)
+    for pair, (a, b) in enumerate(zip(left, right, strict=True)):
+        size = seen[:, a] * (r + 1) + seen[:, b] if by_both else np.maximum(seen[:, a], seen[:, b])
+        assert np.array_equal(found[3][pair], np.bincount(size, both[:, pair], minlength=found[3].shape[1]))

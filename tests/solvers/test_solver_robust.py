@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from consilience.solvers import robust
 from consilience.solvers.robust import fit_pair_moments, sandwich
 
 COUNT = 7
@@ -34,6 +35,13 @@ def test_exact_moments_give_the_exact_weights():
     assert found.inflation == 1.0
     assert found.converged
     np.testing.assert_array_equal(found.jacobian, derivative(found.weight))
+
+
+def test_sparse_steps_end_where_dense_ones_do(monkeypatch):
+    observed = products(TRUTH) + np.random.default_rng(0).normal(scale=0.02, size=len(products(TRUTH)))
+    dense = fit(observed)
+    monkeypatch.setattr(robust, "MANY", 2)
+    assert fit(observed).weight == pytest.approx(dense.weight, abs=1e-4)  # errors are about 0.01
 
 
 def test_the_solution_is_a_minimum_of_the_documented_function():

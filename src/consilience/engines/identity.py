@@ -7,6 +7,7 @@ Where there are many items they are taken in slices of their keys, so that few k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ __all__ = [
 KEYS = 1 << 24
 #: Repeated keys that are looked at: some may belong to different ids.
 LOOKED_AT = 10_000
+#: Keys are ticked off rather than sorted where at most so many numbers lie between them for each.
+SPREAD = 8
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 Keys = npt.NDArray[np.int64]
@@ -44,7 +47,7 @@ Place = tuple[Any, str, int]
 def keys_here(ids: npt.NDArray[Any]) -> Keys:
     """Return one key per id that is the same for equal ids, within this process."""
     if ids.dtype.kind in "iu":
-        return ids.astype(np.int64)
+        return ids.astype(np.int64, copy=False)
     return np.fromiter(map(hash, ids.tolist()), dtype=np.int64, count=len(ids))
 
 
@@ -70,10 +73,32 @@ def slice_of(keys: Keys, index: int, count: int) -> Keys:
 
 def repeated(keys: Iterable[Keys]) -> Keys:
     """Return a few keys that occur more than once."""
-    ordered = np.concatenate([np.zeros(0, dtype=np.int64), *keys])
+    parts = [part for part in keys if len(part)]
+    if _ascending(parts) or _all_differ(parts):
+        return np.zeros(0, dtype=np.int64)
+    ordered = np.concatenate([np.zeros(0, dtype=np.int64), *parts])
     ordered.sort()
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     return np.unique(again)[:LOOKED_AT]
+
+
+def _ascending(parts: list[Keys]) -> bool:
+    """Return whether each key is larger than the one before it, as in a table that was numbered or sorted."""
+    if any(after[0] <= before[-1] for before, after in pairwise(parts)):
+        return False
+    return all(bool((part[1:] > part[:-1]).all()) for part in parts)
+
+
+def _all_differ(parts: list[Keys]) -> bool:
+    """Return whether keys that lie close together, as shuffled row numbers do, are all different; False if unknown."""
+    count = sum(len(part) for part in parts)
+    low, high = (min(int(part.min()) for part in parts), max(int(part.max()) for part in parts)) if parts else (0, -1)
+    if high - low >= SPREAD * count:
+        return False
+    met = np.zeros(high - low + 1, dtype=bool)
+    for part in parts:
+        met[part - low] = True
+    return int(np.count_nonzero(met)) == count
 
 
 def places_of(suspects: Keys, ids: npt.NDArray[Any], keys: Keys, place: str, first_row: int = 0) -> list[Place]:

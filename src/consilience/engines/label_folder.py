@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.exceptions import FileFormatError
+from consilience.files.patterns import LabelsByPattern
 from consilience.files.writing import label_table
 from consilience.io.files import replace_file
 from consilience.label_model import LabelModel
@@ -63,17 +64,23 @@ class Labeller:
         Of the tables, see `label_table`.
     unrelated
         Mean distance of votes to the labels of other items, where agreement needs it.
+    by_pattern
+        The labels of all patterns of votes, where there are few.
     """
 
     model: LabelModel
     schema: pa.Schema
     ties: float | None = None
     unrelated: float | None = None
+    by_pattern: LabelsByPattern | None = None
 
     def table(self, part: Part) -> pa.Table:
         """Return the labels of a part."""
         import pyarrow as pa
 
+        known = None if self.by_pattern is None else self.by_pattern.table(part.votes)
+        if known is not None:
+            return known.cast(self.schema)
         found = label_table(self.model, part.votes, ties=self.ties, unrelated=self.unrelated)
         if not part.votes.observed.any():  # nobody says anything that could show the type of a label
             place = found.column_names.index("label")
@@ -105,13 +112,17 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
 
 
 def _encoding(schema: pa.Schema) -> dict[str, Any]:
-    """Return how columns are stored: numbers that hardly repeat would only slow a dictionary down."""
+    """Return how columns are stored: numbers that hardly repeat only slow dictionaries and compression down."""
     import pyarrow as pa
 
     numbered = "item" in schema.names and pa.types.is_integer(schema.field("item").type)
     plain = {"confidence", "item"} if numbered else {"confidence"}
     dense = {"item": "DELTA_BINARY_PACKED"} if numbered else None
-    return {"use_dictionary": [name for name in schema.names if name not in plain], "column_encoding": dense}
+    return {
+        "use_dictionary": [name for name in schema.names if name not in plain],
+        "column_encoding": dense,
+        "compression": {name: "none" if name in plain else "snappy" for name in schema.names},
+    }
 
 
 class Manifest:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from consilience.engines.identity import IdCheck
+from consilience.engines.kept_parts import KeptParts
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.files import FORMATS, file_format
@@ -24,6 +25,9 @@ __all__ = ["ParquetPartitions", "Piece", "find_pieces"]
 
 T = TypeVar("T")
 Step = Callable[[Part], Part]
+
+#: Megabytes of votes that stay in memory between passes.
+KEEP = 512.0
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,10 @@ class Piece:
         for start, table in self.tables(reader.columns):
             yield start, reader.part(table, self.place, start, self.first_id + start)
 
-    def map(self, reader: PartReader, function: Callable[[Part], T]) -> Iterator[T]:
+    def map(self, reader: PartReader, function: Callable[[Part], T], kept: KeptParts | None = None) -> Iterator[T]:
         """Yield what a function returns for each part; a wrong label is named with its place."""
-        for start, part in self.parts(reader):
+        parts = self.parts(reader) if kept is None else kept.parts(self, self.file, lambda: self.parts(reader))
+        for start, part in parts:
             try:
                 result = function(part)
             except InvalidLabelError as error:
@@ -94,7 +99,7 @@ class Piece:
 class ParquetPartitions(VotePartitions):
     """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
 
-    Only the columns that are needed are read, one row group at a time, in every pass. Rows without a column of
+    Only the columns that are needed are read, one row group at a time. Rows without a column of
     ids are numbered through all files, in the order of the files' names. Ids have to differ, also between the files:
     the first pass compares them, at 8 bytes per item.
 
@@ -115,6 +120,9 @@ class ParquetPartitions(VotePartitions):
         for an abstention. `n_skipped` counts those.
     check_ids
         False for ids that are known to differ, which are then not compared.
+    keep
+        Megabytes of votes that stay in memory for the next pass; the rest is read again. Those of a file that has
+        changed meanwhile are read again, too, and so is text, always.
 
     Examples
     --------
@@ -143,6 +151,7 @@ class ParquetPartitions(VotePartitions):
         abstain: Any = None,
         on_error: str = "raise",
         check_ids: bool = True,
+        keep: float = KEEP,
     ) -> None:
         self.pieces, names = find_pieces(path)
         self.reader: PartReader = part_reader(
@@ -156,6 +165,7 @@ class ParquetPartitions(VotePartitions):
             on_error=on_error,
             where=repr(str(path)),
         )
+        self.kept = KeptParts(keep * 1e6)
         self.steps: tuple[Step, ...] = ()
         self.ids = IdCheck(self.n_items, self._read_ids)
         self.ids.done = not check_ids or self.reader.item is None
@@ -172,11 +182,11 @@ class ParquetPartitions(VotePartitions):
         whole = _composed(self.steps, function)
         if self.ids.done:
             for piece in self.pieces:
-                yield from piece.map(self.reader, whole)
+                yield from piece.map(self.reader, whole, self.kept)
             return
         noting, seen = self.ids.noting(whole)
         for piece in self.pieces:
-            yield from piece.map(self.reader, noting)
+            yield from piece.map(self.reader, noting, self.kept)
         self.ids.settle(seen)
 
     def check_ids(self) -> None:

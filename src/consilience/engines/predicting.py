@@ -12,6 +12,7 @@ from consilience.engines.label_folder import LabelFolder, Labeller, Manifest, fi
 from consilience.engines.parquet import ParquetPartitions
 from consilience.engines.spark import SparkPartitions
 from consilience.exceptions import UnsupportedError
+from consilience.files.patterns import labels_by_pattern
 from consilience.files.writing import label_table, unrelated_distance
 from consilience.label_model import LabelModel
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["labeller", "predict_to"]
+
+#: Items from which on it pays to label all patterns of votes that there may be beforehand.
+WORTH_IT = 200_000
 
 
 def predict_to(
@@ -104,13 +108,15 @@ def _refuse(**options: bool) -> None:
 
 def labeller(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeller:
     """Return what labels each part of the partitions, after a look at the type of their labels."""
-    return Labeller(without_sums(model), _schema(model, partitions, ties), ties, unrelated_distance(model, partitions))
-
-
-def _schema(model: LabelModel, partitions: VotePartitions, ties: float | None) -> pa.Schema:
-    """Return the schema of the labels, from the first few items with a vote."""
-    schema: pa.Schema = label_table(model, first_votes(partitions), ties=ties).schema
-    return schema
+    few = first_votes(partitions)
+    schema: pa.Schema = label_table(model, few, ties=ties).schema
+    return Labeller(
+        without_sums(model),
+        schema,
+        ties,
+        unrelated_distance(model, partitions),
+        labels_by_pattern(model, few) if partitions.n_items >= WORTH_IT else None,
+    )
 
 
 def _to_folder(
@@ -161,4 +167,4 @@ def _parts(partitions: ParquetPartitions | InMemoryPartitions, piece: int) -> It
     if isinstance(partitions, InMemoryPartitions):
         yield partitions.whole[piece * partitions.rows : (piece + 1) * partitions.rows]
         return
-    yield from partitions.pieces[piece].map(partitions.reader, lambda part: part)
+    yield from partitions.pieces[piece].map(partitions.reader, lambda part: part, partitions.kept)

@@ -102,11 +102,10 @@ class PartReader:
         if self.item is not None and wanted[-1].null_count:
             return None
         labels = np.empty((len(table), len(columns)), dtype=kind.to_pandas_dtype())
-        observed = np.ones(labels.shape, dtype=bool)
+        observed = np.empty(labels.shape, dtype=bool)
         for place, column in enumerate(columns):
             labels[:, place] = _numbers(column.chunk(0))
-            if column.null_count:
-                observed[:, place] = _is_there(column.chunk(0))
+            observed[:, place] = _is_there(column.chunk(0)) if column.null_count else True
         labels *= observed  # a null cell may hold anything
         items = np.arange(len(table)) if self.item is None else _numbers(wanted[-1].chunk(0)).copy()
         check_unique_ids(items)

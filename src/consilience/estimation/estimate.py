@@ -75,7 +75,8 @@ class _Gathered:
 def _gatherer(family: Family, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
     def gather(part: Part) -> _Gathered:
         sums = family.statistics(as_chunk(part.votes, part.gold))
-        return _Gathered(sums, (choose(part),), silent_items(part, SHOWN_ITEMS))
+        everywhere = int(sums["voted_items"]) == len(part)
+        return _Gathered(sums, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
 
     return gather
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.families.base import GROUPS, Chunk, Passes, Sums
 from consilience.families.pair_fits import group_influence
 
@@ -78,7 +78,8 @@ def score_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.N
     counts = np.zeros((m, m), dtype=np.int64)
     everybody = bool(observed.all())
     centre = _far_centre(labels[:32]) if everybody and n else np.zeros(m)
-    step = max(n, 1) if everybody and not centre.any() else ROWS  # without a copy there is nothing to cut for
+    few = not everybody and few_votes(observed)
+    step = max(n, 1) if few or (everybody and not centre.any()) else ROWS  # without a copy there is nothing to cut for
     for start in range(0, n, step):
         rows = slice(start, start + step)
         block, seen = labels[rows], observed[rows]
@@ -89,6 +90,11 @@ def score_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.N
             total = np.repeat((np.ones(size) @ votes)[:, None], m, axis=1)
             square = np.repeat(np.diag(product)[:, None], m, axis=1)
             both = np.full((m, m), size, dtype=np.int64)
+        elif few:
+            from consilience.kernels.sparse_scores import score_sums_of_few
+
+            centre = np.array([block[seen[:, a], a].mean() if seen[:, a].any() else 0.0 for a in range(m)])
+            product, total, square, both = score_sums_of_few(block, seen, centre)
         else:
             present = seen.astype(np.float64)
             filled = np.where(seen, block, 0.0)

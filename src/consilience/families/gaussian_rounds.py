@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, hash_priority
+from consilience.arrays import BoolArray, FloatArray, few_votes, hash_priority
 from consilience.families.base import GROUPS, Chunk, Sums
 from consilience.families.gaussian_posterior import LEARNING_ROUNDS, Belief, believe
 from consilience.solvers.factor import NOISE_FLOOR, positive_definite
@@ -49,6 +49,8 @@ class RoundsFit:
 
 def round_sums(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     """Return the sums of one EM pass: weighted moments of votes and of the expected factor."""
+    if not parameters.dependent.any() and few_votes(chunk.observed):
+        return _sums_of_few(parameters, chunk)
     belief = believe(parameters, chunk.labels, chunk.observed, LEARNING_ROUNDS)
     covered = chunk.observed.any(axis=1)
     centred = np.where(covered, belief.mean - parameters.mean, 0.0)
@@ -76,6 +78,34 @@ def round_sums(parameters: GaussianParameters, chunk: Chunk) -> Sums:
             "second": np.array(second.sum()),
             "covered": np.array(int(covered.sum()), dtype=np.int64),
             "log_likelihood": np.array(-0.5 * (fit + spread)[covered].sum()),
+        }
+    )
+
+
+def _sums_of_few(parameters: GaussianParameters, chunk: Chunk) -> Sums:
+    from consilience.kernels.sparse_scores import round_of_few
+
+    by_source, overall, likelihood = round_of_few(
+        chunk.labels,
+        chunk.observed,
+        parameters.offset + parameters.slope * parameters.mean,
+        parameters.slope,
+        parameters.noise_variance,
+        float(parameters.shrink) / float(parameters.variance),
+        float(parameters.variance),
+        float(parameters.degrees),
+        LEARNING_ROUNDS,
+        1e-6 * float(np.sqrt(parameters.variance)),
+    )
+    names = ("weight", "truth", "truth_square", "vote", "vote_square", "both_product")
+    return Sums(
+        dict(zip(names, by_source, strict=False))
+        | {
+            "count": by_source[6].astype(np.int64),
+            "first": overall[0],
+            "second": overall[1],
+            "covered": np.array(int(overall[2]), dtype=np.int64),
+            "log_likelihood": np.array(likelihood),
         }
     )
 

@@ -113,21 +113,25 @@ class MallowsFamily(Family):
         return (-LIMIT if self.signed else 0.0, LIMIT)
 
     def statistics(self, chunk: Chunk) -> Sums:
-        from consilience.kernels.mallows import pair_agreements
+        from consilience.kernels.mallows import pair_sums
         from consilience.kernels.ranking_votes import bucket_counts
 
         votes = visible(chunk.labels, chunk.observed)
         self._check_size(votes)
         m = votes.shape[1]
-        agree, both = pair_agreements(votes)
+        width = self.largest + 1
+        by_both = m * (m - 1) // 2 * width**2 <= MAX_SIZE_TABLE
+        agree, both, squares, sizes = pair_sums(votes, chunk.observed, chunk.groups, GROUPS, width, by_both)
         parts = count_sums(chunk)
         parts |= {
-            "pair_agree": _by_group(agree, chunk.groups, m),
-            "pair_both": _by_group(both, chunk.groups, m),
-            "agree_agree": _square(np.einsum("np,np->p", agree, agree, dtype=np.float64), m),
-            "agree_both": _square(np.einsum("np,np->p", agree, both, dtype=np.float64), m),
-            "both_both": _square(np.einsum("np,np->p", both, both, dtype=np.float64), m),
+            "pair_agree": agree,
+            "pair_both": both,
+            "agree_agree": squares[0].astype(np.float64),
+            "agree_both": squares[1].astype(np.float64),
+            "both_both": squares[2].astype(np.float64),
             "buckets": bucket_counts(votes, chunk.observed, self.largest),
+            # Co-ordered pairs by how many items the two sources rank (by the larger number if that is too much).
+            "sizes": sizes.reshape(-1, width, width) if by_both else sizes,
         }
         seen = (votes >= 0).sum(axis=2)
         row = self.row_sizes(chunk.labels, chunk.observed)
@@ -137,20 +141,8 @@ class MallowsFamily(Family):
         parts["partial_votes"] = np.array(int(short.sum()), dtype=np.int64)
         parts["tied_votes"] = np.array(int(tied.sum()), dtype=np.int64)
         parts["row_sizes"] = np.bincount(row, minlength=self.largest + 1)
-        parts["sizes"] = self._size_table(both, seen, m)
         parts |= self._gold(chunk, votes)
         return Sums(parts)
-
-    def _size_table(self, both: npt.NDArray[Any], seen: IntArray, m: int) -> IntArray:
-        """Co-ordered pairs by how many items the two sources rank (by the larger number if that is too much)."""
-        width = self.largest + 1
-        left, right = np.triu_indices(m, 1)
-        full = len(left) * width * width <= MAX_SIZE_TABLE
-        table = np.zeros((len(left), width * width if full else width), dtype=np.int64)
-        for pair, (a, b) in enumerate(zip(left, right, strict=True)):
-            key = seen[:, a] * width + seen[:, b] if full else np.maximum(seen[:, a], seen[:, b])
-            table[pair] = np.bincount(key, both[:, pair], minlength=table.shape[1]).astype(np.int64)
-        return table.reshape(len(left), width, width) if full else table
 
     def _gold(self, chunk: Chunk, votes: npt.NDArray[np.int16]) -> dict[str, npt.NDArray[Any]]:
         from consilience.kernels.ranking_votes import bucket_counts, expected_discordance
@@ -281,20 +273,6 @@ def _of_width(truth: Batch, width: int) -> npt.NDArray[np.int16]:
     result = np.full((len(truth), width), -2, dtype=np.int16)
     kept = min(width, truth.shape[1])
     result[:, :kept] = truth[:, :kept]
-    return result
-
-
-def _by_group(values: npt.NDArray[Any], groups: IntArray, m: int) -> IntArray:
-    member = (groups == np.arange(GROUPS)[:, None]).astype(np.float64)
-    return _square(np.rint(member @ values.astype(np.float64)).astype(np.int64), m)
-
-
-def _square(values: npt.NDArray[Any], m: int) -> npt.NDArray[Any]:
-    """Spread values per pair of sources over symmetric matrices."""
-    left, right = np.triu_indices(m, 1)
-    result = np.zeros((*values.shape[:-1], m, m), dtype=values.dtype)
-    result[..., left, right] = values
-    result[..., right, left] = values
     return result
 
 

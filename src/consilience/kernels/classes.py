@@ -17,7 +17,7 @@ __all__ = [
 ]
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, nogil=True, inline="always")
 def _ones(word: np.uint64) -> np.uint64:
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -25,7 +25,7 @@ def _ones(word: np.uint64) -> np.uint64:
     return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def count_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups: int, k: int) -> IntArray:
     """Return how often source a votes v while source b votes w, per group of items.
 
@@ -85,7 +85,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups
     return counts
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def agreement_of_rows(codes: IntArray, observed: BoolArray) -> tuple[float, int]:
     """Return the sum over items of the share of agreeing vote pairs, and the number of items with a pair."""
     n, m = codes.shape
@@ -106,7 +106,7 @@ def agreement_of_rows(codes: IntArray, observed: BoolArray) -> tuple[float, int]
     return total, rows
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _before_any_vote(table: FloatArray, offset: FloatArray) -> FloatArray:
     """Return the scores of an item on which every source abstains."""
     scores = offset.copy()
@@ -116,7 +116,7 @@ def _before_any_vote(table: FloatArray, offset: FloatArray) -> FloatArray:
     return scores
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, nogil=True, inline="always")
 def _score(
     codes: IntArray,
     observed: BoolArray,
@@ -148,7 +148,7 @@ def _score(
     return votes
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, nogil=True, inline="always")
 def _normalise(scores: FloatArray) -> float:
     top = scores[0]
     for c in range(1, scores.shape[0]):
@@ -162,7 +162,7 @@ def _normalise(scores: FloatArray) -> float:
     return float(top + np.log(total))
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def posterior_rows(
     codes: IntArray, observed: BoolArray, table: FloatArray, offset: FloatArray, correlation: FloatArray
 ) -> FloatArray:
@@ -193,7 +193,7 @@ def posterior_rows(
     return result
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def expectation_round(
     codes: IntArray,
     observed: BoolArray,
@@ -247,7 +247,7 @@ def expectation_round(
     return votes, classes, likelihood
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def accuracy_scores(
     codes: IntArray, observed: BoolArray, posterior: FloatArray, accuracy: FloatArray, scores: FloatArray
 ) -> None:
@@ -262,7 +262,7 @@ def accuracy_scores(
                 scores[i, a] = 0.0
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def pattern_numbers(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
     """Return the number of each row of votes among the ``(k + 1) ** m`` there may be; the first digit is source 0."""
     n, m = codes.shape

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["margins_of", "pair_agreements", "sample_mallows"]
+__all__ = ["margins_of", "pair_agreements", "pair_sums", "sample_mallows"]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -80,6 +80,56 @@ def _ones(word: np.uint64) -> int:
     return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _pack(
+    positions: npt.NDArray[np.int16],
+    t: int,
+    a: int,
+    strict: npt.NDArray[np.uint64],
+    ahead: npt.NDArray[np.uint64],
+) -> None:
+    """Write which pairs of items a source orders, and in which of them the first is ahead, 64 pairs to a word."""
+    r = positions.shape[2]
+    word = 0
+    bit = np.uint64(0)
+    strict_bits = np.uint64(0)
+    ahead_bits = np.uint64(0)
+    for i in range(r):
+        here = positions[t, a, i]
+        for j in range(i + 1, r):
+            there = positions[t, a, j]
+            strict_bits |= np.uint64((here >= 0) & (there >= 0) & (here != there)) << bit
+            ahead_bits |= np.uint64(here < there) << bit
+            bit += np.uint64(1)
+            if bit == np.uint64(64):
+                strict[word] = strict_bits
+                ahead[word] = ahead_bits
+                word += 1
+                bit = np.uint64(0)
+                strict_bits = np.uint64(0)
+                ahead_bits = np.uint64(0)
+    if bit > np.uint64(0):
+        strict[word] = strict_bits
+        ahead[word] = ahead_bits
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _compare(
+    strict: npt.NDArray[np.uint64],
+    ahead: npt.NDArray[np.uint64],
+    other_strict: npt.NDArray[np.uint64],
+    other_ahead: npt.NDArray[np.uint64],
+) -> tuple[int, int]:
+    """Return on how many pairs of items both have an order, and on how many of these a different one."""
+    shared = 0
+    different = 0
+    for word in range(len(strict)):
+        common = strict[word] & other_strict[word]
+        shared += _ones(common)
+        different += _ones(common & (ahead[word] ^ other_ahead[word]))
+    return shared, different
+
+
 @numba.njit(cache=True, nogil=True)
 def pair_agreements(positions: npt.NDArray[np.int16]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return on how many pairs of items each two sources agree, and how many both of them order.
@@ -107,40 +157,84 @@ def pair_agreements(positions: npt.NDArray[np.int16]) -> tuple[npt.NDArray[np.in
     both = np.empty((n, m * (m - 1) // 2), np.int32)
     for t in range(n):
         for a in range(m):
-            word = 0
-            bit = np.uint64(0)
-            strict_bits = np.uint64(0)
-            ahead_bits = np.uint64(0)
-            for i in range(r):
-                here = positions[t, a, i]
-                for j in range(i + 1, r):
-                    there = positions[t, a, j]
-                    strict_bits |= np.uint64((here >= 0) & (there >= 0) & (here != there)) << bit
-                    ahead_bits |= np.uint64(here < there) << bit
-                    bit += np.uint64(1)
-                    if bit == np.uint64(64):
-                        strict[a, word] = strict_bits
-                        ahead[a, word] = ahead_bits
-                        word += 1
-                        bit = np.uint64(0)
-                        strict_bits = np.uint64(0)
-                        ahead_bits = np.uint64(0)
-            if bit > np.uint64(0):
-                strict[a, word] = strict_bits
-                ahead[a, word] = ahead_bits
+            _pack(positions, t, a, strict[a], ahead[a])
         pair = 0
         for a in range(m):
             for b in range(a + 1, m):
-                shared = 0
-                different = 0
-                for word in range(words):
-                    common = strict[a, word] & strict[b, word]
-                    shared += _ones(common)
-                    different += _ones(common & (ahead[a, word] ^ ahead[b, word]))
+                shared, different = _compare(strict[a], ahead[a], strict[b], ahead[b])
                 both[t, pair] = shared
                 agreement[t, pair] = shared - 2 * different
                 pair += 1
     return agreement, both
+
+
+@numba.njit(cache=True, nogil=True)
+def pair_sums(
+    positions: npt.NDArray[np.int16], observed: BoolArray, groups: IntArray, n_groups: int, width: int, by_both: bool
+) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return sums over items of what `pair_agreements` returns, from vote to vote: the cost follows the pairs of votes.
+
+    Parameters
+    ----------
+    groups
+        ``(n,)`` group of each item, below `n_groups`.
+    width
+        One more than the largest number of items that a source ranks.
+    by_both
+        Count sizes by the numbers of items that both sources rank, not only by the larger one.
+
+    Returns
+    -------
+    agreement, both
+        ``(n_groups, m, m)`` sums.
+    squares
+        ``(3, m, m)`` sums of agreement squared, of agreement times both, and of both squared.
+    sizes
+        ``(m (m - 1) / 2, width ** 2)``, or ``(m (m - 1) / 2, width)``: pairs of items that both order, by how many
+        items the sources rank.
+    """
+    n, m, r = positions.shape
+    words = (r * (r - 1) // 2 + 63) // 64
+    strict = np.empty((m, words), np.uint64)
+    ahead = np.empty((m, words), np.uint64)
+    agreement = np.zeros((n_groups, m, m), np.int64)
+    both = np.zeros((n_groups, m, m), np.int64)
+    squares = np.zeros((3, m, m), np.int64)
+    sizes = np.zeros((m * (m - 1) // 2, width * width if by_both else width), np.int64)
+    voters = np.empty(m, np.int64)
+    ranked = np.empty(m, np.int64)
+    for t in range(n):
+        votes = 0
+        for a in range(m):
+            if observed[t, a]:
+                voters[votes] = a
+                ranked[votes] = 0
+                for i in range(r):
+                    ranked[votes] += positions[t, a, i] >= 0
+                _pack(positions, t, a, strict[votes], ahead[votes])
+                votes += 1
+        g = groups[t]
+        for place in range(votes):
+            a = voters[place]
+            for other in range(place + 1, votes):
+                b = voters[other]
+                shared, different = _compare(strict[place], ahead[place], strict[other], ahead[other])
+                if shared == 0:
+                    continue
+                same = shared - 2 * different
+                agreement[g, a, b] += same
+                both[g, a, b] += shared
+                squares[0, a, b] += same * same
+                squares[1, a, b] += same * shared
+                squares[2, a, b] += shared * shared
+                size = ranked[place] * width + ranked[other] if by_both else max(ranked[place], ranked[other])
+                sizes[a * m - a * (a + 1) // 2 + b - a - 1, size] += shared
+    for a in range(m):
+        for b in range(a + 1, m):
+            agreement[:, b, a] = agreement[:, a, b]
+            both[:, b, a] = both[:, a, b]
+            squares[:, b, a] = squares[:, a, b]
+    return agreement, both, squares, sizes
 
 
 @numba.njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 __all__ = ["count_agreements", "count_few_pairs", "score_products_of_few"]
 
 
-@numba.njit(cache=True, inline="always")
+@numba.njit(cache=True, nogil=True, inline="always")
 def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
     votes = 0
     for a in range(observed.shape[1]):
@@ -20,14 +20,14 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
     return votes
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def _mirror(upper: IntArray) -> None:
     for x in range(upper.shape[0]):
         for y in range(x + 1, upper.shape[0]):
             upper[y, x] = upper[x, y]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def count_few_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_groups: int, k: int) -> IntArray:
     """Return what `count_pairs` does, ``(n_groups, m * k, m * k)``."""
     n, m = codes.shape
@@ -45,7 +45,7 @@ def count_few_pairs(codes: IntArray, observed: BoolArray, groups: IntArray, n_gr
     return counts
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def count_agreements(codes: IntArray, observed: BoolArray, k: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return votes by class ``(m, k)``, and how often two sources agree and how often both vote, ``(m, m)``."""
     n, m = codes.shape
@@ -67,7 +67,7 @@ def count_agreements(codes: IntArray, observed: BoolArray, k: int) -> tuple[IntA
     return cast, agree, both
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def score_products_of_few(
     codes: IntArray, observed: BoolArray, posterior: FloatArray, accuracy: FloatArray
 ) -> FloatArray:

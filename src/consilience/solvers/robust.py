@@ -24,6 +24,8 @@ __all__ = ["PairMomentFit", "fit_pair_moments", "sandwich"]
 
 #: More scatter than this, in standard errors, means that the model is only approximate.
 _TOLERATED_SCATTER = 1.5
+#: From so many sources on, steps are taken with sparse matrices.
+MANY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +231,16 @@ def _minimise(
     def residual(weight: FloatArray) -> FloatArray:
         return np.concatenate([(target - moment(weight)) / error, pull @ weight])
 
-    def derivative(weight: FloatArray) -> FloatArray:
-        return np.vstack([-jacobian(weight) / error[:, None], pull])
+    # Of very many sources a moment depends on few: all rows at once, for every step, would be mostly zeros.
+    sparse = count >= MANY
+
+    def derivative(weight: FloatArray) -> Any:
+        slope = jacobian(weight)
+        if not sparse:
+            return np.vstack([-slope / error[:, None], pull])
+        from scipy.sparse import csr_array, vstack
+
+        return vstack([csr_array(slope).multiply(-1.0 / error[:, None]), csr_array(pull)], format="csr")
 
     def loss(squared: FloatArray) -> FloatArray:
         """Cauchy for the pairs, quadratic for the pull: value, first and second derivative."""
@@ -251,6 +261,7 @@ def _minimise(
         bounds=bounds,
         loss=loss,  # type: ignore[arg-type]  # the stubs want a keyword that scipy never passes
         max_nfev=200,
+        tr_solver="lsmr" if sparse else None,
     )
 
 

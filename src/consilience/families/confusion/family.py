@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.families.base import (
     GROUPS,
     Chunk,
@@ -23,7 +23,7 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.confusion.estimation import estimate_confusions
-from consilience.families.confusion.likelihood import expected_counts, few_votes, hard_pairs, known_codes
+from consilience.families.confusion.likelihood import expected_counts, hard_pairs, known_codes
 from consilience.families.confusion.parameters import (
     ConfusionParameters,
     accuracy_from_weight,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.families.base import Chunk, Sums
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
 
@@ -21,7 +21,6 @@ __all__ = [
     "cofiring_misfit",
     "event_pairs",
     "expected_counts",
-    "few_votes",
     "fit_rounds",
     "hard_pairs",
     "row_agreement",
@@ -33,8 +32,6 @@ COIN_VOTES, COIN_ACCURACY = 10.0, 0.7
 MAX_ROUNDS = 200
 #: Items whose scores are multiplied at once.
 BLOCK = 4096
-#: Fewer sources than this never make votes sparse; and items by which sparsity is judged.
-MANY_SOURCES, LOOKED_AT = 64, 1000
 
 
 @dataclass(frozen=True)
@@ -130,16 +127,7 @@ def expected_counts(parameters: ConfusionParameters, chunk: Chunk) -> Sums:
     """Run the E-step over one chunk and return the expected counts."""
     known = known_codes(chunk)
     if chunk.labels.ndim == 2:
-        from consilience.kernels.classes import expectation_round
-
-        counts, classes, likelihood = expectation_round(
-            chunk.labels,
-            chunk.observed,
-            parameters.score_table(),
-            parameters.offset,
-            parameters.correlation,
-            known,
-        )
+        counts, classes, likelihood = _round(parameters, chunk, known)
         return Sums({"counts": counts, "classes": classes, "log_likelihood": np.array(likelihood)})
     labels = chunk.labels * chunk.observed[:, :, None]
     covered: BoolArray = np.asarray(chunk.observed.any(axis=1))
@@ -154,6 +142,21 @@ def expected_counts(parameters: ConfusionParameters, chunk: Chunk) -> Sums:
     meant = np.einsum("nav,nac->avc", labels, ratio)
     counts = np.where(parameters.full[:, None, None], meant * parameters.table, meant)
     return Sums({"counts": counts, "classes": posterior.sum(axis=0), "log_likelihood": np.array(likelihood)})
+
+
+def _round(parameters: ConfusionParameters, chunk: Chunk, known: IntArray) -> tuple[FloatArray, FloatArray, float]:
+    table, offset = parameters.score_table(), parameters.offset
+    if parameters.is_dense(chunk.observed):
+        from consilience.kernels.dense_classes import dense_round
+
+        m, events, k = table.shape
+        votes, classes, likelihood = dense_round(
+            chunk.labels, chunk.observed, table.reshape(m * events, k), offset, known
+        )
+        return votes.reshape(table.shape)[:, :k], classes, likelihood
+    from consilience.kernels.classes import expectation_round
+
+    return expectation_round(chunk.labels, chunk.observed, table, offset, parameters.correlation, known)
 
 
 def fit_rounds(
@@ -204,15 +207,6 @@ def _score_products(codes: Batch, observed: BoolArray, posterior: FloatArray, ac
         accuracy_scores(codes[rows], observed[rows], posterior[rows], accuracy, block)
         outer += block.T @ block
     return outer
-
-
-def few_votes(observed: BoolArray) -> bool:
-    """Return whether so few sources vote on an item that going from vote to vote is quicker than all cells at once."""
-    m = observed.shape[1]
-    if m < MANY_SOURCES or not len(observed):
-        return False
-    looked_at = observed[:: max(len(observed) // LOOKED_AT, 1)]
-    return bool((looked_at.sum(axis=1) ** 2).mean() < 0.02 * m**2)
 
 
 def cofiring_misfit(

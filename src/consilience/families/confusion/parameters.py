@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, softmax
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes, softmax
 from consilience.families.base import Parameters
 from consilience.solvers.sharing import shared_weights
 
@@ -80,9 +80,18 @@ class ConfusionParameters(Parameters):
             return self._vote_shares(labels, observed)
         if labels.ndim == 3:
             return softmax(self.offset + self.soft_scores(labels, observed))
+        table = self.score_table()
+        if self.is_dense(observed):
+            from consilience.kernels.dense_classes import dense_posterior
+
+            return dense_posterior(labels, observed, table.reshape(-1, self.n_classes), self.offset)
         from consilience.kernels.classes import posterior_rows
 
-        return posterior_rows(labels, observed, self.score_table(), self.offset, self.correlation)
+        return posterior_rows(labels, observed, table, self.offset, self.correlation)
+
+    def is_dense(self, observed: BoolArray) -> bool:
+        """Return whether sources are independent and mostly vote, so that all cells are gone through alike."""
+        return not self.correlation.any() and not few_votes(observed)
 
     def looked_up(self, labels: Batch, observed: BoolArray) -> tuple[IntArray, FloatArray, FloatArray] | None:
         """Return the most probable class, its probability and ``(n, k)`` probabilities by the pattern of the votes.
@@ -96,7 +105,7 @@ class ConfusionParameters(Parameters):
 
         best, top, probabilities = self._patterns
         number = pattern_numbers(labels, observed, k)
-        return best[number], top[number], probabilities[number]
+        return best.take(number), top.take(number), probabilities.take(number, axis=0)
 
     @cached_property
     def _patterns(self) -> tuple[IntArray, FloatArray, FloatArray]:

@@ -1,0 +1,75 @@
+"""Rows of a table of labels by the pattern of the votes: with few sources and classes the same rows come again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consilience.encoding import align_sources, encode
+from consilience.families.confusion import ConfusionFamily
+from consilience.families.confusion.parameters import MAX_PATTERNS, MIN_ITEMS
+from consilience.files.writing import label_table
+from consilience.label_model import LabelModel
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+__all__ = ["LabelsByPattern", "labels_by_pattern"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelsByPattern:
+    """The table of labels of every pattern of votes that there may be.
+
+    Parameters
+    ----------
+    rows
+        What `label_table` returns for the patterns, without the ids.
+    dtype
+        Of the votes whose labels these are: codes may be written otherwise than names.
+    """
+
+    model: LabelModel
+    rows: pa.Table
+    dtype: npt.DTypeLike
+
+    def table(self, votes: Votes) -> pa.Table | None:
+        """Return what `label_table` returns, or None for votes of another type or for few items."""
+        import pyarrow as pa
+
+        if len(votes) < MIN_ITEMS or votes.labels.ndim != 2 or votes.labels.dtype != self.dtype:
+            return None
+        if votes.items.dtype.kind != "i":
+            return None
+        from consilience.kernels.classes import pattern_numbers
+
+        space, learned = self.model.space, self.model.source_model_
+        table = align_sources(votes, space, learned.sources, learned.names_given)
+        encoded = encode(table, space)
+        numbers = pattern_numbers(encoded.labels, encoded.observed, int(space.n_labels or 0))
+        found = self.rows.take(pa.array(numbers))
+        return found.add_column(0, "item", pa.array(table.items))
+
+
+def labels_by_pattern(model: LabelModel, like: Votes) -> LabelsByPattern | None:
+    """Return the labels of all patterns of votes, None where there are too many, or votes are no integers.
+
+    Parameters
+    ----------
+    like
+        Some of the votes that will be labelled.
+    """
+    space, sources = model.space, model.source_model_.sources
+    k, m = space.n_labels, len(sources)
+    if not isinstance(space.family, ConfusionFamily) or k is None or m * np.log(k + 1) > np.log(MAX_PATTERNS):
+        return None
+    if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
+        return None
+    digits: npt.NDArray[Any] = np.indices((k + 1,) * m, dtype=np.int8).reshape(m, -1).T
+    labels = space.as_labels(np.maximum(digits - 1, 0), like.labels.dtype).astype(like.labels.dtype)
+    patterns = Votes(labels, digits > 0, sources, np.arange(len(digits)), names_given=like.names_given)
+    return LabelsByPattern(model, label_table(model, patterns).drop_columns("item"), like.labels.dtype)
