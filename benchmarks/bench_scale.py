@@ -60,8 +60,8 @@ def cells(quick: bool) -> list[Cell]:
     largest = {"classes": 7, "scores": 7, "rankings": 6}
     wide = {
         "classes": (10**5, (5, 20, 50, 200, 1000)),
-        "scores": (10**4, (5, 20, 50, 200)),
-        "rankings": (10**4, (5, 20)),
+        "scores": (10**4, (5, 20, 50, 200, 1000)),
+        "rankings": (10**4, (5, 20, 50, 200)),
     }
     return [
         *(Cell(kind, 10**power, 10) for kind, top in largest.items() for power in range(4, top + 1)),

@@ -127,3 +127,19 @@ def test_rounds_over_few_scores_are_those_over_all_cells(degrees, monkeypatch):
     tolerance = 1e-10 if np.isinf(degrees) else 1e-4
     for name in every.parts:
         assert np.allclose(few[name], every[name], rtol=tolerance, atol=tolerance * 400), name
+
+
+@pytest.mark.filterwarnings("ignore:dependent-pair")
+def test_copies_are_found_among_a_hundred_sources_and_nobody_else_is_accused():
+    matrix, _, _ = crowd(10_000, 100, 0.2, 2)
+    rng = np.random.default_rng(5)
+    for copied, copy in ((0, 1), (2, 3)):
+        kept = (rng.random(len(matrix)) < 0.9) | (matrix[:, copied] < 0)
+        matrix[:, copy] = np.where(kept, matrix[:, copied], rng.integers(2, size=len(matrix)))
+    names = [f"s{column}" for column in range(100)]
+    model = cs.LabelModel(cs.Classes(2), random_state=0).fit(cs.Votes.from_matrix(matrix, sources=names))
+    # A pair of others is accused where it is too close by chance, of which 0.025 are expected among all 4,950 pairs.
+    assert {frozenset(pair) for pair in model.source_model_.dependencies} == {
+        frozenset(("s0", "s1")),
+        frozenset(("s2", "s3")),
+    }

@@ -18,7 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-os.environ |= {name: "1" for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")}
+# One thread, unless the caller lets the peer have more.
+os.environ |= {
+    name: os.environ.get("PEER_THREADS", "1") for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+}
 
 import numpy as np
 
@@ -40,7 +43,7 @@ def snorkel(matrix: Any, k: int) -> dict[str, Any]:
     import torch
     from snorkel.labeling.model import LabelModel
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     LabelModel(cardinality=k, verbose=False).fit(matrix[:2000], progress_bar=False)
     before = megabytes()[0]
     model = LabelModel(cardinality=k, verbose=False)

@@ -33,6 +33,8 @@ LEAST_CORRELATION = 0.25
 CLOSE = 12.0
 #: With less in its third best source a reading says that nothing can be learned.
 LEAST_VALUE = 0.35
+#: From so many sources on, some of the very many pairs would be that far off by chance.
+MANY_SOURCES = 64
 #: How often pairs are dropped and values fitted again, and the steps of one fit.
 REFITS, STEPS, STOP_STEPS = 8, 80, 300
 #: With very many sources fewer groups are tried, those that differ most from the rest: so many pairs, and groups.
@@ -229,8 +231,20 @@ def _explains(pairs: PairCovariances, z: FloatArray) -> bool:
     freedom = max(len(measured) - len(pairs.variance), 1)
     # Among very many pairs some are far off by chance, and their standard errors are estimates, too.
     limit = 1.0 + max(STOP_SIGMAS * np.sqrt(2.0 / freedom), STOP_SHARE)
-    farthest = max(STOP_Z, NormalDist().inv_cdf(1.0 - STOP_CHANCE / 2.0 / max(len(measured), 1)))
+    farthest = max(STOP_Z, _rare(len(measured)))
     return bool(np.abs(measured).max(initial=0.0) < farthest and (measured**2).sum() / freedom < limit)
+
+
+def _rare(count: int) -> float:
+    """Return the standard errors that hardly any of so many pairs is off by chance."""
+    return NormalDist().inv_cdf(1.0 - STOP_CHANCE / 2.0 / max(count, 1))
+
+
+def _flagged_from(pairs: PairCovariances) -> float:
+    """Return from how many standard errors on a pair is called dependent."""
+    if len(pairs.variance) < MANY_SOURCES:
+        return CUT
+    return max(CUT, _rare(int(np.triu(pairs.usable).sum())))
 
 
 def _trimmed(pairs: PairCovariances, mask: BoolArray) -> FloatArray:
@@ -258,7 +272,7 @@ def _reading(pairs: PairCovariances, value: FloatArray, evidence: FloatArray | N
     loss = float(cost[np.triu(pairs.usable)].sum())
     loss += float(((value - max(value.mean(), FLOOR)) ** 2).sum()) / SPREAD**2
     correlation = pairs.correlation(value)
-    dependent = pairs.usable & (z > CUT) & (correlation > LEAST_CORRELATION)
+    dependent = pairs.usable & (z > _flagged_from(pairs)) & (correlation > LEAST_CORRELATION)
     reading = Reading(value, dependent, np.where(dependent, correlation, 0.0), loss)
     if evidence is None:
         return reading
