@@ -17,7 +17,7 @@ from consilience.families.mallows_moments import moment_fit, predicted_agreement
 from consilience.families.mallows_problem import Problem, expected_agreement, quality_of
 from consilience.families.pair_costs import blend
 from consilience.solvers.mallows import DistanceCurve
-from consilience.solvers.readings import FLAG, PairReading, Readings, Refit
+from consilience.solvers.readings import FLAG, PairReading, Readings, Refit, read_dependence
 from consilience.solvers.weighed_readings import weigh_readings
 
 if TYPE_CHECKING:
@@ -38,16 +38,20 @@ def read_pairs(problem: Problem) -> Readings:
     """Return which pairs depend on each other, by the exact moments of all of them."""
     usable, pairs = problem.usable, problem.pairs
     left, right = np.nonzero(np.triu(usable))
+    exact = not problem.many_incomplete
+    unit = 1.0 if exact else moment_fit(problem).inflation
 
     def refit(kept: BoolArray) -> Refit:
         fit = moment_fit(_depending(problem, usable & ~kept))
         too_close = np.zeros(usable.shape)
         residual = pairs.value[left, right] - predicted_agreement(problem, usable, fit.weight)
-        too_close[left, right] = residual / pairs.standard_error[left, right]
+        too_close[left, right] = residual / (pairs.standard_error[left, right] * unit)
         return Refit(quality_of(problem.family, fit.weight), too_close + too_close.T, fit.inflation)
 
-    # Of tied votes the moments are not exact.
-    return weigh_readings(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
+    # Of votes with ties or without some items the moments miss a little, all pairs together a lot: single pairs have
+    # to stand out.
+    read = weigh_readings if exact else read_dependence
+    return read(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
 
 
 def chosen_reading(problem: Problem, readings: Readings) -> PairReading:

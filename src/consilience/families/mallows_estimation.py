@@ -49,8 +49,6 @@ __all__ = ["estimate_mallows"]
 
 #: Dependent pairs are looked for from this many sources on.
 FLAG_SOURCES = 4
-#: Up to this share of partial or tied votes, pair moments are as good as the likelihood.
-FEW_INCOMPLETE = 0.2
 
 
 def estimate_mallows(family: MallowsFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -132,7 +130,7 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     fit = moment_fit(problem)
     left, right = np.nonzero(np.triu(problem.usable))
     notes = (note, *adversaries(left, right, -fit.residual_z, request))
-    if problem.share_incomplete > FEW_INCOMPLETE and passes is not None and rivals is None:
+    if problem.many_incomplete and passes is not None and rivals is None:
         estimate = _polish(problem, fit.weight, passes, _why_polished(problem), notes)
         return estimate if request.n_gold else _evened(problem, estimate)
     reason = "exact pair moments under a robust loss, as some sources depend on each other"

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Problem", "expected_agreement", "parameters_of", "quality_of"]
 
+#: Up to this share of partial or tied votes, pair moments are as good as the likelihood.
+FEW_INCOMPLETE = 0.2
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -51,6 +54,11 @@ class Problem:
         """Share of the votes that leave out items or hold ties."""
         votes = max(int(np.diag(self.sums["both"]).sum()), 1)
         return (int(self.sums["partial_votes"]) + int(self.sums["tied_votes"])) / votes
+
+    @property
+    def many_incomplete(self) -> bool:
+        """Whether so many votes leave out items or hold ties that pair moments say too little, and not exactly."""
+        return self.share_incomplete > FEW_INCOMPLETE
 
     @property
     def is_tied(self) -> bool:

@@ -49,6 +49,8 @@ NOTHING, FAR = 0.02, 4.0
 #: Chi-square over its freedom within so many standard deviations needs no other explanation, unless some sources seem
 #: better than the others by this much.
 EASY, AHEAD = 1.0, 0.15
+#: Sources whose qualities, squared and added, stay below the square of this say next to nothing between them.
+HEARD = 0.3
 #: With fewer pairs to spare than this, their scatter says nothing about the standard errors.
 LEAST_FREEDOM = 4
 
@@ -100,8 +102,9 @@ def weigh_readings(
     if best.loss > start.loss + DOUBT:
         return Readings(start, None, *reading_groups(start, None))
     if best.loss > start.loss - SURE or int(usable.any(axis=1).sum()) < FEWEST:
-        # Whom the weights would not follow anyway can do no harm.
-        harmful = best if _ahead(base.quality, best.dependent, usable) else None
+        # Whom the weights would not follow anyway can do no harm; and if the others know nothing, it is theirs to lose.
+        feared = _ahead(base.quality, best.dependent, usable) and _heard(best, usable)
+        harmful = best if feared else None
         return Readings(start, harmful, *reading_groups(start, harmful))
     # That most sources copy each other is no explanation that a better one has to fear.
     most = int(usable.any(axis=1).sum()) // 2
@@ -133,6 +136,12 @@ def _ahead(quality: FloatArray, dropped: BoolArray, usable: BoolArray) -> bool:
     inside = dropped.any(axis=1)
     others = usable.any(axis=1) & ~inside
     return bool(inside.any() and others.any() and quality[inside].mean() > quality[others].mean() + AHEAD)
+
+
+def _heard(reading: PairReading, usable: BoolArray) -> bool:
+    """Return whether the sources outside the groups know enough, by this reading, that a plain vote of theirs helps."""
+    others = usable.any(axis=1) & ~reading.dependent.any(axis=1)
+    return float((np.maximum(reading.quality[others], 0.0) ** 2).sum()) > HEARD**2
 
 
 def _misled(fit: Refit, usable: BoolArray) -> BoolArray:
