@@ -26,6 +26,7 @@ from consilience.families.distance_estimation import estimate_distances
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.distance_statistics import Background, distance_statistics, take_background
 from consilience.solvers.landmarks import Landmarks, fit_landmarks
+from consilience.solvers.listed import ListedPairs
 from consilience.solvers.pooled import PooledCurve
 from consilience.solvers.sharing import shared_weights
 
@@ -162,6 +163,17 @@ class DistanceFamily(Family):
                 return PooledCurve.of(costs, complete=True)
         smallest = None if self.background is None or self.background.smallest <= 0 else self.background.smallest
         return PooledCurve.of(self.reference_costs, quantum=smallest)
+
+    @cached_property
+    def listed_pairs(self) -> ListedPairs | None:
+        """What the votes of two sources cost each other where all labels are known: candidates, or votes that recur."""
+        labels = self.candidates
+        if labels is None and self.background is not None:
+            labels = self.background.recurring
+        if labels is None or not 1 < len(labels) <= MAX_LISTED:
+            return None
+        costs = self.cost_table(labels, labels)
+        return ListedPairs.of(costs) if costs.max() > 0 else None
 
     def statistics(self, chunk: Chunk) -> Sums:
         return distance_statistics(self, chunk)

@@ -17,6 +17,7 @@ from consilience.families.base import Diagnostic, Estimate, Request, Sums
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.findings import (
     CANNOT_TELL,
+    MAYBE_COPIES,
     SHARED_VOTE,
     SIGNIFICANCE,
     competing,
@@ -24,6 +25,7 @@ from consilience.families.findings import (
     fell_back,
     needs_gold,
     no_signal,
+    possible_copies,
     unidentified,
 )
 from consilience.families.pair_costs import (
@@ -38,16 +40,20 @@ from consilience.families.pair_costs import (
 from consilience.families.pair_fits import PairFit, additive_fit, composed_fit, product_fit, uncorrelated_influence
 from consilience.solvers.readings import Readings, Refit, read_dependence
 from consilience.solvers.signal import no_signal_probability
+from consilience.solvers.weighed_readings import weigh_readings
 
 if TYPE_CHECKING:
     from consilience.families.distance import DistanceFamily
 
 __all__ = ["estimate_distances"]
 
-#: Dependent pairs are looked for from this many sources on, and among pairs with this many common items.
-FLAG_SOURCES, FLAG_ITEMS = 5, 10
-#: Copies cost each other at most this share of what independent sources do; others count as this far off at most.
-CLEAR, UNCLEAR = 0.75, 3.0
+#: Dependent pairs are looked for from this many sources on: where all labels are known, and elsewhere.
+FLAG_SOURCES, FLAG_SOURCES_ROUGHLY = 4, 5
+#: So much worse may copies explain the pairs and still be possible: how votes scatter is a guess here.
+DOUBT = 6.0
+#: Where labels are not known, only pairs with this many common items are looked at. Copies cost each other at most this
+#: share of what independent sources do; others count as this far off at most.
+FLAG_ITEMS, CLEAR, UNCLEAR = 10, 0.75, 3.0
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,11 @@ class _Problem:
             typical = self.family.background.chance
             usable &= ~(typical < 0.02 * self.family.chance)
         return usable
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it can be worked out what two sources cost each other."""
+        return "square_cost" not in self.sums and self.family.listed_pairs is not None
 
     @property
     def active(self) -> BoolArray:
@@ -95,8 +106,10 @@ def _automatic(problem: _Problem) -> Estimate:
     if chance > SIGNIFICANCE and not problem.request.n_gold:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
         return _fallback(problem, reason, (no_signal(problem.request, reason),))
-    if problem.request.learn and count >= FLAG_SOURCES:
+    if problem.request.learn and count >= (FLAG_SOURCES if problem.is_exact else FLAG_SOURCES_ROUGHLY):
         readings = _read_pairs(problem)
+        if problem.is_exact and readings.doubtful is not None and not problem.request.n_gold:
+            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, problem.request),))
         if readings.best.dependent.any():
             return _dependent(problem, readings)
     return _learned(problem, "moments", "pair costs fitted with a robust loss")
@@ -104,17 +117,22 @@ def _automatic(problem: _Problem) -> Estimate:
 
 def _read_pairs(problem: _Problem) -> Readings:
     """Return which pairs depend on each other, by the costs of all of them."""
-    usable = problem.usable
+    usable, is_exact = problem.usable, problem.is_exact
 
     def refit(kept: BoolArray) -> Refit:
         fit, pairs, chance = _composed(_depending(problem, usable & ~kept))
         expected = pairs.cost if fit.expected is None else fit.expected
-        gap = (expected - pairs.cost) / (np.maximum(pairs.cost_error, 1e-12 * chance) * fit.inflation)
+        quality = 1.0 - np.minimum(fit.value / chance, 1.0)
+        gap = (expected - pairs.cost) / np.maximum(pairs.cost_error, 1e-12 * chance)
+        if is_exact:
+            return Refit(quality, np.where(usable, gap, 0.0), fit.inflation)
         # How costs compose is known roughly, and few common items show little: only clear cases count.
+        gap = gap / fit.inflation
         clear = (pairs.cost < CLEAR * expected) & (pairs.count >= FLAG_ITEMS)
-        too_close = np.where(usable, np.where(clear, gap, np.minimum(gap, UNCLEAR)), 0.0)
-        return Refit(1.0 - np.minimum(fit.value / chance, 1.0), too_close)
+        return Refit(quality, np.where(usable, np.where(clear, gap, np.minimum(gap, UNCLEAR)), 0.0))
 
+    if is_exact:
+        return weigh_readings(refit, usable, -problem.pairs.cost, doubt=DOUBT)
     return read_dependence(refit, usable, -problem.pairs.cost)
 
 
@@ -189,8 +207,8 @@ def _composed(problem: _Problem) -> tuple[PairFit, PairCosts, float]:
         pairs, chance = pair_costs(problem.sums, "square"), family.chance_in_coordinates
     else:
         pairs, chance, bounded = problem.pairs, family.chance, family.looks_bounded
-    influence = pairs.cost_influence
-    fit = composed_fit(pairs.cost, pairs.cost_error, influence, problem.usable, chance, bounded=bounded)
+    influence, listed = pairs.cost_influence, family.listed_pairs if problem.is_exact else None
+    fit = composed_fit(pairs.cost, pairs.cost_error, influence, problem.usable, chance, bounded=bounded, listed=listed)
     return fit, pairs, chance
 
 

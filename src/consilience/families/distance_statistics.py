@@ -22,6 +22,8 @@ __all__ = ["Background", "distance_statistics", "mismatched_costs", "take_backgr
 REFERENCES = 48
 #: Pairs of votes on different items looked at per pair of sources.
 MISMATCHES = 200
+#: Votes looked through for labels that the references lack, and how many labels may recur.
+LOOKED, MAX_RECURRING = 1000, 64
 #: Items whose votes show in which steps costs come.
 STEP_ITEMS = 60
 
@@ -38,12 +40,15 @@ class Background:
         ``(m, m)`` mean cost between votes of two sources on different items, and its standard error.
     smallest
         Smallest positive cost between votes on the same item; 0 where costs are continuous.
+    recurring
+        The different labels, where they are few and recur from item to item; else None.
     """
 
     references: Batch
     chance: FloatArray
     chance_error: FloatArray
     smallest: float
+    recurring: Batch | None = None
 
 
 def take_background(family: DistanceFamily, sample: Chunk, seed: int) -> Background | None:
@@ -59,7 +64,21 @@ def take_background(family: DistanceFamily, sample: Chunk, seed: int) -> Backgro
     references = sample.labels[rows[chosen], columns[chosen]]
     _check_distance(family, references[:12])
     chance, error = mismatched_costs(family.cost, sample, rng)
-    return Background(references, chance, error, _smallest_step(family, sample))
+    votes = sample.labels[rows[order[:LOOKED]], columns[order[:LOOKED]]]
+    return Background(references, chance, error, _smallest_step(family, sample), _recurring(family, references, votes))
+
+
+def _recurring(family: DistanceFamily, references: Batch, votes: Batch) -> Batch | None:
+    """Return the different labels among votes, or None where most references stand alone or labels are too many."""
+    same = family.cost_table(references, references) <= 0
+    if np.mean(same.sum(axis=1) > 1) < 0.5:
+        return None
+    different = references[same.argmax(axis=1) == np.arange(len(same))]
+    missing = votes[(family.cost_table(votes, different) > 0).all(axis=1)]
+    while len(missing) and len(different) <= MAX_RECURRING:
+        different = np.concatenate([different, missing[:1]])
+        missing = missing[family.cost_table(missing, missing[:1])[:, 0] > 0]
+    return different if 1 < len(different) <= MAX_RECURRING else None
 
 
 def distance_statistics(family: DistanceFamily, chunk: Chunk) -> Sums:

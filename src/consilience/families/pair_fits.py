@@ -12,6 +12,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Chunk, Passes, Sums
 from consilience.solvers.isotropic import isotropic_costs
+from consilience.solvers.listed import ListedPairs
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
 from consilience.solvers.triplets import rank_one, triplet_loadings
 
@@ -88,14 +89,22 @@ def product_fit(
 
 
 def composed_fit(
-    cost: FloatArray, error: FloatArray, influence: FloatArray, usable: BoolArray, chance: float, *, bounded: bool
+    cost: FloatArray,
+    error: FloatArray,
+    influence: FloatArray,
+    usable: BoolArray,
+    chance: float,
+    *,
+    bounded: bool,
+    listed: ListedPairs | None = None,
 ) -> PairFit:
     """Solve for one cost per source how the costs of two sources compose, under a Cauchy loss.
 
     Three compositions are tried (in units of `chance`): ``a + b - a b / cap`` where costs have a maximum (exact for
     classes and vectors of bits; the cap is 1 when votes are spread evenly over the space and larger otherwise),
     ``a + b`` (squared distance in a Euclidean space), ``sqrt(a^2 + b^2)`` (distance in it). `bounded` says whether
-    the first or the second is expected; it is kept unless another fits clearly better.
+    the first or the second is expected; it is kept unless another fits clearly better. Where all labels are `listed`,
+    what sources that scatter alike around every label would cost each other is expected instead.
     """
     left, right = _pairs(usable)
     m = len(usable)
@@ -131,6 +140,9 @@ def composed_fit(
     fits: list[tuple[PairMomentFit, _Law]] = [min(capped, key=lambda one: one[0].cost)]
     fits += [(solve(_added, 5.0), _added), (solve(_euclidean, 5.0), _euclidean)]
     best, compose = fits[0] if bounded else fits[1]
+    if listed is not None:
+        exact = partial(_listed, pairs=listed, chance=chance)
+        best, compose = solve(exact, listed.largest / chance), exact
     for other, law in fits:
         if other.cost + 2.0 < best.cost:
             best, compose = other, law
@@ -163,6 +175,11 @@ def _added(left: FloatArray, right: FloatArray) -> _Composed:
 def _euclidean(left: FloatArray, right: FloatArray) -> _Composed:
     length = np.maximum(np.hypot(left, right), 1e-300)
     return _Composed(length, left / length, right / length)
+
+
+def _listed(left: FloatArray, right: FloatArray, pairs: ListedPairs, chance: float) -> _Composed:
+    one, two = left * chance, right * chance
+    return _Composed(pairs.cost(one, two) / chance, pairs.slope(one, two), pairs.slope(two, one))
 
 
 def robust_product_fit(

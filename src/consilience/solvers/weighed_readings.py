@@ -61,6 +61,7 @@ def weigh_readings(
     closeness: FloatArray,
     flag: float = FLAG,
     spread: float = SPREAD,
+    doubt: float = DOUBT,
 ) -> Readings:
     """Return the best explanation of exact pair moments, and its rival if the votes cannot tell.
 
@@ -76,6 +77,8 @@ def weigh_readings(
         Pairs outside a group are dependent beyond this many standard errors.
     spread : float
         Standard deviation of the qualities, before anything is known.
+    doubt : float
+        Copies that explain the pairs worse than independent sources by less than this are still possible.
 
     Returns
     -------
@@ -99,7 +102,7 @@ def weigh_readings(
     fewest = min(_strict(reading, usable, spread) for reading in found) + 2.0 * SURE
     close = [reading for reading in found if _strict(reading, usable, spread) < fewest]
     best = min(close, key=lambda reading: (int(reading.dependent.sum()), reading.loss))
-    if best.loss > start.loss + DOUBT:
+    if best.loss > start.loss + doubt:
         return Readings(start, None, *reading_groups(start, None))
     if best.loss > start.loss - SURE or int(usable.any(axis=1).sum()) < FEWEST:
         # Whom the weights would not follow anyway can do no harm; and if the others know nothing, it is theirs to lose.
