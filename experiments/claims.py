@@ -56,9 +56,9 @@ CLAIMS = (
         (Holds("regression: ours", "regression: mean of three scores"), BetterBelow("regression: ours", 0.2572)),
         "^(?!simulated)",
         "Rankings: without known sets the votes cannot tell which three of the six follow the truth; the model says so "
-        "and counts all the same, where the reference guesses; 30 known sets decide. Regression over five splits instead "
-        "of the paper's one, which is easier: labels that are better (0.075 against 0.093 of the centred mean) train no "
-        "better model, as what is left is an error that the three sites share and the features predict.",
+        "and counts all the same, where the reference guesses; 30 known sets decide. Regression over five splits "
+        "instead of the paper's one, which is easier: labels that are better (0.075 against 0.093 of the centred mean) "
+        "train no better model, as what is left is an error that the three sites share and the features predict.",
         needs=FILMS,
     ),
     Claim(
@@ -98,8 +98,8 @@ CLAIMS = (
         ),
         (Holds("19 sources, ours", "3 sources, ours"),),
         "^simulated",
-        "Our labels are as good as the oracle's at every number of sources, and more sources do help; one draw of votes on "
-        "one split leaves the curve of the trained model uneven by about .01, the reference's as well as ours.",
+        "Our labels are as good as the oracle's at every number of sources, and more sources do help; one draw of votes "
+        "on one split leaves the curve of the trained model uneven by about .01, the reference's as well as ours.",
         needs=FILMS,
     ),
     Claim(
