@@ -37,6 +37,8 @@ FEWEST_SOURCES, FEW_COMMON = 4, 10
 MANY_COMMON = 1000
 #: Skills scatter by about this much before anything is known, and their products hold up to this error.
 SKILL_SPREAD, UNEVEN = 0.4, 0.03
+#: Copies that explain the pairs worse by less than this are still feared: covariances of few votes are hardly normal.
+FEARED = 6.0
 #: A variance counts as if so many further items had shown that of the other pairs.
 POOLED = 10.0
 #: With known labels two readings can be told apart unless their losses are this close.
@@ -130,9 +132,8 @@ def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Re
     scale = np.sqrt(np.outer(pairs.variance, pairs.variance))
     if float(np.median(common[pairs.usable])) > MANY_COMMON:
         return nothing
-    found = weigh_readings(
-        _refit(pairs), pairs.usable, pairs.covariance / np.maximum(scale, 1e-12), spread=SKILL_SPREAD
-    )
+    closeness = pairs.covariance / np.maximum(scale, 1e-12)
+    found = weigh_readings(_refit(pairs), pairs.usable, closeness, spread=SKILL_SPREAD, doubt=FEARED)
     if found.doubtful is not None and not request.n_gold:
         suspected = np.zeros_like(copies)
         suspected[np.ix_(judges, judges)] = found.doubtful.dependent
