@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.families.base import Request
 from consilience.families.confusion.pair_moments import PairMoments
-from consilience.families.confusion.shrinkage import different_skills
+from consilience.families.confusion.shrinkage import different_skills, upright
 
 
 def moments_of(covariance: np.ndarray, error: float) -> PairMoments:
@@ -59,3 +62,18 @@ def test_many_equal_and_weak_sources_on_few_items_keep_the_plain_vote():
         for index, said in enumerate((model.predict(fresh), model.predict_baseline(fresh))):
             costs[index] += np.mean(said != truth[100:]) / 6
     assert costs[0] < 1.02 * costs[1]
+
+
+def test_mirror_image_of_two_classes_is_turned_upright():
+    family = cs.Classes(2).family
+    right = family.from_weights(
+        np.array([1.0, 2.0, 0.5]), Request(("a", "b", "c"), "auto", np.zeros((3, 3), dtype=bool))
+    )
+    right = replace(right, prior=np.array([0.9, 0.1]))
+    mirrored = replace(right, table=right.table[:, :, ::-1], prior=right.prior[::-1], accuracy=1.0 - right.accuracy)
+    votes = np.full((3, 2), 10.0)
+    turned = upright(mirrored, votes)
+    np.testing.assert_allclose(turned.table, right.table)
+    np.testing.assert_allclose(turned.prior, right.prior)
+    np.testing.assert_allclose(turned.accuracy, right.accuracy)
+    assert upright(right, votes) is right

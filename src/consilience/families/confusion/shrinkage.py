@@ -15,7 +15,7 @@ from consilience.families.confusion.pair_moments import PairMoments
 from consilience.families.confusion.parameters import FLOOR, ConfusionParameters, one_coin_tables
 from consilience.families.pair_costs import kept_share, shrunk_costs
 
-__all__ = ["different_skills", "drawn_together", "evened"]
+__all__ = ["different_skills", "drawn_together", "evened", "upright"]
 
 
 #: A variance counts as if so many further items had shown that of the other pairs.
@@ -120,3 +120,21 @@ def evened(share: FloatArray) -> FloatArray:
     """Return even class frequencies that still decide ties for the class that gets more votes."""
     even: FloatArray = 1.0 / len(share) + LEANING * (share - 1.0 / len(share))
     return even
+
+
+def upright(parameters: ConfusionParameters, votes: FloatArray) -> ConfusionParameters:
+    """Return two classes the other way round where judges would otherwise be worse than chance on average.
+
+    Of one rare class and one frequent one the rounds may end in the mirror image, which explains votes as well.
+    """
+    if parameters.n_classes != 2 or not parameters.full.all() or not votes.any():
+        return parameters
+    if np.average(parameters.accuracy, weights=votes.sum(axis=1)) >= 0.5:
+        return parameters
+    return replace(
+        parameters,
+        table=parameters.table[:, :, ::-1],
+        prior=parameters.prior[::-1],
+        shift=parameters.shift[::-1],
+        accuracy=1.0 - parameters.accuracy,
+    )
