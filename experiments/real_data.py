@@ -25,27 +25,38 @@ from .scores_real import by_item
 from .tables import QUICK, FloatArray, data_folder, fit_quietly, markdown_table, read_settings, verdict, write_results
 
 FILMS = 1000
+#: Two more columns that say little about how good a film is.
+MORE_POOR = ("gross", "runtime")
 
 
 @dataclass(frozen=True)
 class Case:
-    """Votes, the truth, the loss of labels item by item, and which items go together in the standard error."""
+    """Votes, the truth, the loss of labels item by item, and which items go together in the standard error.
+
+    `ties_at_random` is the loss of a plain vote that draws among tied labels, where there is such a thing.
+    """
 
     space: cs.LabelSpace
     votes: cs.Votes
     truth: Any
     loss: Callable[[Any, Any], FloatArray]
     clusters: npt.NDArray[Any] | None = None
+    ties_at_random: Callable[[cs.Votes, Any], FloatArray] | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Mean losses, the standard error of their paired difference, and how the default came to its labels."""
+    """Mean losses, the standard error of their paired difference, and how the default came to its labels.
+
+    `own_rule` is the loss of `predict_baseline`; `plain` is the same with ties drawn at random where there are such.
+    """
 
     items: int
     plain: float
+    own_rule: float
     default: float
     error: float
+    error_own: float
     method: str
     findings: tuple[str, ...]
 
@@ -53,6 +64,15 @@ class Outcome:
 def by_cost(space: cs.LabelSpace, labels: Any, truth: Any) -> FloatArray:
     cost: FloatArray = space.cost(space.as_batch(labels), space.as_batch(truth))
     return cost
+
+
+def wrong_with_ties_at_random(votes: cs.Votes, truth: Any) -> FloatArray:
+    """Return how often a majority vote that draws among its tied classes is wrong, item by item."""
+    labels, observed = np.asarray(votes.labels), votes.observed
+    counts = np.stack([((labels == one) & observed).sum(axis=1) for one in range(int(labels.max()) + 1)], axis=1)
+    tied = counts == counts.max(axis=1, keepdims=True)
+    wrong: FloatArray = 1.0 - tied[np.arange(len(tied)), truth] / tied.sum(axis=1)
+    return wrong
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -97,12 +117,17 @@ def cases(folder: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Case]]]
     yield "movies, 3 good", partial(read_films, folder, list(GOOD))
     yield "movies, 3 good + 3 poor", partial(read_films, folder, [*GOOD, *POOR])
     yield "movies, IMDb + 3 poor", partial(read_films, folder, ["imdb_rating", *POOR])
+    yield "movies, IMDb + 5 poor", partial(read_films, folder, ["imdb_rating", *POOR, *MORE_POOR])
 
 
 def read_classes(folder: Path, name: str) -> Case:
     data = cs.datasets.load_wrench(name, folder=folder)
     return Case(
-        cs.Classes(len(data.classes)), data.votes, data.truth, lambda labels, truth: (labels != truth).astype(float)
+        cs.Classes(len(data.classes)),
+        data.votes,
+        data.truth,
+        lambda labels, truth: (labels != truth).astype(float),
+        ties_at_random=wrong_with_ties_at_random,
     )
 
 
@@ -154,7 +179,8 @@ def read_all_dots(folder: Path) -> Case:
 
 def read_films(folder: Path, sources: list[str]) -> Case:
     films = cs.datasets.load_movies(folder)
-    scores, rating = films.sources, films.rating
+    columns = dict(zip(films.feature_names, films.features.T, strict=True))
+    scores, rating = {**columns, **films.sources}, films.rating
     rng = np.random.default_rng(0)
     chosen = np.stack([rng.choice(len(rating), SET_SIZE, replace=False) for _ in range(FILMS)])
     table = np.stack([cs.Rankings.positions_from_scores(scores[one][chosen]) for one in sources], axis=1)
@@ -162,20 +188,34 @@ def read_films(folder: Path, sources: list[str]) -> Case:
     return Case(cs.Rankings(SET_SIZE), votes, rating[chosen], share_of_pairs)
 
 
+def paired_error(difference: FloatArray, clusters: npt.NDArray[Any]) -> float:
+    """Return the standard error of a mean difference, of items that go together in clusters."""
+    totals = pd.Series(difference - difference.mean()).groupby(clusters).sum().to_numpy()
+    return float(np.sqrt((totals**2).sum()) / len(difference))
+
+
 def measure(case: Case) -> Outcome:
     """Fit without labels and compare to the plain vote on the items somebody votes on."""
     model = fit_quietly(cs.LabelModel(case.space, random_state=0), case.votes)
     rows = np.flatnonzero(case.votes.observed.any(axis=1))
-    default, plain = (
+    default, own_rule = (
         case.loss(labels[rows], case.truth[rows])
         for labels in (model.predict(case.votes), model.predict_baseline(case.votes))
     )
-    difference = default - plain
+    plain = own_rule if case.ties_at_random is None else case.ties_at_random(case.votes, case.truth)[rows]
     clusters = np.arange(len(rows)) if case.clusters is None else case.clusters[rows]
-    totals = pd.Series(difference - difference.mean()).groupby(clusters).sum().to_numpy()
-    error = float(np.sqrt((totals**2).sum()) / len(rows))
+    errors = (paired_error(default - other, clusters) for other in (plain, own_rule))
     found = tuple(sorted({item.code for item in model.diagnostics_ if item.severity != "info"}))
-    return Outcome(len(rows), float(plain.mean()), float(default.mean()), error, model.source_model_.method, found)
+    means = (float(losses.mean()) for losses in (plain, own_rule, default))
+    return Outcome(len(rows), *means, *errors, model.source_model_.method, found)
+
+
+def bounded(name: str, difference: float, error: float) -> str:
+    return verdict(
+        f"{name}: worse by at most one standard error",
+        difference <= error + 1e-12,
+        f"{difference:+.4g}, s.e. {error:.2g}",
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -188,6 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             name,
             str(one.items),
             f"{one.plain:.4g}",
+            f"{one.own_rule:.4g}",
             f"{one.default:.4g}",
             f"{one.default - one.plain:+.4g}",
             f"{one.error:.2g}",
@@ -196,24 +237,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         for name, one in outcomes.items()
     ]
-    lines = [
-        verdict(
-            f"{name}: worse by at most one standard error",
-            one.default - one.plain <= one.error + 1e-12,
-            f"{one.default - one.plain:+.4g}, s.e. {one.error:.2g}",
-        )
+    lines = [bounded(name, one.default - one.plain, one.error) for name, one in outcomes.items()]
+    stricter = [
+        bounded(f"{name}, its own ties", one.default - one.own_rule, one.error_own)
         for name, one in outcomes.items()
+        if one.own_rule != one.plain
     ]
-    columns = ["data", "items", "plain vote", "default", "difference", "s.e.", "learned by", "findings"]
+    columns = ["data", "items", "plain vote", "its own ties", "default", "difference", "s.e.", "learned by", "findings"]
     blocks = [
         "Mean loss on items with a vote; fitted on the same votes without labels. Classes: share wrong; scores and "
         "vectors: squared error; translations: word edit distance over the longer length; dots: Kendall distance; "
-        "films: share of pairs in the wrong order, gold ties skipped. The plain vote breaks ties by its own rule; on "
-        "youtube, where 16.5% of the items are tied, all of the difference lies in the ties (see `classes_real.md` for "
-        "ties broken at random).",
+        "films: share of pairs in the wrong order, gold ties skipped. *plain vote*: of classes, majority vote with "
+        "ties drawn at random, in expectation, as is usual; of other labels `predict_baseline`. *its own ties*: "
+        "`predict_baseline`, which decides ties between labeling functions for the class that gets fewer votes: a bet "
+        "that pays on youtube, where 16.5% of the items are tied, and that the default does not make. Differences, "
+        "standard errors and targets are against *plain vote*; those against *its own ties* follow below them.",
         markdown_table(columns, rows),
         "## Targets",
-        QUICK if settings.quick else "\n".join(lines),
+        QUICK if settings.quick else "\n".join([*lines, *stricter]),
     ]
     write_results(
         settings.results / "real_data.md",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consilience.solvers.readings import Refit, largest_group, read_dependence
+from consilience.solvers.readings import PairReading, Refit, largest_group, opposed, read_dependence
 from consilience.solvers.sharing import best_linear
 from consilience.solvers.triplets import rank_one
-from consilience.solvers.weighed_readings import weigh_readings
+from consilience.solvers.weighed_readings import contradict, weigh_readings
 
 ERROR = 0.01
 
@@ -120,3 +120,15 @@ def test_better_sources_are_no_copies():
     found = weigh_readings(refit, usable, moments)
     assert not found.best.dependent.any()
     assert found.doubtful is None
+
+
+def test_two_groups_that_exchange_their_places_are_rivals_however_many_others_are_poor():
+    both = [PairReading(np.zeros((16, 16), dtype=bool), np.full(16, 0.05), 0.0) for _ in range(2)]
+    for reading, copies, trusted in zip(both, (slice(0, 4), slice(4, 8)), (slice(4, 8), slice(0, 4)), strict=True):
+        reading.dependent[copies, copies] = ~np.eye(4, dtype=bool)
+        reading.quality[trusted] = 0.5
+        reading.quality[copies] = 0.1
+        reading.quality[8:] = np.linspace(-0.3, 0.2, 8)  # on which both readings agree
+    assert not opposed(both[0].quality, both[1].quality)
+    assert contradict(both[0], both[1])
+    assert not contradict(both[0], both[0])

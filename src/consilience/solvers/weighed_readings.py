@@ -28,7 +28,7 @@ from consilience.solvers.readings import (
     remembered,
 )
 
-__all__ = ["weigh_readings"]
+__all__ = ["contradict", "weigh_readings"]
 
 #: A pair of a group counts as dependent if it is this many standard errors too close.
 MEMBER = 3.0
@@ -112,12 +112,25 @@ def weigh_readings(
     # That most sources copy each other is no explanation that a better one has to fear.
     most = int(usable.any(axis=1).sum()) // 2
     few = [reading for reading in found if len(largest_group(reading.dependent)) <= most]
-    contrary = [reading for reading in few if opposed(reading.quality, best.quality)]
+    contrary = [reading for reading in few if contradict(reading, best)]
     rival = min(contrary, key=lambda reading: _strict(reading, usable, spread), default=None)
     if rival is not None:
         gap = _strict(rival, usable, spread) - _strict(best, usable, spread)
         rival = rival if gap < RIVAL * max(1.0, best.misfit) else None
     return Readings(best, rival, *reading_groups(best, rival))
+
+
+def contradict(one: PairReading, other: PairReading) -> bool:
+    """Return whether two readings trust opposite sources: of all, or of those whom just one takes for copies.
+
+    Many sources that both take for poor ones would hide that they exchange the few that count.
+    """
+    first, second = one.dependent.any(axis=1), other.dependent.any(axis=1)
+    first, second = first & ~second, second & ~first
+    if not first.any() or not second.any():
+        return opposed(one.quality, other.quality)
+    exchanged = one.quality[first].mean() < one.quality[second].mean()
+    return bool(exchanged and other.quality[second].mean() < other.quality[first].mean())
 
 
 def _strict(reading: PairReading, usable: BoolArray, spread: float) -> float:

@@ -37,6 +37,9 @@ FEWEST_SOURCES, FEW_COMMON = 4, 10
 MANY_COMMON = 1000
 #: Skills scatter by about this much before anything is known, and their products hold up to this error.
 SKILL_SPREAD, UNEVEN = 0.4, 0.03
+#: Copies that explain the pairs worse by this much are still feared, and by twice that where pairs have so few common
+#: items that their covariances are hardly normal.
+FEARED, NORMAL = 3.0, 100.0
 #: A variance counts as if so many further items had shown that of the other pairs.
 POOLED = 10.0
 #: With known labels two readings can be told apart unless their losses are this close.
@@ -128,11 +131,12 @@ def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Re
     # With more than two classes the covariance of sources that err unevenly is not quite a product.
     pairs = replace(pairs, error=np.hypot(error, UNEVEN * pairs.scale if moments.n_classes > 2 else 0.0))
     scale = np.sqrt(np.outer(pairs.variance, pairs.variance))
-    if float(np.median(common[pairs.usable])) > MANY_COMMON:
+    usual = float(np.median(common[pairs.usable]))
+    if usual > MANY_COMMON:
         return nothing
-    found = weigh_readings(
-        _refit(pairs), pairs.usable, pairs.covariance / np.maximum(scale, 1e-12), spread=SKILL_SPREAD
-    )
+    closeness = pairs.covariance / np.maximum(scale, 1e-12)
+    feared = FEARED * (1.0 + min(1.0, NORMAL / usual))
+    found = weigh_readings(_refit(pairs), pairs.usable, closeness, spread=SKILL_SPREAD, doubt=feared)
     if found.doubtful is not None and not request.n_gold:
         suspected = np.zeros_like(copies)
         suspected[np.ix_(judges, judges)] = found.doubtful.dependent

@@ -24,7 +24,7 @@ from consilience.families.confusion.likelihood import (
 )
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
-from consilience.families.confusion.shrinkage import drawn_together
+from consilience.families.confusion.shrinkage import drawn_together, evened, upright
 from consilience.families.findings import (
     SIGNIFICANCE,
     fell_back,
@@ -47,7 +47,7 @@ __all__ = ["estimate_confusions"]
 WEAK_SKILL = 0.35
 #: Uneven classes make skills look smaller by up to this factor (two classes, one of them 4% of the items).
 MAX_STRETCH = 2.5
-#: A class that a source would be expected to vote less often than this may be missing by chance.
+#: Votes for a class are few by chance unless the logarithm of the probability of so few is below minus this.
 TELLING = 8.0
 #: Precision of a labeling function before anything is known.
 ANCHOR = 0.8
@@ -114,7 +114,7 @@ def _automatic(
         best = np.sort(np.abs(_even(skill.value if found.skill is None else found.skill, votes, moments)[judges]))[::-1]
         if judges[active].all() and active.sum() >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
             reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
-            return _fallback(votes, moments, request, reason, ())
+            return _alike(votes, moments, request, reason)
     if passes is None:
         if judges[active].all():
             closed = closed_form.moment_skill(moments, request.dependent)
@@ -142,8 +142,10 @@ def votes_every_class(votes: FloatArray) -> BoolArray:
     needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
     needed = np.minimum(needed, np.maximum(0.1 * total, 1.0))  # few votes cannot be asked for five of each class
     enough = (votes >= needed[:, None]) | ~seen
-    # Of few votes none may be for a rare class by chance; and who never votes does not make others labeling functions.
-    by_chance = np.outer(votes.sum(axis=1), votes.sum(axis=0)) < TELLING * max(float(votes.sum()), 1.0)
+    # By chance hardly any may be for a rare class; and who never votes does not make others labeling functions.
+    expected = np.outer(votes.sum(axis=1), votes.sum(axis=0)) / max(float(votes.sum()), 1.0)
+    fewer = np.minimum(votes, expected)
+    by_chance = expected - fewer + fewer * np.log(np.maximum(fewer, 1e-9) / np.maximum(expected, 1e-9)) < TELLING
     undecided = (enough | by_chance).all(axis=1)
     partial = ~undecided
     every: BoolArray = (enough.all(axis=1) | (undecided & ~partial.any()) | (votes.sum(axis=1) == 0)) & (seen.sum() > 1)
@@ -212,7 +214,7 @@ def _likelihood(
     if not converged:
         notes.append(not_converged())
     if request.method == "auto" and not request.n_gold:
-        fitted = drawn_together(fitted, votes)
+        fitted = drawn_together(upright(fitted, votes), votes, moments, request.dependent)
     if balance is not None and not full.all() and not opened:
         fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))
     return Estimate(fitted, "em", reason, tuple(notes))
@@ -382,6 +384,13 @@ def _fallback(
     votes: FloatArray, moments: PairMoments, request: Request, reason: str, notes: tuple[Diagnostic, ...]
 ) -> Estimate:
     return Estimate(_plain_vote(votes, moments, request), "majority", reason, (*notes, fell_back(reason)))
+
+
+def _alike(votes: FloatArray, moments: PairMoments, request: Request, reason: str) -> Estimate:
+    """Return the plain vote of judges that err independently: shares of votes would understate how sure it is."""
+    plain = _plain_vote(votes, moments, request)
+    even = evened(plain.prior) if _fixed_prior(request, votes.shape[1]) is None else plain.prior
+    return Estimate(replace(plain, shares=False, prior=even), "majority", reason, (fell_back(reason),))
 
 
 def _fixed_prior(request: Request, k: int) -> FloatArray | None:

@@ -11,19 +11,30 @@ from dataclasses import replace
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
+from consilience.families.confusion.pair_moments import PairMoments
 from consilience.families.confusion.parameters import FLOOR, ConfusionParameters, one_coin_tables
 from consilience.families.pair_costs import kept_share, shrunk_costs
 
-__all__ = ["drawn_together"]
+__all__ = ["different_skills", "drawn_together", "evened", "upright"]
 
 
-def drawn_together(parameters: ConfusionParameters, votes: FloatArray) -> ConfusionParameters:
-    """Return the parameters with accuracies nearer to their mean, and confusions nearer to even errors.
+#: A variance counts as if so many further items had shown that of the other pairs.
+POOLED = 10.0
+#: Even classes still lean this far to the shares of the votes, so that ties are decided as in a plain vote.
+LEANING = 0.01
+
+
+def drawn_together(
+    parameters: ConfusionParameters, votes: FloatArray, moments: PairMoments, dependent: BoolArray
+) -> ConfusionParameters:
+    """Return the parameters with accuracies nearer to their mean, and confusions and classes nearer to even ones.
 
     Parameters
     ----------
     votes
         ``(m, k)`` how often each source votes each class.
+    dependent
+        ``(m, m)`` pairs that do not err independently.
     """
     k = parameters.n_classes
     judges = parameters.full & (votes.sum(axis=1) > 0)
@@ -31,18 +42,20 @@ def drawn_together(parameters: ConfusionParameters, votes: FloatArray) -> Confus
         return parameters
     error = parameters.cost_standard_error
     accuracy = 1.0 - shrunk_costs(1.0 - parameters.accuracy, error, judges & np.isfinite(error))
+    accuracy = _as_pairs_support(accuracy, judges, moments, dependent)
     own = np.einsum("acc,c->a", parameters.table, parameters.prior)
     even = one_coin_tables(own, k)
     share = _share_of_classes(parameters, even, votes, judges)
     mixed = np.clip(even + share * (parameters.table - even), FLOOR, 1.0 - FLOOR)
     # In log-odds, where a step means the same whatever the accuracy.
-    moved = np.clip(accuracy, 0.02, 0.98), np.clip(parameters.accuracy, 0.02, 0.98)
+    moved = np.clip(accuracy, 0.02, 0.98), np.clip(own, 0.02, 0.98)
     step = np.log(moved[0] / (1.0 - moved[0])) - np.log(moved[1] / (1.0 - moved[1]))
     table = mixed * np.where(np.eye(k, dtype=bool), np.exp(step)[:, None, None], 1.0)
     table /= table.sum(axis=1, keepdims=True)
     return replace(
         parameters,
         table=np.where(judges[:, None, None], table, parameters.table),
+        prior=_as_shares_support(parameters, votes, judges, share),
         accuracy=np.where(judges, accuracy, parameters.accuracy),
     )
 
@@ -55,3 +68,73 @@ def _share_of_classes(parameters: ConfusionParameters, even: FloatArray, votes: 
     variance = np.maximum(coin * (1.0 - coin), 0.01) / items
     freedom = recall.size - len(recall)
     return kept_share(float(((recall - coin) ** 2 / variance).sum()), freedom) if freedom > 0 else 0.0
+
+
+def _as_pairs_support(
+    accuracy: FloatArray, judges: BoolArray, moments: PairMoments, dependent: BoolArray
+) -> FloatArray:
+    """Return accuracies that differ no more than the agreements of pairs do.
+
+    The likelihood believes its own labels: of many weak sources it follows some by accident, and the better these
+    then seem the smaller their errors. The pairs hold no labels.
+    """
+    usable = moments.usable(dependent) & np.outer(judges, judges)
+    linked = usable.any(axis=1)
+    freedom = int(linked.sum()) - 1
+    if freedom < 2:
+        return accuracy
+    spread = different_skills(moments, usable)
+    kept = kept_share(spread, freedom)
+    centre = accuracy[linked].mean()
+    return np.where(linked, centre + kept * (accuracy - centre), accuracy)
+
+
+def different_skills(moments: PairMoments, usable: BoolArray) -> float:
+    """Return the chi-square by which pairs of sources agree as those of unequal skill: a score test of equality."""
+    linked = np.flatnonzero(usable.any(axis=1))
+    chosen = np.ix_(linked, linked)
+    pairs, count = usable[chosen], np.maximum(moments.both[chosen], 1.0)
+    one_item = moments.standard_error[chosen] ** 2 * count
+    pooled = float(np.median(one_item[pairs]))
+    precision = np.where(pairs, count * (count + POOLED) / (count * one_item + POOLED * pooled), 0.0)
+    covariance = moments.covariance[chosen]
+    level = float((precision * covariance).sum() / precision.sum())
+    score = (precision * (covariance - level)).sum(axis=1)
+    information = precision + np.diag(precision.sum(axis=1))
+    return float(score @ np.linalg.lstsq(information, score, rcond=None)[0])
+
+
+def _as_shares_support(
+    parameters: ConfusionParameters, votes: FloatArray, judges: BoolArray, of_classes: float
+) -> FloatArray:
+    """Return class frequencies as uneven as the shares of the votes, or differences between classes, support."""
+    cast = votes[judges].sum(axis=0)
+    uneven = float(((cast - cast.mean()) ** 2).sum() / max(cast.mean(), 1.0))
+    kept = max(of_classes, kept_share(uneven, len(cast) - 1))
+    even = evened(cast / max(float(cast.sum()), 1.0))
+    prior: FloatArray = even + kept * (parameters.prior - even)
+    return prior
+
+
+def evened(share: FloatArray) -> FloatArray:
+    """Return even class frequencies that still decide ties for the class that gets more votes."""
+    even: FloatArray = 1.0 / len(share) + LEANING * (share - 1.0 / len(share))
+    return even
+
+
+def upright(parameters: ConfusionParameters, votes: FloatArray) -> ConfusionParameters:
+    """Return two classes the other way round where judges would otherwise be worse than chance on average.
+
+    Of one rare class and one frequent one the rounds may end in the mirror image, which explains votes as well.
+    """
+    if parameters.n_classes != 2 or not parameters.full.all() or not votes.any():
+        return parameters
+    if np.average(parameters.accuracy, weights=votes.sum(axis=1)) >= 0.5:
+        return parameters
+    return replace(
+        parameters,
+        table=parameters.table[:, :, ::-1],
+        prior=parameters.prior[::-1],
+        shift=parameters.shift[::-1],
+        accuracy=1.0 - parameters.accuracy,
+    )
