@@ -99,7 +99,7 @@ CLAIMS = (
         (Holds("19 sources, ours", "3 sources, ours"),),
         "^simulated",
         "Our labels are as good as the oracle's at every number of sources, and more sources do help; one draw of "
-        "votes on one split leaves the curve of the trained model uneven by about .01, the reference's as well as ours.",
+        "votes on one split leaves the curve of the model uneven by about .01, the reference's as well as ours.",
         needs=FILMS,
     ),
     Claim(

@@ -103,7 +103,8 @@ def test_few_labels_move_the_location_and_many_the_scale_too():
     few[:3], many[:200] = far[:3], far[:200]
     by_few, by_many = (fit(votes, gold, cs.Scores()).predict(votes) for gold in (few, many))
     assert by_few.std() == pytest.approx(plain.std(), rel=1e-3)
-    assert by_few[:3].mean() == pytest.approx(far[:3].mean())
+    # three labels that are 20 apart tell the level to about 12: it moves most of the way
+    assert by_few[:3].mean() - plain[:3].mean() > 0.6 * (far[:3].mean() - plain[:3].mean())
     assert by_many.std() == pytest.approx(20.0 * fit(votes).predict(votes).std(), rel=0.1)
 
 

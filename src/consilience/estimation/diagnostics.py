@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from consilience.arrays import BoolArray, IntArray
@@ -35,8 +33,8 @@ def general_diagnostics(
         )
     if int(active.sum()) < 3:
         found.append(_too_few_sources(active, request))
-    learned = request.dependent if estimate.dependent is None else request.dependent | estimate.dependent
-    found += _about_votes(family, sums, summary, replace(request, dependent=learned))
+    learned = np.zeros_like(request.dependent) if estimate.dependent is None else estimate.dependent
+    found += _about_votes(family, sums, summary, request, learned)
     dependent = [
         f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
         for a, b in np.argwhere(np.triu(request.dependent))
@@ -48,7 +46,9 @@ def general_diagnostics(
     return tuple(found)
 
 
-def _about_votes(family: Family, sums: Sums, summary: Summary, request: Request) -> list[Diagnostic]:
+def _about_votes(
+    family: Family, sums: Sums, summary: Summary, request: Request, learned: BoolArray
+) -> list[Diagnostic]:
     """Return findings about the labels that were voted; where these are records, about each field."""
     parts = family.parts(sums, summary)
     if parts:
@@ -57,13 +57,13 @@ def _about_votes(family: Family, sums: Sums, summary: Summary, request: Request)
             for name, (own, own_sums, own_summary) in parts.items()
             for item in (
                 *_few_sources_of_part(own_sums, request, sums),
-                *_about_votes(own, own_sums, own_summary, request),
+                *_about_votes(own, own_sums, own_summary, request, learned),
             )
         ]
     return [
         *_constant(family, sums, request),
         *_low_overlap(sums, request),
-        *_copied(family, sums, request),
+        *_copied(family, sums, request, learned),
         *_adversarial(family, summary, request, np.diag(_meetings(sums))),
         *_unused_labels(sums),
     ]
@@ -113,7 +113,7 @@ def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
     return [Diagnostic("constant-source", "warning", names, message)]
 
 
-def _copied(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
+def _copied(family: Family, sums: Sums, request: Request, learned: BoolArray) -> list[Diagnostic]:
     """Report pairs that never differ, on more items than chance and skill would explain."""
     same = _never_differ(sums) & (sums["both"] >= 3 * MIN_OVERLAP) & ~request.dependent
     varied = ~family.constant_sources(sums)
@@ -121,9 +121,11 @@ def _copied(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
     if len(pairs) == 0:
         return []
     named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:8]]
-    message = (
-        f"{'; '.join(named)}{' ...' if len(pairs) > 8 else ''}: the same vote on every item they share. If one copies "
-        "the other, pass dependencies= with these pairs, so that they count as one."
+    noticed = learned[pairs[:, 0], pairs[:, 1]].all()
+    message = f"{'; '.join(named)}{' ...' if len(pairs) > 8 else ''}: the same vote on every item they share. " + (
+        "What they have in common counts once."
+        if noticed
+        else "If one copies the other, pass dependencies= with these pairs, so that they count as one."
     )
     return [Diagnostic("copied-source", "info", request.named(np.unique(pairs)), message)]
 

@@ -38,6 +38,8 @@ KNOTS = 200
 MIN_VOTES, MIN_JUDGED = 20, 200
 #: Below this straightness a scale is visibly bent; normal votes are above .99, those with heavy tails above .97.
 STRAIGHT = 0.97
+#: Ranks among the items of one source compare with those of another if both saw most of the items.
+MOST_ITEMS = 0.5
 #: Share of the sources with bent scales from which on all are taken as bent.
 BENT_SHARE = 1.0 / 3.0
 #: Quantiles between which straightness is judged, so that outliers do not count.
@@ -59,6 +61,8 @@ class QuantileScales:
             return None
         columns = [np.asarray(labels[observed[:, a], a], dtype=np.float64) for a in range(observed.shape[1])]
         if only_bent:
+            if np.median(counts[active]) < MOST_ITEMS * observed.any(axis=1).sum():
+                return None
             judged = [straightness(column) for column in columns if len(column) >= MIN_JUDGED]
             known = [value for value in judged if np.isfinite(value)]
             if len(known) < 3 or sum(value < STRAIGHT for value in known) < max(2.0, BENT_SHARE * len(known)):

@@ -24,7 +24,7 @@ from consilience.families.confusion.likelihood import (
 )
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
-from consilience.families.confusion.shrinkage import drawn_together, evened, upright
+from consilience.families.confusion.shrinkage import drawn_together, evened
 from consilience.families.findings import (
     SIGNIFICANCE,
     fell_back,
@@ -214,7 +214,7 @@ def _likelihood(
     if not converged:
         notes.append(not_converged())
     if request.method == "auto" and not request.n_gold:
-        fitted = drawn_together(upright(fitted, votes), votes, moments, request.dependent)
+        fitted = drawn_together(fitted, votes, moments, request.dependent, _fixed_prior(request, k) is not None)
     if balance is not None and not full.all() and not opened:
         fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))
     return Estimate(fitted, "em", reason, tuple(notes))

@@ -25,7 +25,7 @@ LEANING = 0.01
 
 
 def drawn_together(
-    parameters: ConfusionParameters, votes: FloatArray, moments: PairMoments, dependent: BoolArray
+    parameters: ConfusionParameters, votes: FloatArray, moments: PairMoments, dependent: BoolArray, told: bool = False
 ) -> ConfusionParameters:
     """Return the parameters with accuracies nearer to their mean, and confusions and classes nearer to even ones.
 
@@ -35,7 +35,11 @@ def drawn_together(
         ``(m, k)`` how often each source votes each class.
     dependent
         ``(m, m)`` pairs that do not err independently.
+    told
+        Whether the class frequencies were given, and so stay.
     """
+    if not told:
+        parameters = upright(parameters, votes)
     k = parameters.n_classes
     judges = parameters.full & (votes.sum(axis=1) > 0)
     if int(judges.sum()) < 3:
@@ -55,7 +59,7 @@ def drawn_together(
     return replace(
         parameters,
         table=np.where(judges[:, None, None], table, parameters.table),
-        prior=_as_shares_support(parameters, votes, judges, share),
+        prior=parameters.prior if told else _as_shares_support(parameters, votes, judges, share),
         accuracy=np.where(judges, accuracy, parameters.accuracy),
     )
 
