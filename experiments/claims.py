@@ -285,8 +285,8 @@ CLAIMS = (
         ),
         targets="one of each level, network",
         reason="The paper's sets and network, on other queries and documents. The ten features err together: most are "
-        "forms of one idea, so that agreement rewards BM25 and its kin, and the plain vote of all ten is better (labels "
-        ".264 against .295). The votes alone do not show it; 30 known sets help a little.",
+        "forms of one idea, so that agreement rewards BM25 and its kin, and the plain vote of all ten is better "
+        "(labels .264 against .295). The votes alone do not show it; 30 known sets help a little.",
         needs="It reads `letor_mq2008`, which stands in for MSLR-WEB10K.",
     ),
     Claim(
