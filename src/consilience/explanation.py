@@ -94,7 +94,7 @@ class Explanation:
             flip = f"  without it: {_text(voice.label_without)}" if voice.flips else ""
             lines.append(
                 f"  {voice.source.ljust(width)}  weight {voice.weight:6.2f}  "
-                f"contributes {voice.contribution:+6.2f}  said {_text(voice.vote)}{flip}"
+                f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  said {_text(voice.vote)}{flip}"
             )
         if self.abstained:
             lines.append(f"  abstained: {', '.join(self.abstained)}")
