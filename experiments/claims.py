@@ -208,6 +208,8 @@ CLAIMS = (
                     (20, 2, "", ".0027"), (20, 6, "", ".0012"), (20, 18, "", ".0000"),
                 )
             ),
+            Figure("10 items, 6 sources, unweighted", ".0068", ".0072",
+                   ("rankings_paper", "Ten and twenty", "10 items, m=6", "majority")),
             Figure("10 items, 6 sources, oracle", ".0013", ".0018",
                    ("rankings_paper", "Ten and twenty", "10 items, m=6", "oracle")),
             Figure("text, 5 items, 18 sources, ours", "", ".2252",
@@ -216,6 +218,7 @@ CLAIMS = (
                    ("rankings_paper", "Five items", "1/3 U(.2, 1), m=18", "oracle")),
         ),
         (
+            Holds("10 items, 6 sources, ours", "10 items, 6 sources, unweighted"),
             BetterBelow("10 items, 2 sources, ours", 0.0051),
             BetterBelow("20 items, 6 sources, ours", 0.0012),
             BetterBelow("text, 5 items, 18 sources, ours", 0.2252),
