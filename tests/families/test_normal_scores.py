@@ -142,3 +142,11 @@ def test_judges_of_simplifications_are_combined_better_by_quantiles(data_directo
     votes = cs.Votes.from_array(table[columns].to_numpy(dtype=float), sources=columns, items=items)
     labels = fit(votes).predict(votes)
     assert np.abs(labels - table["human_rating"].to_numpy()).mean() <= 28.9
+
+
+def test_ranks_of_sources_that_saw_few_of_the_items_are_not_compared() -> None:
+    bent = np.exp(2.0 * np.random.default_rng(0).normal(size=(1000, 4)))
+    everywhere = np.ones(bent.shape, dtype=bool)
+    seldom = np.random.default_rng(1).random(bent.shape) < 0.3
+    assert QuantileScales.of(bent, everywhere, only_bent=True) is not None
+    assert QuantileScales.of(bent, seldom, only_bent=True) is None
