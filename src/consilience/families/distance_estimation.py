@@ -13,19 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
+from consilience.families.automatic import Steps, follow, plain_vote
 from consilience.families.base import Diagnostic, Estimate, Request, Sums
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.findings import (
     CANNOT_TELL,
-    MAYBE_COPIES,
     SHARED_VOTE,
-    SIGNIFICANCE,
     competing,
     dependent_pairs,
-    fell_back,
     needs_gold,
-    no_signal,
-    possible_copies,
     unidentified,
 )
 from consilience.families.pair_costs import (
@@ -98,21 +94,18 @@ def estimate_distances(family: DistanceFamily, sums: Sums, request: Request) -> 
 
 def _automatic(problem: _Problem) -> Estimate:
     count = int(problem.active.sum())
-    if count < 3:
-        if "gold_count" in problem.sums:
-            return _labelled(problem)
-        return _fallback(problem, f"{count} source(s) vote, qualities need 3", ())
-    chance = _no_signal_chance(problem)
-    if chance > SIGNIFICANCE and not problem.request.n_gold:
-        reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(problem.request, reason),))
-    if problem.request.learn and count >= (FLAG_SOURCES if problem.is_exact else FLAG_SOURCES_ROUGHLY):
-        readings = _read_pairs(problem)
-        if problem.is_exact and readings.doubtful is not None and not problem.request.n_gold:
-            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, problem.request),))
-        if readings.best.dependent.any():
-            return _dependent(problem, readings)
-    return _learned(problem, "moments", "pair costs fitted with a robust loss")
+    enough = count >= (FLAG_SOURCES if problem.is_exact else FLAG_SOURCES_ROUGHLY)
+    steps = Steps(
+        equal=lambda: _equal(problem),
+        labelled=(lambda: _labelled(problem)) if "gold_count" in problem.sums else None,
+        chance=lambda: _no_signal_chance(problem),
+        unrelated="the sources are no closer to each other than chance would have them",
+        read_pairs=(lambda: _read_pairs(problem)) if enough else None,
+        dependent=lambda readings: _dependent(problem, readings),
+        independent=lambda: _learned(problem, "moments", "pair costs fitted with a robust loss"),
+        needed="qualities",
+    )
+    return follow(steps, count, problem.request)
 
 
 def _read_pairs(problem: _Problem) -> Readings:
@@ -136,12 +129,14 @@ def _read_pairs(problem: _Problem) -> Readings:
     return read_dependence(refit, usable, -problem.pairs.cost)
 
 
-def _dependent(problem: _Problem, readings: Readings) -> Estimate:
+def _dependent(problem: _Problem, readings: Readings) -> Estimate | None:
     """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
     request = problem.request
+    if not readings.best.dependent.any():
+        return None
     rivals = competing(readings, int(problem.active.sum()), request)
     if rivals is not None and not request.n_gold:
-        return _fallback(problem, CANNOT_TELL, (rivals,))
+        return plain_vote(_equal(problem), CANNOT_TELL, (rivals,))
     chosen, reason = readings.best, "pair costs fitted with a robust loss, copied votes shared"
     if "gold_count" in problem.sums:
         _, told, told_error = gold_costs(problem.sums)
@@ -318,10 +313,6 @@ def _equal(problem: _Problem) -> DistanceParameters:
     level = float(np.median(typical)) / 2.0 if len(typical) else 0.5 * problem.family.chance
     level = min(max(level, _cost_floor(problem)), 0.9 * problem.family.chance)
     return _parameters(problem, np.full(m, level), np.full(m, np.inf))
-
-
-def _fallback(problem: _Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
-    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
 
 
 def _adversaries(problem: _Problem, cost: FloatArray, error: FloatArray) -> tuple[Diagnostic, ...]:

@@ -10,19 +10,16 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
+from consilience.families.automatic import Steps, evened_costs, follow, plain_vote
+from consilience.families.base import Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     CANNOT_TELL,
-    MAYBE_COPIES,
     SHARED_VOTE,
-    SIGNIFICANCE,
     adversaries,
     competing,
     dependent_pairs,
     fell_back,
     needs_gold,
-    no_signal,
-    possible_copies,
     unidentified,
 )
 from consilience.families.gibbs_likelihood import most_likely
@@ -32,7 +29,6 @@ from consilience.families.pair_costs import (
     blend,
     gold_costs,
     pair_costs,
-    shrunk_costs,
     supported_reading,
 )
 from consilience.families.pair_fits import additive_fit, product_fit
@@ -68,7 +64,7 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
         if passes is None:
             raise UnsupportedError("method='em' needs votes.")
         if not problem.active.any():
-            return _fallback(problem, "nobody votes", ())
+            return plain_vote(_equal(problem), "nobody votes")
         start = _moments(problem)
         return most_likely(problem, start.weight, passes, "asked for")
     solvers: dict[str, Callable[[Problem], tuple[FloatArray, FloatArray]]] = {
@@ -86,33 +82,35 @@ def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Pa
 
 
 def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
-    request, count = problem.request, int(problem.active.sum())
-    if count < 3:
-        if "gold_count" in problem.sums:
-            return _labelled(problem)
-        return _fallback(problem, f"{count} source(s) vote, weights need 3", ())
+    count = int(problem.active.sum())
+    steps = Steps(
+        equal=lambda: _equal(problem),
+        labelled=(lambda: _labelled(problem)) if "gold_count" in problem.sums else None,
+        chance=lambda: _no_signal_chance(problem),
+        unrelated="the sources are no closer to each other than chance would have them",
+        read_pairs=(lambda: _read_pairs(problem)) if count >= FLAG_SOURCES else None,
+        dependent=lambda readings: _dependent(problem, readings),
+        independent=lambda: _independent(problem, passes),
+    )
+    return follow(steps, count, problem.request)
+
+
+def _no_signal_chance(problem: Problem) -> float:
     left, right = np.nonzero(np.triu(problem.usable))
-    centred = _centred(problem)
-    signal = centred[left, right] / np.maximum(problem.pairs.cost_error[left, right] / 2.0, 1e-12)
-    chance = no_signal_probability(signal)
-    if chance > SIGNIFICANCE and not request.n_gold:
-        reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(request, reason),))
-    if request.learn and count >= FLAG_SOURCES:
-        readings = _read_pairs(problem)
-        if readings.doubtful is not None and not request.n_gold:
-            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, request),))
-        chosen = _chosen(problem, readings)
-        if chosen.dependent.any():
-            return _dependent(problem, readings, chosen)
+    error = np.maximum(problem.pairs.cost_error[left, right] / 2.0, 1e-12)
+    return no_signal_probability(_centred(problem)[left, right] / error)
+
+
+def _independent(problem: Problem, passes: Passes | None) -> Estimate:
     fit = _moments(problem)
-    found = adversaries(left, right, fit.residual_z, request)
+    left, right = np.nonzero(np.triu(problem.usable))
+    found = adversaries(left, right, fit.residual_z, problem.request)
     if passes is None:
         weight, error = _moment_weights(problem, fit)
         estimate = Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
     else:
         estimate = most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
-    return estimate if request.n_gold else _evened(problem, estimate)
+    return estimate if problem.request.n_gold else _evened(problem, estimate)
 
 
 def _evened(problem: Problem, estimate: Estimate) -> Estimate:
@@ -121,9 +119,7 @@ def _evened(problem: Problem, estimate: Estimate) -> Estimate:
     curve, finite = problem.family.curve, np.isfinite(parameters.standard_error)
     error = np.where(finite, parameters.standard_error, 0.0) * np.abs(curve.slope(parameters.weight))
     cost = curve.expected_cost(parameters.weight)
-    misleading = {name for note in estimate.diagnostics if note.code == "adversarial-source" for name in note.sources}
-    followed = problem.active & np.array([name not in misleading for name in problem.request.sources])
-    even = shrunk_costs(cost, np.where(finite, error, np.inf), followed)
+    even = evened_costs(cost, np.where(finite, error, np.inf), problem.active, estimate, problem.request)
     weight = np.clip(curve.weight_from_cost(even), 0.0, MAX_WEIGHT)
     return replace(estimate, parameters=replace(parameters, weight=np.where(even == cost, parameters.weight, weight)))
 
@@ -152,12 +148,14 @@ def _chosen(problem: Problem, readings: Readings) -> PairReading:
     return supported_reading(readings, told, told_error, problem.family.unrelated_cost)
 
 
-def _dependent(problem: Problem, readings: Readings, chosen: PairReading) -> Estimate:
+def _dependent(problem: Problem, readings: Readings) -> Estimate | None:
     """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
-    request = problem.request
+    request, chosen = problem.request, _chosen(problem, readings)
+    if not chosen.dependent.any():
+        return None
     rivals = competing(readings, int(problem.active.sum()), request)
     if rivals is not None and not request.n_gold:
-        return _fallback(problem, CANNOT_TELL, (rivals,))
+        return plain_vote(_equal(problem), CANNOT_TELL, (rivals,))
     left, right = np.nonzero(np.triu(chosen.dependent))
     note = dependent_pairs(left, right, request, SHARED_VOTE)
     problem = _depending(problem, chosen.dependent)
@@ -321,10 +319,6 @@ def _equal(problem: Problem) -> GibbsParameters:
     m = len(problem.active)
     equal = parameters_of(problem, np.ones(m), np.full(m, np.inf))
     return replace(equal, normalised=False)
-
-
-def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
-    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
 
 
 def _no_pairs(m: int) -> PairMomentFit:

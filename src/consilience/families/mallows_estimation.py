@@ -9,19 +9,15 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.exceptions import UnsupportedError
+from consilience.families.automatic import Steps, evened_costs, follow, plain_vote
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.findings import (
     CANNOT_TELL,
-    MAYBE_COPIES,
     OUTWEIGHED,
-    SIGNIFICANCE,
     adversaries,
     competing,
     dependent_pairs,
-    fell_back,
     needs_gold,
-    no_signal,
-    possible_copies,
     unidentified,
 )
 from consilience.families.mallows_dependence import (
@@ -34,7 +30,7 @@ from consilience.families.mallows_dependence import (
 from consilience.families.mallows_likelihood import SPREAD, most_likely, solve_weights
 from consilience.families.mallows_moments import agreement_of, moment_fit
 from consilience.families.mallows_problem import Problem, parameters_of
-from consilience.families.pair_costs import blend, shrunk_costs
+from consilience.families.pair_costs import blend
 from consilience.families.pair_fits import PairFit, additive_fit, product_fit
 from consilience.solvers.mallows import DistanceCurve
 from consilience.solvers.quadratic import quadratic_triplets
@@ -76,30 +72,33 @@ def estimate_mallows(family: MallowsFamily, sums: Sums, request: Request, passes
 
 
 def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
-    request, count = problem.request, int(problem.active.sum())
-    if count < 3:
-        if "gold_discordant" in problem.sums:
-            return _labelled(problem)
-        return _fallback(problem, f"{count} source(s) vote, weights need 3", ())
+    count = int(problem.active.sum())
+    steps = Steps(
+        equal=lambda: _equal(problem),
+        labelled=(lambda: _labelled(problem)) if "gold_discordant" in problem.sums else None,
+        chance=lambda: _no_signal_chance(problem),
+        unrelated="the sources agree no more than chance would have them",
+        read_pairs=(lambda: read_pairs(problem)) if count >= FLAG_SOURCES else None,
+        dependent=lambda readings: _dependent(problem, readings, passes),
+        independent=lambda: _independent(problem, passes),
+    )
+    return follow(steps, count, problem.request)
+
+
+def _no_signal_chance(problem: Problem) -> float:
     left, right = np.nonzero(np.triu(problem.usable))
-    agreement = problem.pairs.value[left, right] / problem.pairs.standard_error[left, right]
-    chance = no_signal_probability(agreement)
-    if chance > SIGNIFICANCE and not request.n_gold:
-        reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(request, reason),))
-    if request.learn and count >= FLAG_SOURCES:
-        readings = read_pairs(problem)
-        if readings.doubtful is not None and not request.n_gold:
-            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, request),))
-        if chosen_reading(problem, readings).dependent.any():
-            return _dependent(problem, readings, passes)
+    return no_signal_probability(problem.pairs.value[left, right] / problem.pairs.standard_error[left, right])
+
+
+def _independent(problem: Problem, passes: Passes | None) -> Estimate:
     fit = moment_fit(problem)
-    found = adversaries(left, right, -fit.residual_z, request)
+    left, right = np.nonzero(np.triu(problem.usable))
+    found = adversaries(left, right, -fit.residual_z, problem.request)
     if passes is None:
         estimate = _from_moments(problem, fit, "only moments are at hand", found)
     else:
         estimate = _polish(problem, fit.weight, passes, _why_polished(problem), found)
-    return estimate if request.n_gold else _evened(problem, estimate)
+    return estimate if problem.request.n_gold else _evened(problem, estimate)
 
 
 def _evened(problem: Problem, estimate: Estimate) -> Estimate:
@@ -108,22 +107,21 @@ def _evened(problem: Problem, estimate: Estimate) -> Estimate:
     curve, finite = problem.family.typical_curve, np.isfinite(parameters.standard_error)
     error = np.where(finite, parameters.standard_error, 0.0) * curve.variance(parameters.weight)
     cost = curve.mean(parameters.weight)
-    misleading = {name for note in estimate.diagnostics if note.code == "adversarial-source" for name in note.sources}
-    followed = problem.active & np.array([name not in misleading for name in problem.request.sources])
-    even = shrunk_costs(cost, np.where(finite, error, np.inf), followed)
+    even = evened_costs(cost, np.where(finite, error, np.inf), problem.active, estimate, problem.request)
     weight = np.clip(curve.weight_from_mean(even, limit=problem.family.bounds[1]), *problem.family.bounds)
     weight = np.where(even == cost, parameters.weight, weight)
     again = with_dependence(problem, parameters_of(problem, weight, parameters.standard_error))
     return replace(estimate, parameters=again)
 
 
-def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> Estimate:
+def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> Estimate | None:
     """Learn from sources of which some depend on each other, or say that the votes cannot tell which."""
-    request = problem.request
+    request, chosen = problem.request, chosen_reading(problem, readings)
+    if not chosen.dependent.any():
+        return None
     rivals = competing(readings, int(problem.active.sum()), request)
     if rivals is not None and not request.n_gold:
-        return _fallback(problem, CANNOT_TELL, (rivals,))
-    chosen = chosen_reading(problem, readings)
+        return plain_vote(_equal(problem), CANNOT_TELL, (rivals,))
     left, right = np.nonzero(np.triu(chosen.dependent))
     note = dependent_pairs(left, right, request, OUTWEIGHED)
     problem = replace(problem, request=replace(request, dependent=request.dependent | chosen.dependent))
@@ -223,7 +221,3 @@ def _polish(
 def _equal(problem: Problem) -> MallowsParameters:
     m = len(problem.pairs.both)
     return parameters_of(problem, np.ones(m), np.full(m, np.inf))
-
-
-def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
-    return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
