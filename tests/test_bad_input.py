@@ -279,3 +279,50 @@ def test_failing_save_leaves_the_old_file_and_no_other(tmp_path):
         nameless.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_number_beyond_every_code_is_refused_with_its_place():
+    big = table().tolist()
+    big[17][3] = 10**30
+    with refused(InvalidLabelError, "Row 17", "'source_3'", "label 1000000000000000000000000000000"):
+        model().fit(big)
+    with refused(InvalidLabelError, "Row 17", "'source_3'", "label 1e+30"):
+        model().fit(with_cell(1e30, float))
+
+
+def test_text_among_numpy_numbers_is_refused_at_its_own_place():
+    mixed = table().astype(object)
+    for cell in np.ndindex(mixed.shape):
+        mixed[cell] = np.int64(mixed[cell])
+    mixed[17, 3] = "spam"
+    with refused(InvalidLabelError, "Row 17", "'source_3'", "label 'spam'"):
+        model().fit(mixed)
+
+
+# --- masked arrays ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [int, float, object])
+def test_masked_cell_abstains(dtype):
+    hidden = np.zeros(table().shape, dtype=bool)
+    hidden[17, 3] = True
+    masked = np.ma.array(with_cell(99, dtype), mask=hidden)
+    votes = cs.Votes.from_matrix(masked, abstain=None)
+    assert np.array_equal(votes.observed, ~hidden)
+    assert model().fit(masked).sources_.columns["votes"] == [200, 200, 200, 199, 200]
+
+
+def test_masked_gold_is_unknown():
+    known = np.ma.array(np.full(200, 7), mask=True)
+    known[:5] = table()[:5, 0]
+    assert "5 known labels" in str(model(method="labelled").fit(table(), gold=known).diagnostics_)
+
+
+def test_mask_over_part_of_a_label_is_refused_with_its_place():
+    masked = np.ma.array(np.zeros((4, 3, 2)))
+    masked[2, 1, 0] = np.ma.masked
+    with refused(InvalidVotesError, "Row 2", "'source_1'", "only part of the label"):
+        cs.Votes.from_array(masked)
+    whole = np.ma.array(np.zeros((4, 3, 2)))
+    whole[2, 1] = np.ma.masked
+    assert not cs.Votes.from_array(whole).observed[2, 1]

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import consilience as cs
 from consilience.exceptions import InvalidVotesError
 from consilience.votes import Votes
 
@@ -200,3 +201,13 @@ def test_long_keeps_first_appearance_order_in_a_large_shuffled_table():
     assert votes.sources == tuple(map(str, dict.fromkeys(source.tolist())))
     expected = matrix[votes.items][:, [int(name) for name in votes.sources]]
     assert np.array_equal(np.where(votes.observed, votes.labels, -1), expected)
+
+
+def test_columns_of_the_same_name_are_refused_by_the_model_too():
+    frames = [
+        pd.DataFrame([[0, 1, 0]] * 9, columns=["ann", "ann", "bob"]),
+        pa.table([[0] * 9, [1] * 9, [0] * 9], names=["ann", "ann", "bob"]),
+    ]
+    for frame in frames:
+        with pytest.raises(InvalidVotesError, match=r"same name: 'ann', 'ann', 'bob'\. Rename"):
+            cs.LabelModel(cs.Classes(2)).fit(frame)

@@ -106,7 +106,7 @@ def read_cells(
 ) -> tuple[Batch, BoolArray]:
     """Return labels ``(n, m, *label_shape)`` or ``(n, m)`` objects, and where there is one.
 
-    NaN and None are no labels. An array is not copied unless it holds objects.
+    NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
 
     Parameters
     ----------
@@ -117,6 +117,8 @@ def read_cells(
     allow_partial
         Whether a label may have some numbers that are NaN; such a label counts as observed.
     """
+    if isinstance(data, np.ma.MaskedArray):
+        return _read_masked(data, sources, allow_partial)
     array = _nested(data) if isinstance(data, (list, tuple)) else np.asarray(data)
     if array.dtype == object and array.ndim == 1 and any(map(_is_row, array)):
         array = _nested(array.tolist())
@@ -140,6 +142,27 @@ def read_cells(
     else:
         observed = np.ones(array.shape[:2], dtype=bool)
     return array, observed
+
+
+def _read_masked(
+    data: np.ma.MaskedArray[Any, Any], sources: Sequence[str] | None, allow_partial: bool
+) -> tuple[Batch, BoolArray]:
+    """Return the labels of a masked array; a masked cell is an abstention, whatever lies below the mask."""
+    array, mask = np.asarray(data.data), np.ma.getmaskarray(data)
+    _check_shape(array, data)
+    hidden = _all_of_cell(mask)
+    partly = np.argwhere(~hidden & ~_all_of_cell(~mask))
+    if len(partly) and not allow_partial:
+        row, column = partly[0].tolist()
+        raise InvalidVotesError(
+            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: the mask covers only part of the label. "
+            f"Mask all of it where the source abstains, or none of it."
+        )
+    if hidden.any() and array.dtype.kind in "fcO":
+        array = array.copy()
+        array[hidden] = None if array.dtype == object else np.nan
+    labels, observed = read_cells(array, sources, allow_partial=allow_partial)
+    return labels, observed & ~hidden
 
 
 def same_labels(left: Batch, right: Batch) -> bool:
@@ -241,14 +264,17 @@ def _observed_numbers(array: Batch, sources: Sequence[str] | None, allow_partial
     partly = np.argwhere(~absent & ~_all_of_cell(~missing))
     if len(partly) and not allow_partial:
         row, column = partly[0].tolist()
-        names = sources or ()
-        name = (names if len(names) == array.shape[1] else default_names(array.shape[1]))[column]
         raise InvalidVotesError(
-            f"Row {row}, source {name!r}: only part of the label is there, "
+            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: only part of the label is there, "
             f"{array[row, column].tolist()}. Give the whole label, make all of its numbers NaN "
             f"where the source abstains, or say what counts as a vote with observed=."
         )
     return ~absent
+
+
+def _name_of(column: int, n_sources: int, sources: Sequence[str] | None) -> str:
+    names = sources or ()
+    return (names if len(names) == n_sources else default_names(n_sources))[column]
 
 
 def _all_of_cell(flags: BoolArray) -> BoolArray:

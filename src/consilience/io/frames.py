@@ -53,7 +53,10 @@ def is_frame(data: object) -> bool:
     import narwhals as nw
 
     native: Any = data
-    wrapped: object = nw.from_native(native, pass_through=True)
+    try:
+        wrapped: object = nw.from_native(native, pass_through=True)
+    except nw.exceptions.DuplicateError:  # a frame, whose columns `columns_of` will ask to rename
+        return True
     return isinstance(wrapped, (nw.DataFrame, nw.LazyFrame))
 
 
@@ -87,7 +90,7 @@ def columns_of(frame: Any) -> dict[str, Column]:
         names = wrapped.columns
     except nw.exceptions.DuplicateError:
         raise InvalidVotesError(
-            f"Two columns have the same name: {', '.join(map(repr, frame.columns))}. "
+            f"Two columns have the same name: {', '.join(map(repr, _names_of(frame)))}. "
             f"Rename one of them; every source needs a name of its own."
         ) from None
     columns = {str(name): column_of_series(wrapped.get_column(name)) for name in names}
@@ -164,6 +167,12 @@ def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame:
         hint = f"Did you mean {meant}?" if likely else f"Say which one it is with {role}=."
     listed = ", ".join(map(repr, columns)) or "none"
     return InvalidVotesError(f"There is no column {wanted!r}; the columns are {listed}. {hint}")
+
+
+def _names_of(frame: Any) -> Sequence[Any]:
+    """Return the column names of a frame that narwhals refuses; Arrow keeps data in `columns`."""
+    names: Sequence[Any] = getattr(frame, "column_names", None) or list(frame.columns)
+    return names
 
 
 def _columns_of_mapping(frame: Mapping[Any, Any]) -> dict[str, Column]:

@@ -14,6 +14,8 @@ from consilience.exceptions import InvalidLabelError
 
 __all__ = ["Codebook", "locate", "plain_value"]
 
+#: Whole numbers from here on are no codes, and no float tells them apart.
+BEYOND = 2**53
 ABSTAIN_STEP = "Correct it, or name the value that means 'abstains' (Votes.from_matrix(..., abstain=...))."
 
 
@@ -103,7 +105,7 @@ class Codebook:
         return np.dtype(np.int8 if self.k <= 127 else np.int32)
 
     def _whole(self, array: Batch) -> Batch:
-        wrong = ~np.isfinite(array) | (array != np.round(array))
+        wrong = ~(np.abs(array) < BEYOND) | (array != np.round(array))
         if wrong.any():
             step = "Round it if it is one; real-valued labels need a space of their own, such as Metric."
             raise locate(array, wrong, self.expected, step)
@@ -159,6 +161,5 @@ def plain_value(value: Any) -> Any:
 
 
 def _is_code(value: Any) -> bool:
-    if isinstance(value, (bool, np.bool_)):
-        return True
-    return isinstance(value, (int, float)) and np.isfinite(value) and value == int(value) and value >= 0
+    number = plain_value(value)  # numbers from NumPy count like any others
+    return isinstance(number, (bool, int, float)) and 0 <= number < BEYOND and number == int(number)
