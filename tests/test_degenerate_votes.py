@@ -254,3 +254,13 @@ def test_one_warning_per_fit_names_every_serious_finding():
     assert "never-votes: source_2, source_3, source_4" in str(warning.message)
     assert "too-few-sources" in str(warning.message)
     assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("space", [cs.Rankings(3), cs.Rankings(["tea", "milk", "juice"])], ids=["numbers", "names"])
+def test_rankings_by_nobody_have_as_many_places_as_items(space):
+    nobody = [[None] * 4] * 5
+    with pytest.warns(ConsilienceWarning):
+        model = cs.LabelModel(space).fit(nobody)
+    assert model.explain(nobody, 0).confidence == 0.0
+    plain = model.posterior(nobody).labels
+    assert [label if label is None else len(label) for label in plain] in ([3] * 5, [None] * 5)

@@ -84,6 +84,7 @@ def test_the_number_of_plausible_heads_is_checked(count):
         ([(2, 0), (0, 2), (2, 1.5)], "token 3 has relation 1.5, neither a name nor a code"),
         ([(2, 0), (0, 2), (1, 0, 0)], r"token 3 is \(1, 0, 0\)"),
         ([(2, 0), (0, 2), (3, 0)], "token 3 is its own head"),
+        ([{"head": 2, "relation": "det"}], r"token 1 is \{'head': 2, 'relation': 'det'\}"),
     ],
 )
 def test_bad_relations_are_refused_with_the_token(bad, message):

@@ -147,9 +147,11 @@ def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names
         extra = [name for name in table.sources if name not in sources]
         if missing or extra:
             parts = [f"missing {missing}" if missing else "", f"unknown {extra}" if extra else ""]
+            steps = ["Leave unknown ones out with votes.select([...])"] if extra else []
+            steps += ["Give a source that is silent here a column of None"] if missing else []
             raise SourceMismatchError(
                 f"The votes come from other sources than the model was fitted on: {', '.join(p for p in parts if p)}. "
-                "Select the same sources (votes.select([...])), or fit again."
+                f"{'. '.join(steps)}. Or fit again."
             )
         return table.select(sources)
     if table.n_sources != len(sources):

@@ -47,6 +47,10 @@ def test_infinite_agreement_is_certain():
     assert no_signal_probability(np.array([np.inf, 0.0])) == 0.0
 
 
+def test_agreement_whose_square_is_no_number_is_certain():
+    assert no_signal_probability(np.full(3, 1e200)) == 0.0
+
+
 def test_probability_is_uniform_without_signal():
     # n = 2000 draws: the largest gap to the uniform law exceeds 0.06 with probability below
     # 2 exp(-2 n 0.06^2) = 1.2e-6.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import re
 import sys
 import traceback
@@ -14,12 +15,23 @@ import click
 
 from consilience.exceptions import ConsilienceError
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "BadInputError", "Command", "Group", "did_you_mean", "in_options"]
+__all__ = [
+    "BAD_INPUT",
+    "INTERRUPTED",
+    "BadInputError",
+    "Command",
+    "Group",
+    "did_you_mean",
+    "in_options",
+    "rename_in_messages",
+]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+INTERRUPTION = "Interrupted. No file is half written."
 DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
 _DEBUG = "consilience.debug"
+_NAMES = "consilience.names"
 #: Names that messages of the library share with options of the command line.
 _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
 
@@ -86,7 +98,10 @@ class Group(_WithExamples, click.Group):
                 raise  # the reader of our output has seen enough; click ends quietly
             if ctx.meta.get(_DEBUG):
                 traceback.print_exc()
-            raise BadInputError(_message(error)) from None
+            message = _message(error)
+            for name, known_as in ctx.meta.get(_NAMES, {}).items():
+                message = message.replace(name, known_as)
+            raise BadInputError(message) from None
 
     def main(
         self,
@@ -98,13 +113,14 @@ class Group(_WithExamples, click.Group):
     ) -> Any:
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        as_json = "--json" in (sys.argv[1:] if args is None else args)
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
-            _show(error)
+            _show(error, as_json)
             code = error.exit_code
         except (click.Abort, KeyboardInterrupt):
-            click.echo("Interrupted. No file is half written.", err=True)
+            _show(BadInputError(INTERRUPTION), as_json, INTERRUPTED)
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -113,6 +129,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "Did you mean ...?" with the most similar of the known names, or nothing."""
     close = get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def rename_in_messages(ctx: click.Context, name: str, known_as: str) -> None:
+    """Let error messages call a file by the name that the user gave it."""
+    ctx.meta.setdefault(_NAMES, {})[name] = known_as
 
 
 def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -145,10 +166,15 @@ def in_options(message: str) -> str:
     return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
 
 
-def _show(error: click.ClickException) -> None:
+def _show(error: click.ClickException, as_json: bool, status: int | None = None) -> None:
+    """Say what went wrong on stderr, and as a JSON document on stdout where that was asked for."""
     if type(error).__name__ == "NoArgsIsHelpError":
         error.show()
         return
-    click.echo(f"Error: {error.format_message()}", err=True)
+    message = error.format_message()
+    click.echo(message if message == INTERRUPTION else f"Error: {message}", err=True)
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
+    if as_json:
+        document = {"error": message, "exit_status": error.exit_code if status is None else status}
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2))

@@ -12,6 +12,7 @@ import click
 from consilience.cli.commands import BadInputError, Command
 from consilience.cli.options import Reading, force_option, printing_options, reading_options
 from consilience.cli.output import Output
+from consilience.cli.streams import table_file
 
 if TYPE_CHECKING:
     from consilience.spaces.base import LabelSpace
@@ -74,7 +75,7 @@ SOURCES: dict[str, Callable[[Path, Reading], Found]] = {
         "consilience convert replies.jsonl judged.csv --from judges --to wide",
     ),
 )
-@click.argument("source_file", type=click.Path(path_type=Path), metavar="IN")
+@click.argument("source_file", type=click.Path(path_type=Path), callback=table_file, metavar="IN")
 @click.argument("target", type=click.Path(path_type=Path), metavar="OUT")
 @click.option(
     "--from",
@@ -98,14 +99,15 @@ def convert(
 ) -> None:
     """Turn votes or labels into another file format or layout.
 
-    The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow. Without --to a table stays as
-    it is; what comes from other tools becomes long.
+    The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
+    the standard input or output. Without --to a table stays as it is; what comes from other tools becomes long.
     """
-    from consilience.cli.targets import check_targets, write_all
+    from consilience.cli.targets import check_table_name, check_targets, write_all
     from consilience.files.converting import long_table, wide_table
-    from consilience.io.files import file_format, read_table, write_table
+    from consilience.io.files import read_table, write_table
 
-    file_format(target)
+    check_table_name(target)
+    output = output.beside(target)
     check_targets([target], force=force)
     origin = origin or ("label-studio" if source_file.suffix.lower() == ".json" else "table")
     if origin == "table" and layout_out is None:

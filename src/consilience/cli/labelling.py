@@ -21,6 +21,8 @@ from consilience.cli.options import (
 )
 from consilience.cli.output import Output, diagnostic_rows
 from consilience.cli.scaling import Engine, engine_options, guessed_space, opened, write_to_folder
+from consilience.cli.streams import table_file
+from consilience.cli.targets import STDOUT
 
 if TYPE_CHECKING:
     from consilience.cli.loading import Loaded
@@ -29,12 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["MODEL", "VOTES", "fit", "label", "predict"]
 
-VOTES = click.argument("votes", type=click.Path(path_type=Path), metavar="VOTES")
+VOTES = click.argument("votes", type=click.Path(path_type=Path), callback=table_file, metavar="VOTES")
 MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 TIES = click.option(
     "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbours whose order is less sure."
 )
-LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow."
+LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
 
 
 @click.command(
@@ -83,24 +85,27 @@ def label(
 ) -> None:
     """Label every item of VOTES, and say how far each source can be trusted.
 
-    VOTES is a table: one row per item and one column per source, or one row per vote (item, source, label). Empty
-    cells abstain. Each label comes with its confidence, the number of votes and the agreement among them.
+    VOTES is a table: one row per item and one column per source, or one row per vote (item, source, label); - reads
+    it from the standard input. Empty cells abstain. Each label comes with its confidence, the number of votes and the
+    agreement among them.
 
     Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
     """
     from consilience.cli.loading import describe, load
-    from consilience.cli.targets import check_targets, write_all
+    from consilience.cli.targets import check_table_name, check_targets, write_all
     from consilience.files.writing import label_table
-    from consilience.io.files import file_format, write_table
+    from consilience.io.files import write_table
 
     if engine is not None:
+        _check_folder_name(target)
         if report is not None or standings is not None:
             which = "--report" if report is not None else "--standings"
             raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
         ctx.exit(
             _label_in_pieces(votes, target, reading, engine, gold, depends, method, ties, save, seed, force, output)
         )
-    file_format(target)
+    check_table_name(target)
+    output = output.beside(target)
     check_targets([path for path in (target, report, standings, save) if path is not None], force=force)
     loaded = load(votes, reading, output, gold)
     with output.working(f"learning from {len(loaded.votes)} items"):
@@ -172,11 +177,12 @@ def predict(
     The sources of the model are picked by name; other columns are left aside.
     """
     from consilience.cli.loading import load_for_model, read_model
-    from consilience.cli.targets import check_targets, write_all
+    from consilience.cli.targets import check_table_name, check_targets, write_all
     from consilience.files.writing import label_table
-    from consilience.io.files import file_format, write_table
+    from consilience.io.files import write_table
 
     if engine is not None:
+        _check_folder_name(target)
         fitted = read_model(model)
         wide = reading if reading.sources is not None else replace(reading, sources=fitted.source_model_.sources)
         with output.working("labelling"), opened(engine, votes, fitted.space, wide) as partitions:
@@ -184,7 +190,8 @@ def predict(
         output.text(_written(counts, target))
         output.document({"labels": str(target), "model": str(model), **counts})
         return
-    file_format(target)
+    check_table_name(target)
+    output = output.beside(target)
     check_targets([target], force=force)
     fitted = read_model(model)
     loaded = load_for_model(votes, fitted, reading, output)
@@ -244,6 +251,11 @@ def _label_in_pieces(
         }
     )
     return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def _check_folder_name(target: Path) -> None:
+    if target == STDOUT:
+        raise click.UsageError("With --engine the labels go to a folder. Give -o its name, or leave --engine out.")
 
 
 def _written(counts: dict[str, int], target: Path) -> str:

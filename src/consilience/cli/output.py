@@ -7,12 +7,14 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from consilience.cli.commands import in_options
+from consilience.cli.targets import STDOUT
 
 if TYPE_CHECKING:
     from consilience.families.base import Diagnostic
@@ -21,6 +23,8 @@ __all__ = ["SHARES", "Output", "diagnostic_rows", "plain"]
 
 #: Columns that are shown in percent.
 SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
+#: Cells are cut after this many signs; labels may be whole texts.
+WIDEST = 80
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
@@ -34,10 +38,26 @@ class Output:
         Print one JSON document on stdout and no tables.
     quiet
         Print errors only.
+    aside
+        Print on stderr what would go to stdout, as labels go there.
     """
 
     as_json: bool = False
     quiet: bool = False
+    aside: bool = False
+
+    def beside(self, target: Path) -> Output:
+        """Return the output that leaves stdout to the labels, where they go there."""
+        if target != STDOUT:
+            return self
+        if self.as_json:
+            raise click.UsageError("-o - and --json would both write to the standard output. Give the labels a file.")
+        return replace(self, aside=True)
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether somebody reads along, so that colours make sense."""
+        return (sys.stderr if self.aside else sys.stdout).isatty()
 
     def note(self, text: str) -> None:
         """Say something beside the result, on stderr."""
@@ -47,7 +67,7 @@ class Output:
     def text(self, text: str) -> None:
         """Print a line of the result."""
         if not (self.quiet or self.as_json):
-            click.echo(text)
+            click.echo(text, err=self.aside)
 
     def table(self, columns: Mapping[str, list[Any]], title: str = "") -> None:
         """Print a table: with lines and colours on a terminal, as aligned text elsewhere."""
@@ -55,16 +75,17 @@ class Output:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
         is_text = {name: all(isinstance(value, str) for value in values) for name, values in columns.items()}
-        if sys.stdout.isatty():
-            _rich_table(shown, is_text, title)
+        if self.is_terminal:
+            _rich_table(shown, is_text, title, self.aside)
             return
         if title:
-            click.echo(title)
+            click.echo(title, err=self.aside)
         rows = [list(shown), *map(list, zip(*shown.values(), strict=True))]
         width = [max(len(row[place]) for row in rows) for place in range(len(shown))]
         for row in rows:
             cells = zip(row, width, is_text.values(), strict=True)
-            click.echo("  ".join(cell.ljust(size) if left else cell.rjust(size) for cell, size, left in cells).rstrip())
+            line = "  ".join(cell.ljust(size) if left else cell.rjust(size) for cell, size, left in cells)
+            click.echo(line.rstrip(), err=self.aside)
 
     def findings(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print diagnostics: on stdout with the result, or the serious ones on stderr where stdout is not for them."""
@@ -72,15 +93,15 @@ class Output:
             if self.quiet or self.as_json:
                 if finding.severity == "error":
                     click.echo(in_options(str(finding)), err=True)
-            elif sys.stdout.isatty():
+            elif self.is_terminal:
                 from rich.console import Console
                 from rich.text import Text
 
                 colour = _COLOURS[finding.severity]
                 text = Text.assemble((f"{finding.severity} {finding.code}: ", colour), in_options(finding.message))
-                Console(highlight=False).print(text)
+                Console(highlight=False, stderr=self.aside).print(text)
             else:
-                click.echo(in_options(str(finding)))
+                click.echo(in_options(str(finding)), err=self.aside)
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
@@ -126,10 +147,11 @@ def _cell(name: str, value: Any) -> str:
         return f"{value:.1%}" if name in ("accuracy", "right") else f"{value:.0%}"
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    return str(value)
+    text = str(value)
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
-def _rich_table(shown: Mapping[str, list[str]], is_text: Mapping[str, bool], title: str) -> None:
+def _rich_table(shown: Mapping[str, list[str]], is_text: Mapping[str, bool], title: str, aside: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Column, Table
@@ -139,4 +161,4 @@ def _rich_table(shown: Mapping[str, list[str]], is_text: Mapping[str, bool], tit
     table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
     for row in zip(*shown.values(), strict=True):
         table.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(table)
+    Console(highlight=False, stderr=aside).print(table)

@@ -8,17 +8,30 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from consilience.exceptions import ConsilienceError, FileFormatError
+import click
 
-__all__ = ["Writer", "check_targets", "write_all"]
+from consilience.exceptions import ConsilienceError, FileFormatError
+from consilience.io.files import file_format
+
+__all__ = ["STDOUT", "Writer", "check_table_name", "check_targets", "write_all"]
 
 Writer = Callable[[Path], None]
+#: Where a table goes that another program reads: as CSV to the standard output.
+STDOUT = Path("-")
+
+
+def check_table_name(target: Path) -> None:
+    """Refuse a name that says nothing about the format of a table."""
+    if target != STDOUT:
+        file_format(target)
 
 
 def check_targets(paths: Iterable[Path], *, force: bool) -> None:
     """Refuse, before any work, files that could not be written in the end."""
     seen: set[Path] = set()
     for path in paths:
+        if path == STDOUT:
+            continue
         if path.is_dir():
             raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
         if path.exists() and not force:
@@ -43,7 +56,7 @@ def write_all(writers: dict[Path, Writer]) -> None:
         for target, write in writers.items():
             folder = _hidden_folder(target)
             folders.append(folder)
-            temporary = folder / target.name
+            temporary = folder / ("labels.csv" if target == STDOUT else target.name)
             try:
                 write(temporary)
             except OSError as error:
@@ -54,6 +67,9 @@ def write_all(writers: dict[Path, Writer]) -> None:
             os.chmod(temporary, 0o666 & ~_umask())
             staged[target] = temporary
         for target, temporary in staged.items():
+            if target == STDOUT:
+                click.echo(temporary.read_bytes(), nl=False)
+                continue
             try:
                 os.replace(temporary, target)
             except OSError as error:
@@ -65,6 +81,8 @@ def write_all(writers: dict[Path, Writer]) -> None:
 
 
 def _hidden_folder(target: Path) -> Path:
+    if target == STDOUT:
+        return Path(tempfile.mkdtemp())
     try:
         return Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
     except OSError as error:

@@ -6,9 +6,11 @@ that no cell is lost to a guess: the words "NA" and "None" are labels, an empty 
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,8 @@ FORMATS = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
+#: Ends the name of text that gzip packed.
+PACKED = ".gz"
 #: Files that are no tables, and what reads them.
 _OTHER_READERS = {
     ".conllu": "read_conllu reads parses",
@@ -43,8 +47,11 @@ _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
 
 
 def file_format(path: str | Path) -> str:
-    """Return "csv", "jsonl", "parquet" or "arrow" by the name of a file, or say which names are known."""
-    ending = Path(path).suffix.lower()
+    """Return "csv", "jsonl", "parquet" or "arrow" by the name of a file, or say which names are known.
+
+    Text may be packed: ``votes.csv.gz``.
+    """
+    ending = _ending(path)
     if ending in _OTHER_READERS:
         raise FileFormatError(f"{str(path)!r} ends in {ending!r}, which is no table: {_OTHER_READERS[ending]}.")
     if ending not in FORMATS:
@@ -52,6 +59,10 @@ def file_format(path: str | Path) -> str:
             f"{str(path)!r} ends in {ending!r}, which is no table. Use one of {', '.join(FORMATS)}."
             if ending
             else f"{str(path)!r} has no ending. Use one of {', '.join(FORMATS)}."
+        )
+    if FORMATS[ending] in _MAGIC and _is_packed(path):
+        raise FileFormatError(
+            f"{str(path)!r}: {ending} files are packed inside. Unpack it, or leave .gz out of the name."
         )
     return FORMATS[ending]
 
@@ -76,19 +87,13 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
         raise FileFormatError(f"{str(path)!r} is empty. It should hold a table with a row of names at the top.")
     if kind in _MAGIC:
         return _read_binary(source, kind)
-    with source.open("rb") as file:
-        start = file.read(8)
-    if any(start.startswith(magic) for magics in _MAGIC.values() for magic in magics):
-        raise FileFormatError(
-            f"{str(path)!r} is not text but Parquet or Arrow. Give its name the ending .parquet or .arrow."
-        )
     text = _decode(source, encoding)
     from consilience.io.text_tables import table_of_csv, table_of_json_lines
 
     if kind == "jsonl":
         return table_of_json_lines(text, str(path))
     if delimiter is None:
-        delimiter = "\t" if source.suffix.lower() == ".tsv" else _delimiter(text)
+        delimiter = "\t" if _ending(source) == ".tsv" else _delimiter(text)
     table = table_of_csv(text, str(path), delimiter)
     only = table.column_names[0]
     other = next((sign for sign in _DELIMITERS if sign in only), None)
@@ -132,9 +137,11 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> No
         else:
             from consilience.io.text_tables import csv_of_table, json_lines_of_table
 
-            delimiter = "\t" if Path(path).suffix.lower() == ".tsv" else ","
+            delimiter = "\t" if _ending(path) == ".tsv" else ","
             text = json_lines_of_table(table) if kind == "jsonl" else csv_of_table(table, delimiter)
-            Path(temporary).write_text(text, encoding="utf-8", newline="")
+            data = text.encode("utf-8")
+            # Without the time of day: the same labels, the same bytes.
+            Path(temporary).write_bytes(gzip.compress(data, mtime=0) if _is_packed(path) else data)
 
     replace_file(path, write, force=force)
 
@@ -165,6 +172,15 @@ def replace_file(path: str | Path, write: Callable[[str], None], *, force: bool 
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _is_packed(path: str | Path) -> bool:
+    return Path(path).suffix.lower() == PACKED
+
+
+def _ending(path: str | Path) -> str:
+    """Return what the name of a file says about what is in it, packed or not."""
+    return (Path(path).with_suffix("") if _is_packed(path) else Path(path)).suffix.lower()
 
 
 def _umask() -> int:
@@ -228,7 +244,11 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
 
 
 def _decode(path: Path, encoding: str) -> str:
-    data = path.read_bytes()
+    data = _unpacked(path)
+    if any(data.startswith(magic) for magics in _MAGIC.values() for magic in magics):
+        raise FileFormatError(
+            f"{str(path)!r} is not text but Parquet or Arrow. Give its name the ending .parquet or .arrow."
+        )
     try:
         text = data.decode("utf-8-sig" if encoding.lower().replace("_", "-") == "utf-8" else encoding)
     except LookupError:
@@ -242,6 +262,18 @@ def _decode(path: Path, encoding: str) -> str:
     if "\0" in text[:1000]:
         raise FileFormatError(f"{str(path)!r} holds bytes that are no text. If it is UTF-16, say encoding='utf-16'.")
     return text
+
+
+def _unpacked(path: Path) -> bytes:
+    data = path.read_bytes()
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileFormatError(
+            f"{str(path)!r} cannot be unpacked: it is damaged or cut short ({error}). Write or download it again."
+        ) from None
 
 
 def _delimiter(text: str) -> str:

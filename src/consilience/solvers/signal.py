@@ -8,6 +8,9 @@ from consilience.arrays import FloatArray
 
 __all__ = ["no_signal_probability"]
 
+#: Moments further from zero than this many standard errors are no chance, however many there are.
+FAR = 1e6
+
 
 def no_signal_probability(z: FloatArray) -> float:
     """Return how likely agreement this strong is if no two sources have anything in common.
@@ -36,4 +39,5 @@ def no_signal_probability(z: FloatArray) -> float:
     measured = z[~np.isnan(z)]
     if not len(measured):
         return 1.0
-    return float(chdtrc(len(measured), float(measured @ measured)))
+    bounded = np.clip(measured, -FAR, FAR)  # the square of a larger one may overflow
+    return float(chdtrc(len(measured), float(bounded @ bounded)))

@@ -186,6 +186,8 @@ class Rankings(LabelSpace):
             sizes = (batch != ABSENT).sum(axis=1)
             rows = batch.astype(np.int64)
             return as_object_array(row[:size] for row, size in zip(rows, sizes, strict=True))
+        if self.n_items is not None and batch.shape[1] != self.n_items:  # nobody ranks anything
+            batch = np.full((len(batch), self.n_items), UNSEEN, dtype=np.int16)
         if self.names is None or (like is not None and np.dtype(like).kind in "iuf"):
             return batch.astype(np.int64)
         return as_object_array(_order(row, self.names) for row in batch.tolist())

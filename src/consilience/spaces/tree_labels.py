@@ -59,7 +59,7 @@ class TreeReader:
             return self._heads(cell, index)
         pairs = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
         for token, pair in enumerate(pairs, start=1):
-            if isinstance(pair, (str, bytes)) or np.ndim(_sized(pair)) == 0 or len(pair) != 2:
+            if isinstance(pair, (str, bytes, dict)) or np.ndim(_sized(pair)) == 0 or len(pair) != 2:
                 raise InvalidLabelError(f"token {token} is {pair!r}; the label is not {self.expected}. {STEP}", index)
         heads = self._heads([pair[0] for pair in pairs], index)
         codes = [self._code(pair[1], token, index) for token, pair in enumerate(pairs, start=1)]
