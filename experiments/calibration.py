@@ -1,7 +1,8 @@
 """Claim: stated confidence is what happens, in each tenth of it, and is not too high where sources copy each other.
 
 Classes, finite spaces and tags: how often the label is right. Rankings: how often a pair of items is in the stated
-order. Scores: how often central intervals hold the truth.
+order. Scores: how often central intervals hold the truth. And the same of sources: how often an interval of 1.96
+standard errors holds their true cost, copies included.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from .tables import QUICK, FloatArray, fit_quietly, markdown_table, read_setting
 
 ITEMS, FEW = 2000, 300
 LIMIT, ENOUGH = 0.05, 500
+#: Least share of nominal 95% intervals of source qualities that should hold the truth.
+COVERED = 0.9
 LEVELS = np.linspace(0.1, 0.9, 9)
 STEPS = np.abs(np.subtract.outer(np.arange(6), np.arange(6)))
 Pairs = tuple[FloatArray, FloatArray]
@@ -55,20 +58,23 @@ CASES: dict[str, tuple[cs.LabelSpace, Callable[[cs.LabelModel, cs.Votes, FloatAr
 }
 
 
-def measure(name: str, copies: int, seed: int, n: int) -> Pairs:
-    """Return stated and observed shares of one simulation."""
+def measure(name: str, copies: int, seed: int, n: int) -> tuple[Pairs, FloatArray]:
+    """Return stated and observed shares of one simulation, and which intervals hold the true cost of their source."""
     space, compare = CASES[name]
     rng = np.random.default_rng([seed, copies])
     chance = float(space.family.expected_cost(np.zeros(1))[0])
-    weight = space.family.weight_from_cost(chance * rng.uniform(0.4, 0.9, 7))
+    cost = chance * rng.uniform(0.4, 0.9, 7)
+    weight = space.family.weight_from_cost(cost)
     truth = space.as_labels(space.random(n, rng))
     labels = cs.simulate(space, truth, weight, rng).labels.copy()
     for copy in range(1, copies + 1):
         same = rng.random(n) < 0.9
         labels[same, copy] = labels[same, 0]
+        cost[copy] = 0.9 * cost[0] + 0.1 * cost[copy]
     votes = cs.Votes.from_array(labels, sources=[f"s{one}" for one in range(7)])
     model = fit_quietly(cs.LabelModel(space, random_state=0), votes)
-    return compare(model, votes, truth)
+    error = np.array(model.sources_.columns["cost_standard_error"])
+    return compare(model, votes, truth), (np.abs(model.expected_cost_ - cost) <= 1.96 * error).astype(float)
 
 
 def reliability(stated: FloatArray, observed: FloatArray) -> list[tuple[float, float, int] | None]:
@@ -84,7 +90,8 @@ def reliability(stated: FloatArray, observed: FloatArray) -> list[tuple[float, f
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all cases and write ``calibration.md``."""
     settings = read_settings("experiments.calibration", __doc__, 12, 1, arguments)
-    blocks, lines = [], []
+    blocks, lines, shares = [], [], []
+    covered: dict[str, list[str]] = {name: [name] for name in CASES}
     settings_of = (
         (0, ITEMS, "independent sources"),
         (2, ITEMS, "a source and two copies of it among seven"),
@@ -93,7 +100,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for copies, n, title in settings_of:
         rows = []
         for name in track(CASES, description=title[:12]):
-            parts = [measure(name, copies, seed, n) for seed in range(settings.seeds)]
+            parts, held = zip(*(measure(name, copies, seed, n) for seed in range(settings.seeds)), strict=True)
+            share = float(np.mean(held))
+            covered[name].append(f"{share:.3f}")
+            shares.append(
+                verdict(
+                    f"{title}: {name}, intervals of qualities cover {COVERED:.0%}", share >= COVERED, f"{share:.3f}"
+                )
+            )
             bins = reliability(*(np.concatenate(values) for values in zip(*parts, strict=True)))
             rows.append([name, *("-" if one is None else f"{one[0]:.2f} / {one[1]:.2f}" for one in bins)])
             gaps = [one[0] - one[1] for one in bins if one is not None] or [0.0]
@@ -106,6 +120,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 lines.append(verdict(f"{title}: {name} off by at most {LIMIT}", largest <= LIMIT, f"{largest:.3f}"))
         columns = ["stated / observed", *(f"{one / 10:.1f}-{(one + 1) / 10:.1f}" for one in range(10))]
         blocks += [f"## {title.capitalize()}", markdown_table(columns, rows)]
+    blocks += [
+        "## Intervals of source qualities",
+        "Share of the sources whose true expected cost lies within 1.96 standard errors of the estimated one "
+        f"(nominal 95%; {7 * settings.seeds} intervals in each cell).",
+        markdown_table(
+            ["share of intervals that hold the truth", *(one[2] for one in settings_of)], list(covered.values())
+        ),
+    ]
     intro = (
         "Confidence and how often it was right, by tenths of confidence with at least "
         f"{ENOUGH} cases. Classes and steps: the label. Rankings: the order of a pair of items. Scores: central "
@@ -116,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Calibration",
         settings.command,
         [f"{ITEMS} items, 7 sources at 40-90% of the cost of chance", f"seeds 0..{settings.seeds - 1}"],
-        [intro, *blocks, "## Targets", QUICK if settings.quick else "\n".join(lines)],
+        [intro, *blocks, "## Targets", QUICK if settings.quick else "\n".join([*lines, *shares])],
     )
 
 

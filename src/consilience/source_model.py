@@ -134,8 +134,8 @@ def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:
     """Return the qualities field by field, where labels are records."""
     columns: dict[str, list[Any]] = {}
     for name, part in summary.parts.items():
-        columns[f"{prefix}{name} expected_cost"] = part.expected_cost.tolist()
-        columns[f"{prefix}{name} weight"] = part.weight.tolist()
+        for quality in ("expected_cost", "cost_standard_error", "weight", "standard_error"):
+            columns[f"{prefix}{name} {quality}"] = getattr(part, quality).tolist()
         columns |= {f"{prefix}{name} {more}": values.tolist() for more, values in part.columns.items()}
         columns |= _columns_of_parts(part, f"{prefix}{name}/")
     return columns

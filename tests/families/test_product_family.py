@@ -270,8 +270,8 @@ def test_summaries_of_fields_add_up_by_hand():
         "a": field([1.0, 2.0], [3.0, 1.0], [0.3, 0.1], [0.4, 0.2]),
         "b": field([0.1, 9.0], [2.0, 0.0], [0.8, np.inf], [0.1, np.inf]),
     }
-    weights, scale = np.array([1.0, 3.0]), np.array([4.0, 0.5])
-    whole = combined(parts, weights, scale, np.array([[True, True], [True, False]]))
+    weights, scale, voted = np.array([1.0, 3.0]), np.array([4.0, 0.5]), np.array([[True, True], [True, False]])
+    whole = combined(parts, weights, scale, np.zeros(2), voted)
     # Source 0: 1/4 + 3 x 0.1/0.5; source 1 votes on "a" only, and is as good in "b": 4 x 2/4.
     assert whole.expected_cost == pytest.approx([0.85, 2.0])
     assert whole.cost_standard_error == pytest.approx([np.hypot(0.4 / 4, 3 * 0.1 / 0.5), 4 * 0.2 / 4])
@@ -279,6 +279,11 @@ def test_summaries_of_fields_add_up_by_hand():
     assert whole.weight == pytest.approx([3.25, 4.0])
     assert whole.standard_error == pytest.approx([np.hypot(0.3 * 4, 0.8 * 0.5) / 4, 0.4])
     assert whole.correlation == pytest.approx(np.eye(2) * 0.5)
+    # A unit that is uncertain by a quarter moves costs and weights by a quarter.
+    unsure = combined(parts, weights, scale, np.array([1.0, 0.0]), voted)
+    assert unsure.cost_standard_error[1] == pytest.approx(4 * np.hypot(0.2 / 4, 2 / 4 / 4))
+    assert unsure.standard_error[1] == pytest.approx(np.hypot(0.1 * 4, 1.0 * 4 / 4))
+    assert unsure.standard_error[0] == pytest.approx(np.sqrt((0.3 * 4) ** 2 + (3 * 4 / 4) ** 2 + (0.8 * 0.5) ** 2) / 4)
 
 
 def test_given_weights_are_shared_out_so_that_they_come_back():

@@ -344,6 +344,10 @@ class Family(ABC):
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
 
+    def unrelated_truth(self, parameters: Any, sums: Sums, passes: Passes | None) -> tuple[float, float] | None:
+        """Return the mean cost between unrelated true labels and its error, as far as a fit tells what votes do not."""
+        return None
+
     @property
     def knows_scale(self) -> bool:
         """Whether it was told how far the truth spreads, so that equal sources still have a scale to be put on."""

@@ -26,9 +26,10 @@ from consilience.families.base import (
     Sums,
     count_sums,
 )
-from consilience.families.gaussian_moments import gold_sums_of, score_moments, score_sums
+from consilience.families.gaussian_moments import gold_sums_of, pair_influence, score_moments, score_sums
 from consilience.families.gaussian_posterior import Belief, believe
 from consilience.families.normal_scores import QuantileScales, beside, label_scale, quantile_label
+from consilience.families.truth_spread import relative_error
 
 __all__ = ["GaussianFamily", "GaussianParameters"]
 
@@ -225,6 +226,19 @@ class GaussianFamily(Family):
         size = np.sqrt(noise)
         correlation = np.where(parameters.dependent, parameters.noise / np.outer(size, size), 0.0)
         return Summary(cost, weight, error, cost_error, correlation)
+
+    def unrelated_truth(
+        self, parameters: GaussianParameters, sums: Sums, passes: Passes | None
+    ) -> tuple[float, float] | None:
+        cost = 2.0 * parameters.variance * (label_scale(parameters) if parameters.bent else 1.0)
+        moments = score_moments(sums)
+        if self.knows_scale or not moments.varied.any():
+            return cost, 0.0
+        loading = 1.0 / np.sqrt(moments.variance) if parameters.bent else parameters.slope / parameters.noise_variance
+        influence = None if passes is None else pair_influence(moments, moments.covariance, "covariance", passes)
+        items = float(sums["voted_items"])
+        loading = np.where(moments.varied, loading, 0.0)
+        return cost, cost * relative_error(moments.covariance, loading, ~parameters.dependent, influence, items)
 
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return unbiased sources of these weights; y has the law that the space names, or a flat one."""

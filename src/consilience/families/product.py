@@ -47,13 +47,14 @@ class ProductFamily(Family):
         The fields by name.
     dtype
         Type of a table of records in which nobody votes.
-    given_scale
-        Cost between unrelated votes for each field, once votes were seen.
+    given_scale, given_scale_error
+        Cost of unrelated labels for each field, once votes were seen, and its standard error.
     """
 
     factors: Mapping[str, Factor]
     dtype: np.dtype[Any]
     given_scale: FloatArray | None = None
+    given_scale_error: FloatArray | None = None
 
     adapts_to_votes: ClassVar[bool] = True
 
@@ -65,11 +66,16 @@ class ProductFamily(Family):
 
     @cached_property
     def scale(self) -> FloatArray:
-        """Cost between unrelated votes, one number per field."""
+        """Cost of unrelated labels, one number per field."""
         if self.given_scale is not None:
             return self.given_scale
         chances = [factor.family.unrelated_cost for factor in self.factors.values()]
         return np.array([chance if 0.0 < chance < np.inf else 1.0 for chance in chances])
+
+    @property
+    def scale_error(self) -> FloatArray:
+        """Standard error of `scale`."""
+        return np.zeros(len(self.factors)) if self.given_scale_error is None else self.given_scale_error
 
     @property
     def rate(self) -> FloatArray:
@@ -91,14 +97,14 @@ class ProductFamily(Family):
     def _adapted(self, sample: Chunk | None, adapt: Callable[[Family, Any], Family], seed: int) -> Family:
         if sample is not None:
             sample = self._readable(sample)
-        factors, scale = {}, self.scale.copy() if sample is None else np.empty(len(self.factors))
+        factors, scale, error = {}, self.scale.copy(), self.scale_error.copy()
         for index, (name, factor) in enumerate(self.factors.items()):
             with of_field(name):
                 part = None if sample is None else part_of(sample, name)
                 factors[name] = replace(factor, family=adapt(factor.family, part))
                 if part is not None:
-                    scale[index] = unrelated_cost(factors[name], factor, part, seed)
-        return replace(self, factors=factors, given_scale=scale)
+                    scale[index], error[index] = unrelated_cost(factors[name], factor, part, seed)
+        return replace(self, factors=factors, given_scale=scale, given_scale_error=error)
 
     def measures_like(self, other: Family) -> bool:
         if not isinstance(other, ProductFamily) or list(self.factors) != list(other.factors):
@@ -138,12 +144,26 @@ class ProductFamily(Family):
         found = {name: self._estimate_field(name, sums, request, passes) for name in self.factors}
         methods = [estimate.method for estimate in found.values()]
         votes = np.stack([np.diag(sums[f"{name}/both"]) for name in self.factors])
+        parameters = {name: estimate.parameters for name, estimate in found.items()}
+        scale, error = self._scales(parameters, sums, passes)
         return Estimate(
-            ProductParameters({name: estimate.parameters for name, estimate in found.items()}, self.scale, votes),
+            ProductParameters(parameters, scale, votes, error),
             methods[0] if len(set(methods)) == 1 else ", ".join(f"{name}: {found[name].method}" for name in found),
             "; ".join(f"{name}: {estimate.reason}" for name, estimate in found.items()),
             tuple(item.of_part(name) for name, estimate in found.items() for item in estimate.diagnostics),
         )
+
+    def _scales(
+        self, parameters: Mapping[str, Parameters], sums: Sums, passes: Passes | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the cost of unrelated labels in every field and its error, by what the fits say about the truth."""
+        scale, error = self.scale.copy(), self.scale_error.copy()
+        for index, (name, factor) in enumerate(self.factors.items()):
+            own = None if passes is None else FieldPasses(passes, name, self._readable)
+            found = factor.family.unrelated_truth(parameters[name], sums_of(sums, name), own)
+            if found is not None and 0.0 < found[0] < np.inf:
+                scale[index], error[index] = found
+        return scale, error
 
     def _estimate_field(self, name: str, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
         factor, own = self.factors[name], sums_of(sums, name)
@@ -191,12 +211,12 @@ class ProductFamily(Family):
         """Return the summaries of the fields (`parts`), and what they amount to for whole records.
 
         ``expected_cost`` is the weighted sum of the costs of the fields, each divided by the cost of unrelated
-        votes; ``weight`` is such that ``exp(-weight * cost)`` gives the fields, on average, the weights they have.
+        labels; ``weight`` is such that ``exp(-weight * cost)`` gives the fields, on average, the weights they have.
         A source that never votes on a field counts there as it does on the fields it votes on.
         """
         parts = {name: factor.family.summary(parameters[name]) for name, factor in self.factors.items()}
         weights = np.array([factor.weight for factor in self.factors.values()])
-        return combined(parts, weights, parameters.scale, parameters.votes > 0)
+        return combined(parts, weights, parameters.scale, parameters.scale_error, parameters.votes > 0)
 
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         factors = {
@@ -206,7 +226,8 @@ class ProductFamily(Family):
             )
             for rate, (name, factor) in zip(self.rate, self.factors.items(), strict=True)
         }
-        return ProductParameters(factors, self.scale, np.ones((len(factors), len(weight)), dtype=np.int64))
+        votes = np.ones((len(factors), len(weight)), dtype=np.int64)
+        return ProductParameters(factors, self.scale, votes, self.scale_error)
 
     def restore(self, fields: Mapping[str, Any]) -> Parameters:
         stored = fields["factors"]
@@ -216,7 +237,9 @@ class ProductFamily(Family):
                 f"{', '.join(self.factors)}. Pass the space that the model was fitted with."
             )
         factors = {name: factor.family.restore(stored[name]) for name, factor in self.factors.items()}
-        return ProductParameters(factors, np.asarray(fields["scale"]), np.asarray(fields["votes"]))
+        scale = np.asarray(fields["scale"])
+        error = np.asarray(fields.get("scale_error", np.zeros(len(scale))))
+        return ProductParameters(factors, scale, np.asarray(fields["votes"]), error)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean cost of records drawn with probability proportional to ``exp(-weight * cost)``."""

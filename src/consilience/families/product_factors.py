@@ -91,19 +91,23 @@ def prefixed(name: str, sums: Sums) -> dict[str, Any]:
     return {f"{name}/{key}": value for key, value in sums.parts.items()}
 
 
-def unrelated_cost(adapted: Factor, before: Factor, sample: Chunk, seed: int) -> float:
-    """Return the cost of unrelated votes: as the family knows it, else from votes on different items."""
-    known = adapted.family.unrelated_cost
+def unrelated_cost(adapted: Factor, before: Factor, sample: Chunk, seed: int) -> tuple[float, float]:
+    """Return the cost of unrelated labels and its standard error: as the family knows it, else as votes tell it.
+
+    A fit that learns how far the truth spreads tells it better, see `Family.unrelated_truth`.
+    """
+    known = (before if before.family.knows_scale else adapted).family.unrelated_cost
     if 0.0 < known < np.inf:
-        return known
-    seen = _mismatched(adapted, sample, seed)
+        return known, 0.0
+    seen, error = _mismatched(adapted, sample, seed)
     if 0.0 < seen < np.inf:
-        return seen
+        return seen, error
     assumed = before.family.unrelated_cost
-    return assumed if 0.0 < assumed < np.inf else 1.0
+    return (assumed if 0.0 < assumed < np.inf else 1.0), 0.0
 
 
-def _mismatched(factor: Factor, sample: Chunk, seed: int) -> float:
+def _mismatched(factor: Factor, sample: Chunk, seed: int) -> tuple[float, float]:
+    """Return the mean cost of votes on different items, and its jackknife error over groups of items."""
     rows, columns = np.nonzero(sample.observed)
     rng = np.random.default_rng(seed)
     left = rng.permutation(len(rows))[:MISMATCHES]
@@ -111,7 +115,10 @@ def _mismatched(factor: Factor, sample: Chunk, seed: int) -> float:
     apart = rows[left] != rows[right]
     left, right = left[apart], right[apart]
     if len(left) == 0:
-        return float("nan")
-    return float(
-        factor.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]]).mean()
-    )
+        return float("nan"), 0.0
+    cost = factor.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]])
+    one, two = sample.groups[rows[left]], sample.groups[rows[right]]
+    kept = [(one != group) & (two != group) for group in np.unique(np.concatenate([one, two]))]
+    without = [cost[pairs].mean() for pairs in kept if pairs.any()]  # a pair goes with either of its items
+    error = float(np.sqrt((len(without) - 1) * np.var(without))) if len(without) > 1 else 0.0
+    return float(cost.mean()), error

@@ -23,30 +23,35 @@ class ProductParameters(Parameters):
     factors
         The parameters of each field; ``parameters["stars"]`` is short for them.
     scale
-        One number per field: the cost between unrelated votes, by which costs are divided.
+        One number per field: the cost of unrelated true labels, by which costs are divided.
     votes
         ``(fields, m)`` how many votes each source cast on each field.
+    scale_error
+        Standard error of `scale`; zero where the field knows its scale.
     """
 
     factors: Mapping[str, Parameters]
     scale: FloatArray
     votes: IntArray
+    scale_error: FloatArray
 
     def __getitem__(self, name: str) -> Parameters:
         return self.factors[name]
 
     def as_dict(self) -> dict[str, Any]:
         factors = {name: parameters.as_dict() for name, parameters in self.factors.items()}
-        return {"factors": factors, "scale": self.scale, "votes": self.votes}
+        return {"factors": factors, "scale": self.scale, "votes": self.votes, "scale_error": self.scale_error}
 
 
-def combined(parts: Mapping[str, Summary], weights: FloatArray, scale: FloatArray, voted: BoolArray) -> Summary:
-    """Return one summary of several fields, whose errors are taken as independent.
+def combined(
+    parts: Mapping[str, Summary], weights: FloatArray, scale: FloatArray, scale_error: FloatArray, voted: BoolArray
+) -> Summary:
+    """Return one summary of several fields, whose errors are taken as independent, and so is that of the scale.
 
     Parameters
     ----------
-    weights, scale
-        How much each field counts, and the cost of unrelated votes in it.
+    weights, scale, scale_error
+        How much each field counts, the cost of unrelated labels in it, and its standard error.
     voted
         ``(fields, m)``: which source votes on which field. A source that votes on none is judged by all of them.
     """
@@ -54,9 +59,14 @@ def combined(parts: Mapping[str, Summary], weights: FloatArray, scale: FloatArra
     share = np.where(used, weights[:, None], 0.0)
     present = share.sum(axis=0)
     costs = np.stack([part.expected_cost for part in parts.values()]) / scale[:, None]
-    cost_errors = np.stack([part.cost_standard_error for part in parts.values()]) / scale[:, None]
+    unit_error = (scale_error / scale)[:, None]
+    cost_errors = np.hypot(
+        np.stack([part.cost_standard_error for part in parts.values()]) / scale[:, None], costs * unit_error
+    )
     strength = np.stack([part.weight for part in parts.values()]) * scale[:, None]
-    errors = np.stack([part.standard_error for part in parts.values()]) * scale[:, None]
+    errors = np.hypot(
+        np.stack([part.standard_error for part in parts.values()]) * scale[:, None], strength * unit_error
+    )
     filled = weights.sum() / present
     together = used[:, :, None] & used[:, None, :]
     correlation = np.stack([part.correlation for part in parts.values()])

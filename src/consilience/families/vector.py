@@ -21,7 +21,8 @@ from consilience.families.base import (
     Sums,
     count_sums,
 )
-from consilience.families.vector_moments import gold_sums_of, vector_moments, vector_sums
+from consilience.families.truth_spread import relative_error
+from consilience.families.vector_moments import gold_sums_of, pair_influence, vector_moments, vector_sums
 from consilience.families.vector_posterior import believe
 
 __all__ = ["VectorFamily", "VectorParameters"]
@@ -164,6 +165,20 @@ class VectorFamily(Family):
         for (left, right), between in zip(parameters.pairs.tolist(), parameters.coupling, strict=True):
             correlation[left, right] = correlation[right, left] = np.trace(between) / (size[left] * size[right])
         return Summary(cost, weight, error, parameters.cost_error, correlation)
+
+    def unrelated_truth(
+        self, parameters: VectorParameters, sums: Sums, passes: Passes | None
+    ) -> tuple[float, float] | None:
+        cost = 2.0 * float(np.trace(parameters.variance))
+        moments = vector_moments(sums)
+        if self.covariance is not None or not moments.varied.any():
+            return cost, 0.0
+        independent = np.ones(moments.count.shape, dtype=bool)
+        independent[tuple(parameters.pairs.T)] = independent[tuple(parameters.pairs.T[::-1])] = False
+        loading = np.where(moments.varied & parameters.used, 1.0 / np.maximum(parameters.cost, 1e-300), 0.0)
+        shared = moments.shared_trace
+        influence = None if passes is None else pair_influence(moments, shared, "covariance", passes)
+        return cost, cost * relative_error(shared, loading, independent, influence, float(sums["voted_items"]))
 
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return unbiased sources of these weights, alike in all directions; y has the law that the space names."""
