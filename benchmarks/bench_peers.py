@@ -1,4 +1,4 @@
-"""Classes against the peers on the same votes: snorkel's LabelModel, and crowd-kit's Dawid-Skene.
+"""Classes against the peers on the same votes: snorkel's and flyingsquid's LabelModel, and crowd-kit's Dawid-Skene.
 
 Every one runs in a process of its own, one thread, one after the other in turns; CPU seconds, medians of the turns.
 """
@@ -32,7 +32,9 @@ HERE = Path(__file__).resolve().parent
 RUNNER = HERE / "environments" / "run_peer.py"
 SNORKEL = HERE.parent / ".venv-snorkel" / "bin" / "python"
 CROWDKIT = HERE / "environments" / ".cache" / "crowdkit" / "bin" / "python"
+FLYINGSQUID = HERE / "environments" / ".cache" / "flyingsquid" / "bin" / "python"
 CASES, QUICK_CASES = (Case(10**6, 50, 2), Case(10**6, 50, 5)), (Case(2000, 10, 2),)
+#: For the peers that go over the votes in Python.
 CROWD, QUICK_CROWD = Case(10**5, 50, 2), Case(2000, 10, 2)
 GRAM_LIMIT, FIT_TARGET, PREDICT_TARGET, MEMORY_TARGET, EM_TARGET = 2.0, 4.0, 5.0, 8.0, 20.0
 TURNS = 3
@@ -57,7 +59,8 @@ def ours(votes_file: str, k: int) -> dict[str, Any]:
         for _ in range(2)
     ]
     gram, fitting, predicting = np.min(times, axis=0)
-    return {"gram": gram, "fit": fitting, "predict": predicting, "extra": extra}
+    correct = float(np.mean(model.predict(votes) == np.load(Path(votes_file).with_name("truth.npy"))))
+    return {"gram": gram, "fit": fitting, "predict": predicting, "extra": extra, "accuracy": correct}
 
 
 def our_em(votes_file: str, k: int) -> dict[str, Any]:
@@ -87,15 +90,25 @@ def elsewhere(command: Sequence[object]) -> dict[str, Any]:
     return found
 
 
-def against_snorkel(case: Case, snorkel: Path, turns: int, folder: Path) -> dict[str, Any]:
-    file = folder / "votes.npy"
-    np.save(file, random_votes(case)[0])
+def write_votes(case: Case, folder: Path) -> Path:
+    for name, array in zip(("votes", "truth"), random_votes(case), strict=True):
+        np.save(folder / f"{name}.npy", array)
+    return folder / "votes.npy"
+
+
+def against(peer: str, python: Path, case: Case, turns: int, folder: Path) -> dict[str, Any]:
+    """Time a label model against ours, in turns."""
+    file, result = write_votes(case, folder), folder / "labels.npz"
     mine, theirs = [], []
     for _ in range(turns):
         mine.append(elsewhere([sys.executable, __file__, "--ours", file, "--classes", case.k]))
-        if snorkel.exists():
-            theirs.append(elsewhere([snorkel, RUNNER, "snorkel", file, case.k]))
+        if python.exists():
+            target = [result] if peer == "flyingsquid" else []
+            theirs.append(elsewhere([python, RUNNER, peer, file, case.k, *target]))
     found = {name: float(np.median([turn[name] for turn in mine])) for name in mine[0]}
+    if result.exists():
+        found["their accuracy"] = float(np.mean(np.load(result)["labels"] == np.load(folder / "truth.npy")))
+        result.unlink()
     if theirs:
         found["version"] = theirs[0]["version"]
         found |= {f"their {name}": float(np.median([turn[name][0] for turn in theirs])) for name in ("fit", "predict")}
@@ -104,9 +117,8 @@ def against_snorkel(case: Case, snorkel: Path, turns: int, folder: Path) -> dict
 
 
 def against_crowdkit(case: Case, crowdkit: Path, folder: Path) -> dict[str, Any]:
-    file, result = folder / "votes.npy", folder / "learned.npz"
-    matrix = random_votes(case)[0]
-    np.save(file, matrix)
+    file, result = write_votes(case, folder), folder / "learned.npz"
+    matrix = np.load(file)
     found = elsewhere([sys.executable, __file__, "--em", file, "--classes", case.k])
     if crowdkit.exists():
         theirs = elsewhere([crowdkit, RUNNER, "crowdkit", file, case.k, result])
@@ -116,7 +128,7 @@ def against_crowdkit(case: Case, crowdkit: Path, folder: Path) -> dict[str, Any]
     return found
 
 
-def _rows(measured: dict[Case, dict[str, Any]]) -> str:
+def _rows(measured: dict[Case, dict[str, Any]], peer: str) -> str:
     def cell(one: dict[str, Any], name: str, digits: int = 2) -> str:
         return f"{one[name]:.{digits}f}" if name in one else "-"
 
@@ -132,8 +144,13 @@ def _rows(measured: dict[Case, dict[str, Any]]) -> str:
         ]
         for case, one in measured.items()
     ]
-    columns = ["Gram s", "fit s", "fit / Gram", "snorkel fit s", "times", "predict_proba s", "snorkel s", "times"]
-    return markdown_table(["votes", *columns, "extra MB", "snorkel MB", "times"], rows)
+    columns = ["Gram s", "fit s", "fit / Gram", f"{peer} fit s", "times", "predict_proba s", f"{peer} s", "times"]
+    return markdown_table(["votes", *columns, "extra MB", f"{peer} MB", "times"], rows)
+
+
+def _accuracies(one: dict[str, Any]) -> str:
+    theirs = f"; flyingsquid's: {one['their accuracy']:.2%}" if "their accuracy" in one else ""
+    return f"Share of labels that are right: {one['accuracy']:.2%}{theirs}."
 
 
 def _verdicts(measured: dict[Case, dict[str, Any]], crowd: dict[str, Any]) -> str:
@@ -164,6 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--turns", type=int, default=TURNS, help="repetitions of everything")
     parser.add_argument("--snorkel", type=Path, default=SNORKEL, help="the Python that has snorkel")
     parser.add_argument("--crowdkit", type=Path, default=CROWDKIT, help="the Python that has crowd-kit")
+    parser.add_argument("--flyingsquid", type=Path, default=FLYINGSQUID, help="the Python that has flyingsquid")
     for hidden in ("--ours", "--em", "--classes"):
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -173,10 +191,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     turns = 1 if given.quick else given.turns
     with tempfile.TemporaryDirectory() as name:
         cases = QUICK_CASES if given.quick else CASES
-        measured = {case: against_snorkel(case, given.snorkel, turns, Path(name)) for case in cases}
+        measured = {case: against("snorkel", given.snorkel, case, turns, Path(name)) for case in cases}
         case = QUICK_CROWD if given.quick else CROWD
+        loops = against("flyingsquid", given.flyingsquid, case, turns, Path(name))
         crowd = against_crowdkit(case, given.crowdkit, Path(name))
-    peers = sorted({one["version"] for one in [*measured.values(), crowd] if "version" in one})
+    peers = sorted({one["version"] for one in [*measured.values(), loops, crowd] if "version" in one})
     em = [str(case), f"{crowd['fit']:.3f}", f"{crowd['likelihood']:.4f}"]
     if "their fit" in crowd:
         em += [f"{crowd['their fit']:.2f} ({crowd['rounds']} rounds)", f"{crowd['their likelihood']:.4f}"]
@@ -185,7 +204,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     blocks = [
         "Votes and accuracies as in bench_classes.py. *fit* learns dependencies, as it does by default; *snorkel* runs "
         "at its defaults. *extra*: peak memory beyond the votes. *times*: theirs over ours.",
-        _rows(measured),
+        _rows(measured, "snorkel"),
+        "*flyingsquid* goes over the votes in Python, so it gets fewer of them, and knows two classes only.",
+        _rows({case: loops}, "flyingsquid"),
+        _accuracies(loops),
         "EM of independent sources (`LabelModel(method='em', dependencies=None)`) and crowd-kit's `DawidSkene` (at "
         "most 100 rounds, tolerance 1e-5); *log-likelihood* per item of what each learned, by the same formula.",
         markdown_table(["votes", "em s", "log-likelihood", "crowd-kit s", "its log-likelihood"], [em]),

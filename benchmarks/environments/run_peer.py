@@ -1,8 +1,8 @@
-"""Times snorkel's LabelModel or crowd-kit's Dawid-Skene on a matrix of votes, in an environment of its own.
+"""Times snorkel's or flyingsquid's LabelModel or crowd-kit's Dawid-Skene on a matrix of votes, each in its environment.
 
-Usage: ``python run_peer.py snorkel|crowdkit votes.npy CLASSES [result.npz]``. Prints CPU and wall seconds and the
-peak of memory beyond the votes as JSON; crowd-kit's confusions ``(m, k, k)`` as [source, vote, class] go to the
-second file.
+Usage: ``python run_peer.py snorkel|flyingsquid|crowdkit votes.npy CLASSES [result.npz]``. Prints CPU and wall seconds
+and the peak of memory beyond the votes as JSON. The second file gets crowd-kit's confusions ``(m, k, k)`` as
+[source, vote, class], or flyingsquid's labels.
 """
 
 from __future__ import annotations
@@ -53,6 +53,22 @@ def snorkel(matrix: Any, k: int) -> dict[str, Any]:
     return {"fit": fit, "predict": predict, "extra": megabytes()[1] - before, "version": f"snorkel {version}"}
 
 
+def flyingsquid(matrix: Any, k: int, target: str) -> dict[str, Any]:
+    from flyingsquid.label_model import LabelModel
+
+    if k != 2:
+        raise SystemExit("flyingsquid knows two classes.")
+    signs = np.where(matrix < 0, 0, 2 * matrix - 1)  # its way to write votes: -1 and 1, and 0 for none
+    before = megabytes()[0]
+    model = LabelModel(matrix.shape[1])
+    fit = seconds(lambda: model.fit(signs))
+    found = []
+    predict = seconds(lambda: found.append(model.predict_proba(signs)))
+    np.savez(target, labels=np.argmax(found[0], axis=1))
+    version = importlib.metadata.version("flyingsquid")
+    return {"fit": fit, "predict": predict, "extra": megabytes()[1] - before, "version": f"flyingsquid {version}"}
+
+
 def crowdkit(matrix: Any, k: int, target: str) -> dict[str, Any]:
     import pandas as pd
     from crowdkit.aggregation import DawidSkene
@@ -78,7 +94,12 @@ def main(peer: str, votes: str, classes: str, *target: str) -> None:
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     matrix, k = np.load(votes), int(classes)
-    print(json.dumps(snorkel(matrix, k) if peer == "snorkel" else crowdkit(matrix, k, *target)))
+    peers: dict[str, Callable[..., dict[str, Any]]] = {
+        "snorkel": snorkel,
+        "flyingsquid": flyingsquid,
+        "crowdkit": crowdkit,
+    }
+    print(json.dumps(peers[peer](matrix, k, *target)))
 
 
 if __name__ == "__main__":
