@@ -50,6 +50,8 @@ __all__ = ["estimate_gibbs"]
 
 #: Dependent pairs are looked for from this many sources on.
 FLAG_SOURCES = 4
+#: Weight of every source where the votes agree no more than by chance, and the prior was told.
+WEAK = 0.05
 
 
 def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -97,7 +99,7 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
     chance = no_signal_probability(signal)
     if chance > SIGNIFICANCE and not request.n_gold:
         reason = f"the sources are no closer to each other than chance would have them (p = {chance:.2f})"
-        return _fallback(problem, reason, (no_signal(request, reason),))
+        return _unheard(problem, reason)
     if request.learn and count >= FLAG_SOURCES:
         readings = _read_pairs(problem)
         if readings.doubtful is not None and not request.n_gold:
@@ -325,6 +327,19 @@ def _equal(problem: Problem) -> GibbsParameters:
 
 def _fallback(problem: Problem, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
     return Estimate(_equal(problem), "majority", reason, (*notes, fell_back(reason)))
+
+
+def _unheard(problem: Problem, reason: str) -> Estimate:
+    """Fall back where votes say next to nothing: to the plain vote, which stays near the middle of the space.
+
+    Where the prior was told, the most probable label is asked for, whatever its distance to the others: that of sources
+    all alike and all weak. For small weights the labels do not depend on how small they are.
+    """
+    estimate, request = _fallback(problem, reason, (no_signal(problem.request, reason),)), problem.request
+    if request.prior_is("auto") or request.prior_is("gibbs"):
+        return estimate
+    weak = replace(_equal(problem), weight=np.full(len(problem.active), WEAK), normalised=True)
+    return replace(estimate, parameters=weak)
 
 
 def _no_pairs(m: int) -> PairMomentFit:
