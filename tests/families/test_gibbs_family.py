@@ -141,3 +141,25 @@ def test_graphs_matrices_and_edge_lists_agree():
     assert np.array_equal(edges.matrix, by_hand)
     weighted = cs.FiniteMetric([("a", "b", 2.5), ("b", "c", 1.0)])
     assert weighted.distance(weighted.as_batch(["a"]), weighted.as_batch(["c"]))[0] == 3.5
+
+
+def test_without_signal_and_with_a_told_prior_sources_are_alike_and_weak_and_the_middle_is_not_preferred():
+    # Votes at random: the plain vote minimizes the sum of distances, which prefers the middle of the ladder; the most
+    # probable label of alike and weak sources minimizes it less what a random vote would have, here by hand.
+    votes = np.random.default_rng(5).integers(6, size=(400, 5))
+    space = cs.FiniteMetric(LADDER)
+    distances = LADDER[votes].sum(axis=1)
+    plain, told = fit(space, votes), fit(space, votes, prior="uniform")
+    for model in (plain, told):
+        assert {"no-signal", "fell-back-to-majority"} <= {finding.code for finding in model.diagnostics_}
+    assert (plain.predict(votes) == distances.argmin(axis=1)).all()
+    centred = distances - 5 * LADDER.mean(axis=1)
+    best = np.sort(centred, axis=1)
+    clear = best[:, 1] - best[:, 0] > 0.5  # where no two labels are about as probable
+    assert clear.mean() > 0.5
+    assert (told.predict(votes) == centred.argmin(axis=1))[clear].all()
+    assert np.mean(np.isin(told.predict(votes), (0, 5))) > 0.4 > 0.1 > np.mean(np.isin(plain.predict(votes), (0, 5)))
+    assert told.confidence(votes).max() < 0.35
+
+    skewed = fit(space, votes, prior=[0.05, 0.05, 0.05, 0.05, 0.05, 0.75])
+    assert (skewed.predict(votes) == 5).all()  # votes that say nothing leave the prior as it is

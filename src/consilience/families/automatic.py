@@ -36,6 +36,8 @@ class Steps:
         Learns where none does.
     needed
         What three sources are needed for.
+    unheard
+        The parameters where the votes say next to nothing, if those are not the plain vote's.
     """
 
     equal: Callable[[], Parameters]
@@ -46,6 +48,7 @@ class Steps:
     dependent: Callable[[Readings], Estimate | None]
     independent: Callable[[], Estimate]
     needed: str = "weights"
+    unheard: Callable[[], Parameters] | None = None
 
 
 def follow(steps: Steps, count: int, request: Request) -> Estimate:
@@ -57,7 +60,8 @@ def follow(steps: Steps, count: int, request: Request) -> Estimate:
     chance = steps.chance()
     if chance > SIGNIFICANCE and not request.n_gold:
         reason = f"{steps.unrelated} (p = {chance:.2f})"
-        return plain_vote(steps.equal(), reason, (no_signal(request, reason),))
+        parameters = (steps.unheard or steps.equal)()
+        return plain_vote(parameters, reason, (no_signal(request, reason),))
     if request.learn and steps.read_pairs is not None:
         readings = steps.read_pairs()
         if readings.doubtful is not None and not request.n_gold:

@@ -46,6 +46,8 @@ __all__ = ["estimate_gibbs"]
 
 #: Dependent pairs are looked for from this many sources on.
 FLAG_SOURCES = 4
+#: Weight of every source where the votes agree no more than by chance, and the prior was told.
+WEAK = 0.05
 
 
 def estimate_gibbs(family: GibbsFamily, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -91,6 +93,7 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         read_pairs=(lambda: _read_pairs(problem)) if count >= FLAG_SOURCES else None,
         dependent=lambda readings: _dependent(problem, readings),
         independent=lambda: _independent(problem, passes),
+        unheard=lambda: _unheard(problem),
     )
     return follow(steps, count, problem.request)
 
@@ -319,6 +322,18 @@ def _equal(problem: Problem) -> GibbsParameters:
     m = len(problem.active)
     equal = parameters_of(problem, np.ones(m), np.full(m, np.inf))
     return replace(equal, normalised=False)
+
+
+def _unheard(problem: Problem) -> GibbsParameters:
+    """Return what to go by where votes say next to nothing: the plain vote, which stays near the middle of the space.
+
+    Where the prior was told, the most probable label is asked for, whatever its distance to the others: that of sources
+    all alike and all weak. For small weights the labels do not depend on how small they are.
+    """
+    equal, request = _equal(problem), problem.request
+    if request.prior_is("auto") or request.prior_is("gibbs"):
+        return equal
+    return replace(equal, weight=np.full(len(problem.active), WEAK), normalised=True)
 
 
 def _no_pairs(m: int) -> PairMomentFit:
