@@ -28,10 +28,8 @@ SPACES = {
     )
 } | {"metric": cs.Metric(lambda a, b: np.abs(a - b), candidates=np.arange(6.0), vectorized=True)}
 
-#: What does not hold yet: the cost of a record is in units that the votes tell, other than those it is compared in;
-#: and copies of two classes are suspected, so that all weigh the same, where they should be told from good sources.
+#: What does not hold yet: the cost of a record is in units that the votes tell, other than those it is compared in.
 NOT_YET = {
-    ("two classes", "copies_gain_no_weight"),
     ("records of a score and a class", "more_items_give_better_qualities"),
     ("records of a score and a class", "intervals_of_qualities_cover"),
 }
