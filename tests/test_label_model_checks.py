@@ -28,9 +28,6 @@ SPACES = {
     )
 } | {"metric": cs.Metric(lambda a, b: np.abs(a - b), candidates=np.arange(6.0), vectorized=True)}
 
-#: What does not hold yet: copies of two classes are suspected, so that all weigh the same, where they should be told
-#: from good sources.
-NOT_YET = {("two classes", "copies_gain_no_weight")}
 QUICK = {"two classes", "rankings", "scores"}
 LONG = {"more_items_give_better_qualities", "intervals_of_qualities_cover", "an_expert_outweighs_the_others"}
 
@@ -43,7 +40,6 @@ CASES = [
     )
     for name in SPACES
     for check in LABEL_MODEL_CHECKS
-    if (name, check.__name__) not in NOT_YET
 ]
 
 

@@ -10,8 +10,9 @@ import pytest
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning
 from consilience.families.confusion import ConfusionFamily
-from consilience.families.confusion.estimation import agreement_anchor, votes_every_class
+from consilience.families.confusion.estimation import agreement_anchor
 from consilience.families.confusion.pair_moments import pair_moments
+from consilience.families.confusion.plain_vote import votes_every_class
 
 
 def fit(votes, k=2, **settings):

@@ -77,3 +77,33 @@ def test_mirror_image_of_two_classes_is_turned_upright():
     np.testing.assert_allclose(turned.prior, right.prior)
     np.testing.assert_allclose(turned.accuracy, right.accuracy)
     assert upright(right, votes) is right
+
+
+def test_a_copied_source_is_known_as_well_as_without_its_copies():
+    # 600 items; four copies of a source of 65% among five of 80%. Seen as independent, only their sum were known.
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=600)
+    right = rng.random((600, 6)) < np.array([0.65, 0.8, 0.8, 0.8, 0.8, 0.8])
+    alone = np.where(right, truth[:, None], 1 - truth[:, None])
+    copied = np.column_stack([alone[:, 0], alone[:, 0], alone[:, 0], alone])
+    errors = []
+    for labels, pairs in ((alone, None), (copied, [(a, b) for a in range(4) for b in range(a)])):
+        votes = cs.Votes.from_array(labels)
+        named = pairs and [(votes.sources[a], votes.sources[b]) for a, b in pairs]
+        model = cs.LabelModel(cs.Classes(2), method="em", dependencies=named).fit(votes)
+        errors.append(model.source_model_.parameters.cost_standard_error)
+    assert errors[1][:4] == pytest.approx(np.full(4, errors[0][0]), rel=0.1)
+    assert errors[1][4:] == pytest.approx(errors[0][1:], rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+def test_sources_that_contradict_each_other_still_vote():
+    # One of 90%, one of 10%, three of 55%: pairs agree less than by chance, yet votes must count.
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=400)
+    right = rng.random((400, 5)) < np.array([0.9, 0.1, 0.55, 0.55, 0.55])
+    labels = np.where(right, truth[:, None], 1 - truth[:, None])
+    votes = cs.Votes.from_array(labels)
+    model = cs.LabelModel(cs.Classes(2)).fit(votes)
+    assert model.source_model_.method == "majority"
+    assert np.array_equal(model.predict(votes), labels.sum(axis=1) > 2)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.confusion import closed_form
@@ -24,10 +24,20 @@ from consilience.families.confusion.likelihood import (
 )
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
-from consilience.families.confusion.shrinkage import drawn_together, evened
+from consilience.families.confusion.plain_vote import (
+    alike,
+    correlation_of,
+    equal_weights,
+    fallback,
+    fixed_prior,
+    parameters_of,
+    plain_vote,
+    votes_every_class,
+    with_silent,
+)
+from consilience.families.confusion.shrinkage import drawn_together
 from consilience.families.findings import (
     SIGNIFICANCE,
-    fell_back,
     needs_gold,
     no_signal,
     not_converged,
@@ -47,8 +57,6 @@ __all__ = ["estimate_confusions"]
 WEAK_SKILL = 0.35
 #: Uneven classes make skills look smaller by up to this factor (two classes, one of them 4% of the items).
 MAX_STRETCH = 2.5
-#: Votes for a class are few by chance unless the logarithm of the probability of so few is below minus this.
-TELLING = 8.0
 #: Precision of a labeling function before anything is known.
 ANCHOR = 0.8
 #: A sample is enough when every accuracy is known this well; otherwise all items are used.
@@ -60,13 +68,13 @@ def estimate_confusions(family: ConfusionFamily, sums: Sums, request: Request, p
     votes = sums["votes"].astype(np.float64)
     moments = pair_moments(sums, family.n_classes)
     if request.method == "majority":
-        return Estimate(_plain_vote(votes, moments, request), "majority", "asked for")
+        return Estimate(plain_vote(votes, moments, request), "majority", "asked for")
     if request.method == "labelled":
         return _labelled(sums, votes, moments, request)
     gold = sums["gold"].astype(np.float64) if "gold" in sums else None
     found = learn_dependence(moments, votes, votes_every_class(votes), request, gold)
     if found.doubt and request.method == "auto":
-        return _fallback(votes, moments, request, found.doubt, found.notes)
+        return fallback(votes, moments, request, found.doubt, found.notes)
     request = replace(request, dependent=request.dependent | found.dependent)
     estimate = _by_method(sums, votes, moments, request, passes, found)
     return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=request.dependent)
@@ -100,9 +108,9 @@ def _automatic(
     if int(active.sum()) < 3:
         if request.n_gold:
             return _labelled(sums, votes, moments, request)
-        return _fallback(votes, moments, request, f"{int(active.sum())} source(s) vote, qualities need 3", ())
+        return fallback(votes, moments, request, f"{int(active.sum())} source(s) vote, qualities need 3", ())
     if int((votes.sum(axis=0) > 0).sum()) == 1 and not request.n_gold:
-        return _fallback(votes, moments, request, "all votes are for one and the same class", ())
+        return fallback(votes, moments, request, "all votes are for one and the same class", ())
     judges = full & active
     if judges.all() or judges.sum() >= 3:
         skill = closed_form.triplet_skill(moments, request.dependent)
@@ -110,11 +118,11 @@ def _automatic(
         chance = no_signal_probability(moments.covariance[left, right] / moments.standard_error[left, right])
         if chance > SIGNIFICANCE and judges[active].all() and not request.n_gold:
             reason = f"the sources agree no more than chance would have them (p = {chance:.2f})"
-            return _fallback(votes, moments, request, reason, (no_signal(request, reason),))
+            return fallback(votes, moments, request, reason, (no_signal(request, reason),))
         best = np.sort(np.abs(_even(skill.value if found.skill is None else found.skill, votes, moments)[judges]))[::-1]
         if judges[active].all() and active.sum() >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
             reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
-            return _alike(votes, moments, request, reason)
+            return alike(votes, moments, request, reason)
     if passes is None:
         if judges[active].all():
             closed = closed_form.moment_skill(moments, request.dependent)
@@ -124,7 +132,7 @@ def _automatic(
                 reason="only moments are at hand, so pair moments instead of the likelihood",
             )
         reason = "labeling functions that vote only some classes need the votes themselves; call fit(votes)"
-        return _fallback(votes, moments, request, reason, ())
+        return fallback(votes, moments, request, reason, ())
     kind = "every source votes every class" if judges[active].all() else "some sources vote only some classes"
     return _likelihood(sums, votes, moments, request, passes, found, kind)
 
@@ -133,23 +141,6 @@ def _even(skill: FloatArray, votes: FloatArray, moments: PairMoments) -> FloatAr
     """Return what the skills would be if classes were equally frequent, up to a limit: vote shares may mislead."""
     stretch = closed_form.skill_under_prior(skill, votes, moments.scale, None)[2]
     return skill * min(stretch, MAX_STRETCH)
-
-
-def votes_every_class(votes: FloatArray) -> BoolArray:
-    """Return which sources vote for all classes that occur, not just some (crowds and judges do)."""
-    seen = votes.sum(axis=0) > 0
-    total = np.maximum(votes.sum(axis=1), 1.0)
-    needed = np.maximum(5.0, 0.02 * total / max(int(seen.sum()), 1))
-    needed = np.minimum(needed, np.maximum(0.1 * total, 1.0))  # few votes cannot be asked for five of each class
-    enough = (votes >= needed[:, None]) | ~seen
-    # By chance hardly any may be for a rare class; and who never votes does not make others labeling functions.
-    expected = np.outer(votes.sum(axis=1), votes.sum(axis=0)) / max(float(votes.sum()), 1.0)
-    fewer = np.minimum(votes, expected)
-    by_chance = expected - fewer + fewer * np.log(np.maximum(fewer, 1e-9) / np.maximum(expected, 1e-9)) < TELLING
-    undecided = (enough | by_chance).all(axis=1)
-    partial = ~undecided
-    every: BoolArray = (enough.all(axis=1) | (undecided & ~partial.any()) | (votes.sum(axis=1) == 0)) & (seen.sum() > 1)
-    return every
 
 
 def agreement_anchor(agreement_of_rows: FloatArray, k: int) -> float:
@@ -177,7 +168,7 @@ def _likelihood(
     if found.skill is not None:  # started elsewhere, the rounds would fall for the copies
         skill = replace(skill, value=found.skill, identified=skill.identified | full)
     loading = np.sqrt(moments.scale) * skill.value
-    correlation = _correlation(moments, loading, votes, full, request.dependent)
+    correlation = correlation_of(moments, loading, votes, full, request.dependent)
     balance = None if isinstance(request.prior, str) else request.prior
     share = passes.n_sampled / max(passes.n_items, 1)
     sampled = share < 1.0
@@ -187,26 +178,26 @@ def _likelihood(
         n_items=passes.n_sampled,
         anchor=ANCHOR if full.all() else agreement_anchor(passes.over_sample(row_agreement)["rows"], k),
         correlation=correlation,
-        fixed_prior=_fixed_prior(request, k) if full.all() else None,
+        fixed_prior=fixed_prior(request, k) if full.all() else None,
     )
     accuracy = np.where(skill.identified, np.clip(closed_form.accuracy_from_skill(skill.value, k), 0.05, 0.95), 0.7)
     start = model.start(accuracy, np.full(k, 1.0 / k))
     notes: list[Diagnostic] = []
     opened = False
     if (~full).sum() >= 5 and not correlation.any() and "pairs" in sums and request.method != "em":
-        opened, soft = _informative_abstention(model, start, passes, _fixed_prior(request, k))
+        opened, soft = _informative_abstention(model, start, passes, fixed_prior(request, k))
         if opened:
             model = soft
             reason += "; labeling functions fire independently given the class, so abstaining counts too"
     parameters, converged = fit_rounds(model, start, passes.over_sample)
     outer = passes.over_sample(lambda chunk: score_products(parameters, chunk))["outer"]
-    fitted = _with_silent(with_errors(parameters, outer, votes), votes)
+    fitted = with_silent(with_errors(parameters, outer, votes), votes)
     if sampled:
         worst = float(np.max(fitted.cost_standard_error[votes.sum(axis=1) > 0], initial=0.0))
         if (worst > PRECISE or request.method == "em") and passes.complete:
             model = replace(model, votes=votes, n_items=passes.n_items)
             parameters, converged = fit_rounds(model, parameters, passes.over_all)
-            fitted = _with_silent(with_errors(parameters, outer, votes, scale=1.0 / share), votes)
+            fitted = with_silent(with_errors(parameters, outer, votes, scale=1.0 / share), votes)
             used = f"all {passes.n_items:,} items after a start on {passes.n_sampled:,}"
         else:
             used = f"a seeded sample of {passes.n_sampled:,} of {passes.n_items:,} items"
@@ -214,7 +205,7 @@ def _likelihood(
     if not converged:
         notes.append(not_converged())
     if request.method == "auto" and not request.n_gold:
-        fitted = drawn_together(fitted, votes, moments, request.dependent, _fixed_prior(request, k) is not None)
+        fitted = drawn_together(fitted, votes, moments, request.dependent, fixed_prior(request, k) is not None)
     if balance is not None and not full.all() and not opened:
         fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))
     return Estimate(fitted, "em", reason, tuple(notes))
@@ -232,22 +223,9 @@ def _informative_abstention(
     return misfit < 1.5, soft
 
 
-def _correlation(
-    moments: PairMoments, loading: FloatArray, votes: FloatArray, full: BoolArray, dependent: BoolArray
-) -> FloatArray:
-    """Return how far dependent sources repeat each other: given the class, or as a share of common votes."""
-    if not dependent.any():
-        return np.zeros_like(moments.both)
-    conditional = moments.correlation(loading, dependent)
-    count = votes.sum(axis=1)
-    union = np.maximum(count[:, None] + count[None, :] - moments.both, 1.0)
-    common = np.where(dependent, moments.agreement * moments.both / union, 0.0)
-    return np.where(np.outer(full, full), conditional, np.clip(common, 0.0, 1.0))
-
-
 def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
     k = votes.shape[1]
-    value, prior, stretch = skill.value, _fixed_prior(request, k), 1.0
+    value, prior, stretch = skill.value, fixed_prior(request, k), 1.0
     if request.method != "isotropic":
         value, prior, stretch = closed_form.skill_under_prior(skill.value, votes, moments.scale, prior)
     elif prior is None:
@@ -265,22 +243,15 @@ def _from_skill(skill: PairFit, sums: Sums, votes: FloatArray, moments: PairMome
         table[:, 0] = 1.0 - table[:, 1]
     notes = unidentified(skill.identified, votes.sum(axis=1) > 0, request)
     if not np.isfinite(error[votes.sum(axis=1) > 0]).any():
-        return _equal(votes, moments, request, notes)
-    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+        return equal_weights(votes, moments, request, notes)
+    parameters = parameters_of(table, accuracy, prior, error, votes, moments, request)
     return Estimate(parameters, request.method, "asked for", notes)
-
-
-def _equal(votes: FloatArray, moments: PairMoments, request: Request, notes: tuple[Diagnostic, ...]) -> Estimate:
-    """Keep equal weights where no source is identified: better than the accident of a solver's start."""
-    reason = "no source has two independent partners"
-    found = (*notes, fell_back(reason))
-    return Estimate(_plain_vote(votes, moments, request), request.method, f"equal weights, as {reason}", found)
 
 
 def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Request) -> Estimate:
     k = votes.shape[1]
     skill = closed_form.triplet_skill(moments, request.dependent)
-    _, prior, stretch = closed_form.skill_under_prior(skill.value, votes, moments.scale, _fixed_prior(request, k))
+    _, prior, stretch = closed_form.skill_under_prior(skill.value, votes, moments.scale, fixed_prior(request, k))
     if "pairs" not in sums:
         raise UnsupportedError(
             f"method='quadratic' keeps a table of {len(votes)} x {k} events squared, too large here. "
@@ -294,8 +265,8 @@ def _quadratic(sums: Sums, votes: FloatArray, moments: PairMoments, request: Req
         accuracy, error = blend(accuracy, error, *_gold_accuracy(sums["gold"].astype(np.float64)))
     notes = unidentified(identified, votes.sum(axis=1) > 0, request)
     if not (identified & (votes.sum(axis=1) > 0)).any():
-        return _equal(votes, moments, request, notes)
-    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+        return equal_weights(votes, moments, request, notes)
+    parameters = parameters_of(table, accuracy, prior, error, votes, moments, request)
     return Estimate(parameters, "quadratic", "asked for", notes)
 
 
@@ -309,46 +280,13 @@ def _labelled(sums: Sums, votes: FloatArray, moments: PairMoments, request: Requ
     accuracy = (right + 7.0) / (seen + 10.0)
     table = gold + 10.0 * one_coin_tables(accuracy, k)
     table /= gold.sum(axis=1)[:, None, :] + 10.0
-    prior = _fixed_prior(request, k)
+    prior = fixed_prior(request, k)
     if prior is None:
         prior = (sums["gold_classes"] + 1.0) / (sums["gold_classes"].sum() + k)
     error = np.sqrt(accuracy * (1 - accuracy) / np.maximum(seen, 1.0))
     error = np.where(seen > 0, error, np.inf)
-    parameters = _parameters(table, accuracy, prior, error, votes, moments, request)
+    parameters = parameters_of(table, accuracy, prior, error, votes, moments, request)
     return Estimate(parameters, "labelled", f"{request.n_gold} known labels")
-
-
-def _parameters(
-    table: FloatArray,
-    accuracy: FloatArray,
-    prior: FloatArray,
-    error: FloatArray,
-    votes: FloatArray,
-    moments: PairMoments,
-    request: Request,
-) -> ConfusionParameters:
-    m, k = votes.shape
-    loading = np.sqrt(1.0 - (prior**2).sum()) * (k * accuracy - 1) / (k - 1)
-    full = np.ones(m, dtype=bool)
-    parameters = ConfusionParameters(
-        table=table,
-        full=full,
-        prior=prior,
-        shift=np.zeros(k),
-        abstention=np.zeros((m, k)),
-        correlation=_correlation(moments, loading, votes, full, request.dependent),
-        accuracy=accuracy,
-        cost_standard_error=np.where(votes.sum(axis=1) > 0, error, np.inf),
-    )
-    return _with_silent(parameters, votes)
-
-
-def _with_silent(parameters: ConfusionParameters, votes: FloatArray) -> ConfusionParameters:
-    """Give sources that never vote the average accuracy of the others."""
-    active = votes.sum(axis=1) > 0
-    if active.all() or not active.any():
-        return parameters
-    return replace(parameters, accuracy=np.where(active, parameters.accuracy, parameters.accuracy[active].mean()))
 
 
 def _gold_accuracy(gold: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -357,44 +295,3 @@ def _gold_accuracy(gold: FloatArray) -> tuple[FloatArray, FloatArray]:
     accuracy = (np.einsum("acc->a", gold) + 1.0) / (seen + 2.0)
     error = np.sqrt(accuracy * (1 - accuracy) / np.maximum(seen, 1.0))
     return accuracy, np.where(seen > 0, error, np.inf)
-
-
-def _plain_vote(votes: FloatArray, moments: PairMoments, request: Request) -> ConfusionParameters:
-    m, k = votes.shape
-    usable = moments.usable(request.dependent)
-    weights = np.where(usable, moments.both, 0.0)
-    agreement = float((moments.agreement * weights).sum() / max(weights.sum(), 1.0)) if usable.any() else 0.64
-    skill = np.sqrt(max(agreement - 1.0 / k, 0.0) / (1 - 1.0 / k))
-    accuracy = np.full(m, np.clip((1 + (k - 1) * skill) / k, 1.0 / k, 0.95))
-    total = votes.sum(axis=0) + 1.0
-    prior = _fixed_prior(request, k)
-    parameters = _parameters(
-        one_coin_tables(accuracy, k),
-        accuracy,
-        total / total.sum() if prior is None else prior,
-        np.full(m, np.inf),
-        votes,
-        moments,
-        request,
-    )
-    return replace(parameters, shares=True, full=votes_every_class(votes))
-
-
-def _fallback(
-    votes: FloatArray, moments: PairMoments, request: Request, reason: str, notes: tuple[Diagnostic, ...]
-) -> Estimate:
-    return Estimate(_plain_vote(votes, moments, request), "majority", reason, (*notes, fell_back(reason)))
-
-
-def _alike(votes: FloatArray, moments: PairMoments, request: Request, reason: str) -> Estimate:
-    """Return the plain vote of judges that err independently: shares of votes would understate how sure it is."""
-    plain = _plain_vote(votes, moments, request)
-    even = evened(plain.prior) if _fixed_prior(request, votes.shape[1]) is None else plain.prior
-    return Estimate(replace(plain, shares=False, prior=even), "majority", reason, (fell_back(reason),))
-
-
-def _fixed_prior(request: Request, k: int) -> FloatArray | None:
-    if isinstance(request.prior, str):
-        # With a 0/1 cost the normaliser is the same for every class, so "gibbs" is "uniform".
-        return None if request.prior == "auto" else np.full(k, 1.0 / k)
-    return request.prior

@@ -290,9 +290,19 @@ def _clamp(posterior: FloatArray, known: IntArray) -> FloatArray:
 def with_errors(
     parameters: ConfusionParameters, outer: FloatArray, votes: FloatArray, scale: float = 1.0
 ) -> ConfusionParameters:
-    """Attach the standard errors of the accuracies: the inverse outer product of the scores."""
+    """Attach the standard errors of the accuracies: the inverse outer product of the scores.
+
+    Copies have the same scores, which says that only their sum is known. Yet each has votes of its own on every item:
+    its error is the one that it has without those whom it depends on.
+    """
     accuracy = np.clip(parameters.accuracy, 1e-3, 1 - 1e-3)
     information = outer * scale + np.diag(1.0 / (accuracy * (1 - accuracy)))  # one pseudo-vote keeps it regular
-    variance = np.diag(np.linalg.pinv(information, hermitian=True))
+    covariance = np.linalg.pinv(information, hermitian=True)
+    variance = np.diag(covariance).copy()
+    dependent = (parameters.correlation > 0) & ~np.eye(len(variance), dtype=bool)
+    for source in np.flatnonzero(dependent.any(axis=1)):
+        others = np.flatnonzero(dependent[source])
+        shared = covariance[source, others]
+        variance[source] -= shared @ np.linalg.lstsq(covariance[np.ix_(others, others)], shared, rcond=None)[0]
     error = np.sqrt(np.maximum(variance, 0.0))
     return replace(parameters, cost_standard_error=np.where(votes.sum(axis=1) > 0, error, np.inf))
