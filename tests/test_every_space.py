@@ -161,7 +161,7 @@ def test_check_space_passes_a_space_of_two_methods():
     check_space(Clock())
 
 
-@pytest.mark.parametrize("name", [name for name in SPACES if "ball" not in name])  # the ball computes on a hyperboloid
+@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith(("records", "boxes", "spans"))])
 def test_labels_as_the_space_computes_with_them_are_stored_like_any_others(name):
     space = SPACES[name]
     batch = space.random(5, np.random.default_rng(0))
