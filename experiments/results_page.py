@@ -1,6 +1,7 @@
 """Put together ``docs/results.md`` from the tables in ``results/``: what the paper says, and what was measured.
 
-``python -m experiments.results_page`` writes the page; with ``--check`` it only says whether the page is up to date.
+``python -m experiments.results_page`` writes the page, and the measured numbers into the README; with ``--check`` it
+only says whether both are up to date.
 Nothing is run. `claims.py` says which cells of which tables stand beside which number of the paper.
 """
 
@@ -9,14 +10,16 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from .claim_types import BetterBelow, Claim, Holds
 from .claims import BEYOND, CLAIMS
+from .readme_numbers import numbers, put_in
+from .results_files import ResultsFile, number
 from .tables import RESULTS
 
 PAGE = RESULTS.parent.parent / "docs" / "results.md"
+README = RESULTS.parent.parent / "README.md"
 NOT_RUN = "not run"
 INTRODUCTION = (
     "What *Universalizing Weak Supervision* says in its tables, figures and theorems, and what comes out here. *paper* "
@@ -31,74 +34,6 @@ VERDICTS = {
     "does not hold": "it is not, or a target that was set for it was missed; the reason is given",
     NOT_RUN: "there is no table in `experiments/results/`; `consilience reproduce` makes it",
 }
-_NUMBER = re.compile(r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?")
-_TARGET = re.compile(r"^- (?P<claim>.+?): \*\*(?P<outcome>holds|missed)\*\* \((?P<evidence>.*)\)$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of a file of results: the heading above it, and its cells by row and column."""
-
-    heading: str
-    cells: Mapping[str, Mapping[str, str]]
-
-
-@dataclass(frozen=True)
-class ResultsFile:
-    """What an experiment wrote."""
-
-    name: str
-    text: str
-
-    @classmethod
-    def read(cls, folder: Path, name: str) -> ResultsFile | None:
-        path = folder / f"{name}.md"
-        return cls(name, path.read_text(encoding="utf-8")) if path.is_file() else None
-
-    @property
-    def targets(self) -> list[tuple[str, bool, str]]:
-        """What was to be reached, whether it was, and the evidence."""
-        return [(one["claim"], one["outcome"] == "holds", one["evidence"]) for one in _TARGET.finditer(self.text)]
-
-    @property
-    def tables(self) -> list[Table]:
-        found, heading, lines = [], "", self.text.splitlines()
-        for index, line in enumerate(lines):
-            if line.startswith("#"):
-                heading = line.lstrip("# ")
-            if line.startswith("| ---"):
-                columns = split_row(lines[index - 1])
-                rows = {}
-                for below in lines[index + 1 :]:
-                    if not below.startswith("|"):
-                        break
-                    row = split_row(below)
-                    rows[plain(row[0])] = dict(zip(map(plain, columns[1:]), row[1:], strict=True))
-                found.append(Table(heading, rows))
-        return found
-
-    def cell(self, heading: str, row: str, column: str) -> str:
-        """Return a cell of the first table below a heading that has such a row and column."""
-        for table in self.tables:
-            if table.heading.startswith(heading) and column in table.cells.get(row, {}):
-                return table.cells[row][column]
-        raise SystemExit(f"{self.name}.md has no cell {row!r}, {column!r} below {heading!r}. Correct claims.py.")
-
-
-def split_row(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split(" | ")] if line.strip("| ") else []
-
-
-def plain(cell: str) -> str:
-    return cell.replace("*", "").strip()
-
-
-def number(cell: str) -> float:
-    """Return the first number of a cell."""
-    found = _NUMBER.search(cell)
-    if found is None:
-        raise SystemExit(f"{cell!r} holds no number. Correct claims.py.")
-    return float(found[0])
 
 
 def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -> tuple[str, str]:
@@ -205,12 +140,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--check", action="store_true", help="write nothing; stop with an error if the page is out of date"
     )
     given = parser.parse_args(arguments)
-    text = page()
-    if given.check:
-        if not PAGE.is_file() or PAGE.read_text(encoding="utf-8") != text:
-            raise SystemExit("docs/results.md is out of date. Run: python -m experiments.results_page")
-        return
-    PAGE.write_text(text, encoding="utf-8")
+    made = {PAGE: page(), README: put_in(README.read_text(encoding="utf-8"), numbers())}
+    for path, text in made.items():
+        if not given.check:
+            path.write_text(text, encoding="utf-8")
+        elif not path.is_file() or path.read_text(encoding="utf-8") != text:
+            raise SystemExit(f"{path.name} is out of date. Run: python -m experiments.results_page")
 
 
 if __name__ == "__main__":

@@ -110,3 +110,29 @@ def test_every_error_is_also_one_that_generic_handlers_know():
     kinds = [error for error in errors if issubclass(error, ConsilienceError) and error is not ConsilienceError]
     assert kinds
     assert all(issubclass(kind, (ValueError, TypeError, ImportError, OSError)) for kind in kinds)
+
+
+# --- simulation ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"rng": 0}, ("rng=0", "np.random.default_rng(seed)")),
+        ({"weights": 1.0}, ("weights=1.0", "one finite number per source")),
+        ({"weights": []}, ("weights=[]", "one finite number per source")),
+        ({"weights": [1.0, float("nan")]}, ("nan", "one finite number per source")),
+        ({"weights": ["loud", "low"]}, ("loud", "one finite number per source")),
+        ({"coverage": 1.5}, ("coverage=1.5", "one probability")),
+        ({"coverage": [0.5] * 3}, ("coverage=[0.5, 0.5, 0.5]", "each of the 2 sources")),
+    ],
+)
+def test_simulation_is_refused_with_what_was_expected(settings, words):
+    given = {"weights": [1.0, 2.0], "rng": np.random.default_rng(0)} | settings
+    with refused(UnsupportedError, *words):
+        cs.simulate(cs.Classes(2), [0, 1, 1], **given)
+
+
+def test_labels_of_different_lengths_are_simulated_from_lists():
+    votes = cs.simulate(cs.DependencyTrees(), [[2, 0], [2, 0, 2]], [50.0, 50.0], np.random.default_rng(0))
+    assert [list(label) for label in votes.labels[:, 0]] == [[2, 0], [2, 0, 2]]

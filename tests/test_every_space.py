@@ -159,3 +159,11 @@ def test_check_space_names_every_broken_promise():
 
 def test_check_space_passes_a_space_of_two_methods():
     check_space(Clock())
+
+
+@pytest.mark.parametrize("name", [name for name in SPACES if name.startswith(("records", "boxes", "spans"))])
+def test_labels_as_the_space_computes_with_them_are_stored_like_any_others(name):
+    space = SPACES[name]
+    batch = space.random(5, np.random.default_rng(0))
+    back = space.as_batch(space.from_arrow(space.to_arrow(batch)))
+    np.testing.assert_allclose(space.distance(batch, back), 0.0, atol=1e-9)

@@ -51,6 +51,22 @@ def test_the_page_is_up_to_date_with_the_tables(results_page: ModuleType) -> Non
     assert shown == results_page.page(), "Run: python -m experiments.results_page"
 
 
+def test_the_readme_is_up_to_date_with_the_tables(results_page: ModuleType) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert readme == results_page.put_in(readme, results_page.numbers()), "Run: python -m experiments.results_page"
+    lists = results_page.ResultsFile.read(ROOT / "experiments" / "results", "rankings_partial")
+    unseen, last = (
+        results_page.number(lists.cell("Top 3 of 7", row, "Kendall error"))
+        for row in ("passed as not seen", "tied last")
+    )
+    assert f"seven items gave {unseen:.0%} of the pairs in the wrong order instead of {last:.0%}" in readme
+
+
+def test_a_readme_without_its_marks_is_refused(results_page: ModuleType) -> None:
+    with pytest.raises(SystemExit, match="has lost the lines"):
+        results_page.put_in("# consilience", "numbers")
+
+
 def test_every_table_and_figure_of_the_paper_has_a_claim(results_page: ModuleType) -> None:
     places = " ".join(claim.where for claim in results_page.CLAIMS)
     # Figure 1 is the pipeline, tables 1 and 4 are a summary and a glossary.

@@ -20,6 +20,8 @@ HELPERS = {
     "parser_settings",
     "plots",
     "preference_draws",
+    "readme_numbers",
+    "results_files",
     "results_page",
     "snorkel_peer",
     "tables",

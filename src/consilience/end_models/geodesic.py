@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray
 from consilience.end_models.inputs import read_covariates, read_labels, read_weights
 from consilience.exceptions import ConsilienceWarning, InvalidInputError, NotFittedError, UnsupportedError
+from consilience.settings import Configurable
 from consilience.solvers.manifolds.regression import GeodesicFit, fit_geodesic, geodesic_points, moved_along
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.sphere import Sphere
@@ -18,7 +18,7 @@ from consilience.spaces.sphere import Sphere
 __all__ = ["GeodesicRegression"]
 
 
-class GeodesicRegression:
+class GeodesicRegression(Configurable):
     """Least squares regression on a curved space: ``y(x) = exp_p(sum_j (x_j - c_j) v_j)``.
 
     What a straight line is to numbers, a geodesic is to points. With one covariate predictions run along a geodesic;
@@ -145,22 +145,6 @@ class GeodesicRegression:
             return 1.0 if error <= np.finfo(float).eps * float(weights.sum()) else 0.0
         return 1.0 - error / total
 
-    # --- scikit-learn's contract, without scikit-learn ----------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings by name."""
-        return {name: getattr(self, name) for name in _settings()}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change settings by name."""
-        for name, value in params.items():
-            if name not in _settings():
-                raise UnsupportedError(
-                    f"GeodesicRegression has no setting {name!r}. Settings: {', '.join(_settings())}."
-                )
-            setattr(self, name, value)
-        return self
-
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, RegressorTags, Tags, TargetTags
 
@@ -173,12 +157,6 @@ class GeodesicRegression:
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fit")
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self)).parameters
-        given = [(name, value) for name, value in self.get_params().items() if name != "space"]
-        shown = [f"{name}={value!r}" for name, value in given if value != defaults[name].default]
-        return f"GeodesicRegression({', '.join([repr(self.space), *shown])})"
 
     # --- private ------------------------------------------------------------------------------------
 
@@ -248,7 +226,3 @@ class GeodesicRegression:
                 "Leave columns out, or label more items."
             )
         return center
-
-
-def _settings() -> list[str]:
-    return [name for name in inspect.signature(GeodesicRegression).parameters if name != "self"]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.families.base import GROUPS, Chunk, Passes, Sums
 from consilience.families.pair_fits import group_influence
+from consilience.solvers.pairs import all_vote_together
 
 __all__ = [
     "ScoreMoments",
@@ -56,9 +57,7 @@ class ScoreMoments:
     @property
     def complete(self) -> bool:
         """Whether all sources that vote do so on the same items, without exception."""
-        votes = np.diag(self.count)
-        active = votes > 0
-        return bool((self.count[np.ix_(active, active)] == votes.max(initial=0.0)).all())
+        return all_vote_together(self.count)
 
     @property
     def pooled_variance(self) -> float:

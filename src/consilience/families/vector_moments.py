@@ -11,6 +11,7 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import GROUPS, Chunk, Passes, Sums
 from consilience.families.pair_fits import group_influence
+from consilience.solvers.pairs import all_vote_together
 
 __all__ = ["LIMIT", "VectorMoments", "gold_sums_of", "pair_influence", "vector_moments", "vector_sums"]
 
@@ -53,9 +54,7 @@ class VectorMoments:
     @property
     def complete(self) -> bool:
         """Whether all sources that vote do so on the same items, without exception."""
-        votes = np.diag(self.count)
-        active = votes > 0
-        return bool((self.count[np.ix_(active, active)] == votes.max(initial=0.0)).all())
+        return all_vote_together(self.count)
 
     @property
     def own(self) -> FloatArray:

@@ -12,7 +12,14 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["components", "has_odd_cycle", "partner_pairs", "strong_pairs", "usable_pairs"]
+__all__ = ["all_vote_together", "components", "has_odd_cycle", "partner_pairs", "strong_pairs", "usable_pairs"]
+
+
+def all_vote_together(count: FloatArray) -> bool:
+    """Return whether all sources that vote do so on the same items, by how many items each two share."""
+    votes = np.diag(count)
+    active = votes > 0
+    return bool((count[np.ix_(active, active)] == votes.max(initial=0.0)).all())
 
 
 def usable_pairs(independent: BoolArray) -> BoolArray:

@@ -105,7 +105,7 @@ class ElementSpace(LabelSpace):
         return as_object_array(self._written(cell) for cell in batch)
 
     def _written(self, cell: Any) -> Any:
-        if not isinstance(cell, np.ndarray):  # nobody voted
+        if not isinstance(cell, np.ndarray) or cell.dtype == object:  # nobody voted, or written already
             return cell
         whole = self.reader.whole
         corners = np.rint(cell[:, : len(self.reader.corners)]).astype(np.int64) if whole else cell
@@ -128,7 +128,7 @@ class ElementSpace(LabelSpace):
         if self.classes is not None:
             fields.append(("label", pa.string()))
             names.append("label")
-        rows = [None if is_null(label) else _records(label, names) for label in batch]
+        rows = [None if is_null(label) else _records(self._written(label), names) for label in batch]
         return pa.array(rows, type=pa.list_(pa.struct(fields)))
 
     def from_arrow(self, column: pa.Array) -> Batch:

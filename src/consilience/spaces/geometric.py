@@ -19,6 +19,8 @@ from consilience.spaces.codes import plain_value
 
 __all__ = ["GeometricSpace", "checked_choice", "checked_size"]
 
+#: Lengths may be off one by this much, as after rounding to single precision.
+UNIT_TOLERANCE = 1e-4
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
 
@@ -98,6 +100,15 @@ class GeometricSpace(LabelSpace):
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return batch
+
+    def _check_unit_length(self, numbers: FloatArray, reason: str, what: str) -> None:
+        """Refuse a row whose length misses one by more than rounding."""
+        length = np.linalg.norm(numbers, axis=1)
+        wrong = ~(np.abs(length - 1.0) <= UNIT_TOLERANCE)
+        if wrong.any():
+            first = float(length[wrong][0])
+            told = reason.format(length=first, gap=abs(first - 1.0))
+            raise self._refusal(numbers, wrong, told, f"Scale it to length one: space.project({what}).")
 
     def _refusal(
         self, numbers: FloatArray, wrong: npt.NDArray[np.bool_], reason: str, step: str = STEP

@@ -239,6 +239,8 @@ class Product(LabelSpace):
         """Return a struct column with one child per field; null where a record or a field is missing."""
         import pyarrow as pa
 
+        if batch.dtype.names is not None:  # as the space computes with them
+            batch = self.as_labels(batch)
         rows = [None if is_missing(label) else label for label in batch]
         children = []
         for name, space in self.factors.items():

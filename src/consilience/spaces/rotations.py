@@ -15,8 +15,6 @@ from consilience.spaces.geometric import GeometricSpace, checked_choice
 
 __all__ = ["SO3"]
 
-#: Lengths of quaternions may be off by this much, as after rounding to single precision.
-TOLERANCE = 1e-4
 #: A vote whose angle to the truth has this root mean square (in radians) tells nothing, in simulations.
 UNRELATED = 2.0
 
@@ -111,16 +109,7 @@ class SO3(GeometricSpace):
         return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        length = np.linalg.norm(numbers, axis=1)
-        wrong = ~(np.abs(length - 1.0) <= TOLERANCE)
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            raise self._refusal(
-                numbers,
-                wrong,
-                f"is no unit quaternion: its length is {length[index]:.6g}",
-                "Scale it to length one: space.project(quaternions).",
-            )
+        self._check_unit_length(numbers, "is no unit quaternion: its length is {length:.6g}", "quaternions")
         return self.geometry.project(numbers)
 
     def as_labels(self, batch: Batch, like: Any = None) -> Batch:

@@ -15,8 +15,6 @@ from consilience.spaces.geometric import GeometricSpace, checked_choice, checked
 
 __all__ = ["Sphere"]
 
-#: Lengths may be off by this much, as after rounding to single precision.
-TOLERANCE = 1e-4
 #: A vote whose angle to the truth has this root mean square (in radians) tells nothing, in simulations.
 UNRELATED = 1.6
 
@@ -72,14 +70,5 @@ class Sphere(GeometricSpace):
         return self.geometry.project(points)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        length = np.linalg.norm(numbers, axis=1)
-        wrong = ~(np.abs(length - 1.0) <= TOLERANCE)
-        if wrong.any():
-            index = int(np.flatnonzero(wrong)[0])
-            raise self._refusal(
-                numbers,
-                wrong,
-                f"has length {length[index]:.6g}, off the unit sphere by {abs(length[index] - 1.0):.3g}",
-                "Scale it to length one: space.project(points).",
-            )
+        self._check_unit_length(numbers, "has length {length:.6g}, off the unit sphere by {gap:.3g}", "points")
         return self.geometry.project(numbers)

@@ -32,14 +32,8 @@ def _symmetric_noise(shape: tuple[int, ...], rng: np.random.Generator) -> FloatA
 
 
 @dataclass(frozen=True)
-class SPDGeometry(Geometry):
-    """Affine-invariant: ``distance(A, B) = |log(A^-1/2 B A^-1/2)|``, unchanged if both become ``G A G^T``.
-
-    Examples
-    --------
-    >>> SPDGeometry(2).distance(np.eye(2), np.diag([np.e**3, np.e**4])).round(12)
-    np.float64(5.0)
-    """
+class _Matrices(Geometry):
+    """What the two geometries of positive definite matrices have in common."""
 
     size: int
 
@@ -54,6 +48,17 @@ class SPDGeometry(Geometry):
     @property
     def origin(self) -> FloatArray:
         return np.eye(self.size)
+
+
+@dataclass(frozen=True)
+class SPDGeometry(_Matrices):
+    """Affine-invariant: ``distance(A, B) = |log(A^-1/2 B A^-1/2)|``, unchanged if both become ``G A G^T``.
+
+    Examples
+    --------
+    >>> SPDGeometry(2).distance(np.eye(2), np.diag([np.e**3, np.e**4])).round(12)
+    np.float64(5.0)
+    """
 
     @property
     def curvature(self) -> float:
@@ -108,25 +113,11 @@ class SPDGeometry(Geometry):
 
 
 @dataclass(frozen=True)
-class LogEuclideanGeometry(Geometry):
+class LogEuclideanGeometry(_Matrices):
     """Log-Euclidean: ``distance(A, B) = |log A - log B|``; flat, and the mean has a closed form.
 
     Tangent vectors are differences of logarithms, at whatever point.
     """
-
-    size: int
-
-    @property
-    def dimension(self) -> int:
-        return self.size * (self.size + 1) // 2
-
-    @property
-    def point_shape(self) -> tuple[int, ...]:
-        return (self.size, self.size)
-
-    @property
-    def origin(self) -> FloatArray:
-        return np.eye(self.size)
 
     @cached_property
     def law(self) -> TwoPointLaw:  # type: ignore[override]
