@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, as_object_array
+from consilience.arrays import Batch, BoolArray, as_object_array, few_votes
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes, as_votes
@@ -49,7 +49,7 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> B
         cells = space.as_cells(labels, observed)
         if cells is not None:
             return cells
-        if labels.dtype == object:
+        if labels.dtype == object or (labels.dtype.kind in "iu" and few_votes(observed)):
             rows, columns = np.nonzero(observed)
             batch = space.as_batch(labels[rows, columns])
             encoded = np.zeros((n, m, *batch.shape[1:]), dtype=batch.dtype)

@@ -103,7 +103,7 @@ def test_sums_from_vote_to_vote_are_those_of_all_pairs(seed, m, r, by_both):
     votes[~observed] = -1
     groups = rng.integers(4, size=30)
     agree, both = (part.astype(np.int64) for part in pair_agreements(votes))
-    found = pair_sums(votes, observed, groups, 4, r + 1, by_both)
+    found = pair_sums(votes, observed, np.arange(m)[None], m, groups, 4, r + 1, by_both)
     left, right = np.triu_indices(m, 1)
     for group in range(4):
         assert np.array_equal(found[0][group][left, right], agree[groups == group].sum(axis=0))

@@ -25,6 +25,8 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.mallows_posterior import decode_rankings, pair_probabilities, tally
+from consilience.families.pair_fits import VERY_MANY_SOURCES
+from consilience.families.ranking_ballots import Ballots, ballots
 from consilience.solvers.mallows import DistanceCurve, mean_distance, pair_retention
 from consilience.solvers.sharing import best_linear, shared_weights
 
@@ -116,12 +118,17 @@ class MallowsFamily(Family):
         from consilience.kernels.mallows import pair_sums
         from consilience.kernels.ranking_votes import bucket_counts
 
-        votes = visible(chunk.labels, chunk.observed)
-        self._check_size(votes)
-        m = votes.shape[1]
+        votes = ballots(chunk.labels, chunk.observed)
+        self._check_size(votes.positions)
+        m = votes.m
         width = self.largest + 1
         by_both = m * (m - 1) // 2 * width**2 <= MAX_SIZE_TABLE
-        agree, both, squares, sizes = pair_sums(votes, chunk.observed, chunk.groups, GROUPS, width, by_both)
+        # Influences of groups of items on every pair of very many sources would fill the memory.
+        groups = chunk.groups if m <= VERY_MANY_SOURCES else np.zeros_like(chunk.groups)
+        kept = GROUPS if m <= VERY_MANY_SOURCES else 1
+        agree, both, squares, sizes = pair_sums(
+            votes.positions, votes.observed, votes.who, m, groups, kept, width, by_both
+        )
         parts = count_sums(chunk)
         parts |= {
             "pair_agree": agree,
@@ -129,35 +136,36 @@ class MallowsFamily(Family):
             "agree_agree": squares[0].astype(np.float64),
             "agree_both": squares[1].astype(np.float64),
             "both_both": squares[2].astype(np.float64),
-            "buckets": bucket_counts(votes, chunk.observed, self.largest),
+            "buckets": bucket_counts(votes.positions, votes.observed, votes.who, m, self.largest),
             # Co-ordered pairs by how many items the two sources rank (by the larger number if that is too much).
             "sizes": sizes.reshape(-1, width, width) if by_both else sizes,
         }
-        seen = (votes >= 0).sum(axis=2)
-        row = self.row_sizes(chunk.labels, chunk.observed)
-        short = chunk.observed & (seen < row[:, None])
-        highest = votes.max(axis=2)
-        tied = chunk.observed & (seen > 0) & (highest + 1 < seen)
+        seen = (votes.positions >= 0).sum(axis=2)
+        row = self._row_sizes(votes, chunk.labels)
+        short = votes.observed & (seen < row[:, None])
+        highest = votes.positions.max(axis=2)
+        tied = votes.observed & (seen > 0) & (highest + 1 < seen)
         parts["partial_votes"] = np.array(int(short.sum()), dtype=np.int64)
         parts["tied_votes"] = np.array(int(tied.sum()), dtype=np.int64)
         parts["row_sizes"] = np.bincount(row, minlength=self.largest + 1)
         parts |= self._gold(chunk, votes)
         return Sums(parts)
 
-    def _gold(self, chunk: Chunk, votes: npt.NDArray[np.int16]) -> dict[str, npt.NDArray[Any]]:
+    def _gold(self, chunk: Chunk, votes: Ballots) -> dict[str, npt.NDArray[Any]]:
         from consilience.kernels.ranking_votes import bucket_counts, expected_discordance
 
         rows = chunk.gold_rows
         if len(rows) == 0 or chunk.known is None:
             return {}
-        truth = _of_width(chunk.known[rows], votes.shape[2])
+        told = votes[rows]
+        truth = _of_width(chunk.known[rows], told.positions.shape[2])
         left, right = np.triu_indices(truth.shape[1], 1)
         ahead = truth[:, left] < truth[:, right]
         level = (truth[:, left] == truth[:, right]) | (truth[:, left] < 0) | (truth[:, right] < 0)
         certain = np.where(level, 0.5, ahead.astype(np.float64))
         return {
-            "gold_discordant": expected_discordance(votes[rows], certain).sum(axis=0),
-            "gold_buckets": bucket_counts(votes[rows], chunk.observed[rows], self.largest),
+            "gold_discordant": told.by_source(expected_discordance(told.positions, certain)),
+            "gold_buckets": bucket_counts(told.positions, told.observed, told.who, told.m, self.largest),
         }
 
     def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
@@ -169,46 +177,50 @@ class MallowsFamily(Family):
     def round(self, parameters: MallowsParameters, chunk: Chunk, seed: int = 0) -> Sums:
         from consilience.kernels.ranking_votes import bucket_counts, expected_discordance, expected_under_weight
 
-        votes = visible(chunk.labels, chunk.observed)
-        counted = tally(votes, self.row_sizes(chunk.labels, chunk.observed), self._loads(parameters, chunk.observed))
+        votes = ballots(chunk.labels, chunk.observed)
+        sizes = self._row_sizes(votes, chunk.labels)
+        counted = tally(votes.positions, sizes, self._loads(parameters, votes))
         probability, likelihood = pair_probabilities(counted, seed)
         probability = _with_known(probability, chunk)
-        spent = expected_discordance(votes, probability)
-        table = np.stack([mean_distance(value, np.arange(votes.shape[2] + 1)) for value in parameters.weight])
-        score = expected_under_weight(votes, chunk.observed, table) - spent
+        spent = expected_discordance(votes.positions, probability)
+        table = mean_distance(parameters.weight[:, None], np.arange(votes.positions.shape[2] + 1))
+        score = expected_under_weight(votes.positions, votes.observed, votes.who, table) - spent
         return Sums(
             {
-                "spent": spent.sum(axis=0),
-                "round_buckets": bucket_counts(votes, chunk.observed, self.largest),
-                "outer": score.T @ score,
+                "spent": votes.by_source(spent),
+                "round_buckets": bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest),
+                "outer": votes.products(score),
                 "log_likelihood": np.array(likelihood),
             }
         )
 
     def posterior(self, parameters: MallowsParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        votes = visible(labels, observed)
-        counted = tally(votes, self.row_sizes(labels, observed), self._loads(parameters, observed))
-        return decode_rankings(counted, votes, decode, exact=self.exact, time_limit=self.time_limit)
+        votes = ballots(labels, observed)
+        sizes = self._row_sizes(votes, labels)
+        counted = tally(votes.positions, sizes, self._loads(parameters, votes))
+        return decode_rankings(counted, votes.positions, decode, exact=self.exact, time_limit=self.time_limit)
 
-    def _loads(self, parameters: MallowsParameters, observed: BoolArray) -> FloatArray:
+    def _loads(self, parameters: MallowsParameters, votes: Ballots) -> FloatArray:
         if parameters.agreement.size == 0:
-            loads: FloatArray = parameters.weight * shared_weights(observed, parameters.correlation)
+            loads = votes.of_sources(parameters.weight)
+            if parameters.correlation.any():
+                loads = loads * shared_weights(votes.observed, parameters.correlation, votes.who)
             return loads
         pairs = self.typical * (self.typical - 1) / 2.0
         quality = 1.0 - 2.0 * self.expected_cost(parameters.weight) / pairs
-        linear, together = best_linear(observed, parameters.agreement, quality)
+        linear, together = best_linear(votes.observed, parameters.agreement, quality, votes.who)
         # All votes on an item together are as good as one source that agrees with the truth as often as they do.
         weight = np.clip(self.weight_from_cost((1.0 - together) / 2.0 * pairs), *self.bounds)
         loads = linear * (weight / np.maximum(together, 1e-9))[:, None]
         return loads
 
-    def row_sizes(self, labels: Batch, observed: BoolArray) -> IntArray:
+    def _row_sizes(self, votes: Ballots, labels: Batch) -> IntArray:
         """Return how many items each row has."""
         if labels.ndim == 2:
             return np.zeros(len(labels), dtype=np.int64)
         if not self.ragged:
             return np.full(len(labels), labels.shape[2], dtype=np.int64)
-        exists = (labels > -2) & observed[:, :, None]
+        exists = (votes.positions > -2) & votes.observed[:, :, None]
         sizes: IntArray = exists.any(axis=1).sum(axis=1).astype(np.int64)
         return sizes
 
@@ -258,14 +270,6 @@ class MallowsFamily(Family):
         one, two = (pair_retention(np.atleast_1d(np.asarray(w, dtype=float)), items - 1) for w in (left, right))
         cost: FloatArray = pairs * (1.0 - (one * two) @ ((items - gap) / pairs)) / 2.0
         return cost
-
-
-def visible(labels: Batch, observed: BoolArray) -> npt.NDArray[np.int16]:
-    """Return the votes with every abstention as a ranking of nothing."""
-    if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
-        return np.full((*observed.shape, 2), -1, dtype=np.int16)
-    votes: npt.NDArray[np.int16] = np.where(observed[:, :, None], labels, -1).astype(np.int16)
-    return votes
 
 
 def _of_width(truth: Batch, width: int) -> npt.NDArray[np.int16]:

@@ -16,6 +16,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.mallows_moments import moment_fit, predicted_agreement
 from consilience.families.mallows_problem import Problem, expected_agreement, quality_of
 from consilience.families.pair_costs import blend
+from consilience.families.pair_fits import MANY_SOURCES
 from consilience.solvers.mallows import DistanceCurve
 from consilience.solvers.readings import FLAG, PairReading, Readings, Refit, read_dependence
 from consilience.solvers.weighed_readings import weigh_readings
@@ -39,13 +40,20 @@ def read_pairs(problem: Problem) -> Readings:
     usable, pairs = problem.usable, problem.pairs
     left, right = np.nonzero(np.triu(usable))
     exact = not problem.many_incomplete
-    unit = 1.0 if exact else moment_fit(problem).inflation
+    error = pairs.standard_error[left, right]
+    if len(usable) >= MANY_SOURCES:
+        # Of so many pairs, with a handful of items each, some agree by luck on all of them, and then hardly scatter.
+        items = np.maximum(problem.sums["both"][left, right], 1)
+        error = np.maximum(error, np.sqrt(np.median(error**2 * items) / items)) if len(left) else error
+    first = moment_fit(problem)
+    unit = 1.0 if exact else first.inflation
 
     def refit(kept: BoolArray) -> Refit:
-        fit = moment_fit(_depending(problem, usable & ~kept))
+        left_out = usable & ~kept
+        fit = moment_fit(_depending(problem, left_out), first.weight) if left_out.any() else first
         too_close = np.zeros(usable.shape)
         residual = pairs.value[left, right] - predicted_agreement(problem, usable, fit.weight)
-        too_close[left, right] = residual / (pairs.standard_error[left, right] * unit)
+        too_close[left, right] = residual / (error * unit)
         return Refit(quality_of(problem.family, fit.weight), too_close + too_close.T, fit.inflation)
 
     # Of votes with ties or without some items the moments miss a little, all pairs together a lot: single pairs have

@@ -10,7 +10,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Request, Sums
 from consilience.families.mallows_moments import PairAgreement
-from consilience.solvers.mallows import DistanceCurve
+from consilience.solvers.mallows import DistanceCurve, pair_retention
 
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsFamily, MallowsParameters
@@ -111,7 +111,9 @@ def quality_of(family: MallowsFamily, weight: FloatArray) -> FloatArray:
 
 def expected_agreement(family: MallowsFamily, weight: FloatArray) -> FloatArray:
     """Return the mean sign of agreement of independent sources of these weights, ``(m, m)``."""
-    m, typical = len(weight), family.typical
-    left, right = (index.ravel() for index in np.indices((m, m)))
-    agreement: FloatArray = 1.0 - 4.0 * family.pair_cost(weight[left], weight[right]) / (typical * (typical - 1))
-    return agreement.reshape(m, m)
+    # The mean over pairs of items, k places apart in the truth, of the chance that both keep their order.
+    gap = np.arange(1, family.typical)
+    retention = pair_retention(np.asarray(weight, dtype=float), family.typical - 1)
+    share = (family.typical - gap) / (family.typical * (family.typical - 1) / 2.0)
+    agreement: FloatArray = (retention * share) @ retention.T
+    return agreement

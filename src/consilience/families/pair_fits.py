@@ -26,6 +26,7 @@ __all__ = [
     "product_fit",
     "robust_product_fit",
     "group_influence",
+    "pair_slopes",
     "uncorrelated_influence",
 ]
 
@@ -288,15 +289,23 @@ def _jacobian(value: FloatArray, left: IntArray, right: IntArray, scale: float) 
 
 
 def _slopes(value: FloatArray, left: IntArray, right: IntArray, scale: float) -> FloatArray | csr_array:
-    """Return the same, as a sparse array where there are many sources: a pair depends on two of them."""
-    if len(value) < MANY_SOURCES:
-        return _jacobian(value, left, right, scale)
+    return pair_slopes(scale * value[right], scale * value[left], left, right, len(value))
+
+
+def pair_slopes(
+    by_left: FloatArray, by_right: FloatArray, left: IntArray, right: IntArray, m: int
+) -> FloatArray | csr_array:
+    """Return the derivatives of quantities of pairs by their two sources, ``(pairs, m)``; sparse for many sources."""
+    if m < MANY_SOURCES:
+        dense = np.zeros((len(left), m))
+        rows = np.arange(len(left))
+        dense[rows, left], dense[rows, right] = by_left, by_right
+        return dense
     from scipy.sparse import csr_array
 
-    rows = np.arange(len(left) + 1) * 2
+    starts = np.arange(len(left) + 1) * 2
     columns = np.stack([left, right], axis=1).ravel()
-    entries = scale * np.stack([value[right], value[left]], axis=1).ravel()
-    return csr_array((entries, columns, rows), shape=(len(left), len(value)))
+    return csr_array((np.stack([by_left, by_right], axis=1).ravel(), columns, starts), shape=(len(left), m))
 
 
 def _pairs(usable: BoolArray) -> tuple[IntArray, IntArray]:

@@ -170,12 +170,23 @@ def pair_agreements(positions: npt.NDArray[np.int16]) -> tuple[npt.NDArray[np.in
 
 @numba.njit(cache=True, nogil=True)
 def pair_sums(
-    positions: npt.NDArray[np.int16], observed: BoolArray, groups: IntArray, n_groups: int, width: int, by_both: bool
+    positions: npt.NDArray[np.int16],
+    observed: BoolArray,
+    who: IntArray,
+    m: int,
+    groups: IntArray,
+    n_groups: int,
+    width: int,
+    by_both: bool,
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Return sums over items of what `pair_agreements` returns, from vote to vote: the cost follows the pairs of votes.
 
     Parameters
     ----------
+    who
+        ``(n, cells)`` the source of every cell, in increasing order, or ``(1, cells)`` if it is the same in all rows.
+    m
+        Number of sources.
     groups
         ``(n,)`` group of each item, below `n_groups`.
     width
@@ -193,21 +204,22 @@ def pair_sums(
         ``(m (m - 1) / 2, width ** 2)``, or ``(m (m - 1) / 2, width)``: pairs of items that both order, by how many
         items the sources rank.
     """
-    n, m, r = positions.shape
+    n, cells, r = positions.shape
     words = (r * (r - 1) // 2 + 63) // 64
-    strict = np.empty((m, words), np.uint64)
-    ahead = np.empty((m, words), np.uint64)
+    strict = np.empty((cells, words), np.uint64)
+    ahead = np.empty((cells, words), np.uint64)
     agreement = np.zeros((n_groups, m, m), np.int64)
     both = np.zeros((n_groups, m, m), np.int64)
     squares = np.zeros((3, m, m), np.int64)
     sizes = np.zeros((m * (m - 1) // 2, width * width if by_both else width), np.int64)
-    voters = np.empty(m, np.int64)
-    ranked = np.empty(m, np.int64)
+    voters = np.empty(cells, np.int64)
+    ranked = np.empty(cells, np.int64)
     for t in range(n):
         votes = 0
-        for a in range(m):
+        row = t if len(who) > 1 else 0
+        for a in range(cells):
             if observed[t, a]:
-                voters[votes] = a
+                voters[votes] = who[row, a]
                 ranked[votes] = 0
                 for i in range(r):
                     ranked[votes] += positions[t, a, i] >= 0

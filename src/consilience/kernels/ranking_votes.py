@@ -55,46 +55,55 @@ def _fill_buckets(vote: npt.NDArray[np.int16], count: IntArray) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def bucket_counts(positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], sizes: int) -> IntArray:
+def bucket_counts(
+    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], who: IntArray, m: int, sizes: int
+) -> IntArray:
     """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
 
-    A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    A bucket order acts like one ranking of all its items minus one ranking per bucket. `who` is the source of every
+    cell, ``(n, cells)`` or the same in all rows, ``(1, cells)``.
     """
-    n, m, r = positions.shape
+    n, cells, r = positions.shape
     result = np.zeros((m, sizes + 1), np.int64)
     count = np.zeros(r + 1, np.int64)
     for t in range(n):
-        for a in range(m):
+        row = t if len(who) > 1 else 0
+        for a in range(cells):
             if observed[t, a]:
+                source = who[row, a]
                 seen = _fill_buckets(positions[t, a], count)
-                result[a, seen] += 1
+                result[source, seen] += 1
                 for position in range(r + 1):
                     if count[position] > 0:
-                        result[a, count[position]] -= 1
+                        result[source, count[position]] -= 1
     return result
 
 
 @numba.njit(cache=True, nogil=True)
 def expected_under_weight(
-    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], mean: FloatArray
+    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], who: IntArray, mean: FloatArray
 ) -> FloatArray:
-    """Return ``(n, m)`` expected discordances of each vote under its source's weight.
+    """Return ``(n, cells)`` expected discordances of each vote under its source's weight.
 
     Parameters
     ----------
+    who
+        As for `bucket_counts`.
     mean
         ``(m, r + 1)`` expected discordances of a ranking of s items by each source.
     """
-    n, m, r = positions.shape
-    result = np.zeros((n, m))
+    n, cells, r = positions.shape
+    result = np.zeros((n, cells))
     count = np.zeros(r + 1, np.int64)
     for t in range(n):
-        for a in range(m):
+        row = t if len(who) > 1 else 0
+        for a in range(cells):
             if observed[t, a]:
+                source = who[row, a]
                 seen = _fill_buckets(positions[t, a], count)
-                total = mean[a, seen]
+                total = mean[source, seen]
                 for position in range(r + 1):
                     if count[position] > 1:
-                        total -= mean[a, count[position]]
+                        total -= mean[source, count[position]]
                 result[t, a] = total
     return result

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
+from consilience.solvers.many_pairs import Minimum, minimise_many
 
 if TYPE_CHECKING:
     from scipy.optimize import OptimizeResult
@@ -42,7 +43,7 @@ class PairMomentFit:
         not.
     cost : float
         Value of the minimised function.
-    jacobian : array of shape (p, m)
+    jacobian : array or sparse array of shape (p, m)
         Derivative of the moments by the weights, at the solution.
     precision : array of shape (p,)
         How much each pair counted in the end; with `jacobian`, what `sandwich` needs.
@@ -53,14 +54,14 @@ class PairMomentFit:
     residual_z: FloatArray
     inflation: float
     cost: float
-    jacobian: FloatArray
+    jacobian: FloatArray | csr_array
     precision: FloatArray
     converged: bool
 
 
 def fit_pair_moments(
     moment: Callable[[FloatArray], FloatArray],
-    jacobian: Callable[[FloatArray], FloatArray],
+    jacobian: Callable[[FloatArray], FloatArray | csr_array],
     observed: FloatArray,
     standard_error: FloatArray,
     starts: Sequence[FloatArray],
@@ -83,7 +84,8 @@ def fit_pair_moments(
     moment : callable
         From weights of shape (m,) to moments of shape (p,).
     jacobian : callable
-        From weights of shape (m,) to the derivative of the moments, of shape (p, m).
+        From weights of shape (m,) to the derivative of the moments, of shape (p, m). If that is a
+        sparse array, steps are taken that suit very many sources.
     observed, standard_error : arrays of shape (p,)
         Pairs where either is not finite do not count. Standard errors far below the others are
         raised.
@@ -130,8 +132,11 @@ def fit_pair_moments(
     low, high = (np.broadcast_to(np.asarray(bound, float), starts[0].shape) for bound in (lower, upper))
     margin = np.minimum(0.01, 0.01 * (high - low))
 
-    def solve(start: FloatArray, error: FloatArray) -> OptimizeResult:
+    def solve(start: FloatArray, error: FloatArray) -> OptimizeResult | Minimum:
         inside = np.clip(np.nan_to_num(start), low + margin, high - margin)
+        if not isinstance(jacobian(inside), np.ndarray):
+            slopes: Any = jacobian
+            return minimise_many(moment, slopes, target, scale * error, inside, (low, high), scale * prior_spread)
         return _minimise(moment, jacobian, target, scale * error, inside, (low, high), scale * prior_spread)
 
     best = min((solve(start, error) for start in starts), key=lambda result: float(result.cost))
@@ -216,7 +221,7 @@ def sandwich(
 
 def _minimise(
     moment: Callable[[FloatArray], FloatArray],
-    jacobian: Callable[[FloatArray], FloatArray],
+    jacobian: Callable[[FloatArray], Any],
     target: FloatArray,
     error: FloatArray,
     start: FloatArray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["best_linear", "shared_weights"]
 
@@ -14,7 +14,7 @@ RIDGE = 0.02
 BATCH = 4096
 
 
-def shared_weights(observed: BoolArray, correlation: FloatArray) -> FloatArray:
+def shared_weights(observed: BoolArray, correlation: FloatArray, who: IntArray | None = None) -> FloatArray:
     """Return by how much each vote counts, given who else voted on the item.
 
     A vote counts ``1 / (1 + sum_b correlation[a, b] observed[i, b])``. For a group with one
@@ -27,6 +27,8 @@ def shared_weights(observed: BoolArray, correlation: FloatArray) -> FloatArray:
         Who voted on what.
     correlation : array of shape (m, m)
         Correlation of the errors of two sources, between 0 and 1; the diagonal is ignored.
+    who : array of shape (n, cells), optional
+        The sources of the cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new.
 
     Returns
     -------
@@ -43,11 +45,20 @@ def shared_weights(observed: BoolArray, correlation: FloatArray) -> FloatArray:
     seen = np.asarray(observed, dtype=float)
     between = np.array(correlation, dtype=float)
     np.fill_diagonal(between, 0.0)
-    weights: FloatArray = seen / (1.0 + seen @ between.T)
-    return weights
+    if who is None or len(who) == 1:
+        weights: FloatArray = seen / (1.0 + seen @ between.T)
+        return weights
+    beside = np.zeros(seen.shape)
+    for start in range(0, len(seen), BATCH):
+        rows = slice(start, start + BATCH)
+        own = between[who[rows, :, None], who[rows, None, :]]
+        beside[rows] = (own @ seen[rows, :, None])[:, :, 0]
+    return seen / (1.0 + beside)
 
 
-def best_linear(observed: BoolArray, moments: FloatArray, quality: FloatArray) -> tuple[FloatArray, FloatArray]:
+def best_linear(
+    observed: BoolArray, moments: FloatArray, quality: FloatArray, who: IntArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the best linear prediction of the truth from the votes on each item.
 
     With votes and truth embedded as vectors of one length, ``E`` the mean products of the votes of two sources and
@@ -62,6 +73,8 @@ def best_linear(observed: BoolArray, moments: FloatArray, quality: FloatArray) -
         ``E``, with ones on the diagonal.
     quality : array of shape (m,)
         ``d``.
+    who : array of shape (n, cells), optional
+        As for `shared_weights`.
 
     Returns
     -------
@@ -79,27 +92,43 @@ def best_linear(observed: BoolArray, moments: FloatArray, quality: FloatArray) -
     >>> weights.round(1)
     array([[0.2, 0.2, 0.4]])
     """
+    if who is not None and len(who) > 1:  # of so many sources hardly any pattern of votes comes twice
+        return _best_of_patterns(observed.copy(), moments, quality, who)
     patterns, position = np.unique(observed, axis=0, return_inverse=True)
+    weights, together = _best_of_patterns(patterns, moments, quality, None)
+    position = position.reshape(-1)
+    return weights[position], together[position]
+
+
+def _best_of_patterns(
+    patterns: BoolArray, moments: FloatArray, quality: FloatArray, who: IntArray | None
+) -> tuple[FloatArray, FloatArray]:
+    own = quality if who is None else quality[who]
+
+    def solve(rows: IntArray) -> None:
+        for start in range(0, len(rows), BATCH):
+            some = rows[start : start + BATCH]
+            between = moments if who is None else moments[who[some, :, None], who[some, None, :]]
+            told = own if who is None else own[some]
+            weights[some] = _solve_seen(patterns[some].astype(np.float64), between, told)
+
     weights: FloatArray = np.zeros(patterns.shape)
-    for start in range(0, len(patterns), BATCH):
-        seen = patterns[start : start + BATCH].astype(np.float64)
-        weights[start : start + BATCH] = _solve_seen(seen, moments, quality)
-    negative = patterns & (weights < 0) & (quality > 0)
+    solve(np.arange(len(patterns)))
+    negative = patterns & (weights < 0) & (own > 0)
     for _ in range(patterns.shape[1]):
         rows = np.flatnonzero(negative.any(axis=1))
         if len(rows) == 0:
             break
         patterns[rows] &= ~negative[rows]
-        weights[rows] = _solve_seen(patterns[rows].astype(np.float64), moments, quality)
-        negative = patterns & (weights < 0) & (quality > 0)
-    together: FloatArray = np.sqrt(np.clip(weights @ quality, 0.0, 1.0))
-    position = position.reshape(-1)
-    return weights[position], together[position]
+        solve(rows)
+        negative = patterns & (weights < 0) & (own > 0)
+    together: FloatArray = np.sqrt(np.clip((weights * own).sum(axis=1), 0.0, 1.0))
+    return weights, together
 
 
 def _solve_seen(seen: FloatArray, moments: FloatArray, quality: FloatArray) -> FloatArray:
     """Solve for the sources that are seen; for the others the system is that of the identity, and the answer 0."""
-    identity = np.eye(len(quality))
+    identity = np.eye(seen.shape[1])
     matrices = seen[:, :, None] * seen[:, None, :] * moments
     matrices = matrices * (1.0 - identity) + identity * (1.0 + RIDGE)
     solution = np.linalg.solve(matrices, (seen * quality)[:, :, None])[:, :, 0]
