@@ -29,10 +29,10 @@ CLAIMS = (
                    ("movies_rankings", TEXT_LAW, "18", "model: majority")),
         ),
         (BetterBelow("text, 18 sources: labels, ours", 0.2252),),
-        EVERY_TARGET,
-        "Labels are as good as the oracle's. The network is the limit: with all of the gold it errs on .27 here, where "
-        "films occur once and none is in both training and test, and on .25 in the stored runs; boosted trees on the "
-        "same labels err on .18. Snorkel with permutations as classes was not run at this size.",
+        "^(?!network of the text)",
+        "Labels are as good as the oracle's. The network is the limit, whatever the labels: with all of the gold the "
+        "four layers of the text err on .27, the three of the code, of which the stored results are, on .25, and "
+        "boosted trees on .18.",
         differs="a third of the weights are U(.2, 1) in the text, U(2, 5) in the code, and all are U(0, 1) in the "
         "version whose results are stored; the network has four layers in the text and three in the code.",
         needs=FILMS,

@@ -62,11 +62,17 @@ class RankedSets:
 
 
 def draw_sets(
-    features: FloatArray, score: FloatArray, n_train: int, n_test: int, rng: np.random.Generator
+    features: FloatArray,
+    score: FloatArray,
+    n_train: int,
+    n_test: int,
+    rng: np.random.Generator,
+    *,
+    train_share: float = TRAIN_SHARE,
 ) -> tuple[RankedSets, RankedSets]:
     """Draw sets for training and for testing; no thing is in both."""
     order = rng.permutation(len(score))
-    cut = int(TRAIN_SHARE * len(score))
+    cut = int(train_share * len(score))
     parts = [
         np.stack([rng.choice(pool, SET_SIZE, replace=False) for _ in range(number)])
         for pool, number in ((order[:cut], n_train), (order[cut:], n_test))
@@ -91,8 +97,8 @@ def end_model_errors(
 
 
 def supervised_errors(train: RankedSets, test: RankedSets, share: float, seed: int, model: str = "text") -> Errors:
-    """Train on the gold of a share of the sets, for twice as many passes where there are fewer, and measure."""
+    """Train on the gold of a share of the sets, the network of the text for twice as many passes, and measure."""
     known = max(2, round(share * len(train.rows)))
-    passes = None if model == "trees" or share == 1.0 else 2 * NETWORKS[model]["epochs"]
+    passes = 2 * NETWORKS[model]["epochs"] if model == "text" and share < 1.0 else None
     fitted = ranker(model, seed, passes).fit(train.X[:known], train.gold[:known])
     return test.errors(fitted.predict(test.X))

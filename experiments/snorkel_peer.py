@@ -1,7 +1,11 @@
-"""Snorkel with permutations as classes, run in an environment of its own where there is one."""
+"""Snorkel with permutations as classes, run in an environment of its own where there is one.
+
+``benchmarks/snorkel_environment.sh`` makes one; CONSILIENCE_SNORKEL names the interpreter of another.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 from itertools import permutations
@@ -25,8 +29,11 @@ np.save(sys.argv[2], model.predict(given["L"], tie_break_policy="random"))
 
 
 def snorkel_python() -> Path | None:
-    """Return the interpreter of Snorkel's environment, if it was made."""
-    path = ROOT / ".venv-snorkel" / "bin" / "python"
+    """Return the interpreter of Snorkel's environment, if it was made; one that is named has to be there."""
+    named = os.environ.get("CONSILIENCE_SNORKEL")
+    path = Path(named) if named else ROOT / ".venv-snorkel" / "bin" / "python"
+    if named and not path.exists():
+        raise SystemExit(f"CONSILIENCE_SNORKEL names {named!r}, which is not there. Correct it, or leave it out.")
     return path if path.exists() else None
 
 

@@ -98,6 +98,8 @@ def test_sets_of_films_keep_train_and_test_apart_and_count_ties_as_said() -> Non
     score = np.repeat([1.0, 2.0, 3.0, 4.0], 10)
     train, test = sets.draw_sets(np.zeros((40, 2)), score, 30, 20, np.random.default_rng(0))
     assert not set(train.rows.ravel()) & set(test.rows.ravel())
+    _, few = sets.draw_sets(np.zeros((40, 2)), score, 30, 200, np.random.default_rng(0), train_share=0.8)
+    assert len(set(few.rows.ravel())) == 8  # a fifth of the forty
     assert train.errors(train.strict).counted == 0.0
     one = sets.RankedSets(np.array([[0, 1, 10, 20, 30]]), np.zeros((40, 2)), score)
     # film 0 and film 1 are tied: turning them round is no error unless ties are counted, then 1 of 10 pairs
@@ -108,7 +110,20 @@ def test_sets_of_films_keep_train_and_test_apart_and_count_ties_as_said() -> Non
 def test_permutations_and_classes_go_back_and_forth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     peer = importlib.import_module("experiments.snorkel_peer")
     monkeypatch.setattr(peer, "ROOT", tmp_path)
+    monkeypatch.delenv("CONSILIENCE_SNORKEL", raising=False)
     assert peer.snorkel_labels(np.zeros((1, 1, 3), dtype=int), 0) is None
     positions = np.array([[[2, 0, 1]], [[0, 1, 2]], [[1, 2, 0]]])
     classes, orders = peer.as_classes(positions)
     np.testing.assert_array_equal(orders[classes], positions)
+
+
+def test_a_named_interpreter_of_snorkel_is_taken_and_a_wrong_name_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    peer = importlib.import_module("experiments.snorkel_peer")
+    python = tmp_path / "python"
+    monkeypatch.setenv("CONSILIENCE_SNORKEL", str(python))
+    with pytest.raises(SystemExit, match="CONSILIENCE_SNORKEL names"):
+        peer.snorkel_python()
+    python.touch()
+    assert peer.snorkel_python() == python
