@@ -242,3 +242,9 @@ def test_infinite_numbers_are_taken_for_scores_and_refused_in_their_place():
     assert isinstance(space, cs.Scores)
     with refused(InvalidLabelError, "Row 0", "'source_1'", "inf"):
         cs.LabelModel(space).fit(votes)
+
+
+def test_words_are_no_rankings():
+    votes = cs.Votes.from_matrix([["cat", "dog"], ["cat", "cat"]], abstain=None)
+    with refused(UnsupportedError, "No vote orders two things", "'cat'", "a > b = c"):
+        space_of_text("rankings", votes)
