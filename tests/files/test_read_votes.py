@@ -13,7 +13,7 @@ import pytest
 from tests.refusals import refused
 
 import consilience as cs
-from consilience.exceptions import FileFormatError, InvalidVotesError, UnsupportedError
+from consilience.exceptions import FileFormatError, InvalidLabelError, InvalidVotesError, UnsupportedError
 from consilience.files import guess_space, label_frame, label_table, read_votes, write_labels
 from consilience.files.notation import NOTATIONS, space_of_text
 from consilience.io.files import read_table
@@ -228,3 +228,23 @@ def test_rankings_of_names_are_written_as_they_are_read(tmp_path):
         model = cs.LabelModel(space, method="majority").fit(votes)
     write_labels(tmp_path / "labels.csv", model, votes)
     assert read_table(tmp_path / "labels.csv")["label"].to_pylist() == ["tea > milk", "milk > tea", None]
+
+
+def test_votes_of_several_types_are_refused_with_who_cast_them():
+    votes = cs.Votes.from_frame({"text_length": [1, 2], "ann": ["x", "y"], "bob": ["y", "y"]})
+    with refused(FileFormatError, "int (1 by 'text_length')", "str ('x' by 'ann')", "Leave out a column"):
+        cs.guess_space(votes)
+
+
+def test_infinite_numbers_are_taken_for_scores_and_refused_in_their_place():
+    votes = cs.Votes.from_array([[1.0, np.inf, 2.0], [3.0, 3.0, 4.0]])
+    space = cs.guess_space(votes).space
+    assert isinstance(space, cs.Scores)
+    with refused(InvalidLabelError, "Row 0", "'source_1'", "inf"):
+        cs.LabelModel(space).fit(votes)
+
+
+def test_words_are_no_rankings():
+    votes = cs.Votes.from_matrix([["cat", "dog"], ["cat", "cat"]], abstain=None)
+    with refused(UnsupportedError, "No vote orders two things", "'cat'", "a > b = c"):
+        space_of_text("rankings", votes)

@@ -203,3 +203,25 @@ def test_numbers_are_read_as_they_were_written(tmp_path):
     values = np.random.default_rng(0).normal(size=50)
     write_table(tmp_path / "t.csv", pa.table({"x": values}))
     assert read_table(tmp_path / "t.csv").column("x").to_pylist() == values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (",ann,bob\n0,x,y\n1,y,y\n", {"ann": ["x", "y"], "bob": ["y", "y"]}),  # the row numbers of pandas
+        ("Unnamed: 0,ann\n0,x\n1,y\n", {"ann": ["x", "y"]}),  # read and written again
+        (",ann,bob\nq1,x,y\nq2,y,y\n", {"item": ["q1", "q2"], "ann": ["x", "y"], "bob": ["y", "y"]}),  # its index
+        ("ann,bob,\nx,y,\ny,y,\n", {"ann": ["x", "y"], "bob": ["y", "y"]}),  # commas at the ends of lines
+        ("item, ann\n 1, x \n2 ,y\n", {"item": [1, 2], "ann": ["x", "y"]}),  # blanks around cells
+    ],
+)
+def test_csv_of_other_programs_has_no_odd_columns_or_cells(tmp_path, text, columns):
+    (tmp_path / "votes.csv").write_text(text)
+    assert read_table(tmp_path / "votes.csv").to_pydict() == columns
+
+
+@pytest.mark.parametrize("text", ["ann,,bob\nx,y,y\n", ",ann\nx,y\nx,y\n", ",item,ann\nq1,1,x\nq2,2,x\n"])
+def test_column_without_a_name_that_holds_something_is_refused(tmp_path, text):
+    (tmp_path / "votes.csv").write_text(text)
+    with pytest.raises(FileFormatError, match=r"column \d has no name and holds"):
+        read_table(tmp_path / "votes.csv")

@@ -49,7 +49,7 @@ def guess_space(votes: Votes) -> Guess:
     if kind in "iu":
         return _of_whole_numbers(cells)
     if kind == "f":
-        whole = bool((cells == np.round(cells)).all())
+        whole = bool(((cells == np.round(cells)) & np.isfinite(cells)).all())
         return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(Scores(), "numbers with fractions")
     listed = cells.tolist()
     if all(isinstance(cell, Comparisons) for cell in listed):
@@ -60,9 +60,19 @@ def guess_space(votes: Votes) -> Guess:
         return _of_records(listed, votes)
     if all(isinstance(cell, (list, tuple, np.ndarray)) for cell in listed):
         return _of_lists(listed)
-    kinds = sorted({type(cell).__name__ for cell in listed})
-    raise FileFormatError(
-        f"The votes mix {', '.join(kinds)}. Write all labels in the same way, or name the label type."
+    raise _mixture(listed, votes)
+
+
+def _mixture(listed: list[Any], votes: Votes) -> FileFormatError:
+    """Return the error for votes of several types, with one example of each and who cast it."""
+    columns = np.nonzero(votes.observed)[1]
+    examples: dict[str, str] = {}
+    for cell, column in zip(listed, columns.tolist(), strict=True):
+        examples.setdefault(type(cell).__name__, f"{cell!r} by {votes.sources[column]!r}")
+    shown = ", ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
+    return FileFormatError(
+        f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
+        "label type."
     )
 
 

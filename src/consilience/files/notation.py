@@ -108,15 +108,24 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
     if cells.ndim == 2:
         return Rankings(cells.shape[1])
     names: dict[str, None] = {}
-    lengths = set()
+    lengths, longest = set(), 0
     for cell in cells.tolist():
         if isinstance(cell, str):
-            for group in order_of_text(cell):
-                names.update(dict.fromkeys(group if isinstance(group, tuple) else (group,)))
+            listed = [
+                name for group in order_of_text(cell) for name in (group if isinstance(group, tuple) else (group,))
+            ]
         elif isinstance(cell, list | tuple) and all(isinstance(entry, str) for entry in cell):
-            names.update(dict.fromkeys(cell))
+            listed = list(cell)
         else:
             lengths.add(len(cell))
+            continue
+        names.update(dict.fromkeys(listed))
+        longest = max(longest, len(listed))
+    if names and longest < 2:
+        raise UnsupportedError(
+            f"No vote orders two things; the first is {cells.tolist()[0]!r}. Write orders as a > b = c, or name "
+            "another label type."
+        )
     if names:
         return Rankings(list(names))
     return Rankings(lengths.pop() if len(lengths) == 1 else None)

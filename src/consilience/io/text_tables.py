@@ -18,10 +18,16 @@ __all__ = ["csv_of_table", "json_lines_of_table", "table_of_csv", "table_of_json
 
 #: Cells shown in a message are cut after this many signs.
 SHOWN = 60
+#: What pandas calls a column without a name once it has read and written it.
+PANDAS_INDEX = "Unnamed: 0"
 
 
 def table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     """Return a CSV file with a row of names at the top as a table; empty cells are null.
+
+    Blanks around cells belong to them, unless the names have them, too: then the file has ", " between cells.
+    Of columns without a name, empty ones are left out, and a first one of different values is the index that pandas
+    writes: row numbers are left out, others are called "item".
 
     Parameters
     ----------
@@ -33,6 +39,7 @@ def table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
+    is_spaced = False
     try:
         for row in reader:
             if not row:  # an empty line
@@ -43,18 +50,40 @@ def table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
                     "Quote cells that hold the delimiter, or say which delimiter it is "
                     f"(taken as {delimiter!r} here)."
                 )
-            rows.append(row)
+            if not rows:
+                is_spaced = len(row) > 1 and all(cell != cell.lstrip() for cell in row[1:])
+            rows.append([cell.strip() for cell in row] if is_spaced or not rows else row)
     except csv.Error as error:
         raise FileFormatError(f"{name!r}, line {reader.line_num}: {error}. Check the quotes in that line.") from None
     if not rows:
         raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
-    header = [cell.strip() for cell in rows[0]]
-    twice = next((cell for cell in header if header.count(cell) > 1), None)
+    columns = list(zip(*rows[1:], strict=True)) if len(rows) > 1 else [()] * len(rows[0])
+    named = _named_columns(rows[0], columns, name)
+    header = [title for title, _ in named]
+    twice = next((title for title in header if header.count(title) > 1), None)
     if twice is not None:
-        what = f"the name {twice!r}" if twice else "no name"
-        raise FileFormatError(f"{name!r}: two columns have {what}. Give every column a name of its own.")
-    columns = list(zip(*rows[1:], strict=True)) if len(rows) > 1 else [()] * len(header)
-    return pa.table({title: _arrow_column(list(column)) for title, column in zip(header, columns, strict=True)})
+        raise FileFormatError(f"{name!r}: two columns have the name {twice!r}. Give every column a name of its own.")
+    return pa.table({title: _arrow_column(list(column)) for title, column in named})
+
+
+def _named_columns(
+    header: Sequence[str], columns: Sequence[Sequence[str]], name: str
+) -> list[tuple[str, Sequence[str]]]:
+    """Return the columns with their names; what stands in a column without one decides what becomes of it."""
+    named = []
+    for place, (title, cells) in enumerate(zip(header, columns, strict=True)):
+        if title and title != PANDAS_INDEX:
+            named.append((title, cells))
+        elif not any(cells) or (place == 0 and list(cells) == list(map(str, range(len(cells))))):
+            continue
+        elif place == 0 and "item" not in header and len(set(cells)) == len(cells):
+            named.append(("item", cells))
+        else:
+            shown = next(cell for cell in cells if cell)
+            raise FileFormatError(
+                f"{name!r}: column {place + 1} has no name and holds {shown[:SHOWN]!r}. Write one in the first line."
+            )
+    return named
 
 
 def table_of_json_lines(text: str, name: str) -> pa.Table:
