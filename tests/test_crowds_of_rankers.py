@@ -8,7 +8,7 @@ from scipy.optimize import least_squares
 from scipy.sparse import csr_array
 
 import consilience as cs
-from consilience import arrays
+from consilience import arrays, encoding
 from consilience.families.base import Chunk
 from consilience.families.mallows import MallowsFamily
 from consilience.families.mallows_problem import expected_agreement
@@ -152,3 +152,18 @@ def test_shares_of_few_voters_are_those_of_all_sources():
     moved, also = best_linear(seen, moments, quality, who)
     assert moved == pytest.approx(np.take_along_axis(linear, who, axis=1))
     assert also == pytest.approx(together)
+
+
+def test_votes_of_few_rankers_are_taken_as_they_are_or_closed_up_where_they_have_gaps(monkeypatch):
+    votes, _, _ = rankers(100, 80, 6)
+    space = cs.Rankings(ITEMS, allow_ties=True)
+    assert encoding.encode(votes, space) is votes or encoding.encode(votes, space).labels is votes.labels
+    monkeypatch.setattr(encoding, "ROWS", 40)
+    row, source = (int(place[-1]) for place in np.nonzero(votes.observed))
+    votes.labels[row, source] = [0, 1, 1, 3]  # as sports count, in the second chunk
+    encoded = encoding.encode(votes, space)
+    assert encoded.labels[row, source].tolist() == [0, 1, 1, 2]
+    assert np.array_equal(encoded.labels[:40][votes.observed[:40]], votes.labels[:40][votes.observed[:40]])
+    votes.labels[row, source] = [0, 9, 1, 3]
+    with pytest.raises(cs.exceptions.InvalidLabelError, match=f"Row {row}, source 'judge{source}'"):
+        encoding.encode(votes, space)

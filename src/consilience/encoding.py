@@ -33,7 +33,7 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
     if votes.labels.dtype == object or len(votes) <= ROWS:
         return replace(votes, labels=_encode_rows(votes, space, 0, votes))
     parts = [_encode_rows(votes[start : start + ROWS], space, start, votes) for start in range(0, len(votes), ROWS)]
-    if np.may_share_memory(parts[0], votes.labels):  # the labels are already as the space wants them
+    if all(np.may_share_memory(part, votes.labels) for part in parts):  # already as the space wants them
         return votes
     return replace(votes, labels=np.concatenate(parts))
 
@@ -51,7 +51,10 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> B
             return cells
         if labels.dtype == object or (labels.dtype.kind in "iu" and few_votes(observed)):
             rows, columns = np.nonzero(observed)
-            batch = space.as_batch(labels[rows, columns])
+            cast = labels[rows, columns]
+            batch = space.as_batch(cast)
+            if labels.dtype != object and batch.dtype.kind in "iu" and np.array_equal(batch, cast):
+                return labels  # numbers already as the space wants them: a copy would be mostly empty cells
             encoded = np.zeros((n, m, *batch.shape[1:]), dtype=batch.dtype)
             encoded[rows, columns] = batch
             return encoded

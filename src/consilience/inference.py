@@ -137,7 +137,7 @@ def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) ->
         belief = replace(belief, labels=space.as_labels(belief.labels, like))
         return Inference(belief, votes_per_item(observed) > 0)
 
-    return _join(list(InMemoryPartitions.of(encoded).map(of_part)))
+    return _join(list(InMemoryPartitions.suited(encoded, space.family).map(of_part)))
 
 
 def _join(parts: list[Inference]) -> Inference:

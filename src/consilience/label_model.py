@@ -28,7 +28,7 @@ from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.io.fragments import findings_fragment
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
-from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.partitions import ROWS, InMemoryPartitions, VotePartitions
 from consilience.settings import Configurable
 from consilience.source_model import SourceModel, SourceTable
 from consilience.spaces.base import LabelSpace
@@ -350,7 +350,8 @@ class LabelModel(Configurable):
                 f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "
                 "column per source is expected. Pass matrix.T, or name the sources (sources=[...]) if this is right."
             )
-        return InMemoryPartitions.of(table, read_gold(gold, self.space, len(table))), table.names_given
+        known = read_gold(gold, self.space, len(table))
+        return InMemoryPartitions.suited(table, self.space.family, known, rows=ROWS), table.names_given
 
     def _learned(self, model: SourceModel, moments: Moments, kept: InMemoryPartitions | None) -> None:
         """Take over a finished estimate, all at once: a fit that fails leaves the model as it was."""

@@ -15,7 +15,8 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array, hash_priority
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.threads import count_threads, map_in_threads
+from consilience.families.base import Family
+from consilience.threads import count_threads, map_in_threads, usual_threads
 from consilience.votes import Votes
 
 __all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
@@ -149,6 +150,17 @@ class InMemoryPartitions(VotePartitions):
     def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS, workers: int = 1) -> Self:
         """Return partitions of a table of votes."""
         return cls(Part(votes, gold), rows, count_threads(workers))
+
+    @classmethod
+    def suited(cls, votes: Votes, family: Family, gold: Votes | None = None, rows: int | None = None) -> Self:
+        """Return partitions as suits a family: in as many threads as there are processors, where it may have them.
+
+        Parameters
+        ----------
+        rows
+            Items of a chunk, if other than what the family labels at a time.
+        """
+        return cls(Part(votes, gold), rows or family.rows, usual_threads() if family.side_by_side else 1)
 
     @classmethod
     def of_parts(cls, parts: list[Part]) -> Self:

@@ -10,21 +10,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import Any, TypeVar
 
 import numpy as np
 
 from consilience.exceptions import UnsupportedError
 
-__all__ = ["count_threads", "map_in_threads", "one_thread_each"]
+__all__ = ["count_threads", "map_in_threads", "one_thread_each", "usual_threads"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 #: Chunks on their way, per thread: results come in order, so a slow chunk holds up those after it.
 AHEAD = 2
+#: Says how many threads to use where nothing else does.
+VARIABLE = "CONSILIENCE_THREADS"
 _lock = Lock()
+_own = local()
 _inside = 0
 _before: list[int] = []
 
@@ -44,6 +47,30 @@ def count_threads(workers: int) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def usual_threads() -> int:
+    """Return how many threads go over votes in memory: one per processor, unless the environment asks for fewer.
+
+    ``CONSILIENCE_THREADS`` decides, or else ``OMP_NUM_THREADS``, by which clusters share out their processors. Inside
+    a thread of ours it is one.
+    """
+    if getattr(_own, "inside", False):
+        return 1
+    asked = os.environ.get(VARIABLE, "")
+    if asked:
+        if not asked.isdigit() or int(asked) == 0:
+            raise UnsupportedError(
+                f"{VARIABLE}={asked!r} is not a number of threads. Set it to 1, 2, ..., or unset it."
+            )
+        return int(asked)
+    shared = os.environ.get("OMP_NUM_THREADS", "")
+    processors = count_threads(-1)
+    return min(int(shared), processors) if shared.isdigit() and int(shared) > 0 else processors
+
+
+def _enter() -> None:
+    _own.inside = True
+
+
 def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int) -> Iterator[R]:
     """Yield what a function returns for each value, in order; compiled code and NumPy run side by side.
 
@@ -53,7 +80,7 @@ def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int
     [1, 2, 3]
     """
     waiting: deque[Future[R]] = deque()
-    with one_thread_each(), ThreadPoolExecutor(workers) as pool:
+    with one_thread_each(), ThreadPoolExecutor(workers, initializer=_enter) as pool:
         try:
             for value in values:
                 waiting.append(pool.submit(function, value))

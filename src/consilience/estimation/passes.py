@@ -17,6 +17,8 @@ __all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample", "silent_items"]
 
 #: Beyond this many items the moments are already precise, and the likelihood is polished on a sample.
 SAMPLE_ITEMS = 50_000
+#: Items of a chunk of that sample, so that several threads have something to do.
+SAMPLE_ROWS = 16_384
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,11 @@ class VotePasses:
             return self.drawn
         if isinstance(self.partitions, InMemoryPartitions) and self.partitions.n_items <= SAMPLE_ITEMS:
             return self.partitions
-        return self.partitions.sample(SAMPLE_ITEMS, self.seed)
+        drawn = self.partitions.sample(SAMPLE_ITEMS, self.seed)
+        if not isinstance(self.partitions, InMemoryPartitions):
+            return drawn
+        # Cut the same way for any number of threads, so that the numbers are the same.
+        return replace(drawn, rows=min(self.partitions.rows, SAMPLE_ROWS), workers=self.partitions.workers)
 
     @property
     def kept(self) -> InMemoryPartitions | None:

@@ -270,6 +270,8 @@ class Family(ABC):
     methods: ClassVar[tuple[str, ...]]
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
     adapts_to_votes: ClassVar[bool] = False
+    #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
+    rows: ClassVar[int] = 1 << 16
     #: Whether weights are drawn together where votes do not support them, so that no further check is needed.
     draws_together: ClassVar[bool] = False
 
@@ -287,6 +289,11 @@ class Family(ABC):
         """
         before = self.adapt(None, 0, 0)
         return self.adapt(sample, n_items, seed) if before is self else before
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several threads may go over chunks side by side: not where functions of the user are called."""
+        return False
 
     @abstractmethod
     def statistics(self, chunk: Chunk) -> Sums:

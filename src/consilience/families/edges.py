@@ -70,7 +70,12 @@ class EdgeFamily(Family):
 
     plausible_heads: float = 2.0
     n_relations: int = 0
+    rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
 
     def statistics(self, chunk: Chunk) -> Sums:
         """Return counts by token: sentences of one token, which have one tree, are left out."""

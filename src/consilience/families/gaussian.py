@@ -134,6 +134,10 @@ class GaussianFamily(Family):
     adapts_to_votes: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
 
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
         scales = None
         if sample is not None and self.gauge != "linear" and sample.observed.any():

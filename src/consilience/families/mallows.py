@@ -88,6 +88,7 @@ class MallowsFamily(Family):
     ragged: bool = False
     exact: Literal["dp", "milp"] = "dp"
     time_limit: float | None = None
+    rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = (
         "auto",
         "majority",
@@ -98,6 +99,10 @@ class MallowsFamily(Family):
         "em",
         "labelled",
     )
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
 
     @property
     def largest(self) -> int:

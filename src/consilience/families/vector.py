@@ -95,6 +95,10 @@ class VectorFamily(Family):
     scale: float = 1.0
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
 
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Family:
         return replace(self, scale=float("inf"))
 

@@ -24,6 +24,7 @@ from consilience.families.base import (
 from consilience.families.distance_statistics import mismatched_costs
 from consilience.families.pair_costs import gold_sums, pair_sums
 from consilience.solvers.manifolds.base import Geometry
+from consilience.solvers.manifolds.given import GivenGeometry
 from consilience.solvers.sharing import shared_weights
 
 __all__ = ["WrappedNormalFamily", "WrappedParameters"]
@@ -74,8 +75,13 @@ class WrappedNormalFamily(Family):
     chance: float = float("inf")
     mismatch: FloatArray | None = None
     mismatch_error: FloatArray | None = None
+    rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "moments", "labelled")
     adapts_to_votes: ClassVar[bool] = True
+
+    @property
+    def side_by_side(self) -> bool:
+        return not isinstance(self.geometry, GivenGeometry)
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> WrappedNormalFamily:
         family = replace(self, chance=float("inf"))

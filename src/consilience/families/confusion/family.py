@@ -53,6 +53,10 @@ class ConfusionFamily(Family):
         "labelled",
     )
 
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
     def statistics(self, chunk: Chunk) -> Sums:
         k, m = self.n_classes, chunk.observed.shape[1]
         n_groups = GROUPS if m * k <= MAX_GROUPED_EVENTS else 1
