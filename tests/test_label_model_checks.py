@@ -29,7 +29,16 @@ SPACES = {
 } | {"metric": cs.Metric(lambda a, b: np.abs(a - b), candidates=np.arange(6.0), vectorized=True)}
 
 QUICK = {"two classes", "rankings", "scores"}
-LONG = {"more_items_give_better_qualities", "intervals_of_qualities_cover", "an_expert_outweighs_the_others"}
+LONG = {
+    "more_items_give_better_qualities",
+    "intervals_of_qualities_cover",
+    "an_expert_outweighs_the_others",
+    "known_labels_do_not_hurt",
+    "degenerate_votes_have_labels",
+    "copies_gain_no_weight",
+    "confidence_is_what_happens",
+    "confidence_is_not_too_high_with_copies",
+}
 
 CASES = [
     pytest.param(
@@ -66,3 +75,101 @@ def test_a_model_that_follows_one_source_is_found_out_without_further_methods():
         check_label_model(FirstSource, cs.Classes(2))
     for check in ("alike_sources_are_not_told_apart", "spam_is_ignored", "order_and_names_do_not_matter"):
         assert check in str(caught.value)
+
+
+def PlainVote(space):  # noqa: N802
+    """Counts every source alike."""
+    return cs.LabelModel(space, method="majority")
+
+
+class Broken(FirstSource):
+    def predict(self, votes):
+        raise KeyError("source 0")
+
+
+class Sure(cs.LabelModel):
+    """Says that every label is certain, and that no source has an error."""
+
+    def predict_proba(self, votes):
+        certain = super().predict_proba(votes)
+        return (certain == certain.max(axis=1, keepdims=True)).astype(float)
+
+    @property
+    def sources_(self):
+        table = super().sources_
+        table.columns["cost_standard_error"] = [0.0] * len(table.columns["source"])
+        return table
+
+
+class Backwards(cs.LabelModel):
+    """Takes the worst sources for the best."""
+
+    @property
+    def expected_cost_(self):
+        return -super().expected_cost_
+
+    def confidence(self, votes):
+        return 1.0 - super().confidence(votes)
+
+
+class Unlike(cs.LabelModel):
+    """Tells sources apart that are alike, and follows the fourth one on every item with a vote of it."""
+
+    @property
+    def expected_cost_(self):
+        return super().expected_cost_ * np.linspace(1.0, 2.0, len(super().expected_cost_))
+
+    def predict(self, votes):
+        return votes.labels[:, -1]
+
+
+def _check(name):
+    return next(check for check in LABEL_MODEL_CHECKS if check.__name__ == name)
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "space", "message"),
+    [
+        (Sure, "confidence_is_what_happens", cs.Classes(3), "stated with probability 1.000"),
+        (Sure, "confidence_is_not_too_high_with_copies", cs.Classes(3), "with copies, what is stated"),
+        pytest.param(
+            *(Sure, "intervals_of_qualities_cover", cs.Vectors(1), "hold the truth in 0% of cases"),
+            marks=pytest.mark.slow,
+        ),
+        (Backwards, "source_qualities_are_recovered", cs.Vectors(1), "rank correlation of -"),
+        (Backwards, "the_model_agrees_with_the_votes", cs.Vectors(1), "correlate by -"),
+        (Backwards, "disputed_items_are_less_certain", cs.Classes(3), "from the most certain third to the least"),
+        (Unlike, "alike_sources_are_not_told_apart", cs.Classes(3), "sources of one quality"),
+        (Unlike, "quality_that_does_not_persist_is_not_used", cs.Classes(3), "qualities that change by item"),
+        (Unlike, "good_votes_are_told_from_bad_ones", cs.Classes(3), "votes are ranked by"),
+        (FirstSource, "spam_is_ignored", cs.Classes(3), "three spammers among ten sources"),
+        (PlainVote, "copies_gain_no_weight", cs.Rankings(4), "three copies"),
+    ],
+)
+def test_every_rule_finds_a_model_that_breaks_it(model, name, space, message):
+    with pytest.raises(LabelModelCheckError, match=message):
+        _check(name)(model, space, np.random.default_rng(0))
+
+
+class AbsoluteUnit(FirstSource):
+    """Rounds to whole numbers, whatever the unit of the votes."""
+
+    def predict(self, votes):
+        return np.round(votes.labels.mean(axis=1))
+
+
+def test_a_model_that_depends_on_the_unit_is_found_out():
+    with pytest.raises(LabelModelCheckError, match="unit of the votes"):
+        _check("the_unit_does_not_matter")(AbsoluteUnit, cs.Vectors(1), np.random.default_rng(0))
+
+
+def test_the_error_says_what_each_check_demands_and_what_was_raised(monkeypatch):
+    chosen = tuple(_check(name) for name in ("degenerate_votes_have_labels", "spam_is_ignored"))
+    monkeypatch.setattr("consilience.testing.label_model_checks.LABEL_MODEL_CHECKS", chosen)
+    with pytest.raises(LabelModelCheckError) as caught:
+        check_label_model(Broken, cs.Classes(2))
+    told = str(caught.value)
+    assert "misbehaves on Classes: 2 of 2 checks fail" in told
+    assert "degenerate_votes_have_labels: one vote per item: KeyError: 'source 0'" in told
+    assert "spam_is_ignored: KeyError was raised: 'source 0'" in told
+    assert "Check that odd tables give one label per item and no NaN where somebody voted." in told

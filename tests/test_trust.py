@@ -184,3 +184,37 @@ def test_known_labels_still_find_a_level_and_a_scale_that_all_sources_miss():
     left = model.predict(votes)[~known] - (3.0 * truth + 10.0)[~known]
     assert np.mean(left**2) < 0.3 * 9.0  # a sixth of the variance of y is left by the votes themselves
     assert abs(left.mean()) < 0.5
+
+
+@pytest.mark.parametrize(
+    "space",
+    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences(), cs.Rankings(4)],
+    ids=lambda space: type(space).__name__,
+)
+def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space):
+    # Each of six sources is good on a random half of 300 items: its cost elsewhere says nothing about its cost here.
+    rng = np.random.default_rng(100_007)
+    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    good, bad = (float(space.family.weight_from_cost(np.array([share * chance]))[0]) for share in (0.15, 0.85))
+    truth = space.as_labels(space.random(300, rng))
+    votes = cs.simulate(space, truth, np.full(6, good), rng).labels.copy()
+    centres = space.as_batch(truth)
+    for source in range(6):
+        rows = np.flatnonzero(rng.random(300) < 0.5)
+        votes[rows, source] = space.as_labels(space.sample_around(centres[rows], bad, rng), votes.dtype)
+    model = cs.LabelModel(space).fit(votes)
+    assert abs(model.source_model_.consistency) < 0.1
+    found = [finding for finding in model.diagnostics_ if finding.code == "weights-unsupported"]
+    assert len(found) == 1
+    assert f"(correlation {model.source_model_.consistency:.2f})" in found[0].message
+
+
+def test_the_spread_of_costs_does_not_vanish_where_good_sources_are_known_exactly():
+    # Costs of 0.01 with an error of 0.001 and of 1.5 with an error of 0.15: the mean of the former must not count
+    # a hundred times more for how far sources differ.
+    from consilience.families.pair_costs import shrunk_costs
+
+    cost, error = np.repeat([0.01, 1.5], [8, 12]), np.repeat([0.001, 0.15], [8, 12])
+    assert shrunk_costs(cost, error, np.ones(20, dtype=bool)) == pytest.approx(cost, rel=0.05)
+    alike = np.array([1.0, 1.1, 0.9, 1.05, 0.95])
+    assert np.ptp(shrunk_costs(alike, np.full(5, 0.1), np.ones(5, dtype=bool))) == 0.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.passes import VotePasses
 from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Request, Sums
 from consilience.moments import Moments
@@ -22,6 +23,8 @@ MIN_VOTES, MIN_VOTERS = 5, 3
 PREDICTED_VOTES = 1_500
 #: A consistency below this is hardly any.
 LOW = 0.1
+#: Weights that differ by a smaller part than this are the same.
+SAME = 1e-3
 #: Sources are told apart where they differ by more than chance plus this many of its standard deviations.
 RATIO_Z = 1.65
 
@@ -65,8 +68,6 @@ def consistency_of_costs(space: LabelSpace, sums: Sums, passes: VotePasses) -> C
     if pairs_per_item <= 0.0 or (np.diag(both) >= MIN_VOTES).sum() < MIN_VOTERS:
         return None
     chunk = passes.small_sample(int(np.ceil(PAIRS / pairs_per_item)))
-    if _differ_in_width(chunk):
-        return None
     cost, seen = _costs_within_items(space, chunk)
     largest = float(cost.max(initial=0.0))
     if not 0.0 < largest < np.inf:
@@ -74,12 +75,19 @@ def consistency_of_costs(space: LabelSpace, sums: Sums, passes: VotePasses) -> C
     return _consistency(cost / largest, seen)  # squares of huge costs would overflow
 
 
-def _differ_in_width(chunk: Chunk) -> bool:
-    """Return whether encoded labels were padded to different widths, so that batches of them do not fit together."""
-    if chunk.labels.dtype != object:
-        return False
-    cells = chunk.labels[chunk.observed]
-    return len({cell.shape for cell in cells if isinstance(cell, np.ndarray)}) > 1
+def _by_width(labels: Batch, observed: BoolArray) -> list[IntArray]:
+    """Return the rows whose encoded labels are of one width, for each width: batches of others do not fit together.
+
+    Trees of different sentences differ in width, and so do labels that were padded in different parts of the votes.
+    """
+    if labels.dtype != object:
+        return [np.arange(len(labels))]
+    row, voter = np.nonzero(observed)
+    first = np.unique(row, return_index=True)[1]
+    rows: dict[Any, list[int]] = {}
+    for one, source in zip(row[first].tolist(), voter[first].tolist(), strict=True):
+        rows.setdefault(np.shape(labels[one, source]), []).append(one)
+    return [np.array(some) for some in rows.values()]
 
 
 def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, FloatArray]:
@@ -87,10 +95,15 @@ def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, Fl
     observed = chunk.observed & (chunk.observed.sum(axis=1, keepdims=True) >= MIN_VOTERS)
     total = np.zeros(observed.shape)
     row, voter = np.nonzero(observed)
+    widths = [np.isin(np.arange(len(observed)), some) for some in _by_width(chunk.labels, observed)]
     for apart in range(1, int(observed.sum(axis=1).max(initial=0))):  # each vote and the one so many after it
         first = np.flatnonzero(row[apart:] == row[:-apart])
         rows, left, right = row[first], voter[first], voter[first + apart]
-        cost = space.cost(chunk.labels[rows, left], chunk.labels[rows, right])
+        cost = np.zeros(len(rows))
+        for some in widths:
+            same = np.flatnonzero(some[rows])
+            if len(same):
+                cost[same] = space.cost(chunk.labels[rows[same], left[same]], chunk.labels[rows[same], right[same]])
         total[rows, left] += cost
         total[rows, right] += cost
     others = np.maximum(observed.sum(axis=1, keepdims=True) - 1, 1)
@@ -146,15 +159,18 @@ def with_support(
     All else that was learned is kept where the family can make sources alike; else the plain vote is taken.
     """
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
-    judged &= not family.draws_together
     if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
         return estimate
+    if family.draws_together:
+        return _told(estimate, consistency, "their weights were drawn together")
     if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():
         return estimate
     if estimate.dependent is not None and estimate.dependent.any():
         return estimate
     if family.knows_scale:  # lines were moved to equal ones on that scale already; plain means would be off it
         return estimate
+    if _is_equal(family.summary(estimate.parameters).weight):
+        return _told(estimate, consistency, "every source is given the same weight")
     chunk = passes.small_sample(PREDICTED_VOTES // MIN_VOTERS)
     alike = family.alike(estimate.parameters)
     gain = _gain(space, estimate.parameters, plain if alike is None else alike, chunk)
@@ -163,21 +179,30 @@ def with_support(
     mean, error = gain
     if mean > error:  # the weights predict votes better
         return estimate
-    reason = (
-        f"sources differ no more than by chance (costs elsewhere and here correlate by {consistency.correlation:.2f})"
-    )
-    found = Diagnostic(
-        "weights-unsupported",
-        "info",
-        (),
-        f"A source that is better on other items is no better here (correlation {consistency.correlation:.2f}), and "
-        "weights of their own predict no vote better than equal ones do: every source is given the same weight. "
-        "Pass gold= if you know better.",
-    )
+    found = "weights of their own predict no vote better than equal ones do: every source is given the same weight"
     if alike is not None:
-        return replace(estimate, parameters=alike, reason=reason, diagnostics=(*estimate.diagnostics, found))
+        return _told(replace(estimate, parameters=alike), consistency, found)
     equal = family.estimate(moments.sums, replace(request, method="majority", learn=False), passes)
-    return Estimate(equal.parameters, "majority", reason, (*estimate.diagnostics, found))
+    told = _told(estimate, consistency, found)
+    return Estimate(equal.parameters, "majority", told.reason, told.diagnostics)
+
+
+def _told(estimate: Estimate, consistency: Consistency, consequence: str) -> Estimate:
+    """Return the estimate with what was found about differences between sources."""
+    seen = consistency.correlation
+    message = (
+        f"A source that is better on other items is no better here (correlation {seen:.2f}), and {consequence}. "
+        "Pass gold= if you know better."
+    )
+    found = Diagnostic("weights-unsupported", "info", (), message)
+    reason = f"sources differ no more than by chance (costs elsewhere and here correlate by {seen:.2f})"
+    return replace(estimate, reason=reason, diagnostics=(*estimate.diagnostics, found))
+
+
+def _is_equal(weight: FloatArray) -> bool:
+    """Return whether all sources that count weigh the same, so that nothing is left to make alike."""
+    loud = weight[weight > 0]
+    return len(loud) > 1 and bool(np.ptp(loud) <= SAME * loud.max())
 
 
 def _gain(space: LabelSpace, weighted: Parameters, plain: Parameters, chunk: Chunk) -> tuple[float, float] | None:
@@ -188,12 +213,11 @@ def _gain(space: LabelSpace, weighted: Parameters, plain: Parameters, chunk: Chu
         return None
     labels, observed = chunk.labels[item], chunk.observed[item].copy()
     observed[np.arange(len(item)), source] = False
-    cost = [
-        space.cost(
-            space.family.posterior(parameters, labels, observed, "auto").labels, labels[np.arange(len(item)), source]
-        )
-        for parameters in (weighted, plain)
-    ]
+    cost = np.zeros((2, len(item)))
+    for rows in _by_width(labels, observed):
+        for place, parameters in enumerate((weighted, plain)):
+            found = space.family.posterior(parameters, labels[rows], observed[rows], "auto").labels
+            cost[place, rows] = space.cost(found, labels[rows, source[rows]])
     total, count = np.bincount(item, cost[1] - cost[0]), np.bincount(item)
     mean = float(total.sum() / count.sum())
     return mean, float(np.sqrt(((total - mean * count) ** 2).sum()) / count.sum())

@@ -171,8 +171,15 @@ def blend(
 def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatArray:
     """Pull costs towards their mean as far as their errors explain why they differ.
 
-    Empirical Bayes with the between-source variance of DerSimonian and Laird: sources that are all alike
-    come out alike, however few votes there are.
+    Empirical Bayes with the between-source variance of Paule and Mandel: sources that are all alike come out alike,
+    however few votes there are. Costs of good sources are known more exactly than those of bad ones, and a variance
+    that counts sources by their exactness would take all others for such good ones.
+
+    Examples
+    --------
+    >>> cost, error = np.array([0.01, 0.01, 0.01, 1.4, 1.5, 1.6]), np.array([0.001, 0.001, 0.001, 0.1, 0.1, 0.1])
+    >>> shrunk_costs(cost, error, np.ones(6, dtype=bool)).round(1).tolist()
+    [0.0, 0.0, 0.0, 1.4, 1.5, 1.6]
     """
     known = used & np.isfinite(error)
     if known.sum() < 3:
@@ -182,12 +189,22 @@ def shrunk_costs(cost: FloatArray, error: FloatArray, used: BoolArray) -> FloatA
     mean = np.average(level, weights=weight)
     freedom = int(known.sum()) - 1
     heterogeneity = (weight * (level - mean) ** 2).sum()
-    excess = (heterogeneity - freedom) * kept_share(heterogeneity, freedom)
-    between = excess / (weight.sum() - (weight**2).sum() / weight.sum())
+    between = _between_variance(level, spread, freedom) * kept_share(heterogeneity, freedom)
     centre = np.average(level, weights=1.0 / (spread + between))
     shrunk = cost.copy()
     shrunk[known] = centre + (level - centre) * between / (between + spread)
     return shrunk
+
+
+def _between_variance(level: FloatArray, spread: FloatArray, freedom: int) -> float:
+    """Return the variance that, added to that of the errors, makes the weighted sum of squares what it should be."""
+    low, high = 0.0, float(((level - level.mean()) ** 2).sum())
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        weight = 1.0 / (spread + middle)
+        squares = (weight * (level - np.average(level, weights=weight)) ** 2).sum()
+        low, high = (middle, high) if squares > freedom else (low, middle)
+    return low
 
 
 def kept_share(heterogeneity: float, freedom: int) -> float:

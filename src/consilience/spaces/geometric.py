@@ -92,7 +92,7 @@ class GeometricSpace(LabelSpace):
             numbers = array.astype(np.float64)
         else:
             numbers = _stacked(array, shape, repr(self))
-        flat = numbers.reshape(len(numbers), -1)
+        flat = numbers.reshape(len(numbers), int(np.prod(numbers.shape[1:])))
         wrong = np.asarray(~np.isfinite(flat).all(axis=1))
         if wrong.any():
             raise self._refusal(numbers, wrong, "has a number that is not finite")

@@ -125,6 +125,8 @@ class RankingReader:
     def _sized(self, table: Batch) -> Batch:
         """Return positions with as many columns as there are items, or say which row has too few or too many."""
         width = table.shape[1]
+        if not len(table):
+            return np.zeros((0, self.codes.number or max(width, 1)), dtype=table.dtype)
         if not self.ragged:
             if width != self.codes.number:
                 raise self._wrong_size(width, 0)

@@ -74,8 +74,8 @@ class SPD(GeometricSpace):
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
         turned = np.swapaxes(numbers, 1, 2)
-        skew = np.abs(numbers - turned).reshape(len(numbers), -1).max(axis=1, initial=0.0)
-        wrong = skew > TOLERANCE * np.abs(numbers).reshape(len(numbers), -1).max(axis=1, initial=0.0)
+        skew = np.abs(numbers - turned).max(axis=(1, 2), initial=0.0)
+        wrong = skew > TOLERANCE * np.abs(numbers).max(axis=(1, 2), initial=0.0)
         if wrong.any():
             index = int(np.flatnonzero(wrong)[0])
             raise self._refusal(

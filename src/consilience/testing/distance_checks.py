@@ -13,7 +13,7 @@ from consilience.spaces.metric import Metric
 from consilience.testing.requirements import not_worse, require
 from consilience.testing.simulated import MakeModel, draw_panel, fitted, loss, rank_correlation
 
-__all__ = ["shifted_sources_keep_their_place", "the_own_distance_serves_best"]
+__all__ = ["shifted_sources_keep_their_place", "the_own_distance_serves_best", "the_unit_does_not_matter"]
 
 VARIED = np.linspace(0.15, 0.85, 6)
 
@@ -44,6 +44,39 @@ def the_own_distance_serves_best(make_model: MakeModel, space: LabelSpace, rng: 
         not_worse(own, loss(space, labels, panel.truth), 0.02, f"told of {name} instead of the distance")
 
 
+def the_unit_does_not_matter(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that labels are the same, on 98% of the items, whatever the unit of the votes or of the distance is.
+
+    Scores and vectors of seven times the size have labels of seven times the size. For labels that are single numbers,
+    a model that is made for a distance of one's own gives the same labels for seven times the distance.
+    """
+    panel = draw_panel(space, VARIED, 200, rng)
+    labels, allowed = panel.votes.labels, 1e-3 * float(panel.cost.mean())
+    if _is_linear(space, labels):
+        large = panel.with_labels(7.0 * labels)
+        ones, others = (fitted(make_model, space, votes).predict(votes) for votes in (panel.votes, large))
+        moved = float(np.mean(loss(space, ones, others / 7.0) > allowed))
+        require(moved <= 0.02, f"{moved:.0%} of the labels change with the unit of the votes")
+    if labels.ndim != 2 or labels.dtype.kind not in "if":
+        return
+
+    def apart(left: Batch, right: Batch) -> FloatArray:
+        return np.asarray(space.distance(space.as_batch(left), space.as_batch(right)), dtype=np.float64)
+
+    spaces = (Metric(apart, vectorized=True), Metric(lambda left, right: 7.0 * apart(left, right), vectorized=True))
+    try:
+        ones, others = (fitted(make_model, one, panel.votes).predict(panel.votes) for one in spaces)
+    except ConsilienceError:  # a model for one label type
+        return
+    moved = float(np.mean(loss(space, ones, others) > allowed))
+    require(moved <= 0.02, f"{moved:.0%} of the labels change with the unit of the distance")
+
+
+def _is_linear(space: LabelSpace, labels: Batch) -> bool:
+    """Return whether labels are numbers of any size, or vectors of them."""
+    return bool(space.continuous and labels.dtype.kind == "f" and space.contains(np.full(labels.shape[2:], 1e3)[()]))
+
+
 def shifted_sources_keep_their_place(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a constant added to the votes of one source does not reorder the sources (rank correlation .9).
 
@@ -51,7 +84,7 @@ def shifted_sources_keep_their_place(make_model: MakeModel, space: LabelSpace, r
     """
     panel = draw_panel(space, VARIED, 400, rng)
     labels = panel.votes.labels
-    if not space.continuous or labels.dtype.kind != "f" or not space.contains(np.full(labels.shape[2:], 1e3)[()]):
+    if not _is_linear(space, labels):
         return
     moved = labels.copy()
     moved[:, 1] += 0.5 * labels.std()

@@ -11,24 +11,35 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from consilience.arrays import FloatArray
-from consilience.exceptions import ConsilienceError
 from consilience.spaces.base import LabelSpace
-from consilience.testing.distance_checks import shifted_sources_keep_their_place, the_own_distance_serves_best
-from consilience.testing.requirements import LabelModelCheckError, not_worse, require
+from consilience.testing.distance_checks import (
+    shifted_sources_keep_their_place,
+    the_own_distance_serves_best,
+    the_unit_does_not_matter,
+)
+from consilience.testing.requirements import LabelModelCheckError, demand_of, not_worse, require
 from consilience.testing.simulated import (
     MakeModel,
     Panel,
+    costs_of,
     draw_panel,
     fitted,
+    followed_alone,
     loss,
     plain_labels,
     rank_correlation,
     realised_cost,
+)
+from consilience.testing.uncertainty_checks import (
+    confidence_is_not_too_high_with_copies,
+    confidence_is_what_happens,
+    disputed_items_are_less_certain,
+    intervals_of_qualities_cover,
+    the_model_agrees_with_the_votes,
 )
 from consilience.votes import Votes
 
@@ -40,6 +51,9 @@ ALIKE = np.full(5, 0.5)
 
 def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0) -> None:
     """Check that a label model behaves as an aggregator of votes should.
+
+    The error names every check that fails with what it demands and the numbers it saw. To look into one, call it alone:
+    each of `LABEL_MODEL_CHECKS` takes `make_model`, the space and a random generator.
 
     Parameters
     ----------
@@ -55,19 +69,23 @@ def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0
     for check in LABEL_MODEL_CHECKS:
         try:
             check(make_model, space, np.random.default_rng(seed))
-        except ConsilienceError as error:
-            failures.append(f"{check.__name__}: {error}")
+        except LabelModelCheckError as error:
+            failures.append((check, str(error)))
+        except Exception as error:  # whatever a model of somebody else raises is a finding about it
+            failures.append((check, f"{type(error).__name__} was raised: {error}"))
     if failures:
-        raise LabelModelCheckError(f"The model misbehaves on {type(space).__name__}.\n" + "\n".join(failures))
+        count = f"{len(failures)} of {len(LABEL_MODEL_CHECKS)} checks"
+        found = "\n".join(f"{check.__name__}: {seen}\n    {demand_of(check)}" for check, seen in failures)
+        raise LabelModelCheckError(f"The model misbehaves on {type(space).__name__}: {count} fail.\n{found}")
 
 
 def source_qualities_are_recovered(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that estimated costs rank eight sources as the true ones do (400 items; rank correlation .9)."""
+    """Check that estimated costs rank eight sources as the true ones do (400 items; rank correlation .95)."""
     panel = draw_panel(space, VARIED, 400, rng)
-    cost = _costs(fitted(make_model, space, panel.votes))
+    cost = costs_of(fitted(make_model, space, panel.votes))
     if cost is not None:
         reached = rank_correlation(cost, panel.cost)
-        require(reached >= 0.9, f"estimated and true costs have a rank correlation of {reached:.2f}, below .9")
+        require(reached >= 0.95, f"estimated and true costs have a rank correlation of {reached:.2f}, below .95")
 
 
 def labels_beat_chance_and_the_plain_vote(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -75,14 +93,13 @@ def labels_beat_chance_and_the_plain_vote(make_model: MakeModel, space: LabelSpa
     panel = draw_panel(space, VARIED, 400, rng)
     own, plain = _own_and_plain(make_model, panel)
     require(own.mean() < panel.cost.mean(), f"labels cost {own.mean():.4g}, a random vote {panel.cost.mean():.4g}")
-    not_worse(own, plain, 0.0, "sources of different quality")
+    not_worse(own, plain, 0.0, "sources of different quality", errors=1.0)
 
 
 def an_expert_outweighs_the_others(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that one near-perfect voter among five decides (20 sources, a third of them experts)."""
-    share = np.where(np.arange(20) < 7, 0.02, 0.75)
-    panel = draw_panel(space, share, 600, rng)
-    expert = np.arange(20) < 7
+    """Check that one near-perfect voter among five decides (20 sources, 8 of them experts), on 95% of such items."""
+    expert = np.arange(20) < 8
+    panel = draw_panel(space, np.where(expert, 0.005, 0.75), 600, rng)
     observed = np.zeros((600, 20), dtype=bool)
     for row in observed:
         row[rng.choice(20, 5, replace=False)] = True
@@ -93,18 +110,24 @@ def an_expert_outweighs_the_others(make_model: MakeModel, space: LabelSpace, rng
     own = space.distance(space.as_batch(labels[rows]), space.as_batch(said))
     plain = space.distance(space.as_batch(plain_labels(space, votes)[rows]), space.as_batch(said))
     followed = float(np.mean(own <= np.maximum(0.5 * np.median(plain[plain > 0]), 1e-9)))
-    require(followed >= 0.9, f"the only expert on an item is followed on {followed:.0%} of such items, below 90%")
+    require(followed >= 0.95, f"the only expert on an item is followed on {followed:.1%} of such items, below 95%")
 
 
 def alike_sources_are_not_told_apart(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that for sources of one quality labels are as good as the plain vote, to 2%."""
+    """Check that sources of one quality give labels as good as the plain vote, to 2%, and costs that differ by half."""
     panel = draw_panel(space, ALIKE, 300, rng)
     own, plain = _own_and_plain(make_model, panel)
     not_worse(own, plain, 0.02, "sources of one quality")
+    cost = costs_of(fitted(make_model, space, panel.votes))
+    if cost is not None:
+        require(cost.max() <= 1.5 * cost.min(), f"sources of one quality have estimated costs {np.round(cost, 3)}")
 
 
 def spam_is_ignored(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that three of ten sources that answer for other items spoil nothing, and come out as the worst."""
+    """Check that three of ten sources that answer for other items spoil nothing, and come out as the worst.
+
+    At most 3% of the labels may be what only spammers said.
+    """
     panel = draw_panel(space, np.full(10, 0.45), 300, rng)
     labels = panel.votes.labels.copy()
     for source in range(3):
@@ -116,9 +139,12 @@ def spam_is_ignored(make_model: MakeModel, space: LabelSpace, rng: np.random.Gen
             labels[:, source] = labels[rng.permutation(300), source]
     votes = panel.with_labels(labels)
     model = fitted(make_model, space, votes)
-    own = loss(space, model.predict(votes), panel.truth)
-    not_worse(own, loss(space, plain_labels(space, votes), panel.truth), 0.0, "three spammers among ten sources")
-    cost = _costs(model)
+    found = model.predict(votes)
+    plain = loss(space, plain_labels(space, votes), panel.truth)
+    not_worse(loss(space, found, panel.truth), plain, 0.0, "three spammers among ten sources")
+    followed = followed_alone(space, votes, found, np.arange(10) < 3)
+    require(followed <= 0.03, f"{followed:.1%} of the labels are what only spammers said, more than 3%")
+    cost = costs_of(model)
     if cost is not None:
         require(cost[:3].min() > cost[3:].max(), f"spammers have estimated costs {cost[:3]}, the others {cost[3:]}")
 
@@ -139,16 +165,18 @@ def fewer_votes_cost_gradually_more(make_model: MakeModel, space: LabelSpace, rn
 
 
 def known_labels_do_not_hurt(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that 40 known labels of 300 do not make the other labels worse."""
-    panel = draw_panel(space, np.linspace(0.2, 0.8, 6), 300, rng)
+    """Check that 40 known labels of 300 make the others no worse, to .5% and a standard error (three tables)."""
     if "gold" not in inspect.signature(make_model(space).fit).parameters:
         return
-    known = np.arange(300) < 40
-    without = fitted(make_model, space, panel.votes)
-    told = fitted(make_model, space, panel.votes, gold=(panel.truth, known))
+    known, own, without = np.arange(300) < 40, [], []
     rest = np.flatnonzero(~known)
-    own = loss(space, told.predict(panel.votes), panel.truth, rest)
-    not_worse(own, loss(space, without.predict(panel.votes), panel.truth, rest), 0.0, "40 known labels")
+    for _ in range(3):
+        panel = draw_panel(space, np.linspace(0.2, 0.8, 6), 300, rng)
+        told = fitted(make_model, space, panel.votes, gold=(panel.truth, known))
+        own.append(loss(space, told.predict(panel.votes), panel.truth, rest))
+        untold = fitted(make_model, space, panel.votes)
+        without.append(loss(space, untold.predict(panel.votes), panel.truth, rest))
+    not_worse(np.concatenate(own), np.concatenate(without), 0.005, "40 known labels", errors=1.0)
 
 
 def quality_that_does_not_persist_is_not_used(
@@ -165,36 +193,16 @@ def quality_that_does_not_persist_is_not_used(
         drawn = space.sample_around(centres[rows], float(weight[source]), rng)
         labels[rows, source] = space.as_labels(drawn, labels.dtype)
     votes = good.with_labels(labels)
-    own = loss(space, fitted(make_model, space, votes).predict(votes), good.truth)
+    model = fitted(make_model, space, votes)
+    own = loss(space, model.predict(votes), good.truth)
     not_worse(own, loss(space, plain_labels(space, votes), good.truth), 0.02, "qualities that change by item")
-
-
-def disputed_items_are_less_certain(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that the least certain third of the labels is worse than the most certain third."""
-    panel = draw_panel(space, np.full(5, 0.55), 450, rng, coverage=0.7)
-    model = fitted(make_model, space, panel.votes)
-    if hasattr(model, "confidence"):
-        rows = np.flatnonzero(panel.votes.observed.any(axis=1))
-        own = loss(space, model.predict(panel.votes), panel.truth, rows)
-        order = np.argsort(model.confidence(panel.votes)[rows], kind="stable")
-        low, high = own[order[: len(rows) // 3]].mean(), own[order[-(len(rows) // 3) :]].mean()
-        require(low > high, f"the least certain third costs {low:.4g}, the most certain {high:.4g}")
-
-
-def costs_agree_with_the_labels(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that sources of larger estimated cost are further from the labels (rank correlation above .5)."""
-    panel = draw_panel(space, VARIED, 300, rng)
-    model = fitted(make_model, space, panel.votes)
-    cost = _costs(model)
+    cost = costs_of(model)
     if cost is not None:
-        label = model.predict(panel.votes)
-        seen = np.array([loss(space, panel.votes.labels[:, one], label).mean() for one in range(len(cost))])
-        reached = rank_correlation(cost, seen)
-        require(reached > 0.5, f"estimated costs and distances to the labels correlate by {reached:.2f} only")
+        require(cost.max() <= 1.5 * cost.min(), f"qualities that change by item give costs {np.round(cost, 3)}")
 
 
 def good_votes_are_told_from_bad_ones(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that distance to the label ranks single votes as the distance to the truth does, like the plain vote."""
+    """Check that distances to the label rank votes by their distance to the truth no worse than the plain vote does."""
     panel = draw_panel(space, VARIED, 300, rng)
     label = fitted(make_model, space, panel.votes).predict(panel.votes)
     reached = []
@@ -202,16 +210,15 @@ def good_votes_are_told_from_bad_ones(make_model: MakeModel, space: LabelSpace, 
         near = [loss(space, panel.votes.labels[:, one], centre) for one in range(len(panel.cost))]
         true = [loss(space, panel.votes.labels[:, one], panel.truth) for one in range(len(panel.cost))]
         reached.append(rank_correlation(np.concatenate(near), np.concatenate(true)))
-    require(
-        reached[0] >= reached[1] - 0.02, f"votes are ranked by {reached[0]:.3f}, by the plain vote {reached[1]:.3f}"
-    )
+    require(reached[0] >= reached[1], f"votes are ranked by {reached[0]:.3f}, by the plain vote {reached[1]:.3f}")
 
 
 def degenerate_votes_have_labels(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that odd tables give one label per item and no NaN where somebody voted."""
     panel = draw_panel(space, np.full(4, 0.4), 40, rng)
-    same = panel.votes.labels.copy()
+    same, one = panel.votes.labels.copy(), panel.votes.labels.copy()
     same[:, 1:] = same[:, :1]
+    one[:, :] = one[0, 0] if one.dtype != object else one[:, :1]  # labels of other items may not fit
     alone = np.zeros((40, 4), dtype=bool)
     alone[np.arange(40), rng.integers(4, size=40)] = True
     silent, rare = np.ones((40, 4), dtype=bool), np.ones((40, 4), dtype=bool)
@@ -220,6 +227,8 @@ def degenerate_votes_have_labels(make_model: MakeModel, space: LabelSpace, rng: 
     tables = {
         "one vote per item": replace(panel.votes, observed=alone),
         "identical sources": panel.with_labels(same),
+        "one label for everything": panel.with_labels(one),
+        "nobody votes": replace(panel.votes, observed=np.zeros((40, 4), dtype=bool)),
         "two sources": panel.votes.select(panel.votes.sources[:2]),
         "one source": panel.votes.select(panel.votes.sources[:1]),
         "one item": panel.votes[:1],
@@ -229,8 +238,8 @@ def degenerate_votes_have_labels(make_model: MakeModel, space: LabelSpace, rng: 
     for name, votes in tables.items():
         try:
             labels = fitted(make_model, space, votes).predict(votes)
-        except ConsilienceError as error:
-            raise LabelModelCheckError(f"{name}: {error}") from error
+        except Exception as error:
+            raise LabelModelCheckError(f"{name}: {type(error).__name__}: {error}") from error
         require(len(labels) == len(votes), f"{name}: {len(labels)} labels for {len(votes)} items")
         voted = np.flatnonzero(votes.observed.any(axis=1))
         itself = loss(space, labels, labels, voted)
@@ -252,24 +261,37 @@ def order_and_names_do_not_matter(make_model: MakeModel, space: LabelSpace, rng:
 def copies_gain_no_weight(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that four copies of a bad source among nine do not take over the labels.
 
-    300 items, cost 80% of chance against 45%. Labels must not be closer to the copied source than with four
-    independent bad sources by more than 5% of chance.
+    300 items, cost 80% of chance against 45%. Compared to four independent bad sources, labels must not cost more nor
+    be closer to the copied source by more than 5% of chance, nor be what only copies said on 5% more of the items.
     """
     share = np.r_[np.full(4, 0.8), np.full(5, 0.45)]
     panel = draw_panel(space, share, 300, rng)
     copied = panel.votes.labels.copy()
     copied[:, 1:4] = copied[:, :1]
     votes = panel.with_labels(copied)
-    near = []
-    for table in (votes, panel.votes):
-        label = fitted(make_model, space, table).predict(table)
-        near.append(float(loss(space, label, panel.truth).mean()))
-    chance = float(panel.cost[0] / 0.8)
-    require(
-        near[0] <= near[1] + 0.05 * chance,
-        f"labels cost {near[0]:.4g} where a bad source has three copies, {near[1]:.4g} where all are independent",
+    chance, bad = float(panel.cost[0] / 0.8), np.arange(9) < 4
+    (spent, near, alone), (spent_apart, near_apart, alone_apart) = (
+        (
+            float(loss(space, label, panel.truth).mean()),
+            float(loss(space, label, table.labels[:, 0]).mean()),
+            followed_alone(space, table, label, bad),
+        )
+        for table in (votes, panel.votes)
+        for label in (fitted(make_model, space, table).predict(table),)
     )
-    cost = _costs(fitted(make_model, space, votes))
+    require(
+        spent <= spent_apart + 0.05 * chance,
+        f"labels cost {spent:.4g} where a bad source has three copies, {spent_apart:.4g} where all are independent",
+    )
+    require(
+        near >= near_apart - 0.05 * chance,
+        f"labels are {near:.4g} from a bad source that has three copies, {near_apart:.4g} if it has none",
+    )
+    require(
+        alone <= alone_apart + 0.05,
+        f"{alone:.1%} of the labels are what only copies of a bad source said, {alone_apart:.1%} without copies",
+    )
+    cost = costs_of(fitted(make_model, space, votes))
     if cost is not None:
         require(
             cost[:4].mean() >= cost[4:].mean(),
@@ -280,19 +302,24 @@ def copies_gain_no_weight(make_model: MakeModel, space: LabelSpace, rng: np.rand
 def more_items_give_better_qualities(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that the error of the costs falls like one over the root of the number of items.
 
-    Sixteen times the items should divide it by four; on average over three draws by at least 1.8.
+    From 100 items to 1600, the median over five draws of the power with which it falls is .35 at least, to two standard
+    errors of it.
     """
-    true = realised_cost(space, np.linspace(0.2, 0.7, 6), rng)
-    errors = np.zeros((3, 2))
-    for draw in range(3):
+    share = np.linspace(0.2, 0.7, 6)
+    true, errors = realised_cost(space, share, rng, 20_000), np.zeros((5, 2))
+    for draw in range(5):
         for column, n in enumerate((100, 1600)):
-            panel = draw_panel(space, np.linspace(0.2, 0.7, 6), n, rng)
-            cost = _costs(fitted(make_model, space, panel.votes))
+            cost = costs_of(fitted(make_model, space, draw_panel(space, share, n, rng).votes))
             if cost is None:
                 return
             errors[draw, column] = np.sqrt(np.mean((cost - true) ** 2))
-    few, many = errors.mean(axis=0)
-    require(few >= 1.8 * many, f"errors of the costs are {few:.4g} with 100 items and {many:.4g} with 1600")
+    powers = np.log(errors[:, 0] / np.maximum(errors[:, 1], 1e-12)) / np.log(16.0)
+    power, unsure = float(np.median(powers)), float(powers.std() / np.sqrt(len(powers)))
+    few, many = np.median(errors, axis=0)
+    require(
+        power >= 0.35 - 2.0 * unsure,
+        f"errors of the costs are {few:.4g} with 100 items and {many:.4g} with 1600, a fall by the power {power:.2f}",
+    )
 
 
 def more_sources_give_better_labels(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
@@ -303,24 +330,6 @@ def more_sources_give_better_labels(make_model: MakeModel, space: LabelSpace, rn
         loss(space, fitted(make_model, space, votes).predict(votes), panel.truth).mean() for votes in (few, panel.votes)
     ]
     require(own[1] < own[0], f"labels of 4 sources cost {own[0]:.4g}, of 12 sources {own[1]:.4g}")
-
-
-def intervals_of_qualities_cover(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
-    """Check that intervals of 1.96 standard errors hold the true cost in at least 80% of 60 cases.
-
-    If 95% were true, fewer than 80% of 60 would be seen once in ten thousand; costs of one fit are nearly independent.
-    """
-    true, held = realised_cost(space, np.linspace(0.25, 0.7, 6), rng), []
-    for _ in range(10):
-        panel = draw_panel(space, np.linspace(0.25, 0.7, 6), 300, rng)
-        model = fitted(make_model, space, panel.votes)
-        cost = _costs(model)
-        if cost is None or "cost_standard_error" not in getattr(getattr(model, "sources_", None), "columns", {}):
-            return
-        error = np.array(model.sources_.columns["cost_standard_error"])
-        held.append(np.abs(cost - true) <= 1.96 * error)
-    covered = float(np.mean(held))
-    require(covered >= 0.8, f"95% intervals for the costs of the sources hold the truth in {covered:.0%} of cases")
 
 
 #: Every check, in the order in which they are run.
@@ -334,7 +343,7 @@ LABEL_MODEL_CHECKS: tuple[Callable[[MakeModel, LabelSpace, np.random.Generator],
     known_labels_do_not_hurt,
     quality_that_does_not_persist_is_not_used,
     disputed_items_are_less_certain,
-    costs_agree_with_the_labels,
+    the_model_agrees_with_the_votes,
     good_votes_are_told_from_bad_ones,
     degenerate_votes_have_labels,
     order_and_names_do_not_matter,
@@ -342,14 +351,12 @@ LABEL_MODEL_CHECKS: tuple[Callable[[MakeModel, LabelSpace, np.random.Generator],
     more_items_give_better_qualities,
     more_sources_give_better_labels,
     intervals_of_qualities_cover,
+    confidence_is_what_happens,
+    confidence_is_not_too_high_with_copies,
     the_own_distance_serves_best,
+    the_unit_does_not_matter,
     shifted_sources_keep_their_place,
 )
-
-
-def _costs(model: Any) -> FloatArray | None:
-    cost = getattr(model, "expected_cost_", None)
-    return None if cost is None else np.asarray(cost, dtype=np.float64)
 
 
 def _own_and_plain(make_model: MakeModel, panel: Panel) -> tuple[FloatArray, FloatArray]:

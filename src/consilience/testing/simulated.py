@@ -15,7 +15,18 @@ from consilience.simulation import simulate
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
-__all__ = ["MakeModel", "Panel", "draw_panel", "fitted", "loss", "plain_labels", "rank_correlation", "realised_cost"]
+__all__ = [
+    "MakeModel",
+    "Panel",
+    "costs_of",
+    "draw_panel",
+    "fitted",
+    "followed_alone",
+    "loss",
+    "plain_labels",
+    "rank_correlation",
+    "realised_cost",
+]
 
 #: Makes an unfitted model, an object with ``fit(votes, gold=None)`` and ``predict(votes)``, for a label space.
 MakeModel = Callable[[LabelSpace], Any]
@@ -76,6 +87,18 @@ def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = N
 def loss(space: LabelSpace, labels: Batch, truth: Batch, rows: Any = slice(None)) -> FloatArray:
     """Return the cost of each label."""
     return space.cost(space.as_batch(labels[rows]), space.as_batch(truth[rows]))
+
+
+def costs_of(model: Any) -> FloatArray | None:
+    """Return the estimated cost of each source, where the model has one."""
+    cost = getattr(model, "expected_cost_", None)
+    return None if cost is None else np.asarray(cost, dtype=np.float64)
+
+
+def followed_alone(space: LabelSpace, votes: Votes, labels: Batch, some: BoolArray) -> float:
+    """Return the share of the labels that some of the sources said and nobody else."""
+    said = np.stack([loss(space, labels, votes.labels[:, one]) == 0.0 for one in range(votes.n_sources)], axis=1)
+    return float(np.mean(said[:, some].any(axis=1) & ~said[:, ~some].any(axis=1)))
 
 
 def plain_labels(space: LabelSpace, votes: Votes) -> Batch:
