@@ -1,7 +1,8 @@
 """Speed of learning from pairwise comparisons: what weighing the judges costs beside judges that all count the same.
 
-An arena of 100 items compared by 10 judges, and 1000 prompts with four candidates by 5 judges. CPU time of one process,
-one thread; the best of several repetitions, after one that warms up.
+An arena of 100 items compared by 10 judges, and 1000 prompts with four candidates by 5 judges. In one arena each judge
+has pairs of its own, in the other all judges see the same ones, so that copies are looked for, too. CPU time of one
+process, one thread; the best of several repetitions, after one that warms up.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from experiments.tables import markdown_table, verdict, write_results
 
 RESULTS = Path(__file__).resolve().parent / "results"
 REPETITIONS = 3
-#: The default may take this many times as long as equal judges, for ARENA.
+#: The default may take this many times as long as equal judges, for ARENAS.
 LIMIT = 10.0
-ARENA = "6,000 votes, 100 items, 10 judges"
+ARENAS = ("6,000 votes, 100 items, 10 judges", "6,000 votes, 100 items, 10 judges, the same pairs")
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         settings = {"100 votes": draw_arena(0, "het", 5, 5, 20)}
     else:
         settings = {
-            ARENA: draw_arena(0, "het-tie", 60, 10, 100),
+            ARENAS[0]: draw_arena(0, "het-tie", 60, 10, 100),
+            ARENAS[1]: draw_arena(0, "het-tie", 60, 10, 100, same=True),
             "1000 prompts x 4, 5 judges": draw_prompts(0, "het", 1000, 4, 5, 0.5),
         }
     found = [measure(name, drawn, repetitions) for name, drawn in settings.items()]
@@ -102,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{one.default / one.equal:.1f} times, {one.default:.2f} s",
         )
         for one in found
-        if one.name == ARENA
+        if one.name in ARENAS
     ]
     columns = ["setting", "votes", "fit, equal judges (s)", "fit, default (s)", "ratio", "predict (s)"]
     write_results(

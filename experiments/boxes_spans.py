@@ -247,8 +247,8 @@ def real_block(crowd: Crowd) -> tuple[str, list[str]]:
     table = markdown_table(["crowd_boxes", "1 - matched overlap", "F1 at .5"], rows)
     note = (
         f"Mean confidence {model.confidence(votes).mean():.3f}; {len(model.source_model_.dependencies)} pairs of "
-        "workers were taken for copies. Expected F1 counts neither inexact corners nor false boxes that several "
-        "workers share, of which there are many here."
+        "workers were taken for copies. The confidence counts inexact corners, but takes false boxes that several "
+        "workers share to be rare, and there are many here."
     )
     own = float(loss["default"].mean())
     verdicts = [

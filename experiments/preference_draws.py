@@ -22,11 +22,13 @@ class Comparisons:
     by: str | None = None
 
 
-def draw_arena(seed: int, scenario: str, per_item: int, judges: int = 5, items: int = 30) -> Comparisons:
-    """Return an arena in which all judges differ, or not, as the scenario says."""
+def draw_arena(
+    seed: int, scenario: str, per_item: int, judges: int = 5, items: int = 30, *, same: bool = False
+) -> Comparisons:
+    """Return an arena in which all judges differ, or not, as the scenario says; with `same`, of the same pairs."""
     rng = np.random.default_rng(1000 * seed + judges * 7 + items)
     skill, bias, tie = _judges(rng, scenario, judges)
-    return _arena(rng, skill, bias, tie, items, max(per_item * items // judges, 1))
+    return _arena(rng, skill, bias, tie, items, max(per_item * items // judges, 1), same=same)
 
 
 def draw_coverage(seed: int, per_item: int, judges: int = 5, items: int = 30) -> Comparisons:

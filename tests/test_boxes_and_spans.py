@@ -285,3 +285,90 @@ def test_explanation_says_who_said_what():
     told = fit(cs.Boxes(), labels).explain(labels, 3)
     assert len(told.voices) == 5
     assert "item 3" in str(told)
+
+
+CAR = (1.0, 2.0, 31.0, 42.0, "car")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [1, 2, 31, 42, "car"],
+        [[1, 2, 31, 42], "car"],
+        {"x1": 1, "y1": 2, "x2": 31, "y2": 42, "label": "car"},
+        {"xmin": 1, "ymin": 2, "xmax": 31, "ymax": 42, "class": "car"},
+        {"left": 1, "top": 2, "right": 31, "bottom": 42, "type": "car"},
+        {"box": [1, 2, 31, 42], "class": "car", "score": 0.9},
+        {"bbox": [1, 2, 30, 40], "category": "car"},
+        {"bbox": np.array([1, 2, 30, 40]), "category_name": "car"},
+        {"x": 1, "y": 2, "width": 30, "height": 40, "rectanglelabels": ["car"], "rotation": 0},
+    ],
+)
+def test_boxes_are_read_as_other_tools_write_them(written):
+    space = cs.Boxes(["bus", "car"])
+    assert space.as_labels(space.as_batch([[written]]))[0] == [CAR]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        (3, 8, "PER"),
+        ((3, 8), "PER"),
+        {"start": 3, "end": 8, "labels": ["PER"]},
+        {"start_offset": 3, "end_offset": 8, "label": "PER"},
+        {"span": [3, 8], "entity": "PER"},
+    ],
+)
+def test_spans_are_read_as_other_tools_write_them(written):
+    space = cs.Spans(["LOC", "PER"])
+    assert space.as_labels(space.as_batch([[written]]))[0] == [(3, 8, "PER")]
+
+
+@pytest.mark.parametrize(
+    ("space", "written", "message"),
+    [
+        (cs.Boxes(), {"x1": 1, "y1": 2, "x2": 3}, "has no 'y2'.*xmin/ymin/xmax/ymax"),
+        (cs.Boxes(), {"box": [1, 2, 3]}, "has 3 values"),
+        (cs.Boxes(), {"bbox": "1 2 3 4"}, "has 1 values"),
+        (cs.Boxes(), {"bbox": [1, 2, "3", 4]}, "'3', which is no number"),
+        (cs.Boxes(), {"x1": 1, "y1": 2, "x2": 3, "y2": 4, "label": "car"}, "name these: classes="),
+        (cs.Boxes(["car"]), {"x1": 1, "y1": 2, "x2": 3, "y2": 4}, "has no class"),
+        (cs.Boxes(["car"]), {"box": [1, 2, 3, 4], "labels": ["car", "bus"]}, "none of 'car'"),
+        (cs.Boxes(["car"]), [1, 2, 3, 4], "give all of them one, or none"),
+        (cs.Boxes(), 7, "A label is a list of boxes"),
+        (cs.Spans(), {"start": 4}, "has no 'end'.*start_offset/end_offset"),
+    ],
+)
+def test_a_record_that_is_no_element_is_refused_by_row_and_source(space, written, message):
+    with pytest.raises(cs.exceptions.InvalidLabelError, match=rf"(?s)Row 0, source 'source_1'.*{message}"):
+        cs.LabelModel(space).fit([[[], [written]]])
+
+
+def test_confidence_falls_with_inexact_corners_and_is_near_what_labels_reach():
+    # 300 images of one object and five sources. Exact corners: certain labels; corners off by a tenth of the side:
+    # the median of five overlaps about 0.87 with the truth, and the confidence says so to 0.05.
+    rng = np.random.default_rng(3)
+    space = cs.Boxes()
+    reached = {}
+    for spread in (0.0, 0.1):
+        truth, votes = [], []
+        for _ in range(300):
+            low = rng.uniform(0, 900, 2)
+            box = np.r_[low, low + 60.0]
+            truth.append([box])
+            votes.append([[box + rng.normal(0, 60.0 * spread, 4)] for _ in range(5)])
+        model = cs.LabelModel(space, random_state=0).fit(votes)
+        right = 1.0 - space.distance(space.as_batch(model.predict(votes)), space.as_batch(truth)).mean()
+        reached[spread] = (model.confidence(votes).mean(), right)
+    assert reached[0.0][0] > 0.99
+    assert 0.8 < reached[0.1][1] < 0.92
+    assert abs(reached[0.1][0] - reached[0.1][1]) < 0.05
+
+
+def test_confidence_of_a_class_in_doubt_is_lower():
+    sure = [[[(40 * i, 0, 40 * i + 10, 10, "car")]] * 4 for i in range(30)]
+    split = [[[(0, 0, 10, 10, name)] for name in ("car", "car", "bus", "bus")]]
+    model = cs.LabelModel(cs.Boxes(["bus", "car"]), random_state=0).fit([*sure, *split])
+    confidence = model.confidence([*sure[:1], *split])
+    assert confidence[0] > 0.9
+    assert 0.4 < confidence[1] < 0.8 * confidence[0]

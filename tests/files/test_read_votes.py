@@ -248,3 +248,57 @@ def test_words_are_no_rankings():
     votes = cs.Votes.from_matrix([["cat", "dog"], ["cat", "cat"]], abstain=None)
     with refused(UnsupportedError, "No vote orders two things", "'cat'", "a > b = c"):
         space_of_text("rankings", votes)
+
+
+CLASSED = [
+    {"image": "i1", "worker": "ann", "boxes": [[1, 2, 31, 42, "car"], [5, 5, 9, 9, "bus"]]},
+    {"image": "i1", "worker": "bob", "boxes": [[1, 2, 30, 42, "car"]]},
+    {"image": "i2", "worker": "ann", "boxes": []},
+    {"image": "i2", "worker": "bob", "boxes": None},
+]
+
+
+def test_lists_that_mix_numbers_and_classes_are_read_from_json_lines_and_csv(tmp_path):
+    lines = written(tmp_path, "v.jsonl", "".join(json.dumps(row) + "\n" for row in CLASSED))
+    cells = ["" if row["boxes"] is None else json.dumps(row["boxes"]).replace('"', '""') for row in CLASSED]
+    rows = [f'{row["image"]},{row["worker"]},"{cell}"\n' for row, cell in zip(CLASSED, cells, strict=True)]
+    table = written(tmp_path, "v.csv", "image,worker,boxes\n" + "".join(rows))
+    space = cs.Boxes(["bus", "car"])
+    for path in (lines, table):
+        votes = read_votes(path, space)
+        assert votes.observed.tolist() == [[True, True], [True, False]]
+        assert [len(label) for label in space.as_batch(votes.labels[votes.observed])] == [2, 1, 0]
+
+
+def test_a_column_that_mixes_lists_and_words_is_still_refused(tmp_path):
+    rows = [CLASSED[0], {**CLASSED[1], "boxes": "nothing"}]
+    path = written(tmp_path, "v.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(cs.exceptions.FileFormatError, match=r'mixes types: "nothing" in row 1'):
+        read_votes(path, cs.Boxes(["bus", "car"]))
+
+
+def test_rarer_names_of_columns_count_only_where_no_usual_one_is_there(tmp_path):
+    usual = written(tmp_path, "a.csv", "image,task,worker,answer,summary\np.png,t1,ann,cat,x\np.png,t2,ann,dog,y\n")
+    assert read_votes(usual).items.tolist() == ["t1", "t2"]
+    rarer = written(tmp_path, "b.csv", "document,worker,translation\nd1,ann,the cat\nd1,bob,a cat\n")
+    assert read_votes(rarer).labels.tolist() == [["the cat", "a cat"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "space"),
+    [
+        ("boxes:car,bus,size=640x480", cs.Boxes(["car", "bus"], size=(640, 480))),
+        ("boxes", cs.Boxes(["bus", "car"])),
+        ("boxes:size=640x480", cs.Boxes(["bus", "car"], size=(640, 480))),
+    ],
+)
+def test_settings_of_boxes_stand_beside_their_classes(tmp_path, text, space):
+    path = written(tmp_path, "v.jsonl", "".join(json.dumps(row) + "\n" for row in CLASSED))
+    assert space_of_text(text, read_votes(path)) == space
+
+
+def test_settings_of_spans_stand_beside_their_classes():
+    votes = cs.Votes.from_array([[[{"start": 0, "end": 4, "labels": ["PER"]}], []]])
+    assert space_of_text("spans:length=80,overlap=forbid", votes) == cs.Spans(["PER"], length=80, overlap="forbid")
+    with pytest.raises(cs.exceptions.UnsupportedError, match=r"no setting 'lenght'. Use length=... or overlap=..."):
+        space_of_text("spans:lenght=80", votes)

@@ -102,11 +102,11 @@ def _weighed(votes: Votes, plain: BradleyTerryParameters, request: Request, abou
     else:
         alone = None
         noise = _shared_noise(votes, None, request)
-    copies = np.triu(noise.noise > 0, 1)
+    copies = np.triu(noise.noise > 0 if noise.groups is None else noise.groups, 1)
     left, right = np.nonzero(copies)
     if copies.any() and not request.dependent.any():
         about = (*about, dependent_pairs(left, right, request))
-    share = shares(noise.noise)
+    share = shares(noise.noise, noise.groups)
     found = alone if alone is not None and not copies.any() else _fitted(votes, share, correlation)
     pairs, fit, traits = found.pairs, found.fit, found.traits
     parameters = _described(votes, pairs, traits, fit, share, noise, correlation)
@@ -245,8 +245,8 @@ def _shared_noise(votes: Votes, traits: JudgeTraits | None, request: Request) ->
     if request.dependent.any():
         named = np.where(request.dependent, np.maximum(found.noise, np.maximum(found.raw, 0.0)), 0.0)
         np.fill_diagonal(named, 1.0)
-        return replace(found, noise=named)
-    return found if request.learn else replace(found, noise=np.eye(m))
+        return replace(found, noise=named, groups=None)
+    return found if request.learn else replace(found, noise=np.eye(m), groups=None)
 
 
 def _too_little(votes: Votes) -> str | None:

@@ -1,4 +1,4 @@
-"""Which of the matched elements make the label: the set of largest expected F1."""
+"""Which of the matched elements make the label: the set of largest expected F1, and how right it is."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.families.base import Posterior
 from consilience.families.element_rounds import Belief
+from consilience.solvers.overlaps import expected_overlap
 from consilience.solvers.sharing import shared_weights
 
 if TYPE_CHECKING:
     from consilience.families.elements import ElementFamily, ElementParameters
 
 __all__ = ["believe", "select"]
+
+#: Standard deviation of normal noise, in mean distances.
+DEVIATION = 1.2533
+#: Noise and errors of classes are kept above these.
+LEAST_NOISE, LEAST_ERROR = 1e-6, 0.02
 
 
 def select(probability: FloatArray, size: FloatArray, may_be_empty: bool = True) -> tuple[IntArray, float]:
@@ -54,11 +60,15 @@ def believe(family: ElementFamily, parameters: ElementParameters, labels: Batch,
     if family.n_classes:
         elements = np.column_stack([elements, belief.kinds])
     empty = _said_nothing(belief, parameters, observed)
+    overlap = _overlaps(family, parameters, belief, observed)
+    right = belief.probability * overlap * size
     chosen, probability, marked_by, confidence = [], [], [], np.ones(n)
     for item in range(n):
         first, last = groups.item_starts[item], groups.item_starts[item + 1]
         kept, confidence[item] = select(belief.probability[first:last], size[first:last], bool(empty[item]))
         kept = kept + first
+        if len(kept):  # what is real is not yet in its right place, and of its right class
+            confidence[item] *= _ratio(right[kept].sum(), (belief.probability * size)[kept].sum())
         if family.apart:
             kept = _without_overlaps(kept, elements)
         kept = kept[np.lexsort(elements[kept].T[::-1])]
@@ -71,6 +81,33 @@ def believe(family: ElementFamily, parameters: ElementParameters, labels: Batch,
         marked_by.append(seen_by)
     details = {"element_probability": as_object_array(probability), "marked_by": as_object_array(marked_by)}
     return Posterior(as_object_array(chosen), np.clip(confidence, 0.0, 1.0), None, details)
+
+
+def _overlaps(family: ElementFamily, parameters: ElementParameters, belief: Belief, observed: BoolArray) -> FloatArray:
+    """Return how far each place is expected to overlap with what is really there; less where its class is in doubt."""
+    groups, m = belief.groups, observed.shape[1]
+    counted = groups.member_source < m
+    source, group = groups.member_source[counted], groups.member_group[counted]
+    total = len(groups.item)
+    share = shared_weights(observed, parameters.correlation)[groups.item[group], source]
+    noise = np.maximum(parameters.noise[source], LEAST_NOISE)
+    weight = np.bincount(group, share / noise, minlength=total)
+    variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
+    overlap = expected_overlap(np.sqrt(variance), family.dimension)
+    if not family.n_classes:
+        return overlap
+    wrong = np.clip(1.0 - parameters.class_accuracy, LEAST_ERROR, 0.9)
+    odds = np.maximum(np.log((1.0 - wrong) * max(family.n_classes - 1, 1) / wrong), 0.01)
+    codes = belief.table.sets.codes[groups.members[counted]]
+    cell = group * family.n_classes + codes
+    support = np.bincount(cell, share * odds[source], minlength=total * family.n_classes).reshape(total, -1)
+    support = support - support.max(axis=1, keepdims=True)
+    chance = np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
+    return np.asarray(overlap * chance)
+
+
+def _ratio(above: float, below: float) -> float:
+    return float(above / below) if below > 0 else 0.0
 
 
 def _said_nothing(belief: Belief, parameters: ElementParameters, observed: BoolArray) -> BoolArray:

@@ -187,7 +187,10 @@ class ElementFamily(Family):
         return element_sums(self, parameters, chunk)
 
     def posterior(self, parameters: ElementParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        """Return the sets of largest expected F1, which is the confidence.
+        """Return the sets of largest expected F1.
+
+        The confidence is one minus the expected cost: that F1, where a match counts as much as its place is expected to
+        overlap with the true one, by the noise of those who marked it.
 
         ``details["element_probability"]`` holds how probable it is that each element of the label is real, one array
         per item; ``details["marked_by"]`` how many sources marked it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -30,6 +30,8 @@ from consilience.spaces import (
     Vectors,
 )
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.codes import plain_value
+from consilience.spaces.element_records import class_of
 from consilience.spaces.ranking_labels import order_of_text
 from consilience.votes import Votes
 
@@ -220,11 +222,26 @@ def _rotations(argument: str, votes: Votes) -> LabelSpace:
 
 
 def _boxes(argument: str, votes: Votes) -> LabelSpace:
-    return Boxes(_names(argument) or _classes_of_elements(votes, 4))
+    names, options = _names_and_options(argument, ("size",))
+    size = options.get("size")
+    sides = None if size is None else tuple(float(side) for side in size.lower().split("x"))
+    return Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
 
 
 def _spans(argument: str, votes: Votes) -> LabelSpace:
-    return Spans(_names(argument) or _classes_of_elements(votes, 2))
+    names, options = _names_and_options(argument, ("length", "overlap"))
+    length = int(options["length"]) if "length" in options else None
+    return Spans(names or _classes_of_elements(votes, 2), length=length, overlap=options.get("overlap", "merge"))
+
+
+def _names_and_options(argument: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
+    """Return the names of classes and the settings among them, which have an equals sign."""
+    names = _names(argument)
+    options = {key.strip(): value.strip() for key, sign, value in (name.partition("=") for name in names) if sign}
+    unknown = next((key for key in options if key not in known), None)
+    if unknown is not None:
+        raise UnsupportedError(f"There is no setting {unknown!r}. Use {' or '.join(f'{key}=...' for key in known)}.")
+    return [name for name in names if "=" not in name], options
 
 
 def _texts(argument: str, votes: Votes) -> LabelSpace:
@@ -232,15 +249,17 @@ def _texts(argument: str, votes: Votes) -> LabelSpace:
 
 
 def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
-    """Return the classes that elements have behind their corners, or under the name "label"."""
+    """Return the classes that elements have behind their corners, or under a name such as "label"."""
     found = set()
     for cell in Boxes().read_text(votes.labels[votes.observed]).tolist():
         for element in cell if isinstance(cell, list | tuple) else ():
-            if isinstance(element, dict) and "label" in element:
-                found.add(str(element["label"]))
-            elif isinstance(element, list | tuple) and len(element) == corners + 1:
-                found.add(str(element[-1]))
-    return sorted(found) or None
+            if isinstance(element, dict):
+                found.add(class_of(element))
+            elif isinstance(element, list | tuple) and (
+                len(element) == corners + 1 or (len(element) == 2 and isinstance(element[0], list | tuple))
+            ):
+                found.add(element[-1])
+    return sorted(str(plain_value(name)) for name in found if isinstance(name, Hashable) and not is_null(name)) or None
 
 
 NOTATIONS = (
@@ -266,14 +285,14 @@ NOTATIONS = (
     Notation(
         "boxes",
         "boxes:car,bus",
-        "any number of boxes, with or without a class",
+        "any number of boxes, with or without a class; size=640x480 refuses boxes outside of the image",
         '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]',
         _boxes,
     ),
     Notation(
         "spans",
         "spans:who,where",
-        "any number of spans of text, with or without a class",
+        "any number of spans of text, with or without a class; length=500, overlap=forbid refuse others",
         '[{"start": 0, "end": 5, "label": "who"}]',
         _spans,
     ),

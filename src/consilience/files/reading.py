@@ -12,7 +12,7 @@ from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.cells import null_mask, tighten
 from consilience.io.files import read_table
-from consilience.io.frames import ALIASES, is_frame
+from consilience.io.frames import ALIASES, RARER_ALIASES, is_frame
 from consilience.spaces import Preferences
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
@@ -216,8 +216,11 @@ def _alias(role: str, names: list[str]) -> str | None:
     own = [name for name in names if name.lower() == role]
     if len(own) == 1:
         return own[0]
-    likely = [name for name in names if name.lower() in ALIASES[role]]
-    return likely[0] if len(likely) == 1 else None
+    for aliases in (ALIASES, RARER_ALIASES):
+        likely = [name for name in names if name.lower() in aliases[role]]
+        if likely:
+            return likely[0] if len(likely) == 1 else None
+    return None
 
 
 def _check_mixture(cells: Batch, rows: Any, columns: Any, votes: Votes, name: str) -> None:

@@ -19,6 +19,7 @@ from consilience.io.cells import blank, null_mask, tighten
 
 __all__ = [
     "ALIASES",
+    "RARER_ALIASES",
     "Column",
     "column_of_series",
     "columns_of",
@@ -34,6 +35,12 @@ ALIASES = {
     "source": {"worker", "worker_id", "performer", "annotator", "annotator_id", "rater", "judge", "judge_id", "model"}
     | {"labeler", "user", "lf", "by"},
     "label": {"vote", "answer", "response", "rating", "score", "value", "annotation", "output"},
+}
+# What they are called where no column has one of the names above.
+RARER_ALIASES = {
+    "item": {"image", "image_id", "document", "document_id", "doc", "doc_id", "sentence", "sentence_id"},
+    "source": set[str](),
+    "label": {"labels", "annotations", "boxes", "spans", "entities", "translation", "transcription", "summary"},
 }
 _LARGEST_EXACT_FLOAT = 2.0**53
 

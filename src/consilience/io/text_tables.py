@@ -111,6 +111,11 @@ def table_of_json_lines(text: str, name: str) -> pa.Table:
         try:
             columns[key] = pa.array(values, from_pandas=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
+            if all(value is None or isinstance(value, (list, dict)) for value in values):
+                # lists of unlike things, such as corners and a class: as JSON, which the label type reads
+                written = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+                columns[key] = pa.array(written, pa.string())
+                continue
             row, other = _odd_one_out(values)
             raise FileFormatError(
                 f"{name!r}: column {key!r} mixes types: {json.dumps(values[row])[:SHOWN]} in row {row} is not of the "

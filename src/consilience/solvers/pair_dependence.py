@@ -8,14 +8,15 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.solvers.bradley_terry import fit_judges, scores_given_judges
+from consilience.solvers.pair_copies import OVERDISPERSION, copied_groups, unexplained
 from consilience.solvers.pair_judges import JudgeTraits, PairTable, equal_judges, outcome_moments, totals
 
 __all__ = ["SharedNoise", "correlation_of_runs", "noise_in_arena", "noise_over_prompts", "residuals", "shares"]
 
 #: Shared comparisons below which copies cannot be told from chance, and standard errors that chance may reach.
 MIN_SHARED, MIN_ERRORS = 80, 3.0
-#: Correlations that are copies: after every judge's own fit, and given what the other judges say.
-OWN_CUT, OTHERS_CUT = 0.3, 0.5
+#: A correlation given what the other judges say that is a copy.
+OTHERS_CUT = 0.5
 OWN_ROUNDS = 50
 #: Nodes of the integral over a difference of scores.
 NODES = 9
@@ -33,11 +34,14 @@ class SharedNoise:
         ``(m, m)`` of what the scores leave unexplained; zero where it is no more than chance.
     shared
         ``(m, m)`` how many comparisons two judges share.
+    groups
+        ``(m, m)`` pairs of one group, which has one vote together whatever its correlations; None where there is none.
     """
 
     raw: FloatArray
     noise: FloatArray
     shared: IntArray
+    groups: BoolArray | None = None
 
 
 def residuals(pairs: PairTable, judges: JudgeTraits, mean: FloatArray) -> FloatArray:
@@ -72,7 +76,8 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
     """Compare what is left of the votes of two judges after the fit of each one alone.
 
     The fit of each judge alone takes away its taste; what copies share beyond that is their noise. Residuals of a
-    common fit would not do: once copies rule the scores, it is the good judges who seem to go together.
+    common fit would not do: once copies rule the scores, it is the good judges who seem to go together. How much of
+    their taste copies share cannot be seen, so that a group of them has one vote.
 
     Parameters
     ----------
@@ -84,11 +89,13 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
     place = pairs.judge * size + unit
     count = totals(place, None, m * size).reshape(m, size)
     seen = (count > 0).astype(np.float64)
-    units = np.rint(seen @ seen.T).astype(np.int64)
     shared = np.array([np.minimum(count, own).sum(axis=1) for own in count]).astype(np.int64)
 
+    def by_unit(values: FloatArray) -> FloatArray:
+        return np.asarray(totals(place, values, m * size).reshape(m, size) / np.maximum(count, 1.0))
+
     def correlation(values: FloatArray) -> FloatArray:
-        mean = totals(place, values, m * size).reshape(m, size) / np.maximum(count, 1.0)
+        mean = by_unit(values)
         square = mean**2 @ seen.T
         return np.asarray(mean @ mean.T / np.sqrt(np.maximum(square * square.T, 1e-12)))
 
@@ -98,10 +105,15 @@ def noise_in_arena(pairs: PairTable, unit: IntArray) -> SharedNoise:
     ties = bool((pairs.outcome == 0).any())
     own = replace(pairs, group=pairs.judge, n_groups=m)
     fit = fit_judges(own, equal_judges(own, ties=ties), ties=ties, rounds=OWN_ROUNDS)
-    found = correlation(residuals(own, fit.judges, fit.scores.differences(own)[0]))
-    chance = MIN_ERRORS / np.sqrt(np.maximum(units, 1))
-    copies = (shared >= MIN_SHARED) & (found > np.maximum(OWN_CUT, chance))
-    return SharedNoise(raw, _cleaned(found, copies), shared)
+    left, variance, room = unexplained(own, fit.judges, fit.scores.differences(own)[0])
+    found = correlation(left)
+    expected = by_unit(variance)
+    total = np.maximum(expected @ seen.T, 1e-12)
+    # Where few outcomes are in doubt, and the same ones for both judges, these few decide.
+    error = np.sqrt(np.maximum(expected @ expected.T, 1e-12) / (total * total.T)) * OVERDISPERSION
+    error /= np.maximum(np.minimum(room, room[:, None]), 1e-3)
+    copied = copied_groups(found, error, shared >= MIN_SHARED)
+    return SharedNoise(raw, _cleaned(found, copied), shared, copied)
 
 
 def noise_over_prompts(pairs: PairTable, judges: JudgeTraits, unit: IntArray) -> SharedNoise:
@@ -155,15 +167,22 @@ def _excess(
     return excess, room, float(np.sqrt(np.maximum(square - expected**2, 0.0).sum()))
 
 
-def shares(noise: FloatArray) -> FloatArray:
+def shares(noise: FloatArray, groups: BoolArray | None = None) -> FloatArray:
     """Return how much a vote of each judge counts, so that copies have one vote together.
+
+    Parameters
+    ----------
+    noise
+        ``(m, m)`` correlations.
+    groups
+        ``(m, m)`` pairs that count as copies whatever their correlation.
 
     Examples
     --------
     >>> shares(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])).tolist()
     [0.5, 0.5, 1.0]
     """
-    together = np.maximum(noise, 0.0)
+    together = np.maximum(noise, 0.0) if groups is None else np.where(groups, 1.0, np.maximum(noise, 0.0))
     np.fill_diagonal(together, 1.0)
     return np.asarray(1.0 / together.sum(axis=1))
 

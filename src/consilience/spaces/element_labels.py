@@ -11,6 +11,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.spaces.codes import plain_value
+from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, corners_and_class
 
 __all__ = ["ElementReader", "class_names", "united"]
 
@@ -50,6 +51,11 @@ class ElementReader:
         return len(self.corners) + (self.classes is not None)
 
     @property
+    def nouns(self) -> str:
+        """Several of them, for messages."""
+        return "boxes" if self.noun == "box" else f"{self.noun}s"
+
+    @property
     def expected(self) -> str:
         """What a label should have been, for messages."""
         names = (*self.corners, "class") if self.classes else self.corners
@@ -76,22 +82,42 @@ class ElementReader:
 
     def _element(self, element: Any, place: int, index: int) -> list[float]:
         if isinstance(element, Mapping):
-            given = dict(element)
-            names = [*self.corners, "label"] if self.classes else list(self.corners)
-            missing = next((name for name in names if name not in given), None)
-            if missing is not None:
-                raise InvalidLabelError(f"{self.noun} {place} has no {missing!r}: {given!r}. {STEP}", index)
-            element = [given[name] for name in names]
+            return self._record(dict(element), place, index)
         if isinstance(element, (str, bytes)) or np.ndim(_sized(element)) == 0:
-            hint = f" A label is a list of {self.noun}s: put one alone into a list, [[...]]."
+            hint = f" A label is a list of {self.nouns}: put one alone into a list, [[...]]."
             raise InvalidLabelError(
                 f"{self.noun} {place} is {plain_value(element)!r}, and the label not {self.expected}.{hint}", index
             )
         values = list(element)
+        if len(values) == 2 and isinstance(values[0], (list, tuple)):  # the corners, then the class
+            values = [*values[0], values[1]]
         if len(values) != self.width:
             raise self._wrong_width(values, place, index)
         corners = [self._number(value, place, index) for value in values[: len(self.corners)]]
         return corners if self.classes is None else [*corners, self._code(values[-1], place, index)]
+
+    def _record(self, record: dict[str, Any], place: int, index: int) -> list[float]:
+        forms = BOX_FORMS if self.noun == "box" else SPAN_FORMS
+        found = corners_and_class(record, forms)
+        if found is None:
+            missing = next(name for name in self.corners if name not in record)
+            others = ", ".join("/".join(keys) for keys, _ in forms[1:])
+            raise InvalidLabelError(
+                f"{self.noun} {place} has no {missing!r}: {record!r}. Give {', '.join(self.corners)} (or {others}). "
+                f"{STEP}",
+                index,
+            )
+        corners, kind = found
+        if len(corners) != len(self.corners):
+            raise self._wrong_width(corners, place, index)
+        numbers = [self._number(value, place, index) for value in corners]
+        if self.classes is None:
+            if kind is not None:
+                raise self._wrong_width([*corners, kind], place, index)
+            return numbers
+        if kind is None:
+            raise InvalidLabelError(f"{self.noun} {place} has no class ('label'): {record!r}. {STEP}", index)
+        return [*numbers, self._code(kind, place, index)]
 
     def _number(self, value: Any, place: int, index: int) -> float:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -114,7 +140,9 @@ class ElementReader:
     def _wrong_width(self, values: list[Any], place: int, index: int) -> InvalidLabelError:
         hint = ""
         if self.classes is None and len(values) == self.width + 1:
-            hint = f" For {self.noun}s with classes name these: classes=[...]."
+            hint = f" For {self.nouns} with classes name these: classes=[...]."
+        elif self.classes is not None and len(values) == self.width - 1:
+            hint = f" Other {self.nouns} have a class: give all of them one, or none."
         return InvalidLabelError(
             f"{self.noun} {place} has {len(values)} values, {values!r}; expected {self.width}: {self.expected}.{hint}",
             index,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.elements import ElementFamily
+from consilience.solvers.overlaps import spread_of_overlap
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.element_labels import ElementReader
 
@@ -71,7 +71,7 @@ class ElementSpace(LabelSpace):
         cost = float(self.elements.expected_cost(np.array([weight]))[0])
         close = 1.0 - SHARE_OF_PLACES * cost
         kept_share = (1.0 - cost) / close
-        spread = _spread_for(close, self.elements.dimension)
+        spread = spread_of_overlap(close, self.elements.dimension)
         votes = []
         for center in centers:
             half = self.elements.dimension
@@ -152,25 +152,3 @@ def _from_json(cell: Any, index: int) -> Any:
 def _records(label: Iterable[Any], names: list[str]) -> list[dict[str, Any]]:
     rows = label.tolist() if isinstance(label, np.ndarray) else label
     return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-@cache
-def _overlap_curve(dimension: int) -> tuple[FloatArray, FloatArray]:
-    """Return spreads of normal noise on corners, in sides, and the mean overlap of an element with itself moved."""
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=(4000, 2 * dimension))
-    spreads = np.linspace(0.0, 0.6, 61)
-    low, high = np.zeros(dimension), np.ones(dimension)
-    means = []
-    for spread in spreads:
-        ends = np.stack([low + spread * noise[:, :dimension], high + spread * noise[:, dimension:]])
-        one, two = ends.min(axis=0), ends.max(axis=0)
-        inside = np.clip(np.minimum(two, 1.0) - np.maximum(one, 0.0), 0.0, None).prod(axis=1)
-        share = inside / ((two - one).prod(axis=1) + 1.0 - inside)
-        means.append(float((2.0 * share / (1.0 + share)).mean() if dimension == 1 else share.mean()))
-    return spreads, np.array(means)
-
-
-def _spread_for(close: float, dimension: int) -> float:
-    spreads, means = _overlap_curve(dimension)
-    return float(np.interp(-close, -means, spreads))
