@@ -7,7 +7,14 @@ import pytest
 from refusals import gap, model, named, refused, table
 
 import consilience as cs
-from consilience.exceptions import ConsilienceError, PriorError, UnknownSourceError, UnsupportedError
+from consilience.exceptions import (
+    ConsilienceError,
+    DistanceError,
+    FileFormatError,
+    PriorError,
+    UnknownSourceError,
+    UnsupportedError,
+)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +143,27 @@ def test_simulation_is_refused_with_what_was_expected(settings, words):
 def test_labels_of_different_lengths_are_simulated_from_lists():
     votes = cs.simulate(cs.DependencyTrees(), [[2, 0], [2, 0, 2]], [50.0, 50.0], np.random.default_rng(0))
     assert [list(label) for label in votes.labels[:, 0]] == [[2, 0], [2, 0, 2]]
+
+
+# --- moments, distances, files ---------------------------------------------------------------------
+
+
+def test_moments_of_another_label_type_are_refused():
+    moments = cs.Moments.of(table(), cs.Classes(2))
+    with refused(UnsupportedError, "another label type than Scores", "Moments.of(votes, space)"):
+        cs.LabelModel(cs.Scores()).fit_moments(moments)
+    with refused(UnsupportedError, "int holds no moments"):
+        model().fit_moments(3)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        moments + 3
+
+
+def test_distance_without_a_name_or_a_function_is_refused():
+    with refused(DistanceError, "register_distance(3, 4)", "a name and a function"):
+        cs.register_distance(3, 4)
+
+
+@pytest.mark.parametrize("path", [None, 5])
+def test_file_that_is_no_name_is_refused(path):
+    with refused(FileFormatError, type(path).__name__, "neither a frame nor the name of a file"):
+        cs.read_votes(path)

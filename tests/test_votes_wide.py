@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import consilience as cs
 from consilience.exceptions import InvalidVotesError, UnknownSourceError
 from consilience.io.frames import columns_of, is_frame
 from consilience.votes import Votes, as_votes
@@ -243,3 +244,21 @@ def test_long_wide_and_matrix_agree(matrix):
     assert Votes.from_long(long.to_pandas()).equals(Votes.from_long(long))
     for make in MAKERS.values():
         assert Votes.from_frame(make(wide)).equals(votes)
+
+
+@pytest.mark.parametrize("name", ["id", "item", "Unnamed: 0", "Task"])
+def test_column_of_ids_is_no_source(name):
+    frame = pd.DataFrame({name: [11, 12, 13], "ann": [1.5, 2.0, 3.0], "bob": [1.0, 2.0, 3.5], "cleo": [1.0, 2.5, 3.0]})
+    with pytest.raises(InvalidVotesError, match=rf"Column '{name}' looks like ids.*item='{name}'"):
+        cs.LabelModel(cs.Scores()).fit(frame)
+    assert Votes.from_frame(frame, item=name).sources == ("ann", "bob", "cleo")
+    assert Votes.from_frame(frame, sources=[name, "ann"]).sources == (name, "ann")
+
+
+def test_votes_of_a_source_that_is_called_like_ids_are_votes():
+    assert Votes.from_frame({"id": [0, 1, 1], "ann": [0, 1, 0]}).sources == ("id", "ann")
+
+
+def test_source_without_a_name_is_refused():
+    with pytest.raises(InvalidVotesError, match="Source 1 has no name: None"):
+        Votes.from_matrix([[0, 1]], sources=["ann", None])

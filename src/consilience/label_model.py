@@ -145,6 +145,13 @@ class LabelModel(Configurable):
     def fit_moments(self, moments: Moments) -> Self:
         """Learn from moments alone, wherever and in however many parts they were taken."""
         self._check_settings()
+        if not isinstance(moments, Moments):
+            raise UnsupportedError(f"{type(moments).__name__} holds no moments. Pass Moments.of(votes, space).")
+        if moments.family is not None and type(moments.family) is not type(self.space.family):
+            raise UnsupportedError(
+                f"These moments were taken of another label type than {self.space!r}. Take them with the space of the "
+                "model: Moments.of(votes, space)."
+            )
         model = estimate_from_moments(self.space, moments, None, **self._options())
         self._learned(model, moments, None)
         return self

@@ -78,6 +78,8 @@ class Moments:
         return cls(table.sources, sums, taker)
 
     def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
         if not self.sources or not other.sources:
             return other if not self.sources else self
         if self.sources != other.sources:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.cli.running import files_in, result_of, run
+from tests.cli.running import files_in, refused_by_program, result_of, run
 
 import consilience as cs
 from consilience.io.files import read_table
@@ -329,3 +329,48 @@ def test_help_loads_no_heavy_package():
     environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr
+
+
+def test_class_balance_is_that_of_the_option(folder):
+    balance = "cat=1,dog=1,owl=2"
+    assert run("label", "votes.csv", "-o", "labels.csv", "--prior", balance, "--save", "model.npz").exit_code == 0
+    votes = cs.read_votes("votes.csv")
+    space = cs.Classes(["cat", "dog", "owl"])
+    model = cs.LabelModel(space, prior=[0.25, 0.25, 0.5], random_state=0).fit(votes)
+    expected = model.confidence(votes)
+    np.testing.assert_allclose(
+        [float(row["confidence"]) for row in rows_of(folder / "labels.csv")], expected, rtol=1e-9
+    )
+    assert not np.allclose(cs.LabelModel(space, random_state=0).fit(votes).confidence(votes), expected)
+    assert run("label", "votes.csv", "-o", "even.csv", "--prior", "uniform").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        ("cat=1,dgo=1,owl=2", ("'dgo' is no label", "Did you mean 'dog'?", "--prior cat=0.33,dog=0.33,owl=0.33")),
+        ("cat=1,dog=many,owl=2", ("'many' is no number",)),
+        ("cat=1,dog=1", ("'owl' is missing",)),
+        ("cat=0,dog=0,owl=0", ("all shares are zero",)),
+        ("cat=-1,dog=1,owl=1", ("prior[0] is -1.0", "between 0 and 1")),
+        ("0.5", ("'0.5' is no label",)),
+    ],
+)
+def test_class_balance_that_makes_no_sense_is_refused(folder, prior, words):
+    refused_by_program(folder, "label", "votes.csv", "-o", "labels.csv", "--prior", prior, words=words)
+
+
+def test_scores_have_no_class_balance(folder):
+    arguments = (
+        "label",
+        "scores.csv",
+        "-o",
+        "out.csv",
+        "--space",
+        "scores",
+        "--drop",
+        "human_rating",
+        "--prior",
+        "a=1",
+    )
+    refused_by_program(folder, *arguments, words=("Scores has no list of labels",))

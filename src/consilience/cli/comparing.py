@@ -10,7 +10,8 @@ import click
 import numpy as np
 
 from consilience.cli.commands import Command
-from consilience.cli.labelling import VOTES, fit
+from consilience.cli.fitting import fit
+from consilience.cli.labelling import VOTES
 from consilience.cli.options import Reading, gold_option, printing_options, reading_options
 from consilience.cli.output import Output
 

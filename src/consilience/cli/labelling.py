@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from consilience.cli.commands import Command, did_you_mean
+from consilience.cli.commands import Command
+from consilience.cli.fitting import dependent_pairs, fit, fit_votes
 from consilience.cli.options import (
     Reading,
     force_option,
@@ -27,9 +26,8 @@ from consilience.cli.targets import STDOUT
 if TYPE_CHECKING:
     from consilience.cli.loading import Loaded
     from consilience.label_model import LabelModel
-    from consilience.spaces.base import LabelSpace
 
-__all__ = ["MODEL", "VOTES", "fit", "label", "predict"]
+__all__ = ["MODEL", "VOTES", "label", "predict"]
 
 VOTES = click.argument("votes", type=click.Path(path_type=Path), callback=table_file, metavar="VOTES")
 MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
@@ -54,7 +52,20 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - pr
 @reading_options()
 @gold_option()
 @click.option("--depends", multiple=True, metavar="A,B", help="Sources that copy each other or err alike; repeatable.")
-@click.option("--method", default="auto", show_default=True, metavar="NAME", help="How qualities are learned.")
+@click.option(
+    "--prior",
+    default="auto",
+    show_default=True,
+    metavar="A=P,B=Q,...",
+    help="Classes: how frequent they are; auto learns it.",
+)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="How qualities are learned: majority, em, ...; `compare` tries all.",
+)
 @TIES
 @click.option("--report", type=click.Path(path_type=Path), metavar="FILE", help="Write a page to look at (.html).")
 @click.option(
@@ -74,6 +85,7 @@ def label(
     engine: Engine | None,
     gold: str | None,
     depends: tuple[str, ...],
+    prior: str,
     method: str,
     ties: float | None,
     report: Path | None,
@@ -102,14 +114,16 @@ def label(
             which = "--report" if report is not None else "--standings"
             raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
         ctx.exit(
-            _label_in_pieces(votes, target, reading, engine, gold, depends, method, ties, save, seed, force, output)
+            _label_in_pieces(
+                votes, target, reading, engine, gold, depends, prior, method, ties, save, seed, force, output
+            )
         )
     check_table_name(target)
     output = output.beside(target)
     check_targets([path for path in (target, report, standings, save) if path is not None], force=force)
     loaded = load(votes, reading, output, gold)
     with output.working(f"learning from {len(loaded.votes)} items"):
-        model = fit(loaded, method, _pairs(depends, loaded.votes.repeated_pairs), seed)
+        model = fit(loaded, method, dependent_pairs(depends, loaded.votes.repeated_pairs), seed, prior=prior)
         table = label_table(model, loaded.votes, ties=ties)
     writers: dict[Path, Any] = {target: lambda path: write_table(path, table)}
     if report is not None:
@@ -209,6 +223,7 @@ def _label_in_pieces(
     engine: Engine,
     gold: str | None,
     depends: tuple[str, ...],
+    prior: str,
     method: str,
     ties: float | None,
     save: Path | None,
@@ -227,7 +242,7 @@ def _label_in_pieces(
     space = guessed_space(votes, reading, gold, output)
     with opened(engine, votes, space, reading, gold) as partitions:
         with output.working("learning"):
-            model = fit_votes(space, partitions, None, method, _pairs(depends), seed)
+            model = fit_votes(space, partitions, None, method, dependent_pairs(depends), seed, prior)
         if save is not None:
             write_all({save: model.save})
         with output.working("labelling"):
@@ -261,41 +276,6 @@ def _check_folder_name(target: Path) -> None:
 def _written(counts: dict[str, int], target: Path) -> str:
     skipped = f"; {counts['skipped']} cells were no labels and abstain" if counts["skipped"] else ""
     return f"wrote {counts['items']} labels to {counts['files']} files in {target}{skipped}"
-
-
-def fit(loaded: Loaded, method: str, pairs: list[tuple[str, str]], seed: int, gold: Any = None) -> LabelModel:
-    """Return a model fitted to what was read."""
-    return fit_votes(loaded.space, loaded.votes, loaded.gold if gold is None else gold, method, pairs, seed)
-
-
-def fit_votes(
-    space: LabelSpace, votes: Any, gold: Any, method: str, pairs: list[tuple[str, str]], seed: int
-) -> LabelModel:
-    """Return a fitted model; what it would warn of is in its diagnostics."""
-    from consilience.exceptions import ConsilienceWarning, UnsupportedError
-    from consilience.label_model import LabelModel
-
-    names = space.family.methods
-    if method not in names:
-        hint = did_you_mean(method, names)
-        raise UnsupportedError(
-            f"There is no method {method!r} for this label type. {hint}{' ' * bool(hint)}Use one of {', '.join(names)}."
-        )
-    settings: dict[str, Any] = {"dependencies": pairs} if pairs else {}
-    model = LabelModel(space, method=method, random_state=seed, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return model.fit(votes, gold=gold)
-
-
-def _pairs(depends: tuple[str, ...], repeated: tuple[tuple[str, str], ...] = ()) -> list[tuple[str, str]]:
-    pairs = list(repeated)
-    for group in depends:
-        names = [name.strip() for name in group.split(",") if name.strip()]
-        if len(names) < 2:
-            raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
-        pairs += combinations(names, 2)
-    return pairs
 
 
 def _write_report(path: Path, model: LabelModel, loaded: Loaded, name: str) -> None:

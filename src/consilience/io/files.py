@@ -77,6 +77,8 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
     encoding
         Of a CSV file or of JSON Lines.
     """
+    if not isinstance(path, (str, Path)):
+        raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source = Path(path)
     if not source.exists():
         raise FileFormatError(f"There is no file {str(path)!r}.{_similar(source)}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consilience.arrays import is_null
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
 
 __all__ = [
@@ -34,7 +35,13 @@ def default_names(count: int) -> tuple[str, ...]:
 
 def as_names(sources: str | Iterable[Any]) -> tuple[str, ...]:
     """Return source names as text; a single text is a single name."""
-    return (sources,) if isinstance(sources, str) else tuple(map(str, sources))
+    if isinstance(sources, str):
+        return (sources,)
+    names = tuple(sources)
+    for place, name in enumerate(names):
+        if is_null(name):
+            raise InvalidVotesError(f"Source {place} has no name: {name!r}. Give every source a name of its own.")
+    return tuple(map(str, names))
 
 
 def check_names(names: Sequence[str], n_items: int, n_sources: int) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.io.cells import blank
-from consilience.io.frames import Column, columns_of, missing_column, records_to_columns, to_column
+from consilience.io.frames import ALIASES, Column, columns_of, missing_column, records_to_columns, to_column
 from consilience.io.names import (
     as_names,
     check_known,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["LabelTable", "item_ids", "long_arrow", "order_as_text", "read_long", "read_wide", "storable", "wide_arrow"]
 
 
+#: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
+_ID_NAMES, _FEW = ALIASES["item"] | {"item", "unnamed: 0"}, 3
 #: Names of sources, two and two.
 Pairs = tuple[tuple[str, str], ...]
 
@@ -76,6 +78,8 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
         )
     else:
         names = tuple(name for name in columns if name != item)
+        if item is None:
+            _check_no_ids(columns)
     check_known(names, columns)
     n_items = len(next(iter(columns.values())).null) if columns else 0
     check_names(names, n_items, len(names))
@@ -89,6 +93,19 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
         check_unique_ids(ids)
     labels, observed = _side_by_side({name: columns[name] for name in names})
     return LabelTable(labels, observed, names, ids)
+
+
+def _check_no_ids(columns: Mapping[str, Column]) -> None:
+    """Refuse a column that by its name and its values holds the ids of the items: it would count as a source."""
+    for name, column in columns.items():
+        if name.lower() not in _ID_NAMES or column.null.any() or len(column.null) < _FEW or len(columns) < 2:
+            continue
+        values = column.values
+        if values.dtype.kind in "iuO" and len(set(map(str, values.tolist()))) == len(values):
+            raise InvalidVotesError(
+                f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
+                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
+            )
 
 
 def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:

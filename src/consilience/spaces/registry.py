@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from consilience.exceptions import ModelFormatError
+from consilience.exceptions import DistanceError, ModelFormatError
 
 __all__ = ["distance_by_name", "name_of_distance", "register_distance"]
 
@@ -22,6 +22,8 @@ def register_distance(name: str, function: Callable[..., Any]) -> Callable[..., 
     >>> register_distance("gap", gap) is gap
     True
     """
+    if not isinstance(name, str) or not callable(function):
+        raise DistanceError(f"register_distance({name!r}, {function!r}): expected a name and a function of two labels.")
     known = _DISTANCES.get(name)
     if known is not None and known is not function and known.__qualname__ != function.__qualname__:
         raise ModelFormatError(f"A different distance is already registered as {name!r}. Choose another name.")
