@@ -27,7 +27,7 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.gaussian_moments import gold_sums_of, score_moments, score_sums
-from consilience.families.gaussian_posterior import Belief, believe
+from consilience.families.gaussian_posterior import Belief, believe_labels
 from consilience.families.normal_scores import QuantileScales, beside, label_scale, quantile_label
 
 __all__ = ["GaussianFamily", "GaussianParameters"]
@@ -196,7 +196,7 @@ class GaussianFamily(Family):
             labels = np.zeros(observed.shape)
         if parameters.bent:
             labels = QuantileScales(parameters.knots).normal(labels, observed)
-        belief = believe(parameters, labels, observed)
+        belief = believe_labels(parameters, labels, observed)
         confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
         if parameters.bent:
             belief = _on_the_scale_of_votes(parameters, belief)
