@@ -131,6 +131,7 @@ class GaussianFamily(Family):
     gauge: str = "auto"
     scales: QuantileScales | None = None
     adapts_to_votes: ClassVar[bool] = True
+    uses_groups: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
 
     @property
