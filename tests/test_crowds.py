@@ -9,9 +9,10 @@ import pytest
 
 import consilience as cs
 from consilience import arrays
-from consilience.families.base import Chunk
+from consilience.families.base import Chunk, Request
 from consilience.families.confusion import ConfusionFamily
 from consilience.families.gaussian_moments import score_sums
+from consilience.families.gaussian_posterior import believe
 from consilience.families.gaussian_rounds import round_sums
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
@@ -143,3 +144,22 @@ def test_copies_are_found_among_a_hundred_sources_and_nobody_else_is_accused():
         frozenset(("s0", "s1")),
         frozenset(("s2", "s3")),
     }
+
+
+@pytest.mark.parametrize("degrees", [np.inf, 4.0])
+def test_labels_of_few_scores_are_those_of_all_cells(degrees):
+    rng = np.random.default_rng(5)
+    observed = rng.random((300, 80)) < 0.05
+    truth = rng.normal(size=(300, 1))
+    labels = np.where(observed, truth + rng.standard_t(4, size=(300, 80)), np.nan)
+    family = cs.Scores(mean=0.0, variance=1.0).family
+    request = Request(tuple(map(str, range(80))), "auto", np.zeros((80, 80), dtype=bool))
+    parameters = replace(family.from_weights(rng.uniform(0.2, 2.0, 80), request), degrees=degrees)
+    assert arrays.few_votes(observed)
+    found = family.posterior(parameters, labels, observed, "auto")
+    whole = believe(parameters, np.where(observed, labels, 0.0), observed)
+    # Under heavy tails weights of votes are renewed until an item rests: one item here, all of them there.
+    tolerance = 1e-10 if np.isinf(degrees) else 1e-4
+    assert np.allclose(found.labels, whole.mean, atol=tolerance)
+    assert np.allclose(found.details["standard_deviation"], np.sqrt(whole.variance), atol=tolerance)
+    assert not observed.any(axis=1).all()  # some items have no vote, and are at the mean of all

@@ -114,7 +114,7 @@ def test_the_experiment_on_real_votes_says_which_variable_names_the_data(monkeyp
         importlib.import_module("experiments.classes_real").main(["--quick"])
 
 
-@pytest.mark.parametrize("name", ["classes", "parquet", "peers", "preferences", "scale", "scores"])
+@pytest.mark.parametrize("name", ["classes", "parquet", "peers", "preferences", "scale", "scores", "threads"])
 def test_the_benchmark_writes_its_table(name: str, tmp_path: Path) -> None:
     script = str(ROOT / "benchmarks" / f"bench_{name}.py")
     subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)

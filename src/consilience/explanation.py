@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode
 from consilience.exceptions import InvalidVotesError
 from consilience.families.base import Posterior
+from consilience.partitions import Part, VotePartitions
 from consilience.source_model import SourceModel
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
@@ -20,6 +22,8 @@ __all__ = ["Explanation", "Voice", "explain"]
 
 #: Probabilities are not told apart from 0 below this, so that log-odds stay finite.
 SMALLEST = 1e-12
+#: Items named where the one that was asked for is not there.
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,9 @@ class Explanation:
 
 
 def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item: Any) -> Explanation:
-    """Return why the item of this id got its label."""
+    """Return why the item of this id got its label; of partitions only its own votes are brought here."""
+    if isinstance(votes, VotePartitions):
+        votes = _votes_on(votes, item)
     table = align_sources(votes, space, model.sources, model.names_given)
     row = _find(table, item)
     one = table[[row]]
@@ -164,13 +170,38 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     )
 
 
-def _find(table: Votes, item: Any) -> int:
+def _votes_on(partitions: VotePartitions, item: Any) -> Votes:
+    """Return the votes on the item, from the first part that holds it; the first few items where none does."""
+    first: Votes | None = None
+    for votes, found in partitions.map(partial(_look_for, item)):
+        if found:
+            return votes
+        first = votes if first is None else first
+    if first is None:
+        raise InvalidVotesError(f"There is no item {item!r} in the votes, which hold no item at all.")
+    return first
+
+
+def _look_for(item: Any, part: Part) -> tuple[Votes, bool]:
+    row = _row_of(part.votes, item)
+    return (part.votes[:SHOWN], False) if row is None else (part.votes[[row]], True)
+
+
+def _row_of(table: Votes, item: Any) -> int | None:
     ids = table.items.tolist()
     for candidate in (item, int(item) if isinstance(item, str) and item.isdigit() else item):
         if candidate in ids:
             return int(ids.index(candidate))
+    return None
+
+
+def _find(table: Votes, item: Any) -> int:
+    row = _row_of(table, item)
+    if row is not None:
+        return row
+    ids = table.items.tolist()
     close = get_close_matches(str(item), [str(name) for name in ids], n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else f" The first ones are {', '.join(map(repr, ids[:5]))}."
+    hint = f" Did you mean {close[0]!r}?" if close else f" The first ones are {', '.join(map(repr, ids[:SHOWN]))}."
     raise InvalidVotesError(f"There is no item {item!r} in the votes.{hint}")
 
 

@@ -74,7 +74,9 @@ class Moments:
         sums = Sums.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)
-            sums = sums + taker.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
+            sums = sums + taker.statistics(
+                as_chunk(encoded[rows], None if known is None else known[rows], grouped=taker.uses_groups)
+            )
         return cls(table.sources, sums, taker)
 
     def __add__(self, other: Moments) -> Moments:
@@ -110,9 +112,12 @@ class Moments:
         return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
 
 
-def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
-    """Return encoded votes as a family sees them."""
-    groups = (hash_priority(votes.items, seed=1) & np.uint64(GROUPS - 1)).view(np.int64)
+def as_chunk(votes: Votes, gold: Votes | None = None, *, grouped: bool = True) -> Chunk:
+    """Return encoded votes as a family sees them; all in one group where nobody asks for groups."""
+    if grouped:
+        groups = (hash_priority(votes.items, seed=1) & np.uint64(GROUPS - 1)).view(np.int64)
+    else:
+        groups = np.broadcast_to(np.int64(0), len(votes))
     if gold is None:
         return Chunk(votes.labels, votes.observed, groups, items=votes.items)
     return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0], votes.items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode
 from consilience.exceptions import UnsupportedError
+from consilience.partitions import VotePartitions
 from consilience.source_model import SourceModel
 from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
@@ -19,23 +21,97 @@ __all__ = ["suggest_items"]
 
 #: Items among which the choice is made, most promising first; beyond that, likeness costs more than it helps.
 SHORT_LIST = 20
+#: The shortest such list, however few items are asked for.
+SHORTEST = 200
 
 
 def suggest_items(model: SourceModel, space: LabelSpace, votes: Any, decode: str, k: int) -> npt.NDArray[Any]:
-    """Return the ids of the `k` items whose true label would help most, best first."""
+    """Return the ids of the `k` items whose true label would help most, best first.
+
+    Of partitions the most promising items of every chunk are compared; no others leave it.
+    """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise UnsupportedError(f"k={k!r} is not a number of items. Ask for 1 or more.")
+    if not isinstance(votes, VotePartitions):
+        judged = _judged(model, space, decode, votes)
+        peaks = judged.peaks
+    else:
+        peaks = votes.reduce(lambda part: _judged(model, space, decode, part.votes).peaks)
+    if k > peaks.items:
+        raise UnsupportedError(
+            f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
+        )
+    size = max(SHORT_LIST * int(k), SHORTEST)
+    if isinstance(votes, VotePartitions):
+        short = votes.reduce(lambda part: _judged(model, space, decode, part.votes).short_list(peaks, size))
+    else:
+        short = judged.short_list(peaks, size)
+    return short.items[_different(short.value, short.pattern, int(k))]
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    """The most doubt there is about a label, how far apart sources are at most, and how many items have a vote."""
+
+    doubt: float
+    apart: float
+    items: int
+
+    def __add__(self, other: _Peaks) -> _Peaks:
+        return _Peaks(max(self.doubt, other.doubt), max(self.apart, other.apart), self.items + other.items)
+
+
+@dataclass(frozen=True)
+class _ShortList:
+    """The most valuable items, best first: their ids, values, and who deviates how far from the label."""
+
+    items: npt.NDArray[Any]
+    value: FloatArray
+    pattern: FloatArray
+    size: int
+
+    def __add__(self, other: _ShortList) -> _ShortList:
+        items = np.concatenate([self.items, other.items])
+        value, pattern = np.concatenate([self.value, other.value]), np.concatenate([self.pattern, other.pattern])
+        order = np.argsort(-value, kind="stable")[: self.size]
+        return _ShortList(items[order], value[order], pattern[order], self.size)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Items with a vote: doubt about the label, how far sources are apart, and who deviates how far, ``(n, m)``."""
+
+    items: npt.NDArray[Any]
+    doubt: FloatArray
+    apart: FloatArray
+    voted: FloatArray
+    pattern: FloatArray
+
+    @property
+    def peaks(self) -> _Peaks:
+        return _Peaks(float(self.doubt.max(initial=0.0)), float(self.apart.max(initial=0.0)), len(self.items))
+
+    def short_list(self, peaks: _Peaks, size: int) -> _ShortList:
+        """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
+        # More votes on an item mean more sources to learn about.
+        influence = _relative(self.apart, peaks.apart) * np.sqrt(self.voted)
+        value = (_relative(self.doubt, peaks.doubt) + 1e-3) * (influence + 1e-3)
+        order = np.argsort(-value, kind="stable")[:size]
+        return _ShortList(self.items[order], value[order], self.pattern[order], size)
+
+
+def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _Judged:
     table = align_sources(votes, space, model.sources, model.names_given)
     encoded = encode(table, space)
     rows = np.flatnonzero(encoded.observed.any(axis=1))
-    if k > len(rows):
-        raise UnsupportedError(f"k={k} items are asked for, and {len(rows)} have a vote. Ask for at most {len(rows)}.")
     encoded = encoded[rows]
     belief = space.family.posterior(model.parameters, encoded.labels, encoded.observed, decode)
     distance = _distances(space, belief.labels, encoded)
-    value = _value(model, space, encoded, distance, np.clip(1.0 - belief.confidence, 0.0, 1.0))
-    chosen = _different(value, distance * encoded.observed, int(k))
-    return table.items[rows[chosen]]
+    groups = _rival_groups(model)
+    voters = encoded.observed.sum(axis=1)
+    apart = distance.sum(axis=1) / np.maximum(voters, 1) if groups is None else _between(space, encoded, *groups)
+    doubt = np.clip(1.0 - belief.confidence, 0.0, 1.0)
+    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance * encoded.observed)
 
 
 def _distances(space: LabelSpace, labels: Any, votes: Votes) -> FloatArray:
@@ -48,22 +124,7 @@ def _distances(space: LabelSpace, labels: Any, votes: Votes) -> FloatArray:
     return distance
 
 
-def _value(model: SourceModel, space: LabelSpace, votes: Votes, distance: FloatArray, doubt: FloatArray) -> FloatArray:
-    """Return uncertainty times influence, item by item: doubt about the label, and how far the sources are apart."""
-    groups = _rival_groups(model)
-    if groups is not None:
-        apart = _between(space, votes, *groups)
-    else:
-        voters = np.maximum(votes.observed.sum(axis=1), 1)
-        apart = distance.sum(axis=1) / voters
-    # More votes on an item mean more sources to learn about.
-    influence = _relative(apart) * np.sqrt(votes.observed.sum(axis=1) / votes.n_sources)
-    value: FloatArray = (_relative(doubt) + 1e-3) * (influence + 1e-3)
-    return value
-
-
-def _relative(values: FloatArray) -> FloatArray:
-    largest = float(values.max(initial=0.0))
+def _relative(values: FloatArray, largest: float) -> FloatArray:
     return values / largest if largest > 0.0 else values
 
 
@@ -103,17 +164,15 @@ def _mean_distance(space: LabelSpace, votes: Votes, pairs: list[tuple[int, int]]
 
 
 def _different(value: FloatArray, pattern: FloatArray, k: int) -> IntArray:
-    """Choose greedily: of the most valuable items, the one least like those chosen so far, by who deviates how far."""
-    order = np.argsort(-value, kind="stable")[: max(SHORT_LIST * k, 200)]
-    size = np.sqrt((pattern[order] ** 2).sum(axis=1, keepdims=True))
-    shape = pattern[order] / np.where(size > 0, size, 1.0)
-    worth = value[order].copy()
-    likeness = np.zeros(len(order))
-    free: BoolArray = np.ones(len(order), dtype=bool)
+    """Choose greedily: of the listed items, the one least like those chosen so far, by who deviates how far."""
+    size = np.sqrt((pattern**2).sum(axis=1, keepdims=True))
+    shape = pattern / np.where(size > 0, size, 1.0)
+    likeness = np.zeros(len(value))
+    free: BoolArray = np.ones(len(value), dtype=bool)
     chosen = []
     for _ in range(k):
-        best = int(np.argmax(np.where(free, worth * (1.0 - 0.5 * likeness), -1.0)))
-        chosen.append(int(order[best]))
+        best = int(np.argmax(np.where(free, value * (1.0 - 0.5 * likeness), -1.0)))
+        chosen.append(best)
         free[best] = False
         likeness = np.maximum(likeness, shape @ shape[best])
     return np.array(chosen)

@@ -69,7 +69,7 @@ def test_wrong_cells_stop_or_abstain(votes):
     [
         (("--resume",), ("--resume goes with --engine local or dask",)),
         (("--engine", "local", "--master", "local[2]"), ("--master goes with --engine spark",)),
-        (("--engine", "spark", "--resume"), ("--resume goes with",)),
+        (("--engine", "spark", "--resume"), ("Spark commits its files", "--engine local or dask")),
         (("--engine", "local", "--report", "page.html"), ("needs the votes in memory",)),
         (("--engine", "local", "--layout", "long"), ("one row per item", "convert")),
     ],
@@ -98,3 +98,18 @@ def test_engines_label_like_the_program_itself(votes, engine, package):
     read = cs.read_votes("votes.parquet", space, drop=["truth"])
     expected = cs.label_table(cs.LabelModel(space, random_state=0).fit(read, gold=gold), read).sort_by("item")
     assert table.column("label").to_pylist() == expected.column("label").to_pylist()
+
+
+def test_votes_are_inspected_in_pieces_with_the_numbers_of_the_whole_table(votes):
+    options = ("votes.parquet", "--space", "classes:ant,bee,cat", "--gold", "truth")
+    pieces, whole = result_of("inspect", *options, "--engine", "local"), result_of("inspect", *options)
+    assert pieces == whole
+    assert pieces["items"] == 600
+    refused = run("inspect", *options, "--engine", "local", "--resume")
+    assert refused.exit_code == 2  # nothing is written that could be continued
+
+
+def test_an_item_is_explained_from_files(votes):
+    run("label", "votes.parquet", "-o", "labels", "--engine", "local", "--save", "m.npz", "--drop", "truth")
+    asked = ("m.npz", "votes.parquet", "--item", "x433", "--drop", "truth")
+    assert result_of("explain", *asked, "--engine", "local") == result_of("explain", *asked)

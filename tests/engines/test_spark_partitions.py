@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.engines.clusters import needs_spark, pyspark
-from tests.engines.tables import SPACES, votes_of
+from tests.engines.tables import SPACES, votes_of, write_folder
 
 import consilience as cs
 from consilience.engines import SparkPartitions, predict_to, spark_session
@@ -79,6 +81,17 @@ def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
     with pytest.raises(InvalidLabelError, match=r"partition \d+, row \d+ .item 'item 0005'.*'source b'.*brick"):
         cs.LabelModel(SPACES["classes"]).fit(SparkPartitions(frame, SPACES["classes"]))
     assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
+
+
+@needs_spark
+def test_a_wrong_cell_is_named_with_its_file_where_the_frame_is_read_from_files(session, tmp_path):
+    folder = write_folder(tmp_path / "some votes", votes_of("classes"), "classes", [100], 50)
+    table = pq.read_table(folder / "001.parquet").to_pydict()
+    table["source b"][7] = "brick"
+    pq.write_table(pa.table(table), folder / "001.parquet")
+    parts = SparkPartitions(session.read.parquet(str(folder)), SPACES["classes"])
+    with pytest.raises(InvalidLabelError, match=r"some votes/001\.parquet', partition \d+, row \d+ .item 'item 0107'"):
+        cs.LabelModel(SPACES["classes"]).fit(parts)
 
 
 @needs_spark

@@ -318,3 +318,18 @@ def test_weights_given_from_outside_make_weighted_means():
     found = GaussianFamily(scale=np.inf).from_weights(np.array([1.0, 3.0]), request)
     assert parameters.shrink == 0.0
     assert believe(found, np.array([[0.0, 4.0]]), np.ones((1, 2), dtype=bool)).mean[0] == pytest.approx(3.0)
+
+
+def test_sums_of_scores_do_not_depend_on_the_groups_of_items():
+    # so that ids need not be hashed to take them; a known label, a range and a gap are in it
+    rng = np.random.default_rng(7)
+    family = cs.Scores(range=(-2.0, 2.0)).family
+    labels, observed = rng.normal(size=(50, 4)), rng.random((50, 4)) < 0.8
+    known = np.arange(50) < 5
+    one, other = (
+        family.statistics(Chunk(labels, observed, groups, labels[:, 0], known))
+        for groups in (np.zeros(50, dtype=np.int64), rng.integers(32, size=50))
+    )
+    assert not family.uses_groups
+    assert one.parts.keys() == other.parts.keys()
+    assert all(np.array_equal(one[name], other[name]) for name in one.parts)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +20,14 @@ from consilience.cli.options import (
     reading_options,
 )
 from consilience.cli.output import Output, diagnostic_rows
+from consilience.cli.scaling import Engine, guessed_space, looking_options, opened
+
+if TYPE_CHECKING:
+    from consilience.cli.findings import Pairs
+    from consilience.families.base import Diagnostic
+    from consilience.source_model import SourceTable
+    from consilience.spaces.base import LabelSpace
+    from consilience.votes import Votes
 
 __all__ = ["explain", "inspect", "report", "spaces"]
 
@@ -25,6 +35,8 @@ __all__ = ["explain", "inspect", "report", "spaces"]
 MOST_SHOWN = 6
 #: Pairs that stand out, at either end.
 PAIRS = 5
+#: Items from which pairs of sources are compared, where an engine holds the votes.
+SAMPLE = 20_000
 
 
 @click.command(
@@ -38,13 +50,28 @@ PAIRS = 5
 @VOTES
 @reading_options()
 @gold_option()
+@looking_options
 @printing_options
-def inspect(votes: Path, reading: Reading, gold: str | None, output: Output) -> None:
-    """Look at VOTES before any model: who votes how often, and who agrees with whom."""
+def inspect(votes: Path, reading: Reading, gold: str | None, engine: Engine | None, output: Output) -> None:
+    """Look at VOTES before any model: who votes how often, and who agrees with whom.
+
+    With --engine, pairs of sources and findings come from a sample of the items.
+    """
     from consilience.cli.findings import findings_in_votes, pair_agreement
-    from consilience.cli.loading import describe, load, load_without_space
+    from consilience.cli.loading import load, load_without_space
     from consilience.labeling import summarize
 
+    space: LabelSpace | None
+    if engine is not None:
+        named = guessed_space(votes, reading, gold, output)
+        with opened(engine, votes, named, reading, gold) as partitions, output.working("comparing the sources"):
+            summary, n_items = summarize(partitions, named, max_items=SAMPLE), partitions.n_items
+            table = partitions.sample(SAMPLE, 0).whole.votes
+            pairs = pair_agreement(table, named)
+        if len(table) < n_items:
+            output.note(f"pairs of sources and findings are of a sample of {len(table)} items")
+        _show(summary, n_items, table, named, pairs, findings_in_votes(table, pairs), output)
+        return
     if gold is None:
         table, space = load_without_space(votes, reading, output)
         known = None
@@ -54,11 +81,23 @@ def inspect(votes: Path, reading: Reading, gold: str | None, output: Output) -> 
     with output.working(f"comparing {table.n_sources} sources"):
         summary = summarize(table, space, known)
         pairs = pair_agreement(table, space)
-    findings = findings_in_votes(table, pairs)
-    cast = int(table.observed.sum())
-    output.text(
-        f"{table.n_items} items, {table.n_sources} sources, {cast} votes ({table.observed.mean():.0%} of cells)"
-    )
+    _show(summary, table.n_items, table, space, pairs, findings_in_votes(table, pairs), output)
+
+
+def _show(
+    summary: SourceTable,
+    n_items: int,
+    table: Votes,
+    space: LabelSpace | None,
+    pairs: Pairs,
+    findings: Sequence[Diagnostic],
+    output: Output,
+) -> None:
+    from consilience.cli.loading import describe
+
+    cast = sum(summary.columns["votes"])
+    cells = max(n_items * table.n_sources, 1)
+    output.text(f"{n_items} items, {table.n_sources} sources, {cast} votes ({cast / cells:.0%} of cells)")
     output.table(summary.columns)
     if table.n_sources <= MOST_SHOWN:
         output.table(pairs.columns(), title="\npairs of sources, most alike first")
@@ -68,7 +107,7 @@ def inspect(votes: Path, reading: Reading, gold: str | None, output: Output) -> 
     output.findings(findings)
     output.document(
         {
-            "items": table.n_items,
+            "items": n_items,
             "votes": cast,
             "space": None if space is None else describe(space),
             "sources": summary.to_arrow().to_pylist(),
@@ -90,14 +129,26 @@ def inspect(votes: Path, reading: Reading, gold: str | None, output: Output) -> 
 @click.option("--item", "identity", required=True, metavar="ID", help="Which item.")
 @click.option("--item-column", metavar="COLUMN", help="Column of item ids, where its name does not say so.")
 @reading_options(with_space=False, with_item=False)
+@looking_options
 @printing_options
-def explain(model: Path, votes: Path, identity: str, item_column: str | None, reading: Reading, output: Output) -> None:
+def explain(
+    model: Path,
+    votes: Path,
+    identity: str,
+    item_column: str | None,
+    reading: Reading,
+    engine: Engine | None,
+    output: Output,
+) -> None:
     """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
     from consilience.cli.loading import load_for_model, read_model
 
-    fitted = read_model(model)
-    loaded = load_for_model(votes, fitted, replace(reading, item=item_column), output)
-    story = fitted.explain(loaded.votes, identity)
+    fitted, reading = read_model(model), replace(reading, item=item_column)
+    if engine is not None:
+        with opened(engine, votes, fitted.space, reading) as partitions:
+            story = fitted.explain(partitions, identity)
+    else:
+        story = fitted.explain(load_for_model(votes, fitted, reading, output).votes, identity)
     output.text(str(story))
     output.document(asdict(story))
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from consilience.partitions import VotePartitions
     from consilience.spaces.base import LabelSpace
 
-__all__ = ["Engine", "engine_options", "guessed_space", "opened", "write_to_folder"]
+__all__ = ["Engine", "engine_options", "guessed_space", "looking_options", "opened", "write_to_folder"]
 
 Function = Callable[..., Any]
 ENGINES = ("local", "dask", "spark")
@@ -39,15 +39,27 @@ class Engine:
 
 def engine_options(function: Function) -> Function:
     """Add `--engine` and what belongs to it; the command gets them as one `engine`, or None."""
+    return _with_engine(function, writes=True)
+
+
+def looking_options(function: Function) -> Function:
+    """Add the same for a command that writes no labels."""
+    return _with_engine(function, writes=False)
+
+
+def _with_engine(function: Function, *, writes: bool) -> Function:
+    purpose = "labels go to a folder" if writes else "only numbers and a few items come here"
     options = [
         click.option("--engine", "engine_name", type=click.Choice(ENGINES),
-                     help="Read Parquet or Arrow VOTES in pieces, here or on a cluster; labels go to a folder."),
+                     help=f"Read Parquet or Arrow VOTES in pieces, here or on a cluster; {purpose}."),
         click.option("--scheduler", metavar="ADDRESS", help="Of Dask; by default a cluster of this machine's cores."),
         click.option("--master", metavar="URL", help="Of Spark, such as local[4] or spark://host:7077."),
         click.option("--on-error", type=click.Choice(("raise", "abstain")), default="raise", show_default=True,
                      help="With --engine: whether a cell that is no label stops, or abstains and is counted."),
-        click.option("--resume", is_flag=True, help="With --engine: continue a run that was stopped."),
     ]  # fmt: skip
+    if writes:
+        resuming = "With --engine local or dask: continue a run that was stopped."
+        options.append(click.option("--resume", is_flag=True, help=resuming))
 
     @wraps(function)
     def command(
@@ -55,13 +67,18 @@ def engine_options(function: Function) -> Function:
         scheduler: str | None,
         master: str | None,
         on_error: str,
-        resume: bool,
+        resume: bool = False,
         **values: Any,
     ) -> Any:
         given = {"--scheduler": scheduler, "--master": master, "--resume": resume, "--on-error": on_error != "raise"}
         allowed = {None: (), "local": ("--resume", "--on-error"), "dask": ("--scheduler", "--resume", "--on-error")}
         allowed["spark"] = ("--master", "--on-error")
         for option, value in given.items():
+            if option == "--resume" and value and engine_name == "spark":
+                raise click.UsageError(
+                    "--resume: Spark commits its files by its own rules and does not continue a run. Label again with "
+                    "--force, or use --engine local or dask, which write file by file."
+                )
             if value and option not in allowed[engine_name]:
                 fitting = [name for name, options in allowed.items() if name is not None and option in options]
                 raise click.UsageError(f"{option} goes with --engine {' or '.join(fitting)}.")

@@ -84,7 +84,8 @@ def predict_to(
     if isinstance(partitions, SparkPartitions):
         if resume:
             raise UnsupportedError(
-                "Spark commits its own files and does not resume. Label again, or use files or Dask."
+                "Spark commits its own files and does not resume. Label again with force=True, or label the same files "
+                "with ParquetPartitions or DaskPartitions, which do."
             )
         frame = partitions.label_frame(labeller(model, partitions, ties))
         if destination is None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import weakref
+from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -35,6 +36,7 @@ Batches = Iterator["pa.RecordBatch"]
 
 #: One pickled object per row.
 SCHEMA = "content binary"
+_ITEM = re.compile(r"\(item (.+?)\), source ")
 _OUR_ERROR = re.compile(r"consilience\.exceptions\.(\w+): (.*)")
 
 
@@ -114,6 +116,7 @@ class SparkPartitions(VotePartitions):
                 "with item=, or add one before you save the frame (monotonically_increasing_id)."
             )
         use_this_interpreter(frame)
+        self._frame = frame
         columns = [frame[f"`{name}`"] for name in self.reader.columns]
         self.content = frame.select(*columns).mapInArrow(_reading(self.reader), SCHEMA).persist()
         self._ids = {"content": self.content, "checked": not check_ids}
@@ -131,12 +134,28 @@ class SparkPartitions(VotePartitions):
                 return 0
             raise
 
+    def _file_of(self, message: str) -> str | None:
+        """Return the file that holds the item which an error names, if the frame is read from files."""
+        from urllib.parse import unquote
+
+        named = _ITEM.search(message)
+        if named is None:
+            return None
+        with suppress(Exception):  # Spark knows the file of rows that come straight from one, and of no others
+            import pyspark.sql.functions as functions
+
+            same = self._frame[f"`{self.reader.item}`"].cast("string") == str(literal_eval(named.group(1)))
+            row = self._frame.where(same).select(functions.input_file_name()).first()
+            if row is not None and row[0]:
+                return unquote(row[0]).removeprefix("file://")
+        return None
+
     def check_ids(self) -> None:
         """Raise if two items have the same id, and say where, unless that was looked at before."""
         if self._ids["checked"]:
             return
         content: Any = self._ids["content"]
-        with _our_errors():
+        with _our_errors(self._file_of):
             keys = content.mapInArrow(_keys, "key bigint").groupBy("key").count()
             suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
             if suspects:
@@ -148,7 +167,7 @@ class SparkPartitions(VotePartitions):
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
-        with _our_errors():
+        with _our_errors(self._file_of):
             for row in self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).toLocalIterator():
                 yield pickle.loads(row[0])
 
@@ -156,7 +175,7 @@ class SparkPartitions(VotePartitions):
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
         self.check_ids()
         partial = self.content.mapInArrow(_summing(function, self.reader), SCHEMA)
-        with _our_errors():
+        with _our_errors(self._file_of):
             try:
                 total = partial.rdd.map(_content).treeReduce(_add)
             except ValueError as error:
@@ -211,8 +230,8 @@ def _pyspark() -> Any:
 
 
 @contextmanager
-def _our_errors() -> Iterator[None]:
-    """Raise an error of this library that came up on an executor as what it was there."""
+def _our_errors(file_of: Callable[[str], str | None]) -> Iterator[None]:
+    """Raise an error of this library that came up on an executor as what it was there, with the file of the item."""
     try:
         yield
     except exceptions.ConsilienceError:
@@ -222,7 +241,9 @@ def _our_errors() -> Iterator[None]:
         kind = getattr(exceptions, found.group(1), None) if found is not None else None
         if found is None or kind is None:
             raise
-        raise kind(found.group(2)) from None
+        message = found.group(2)
+        file = file_of(message) if kind is InvalidLabelError else None
+        raise kind(message if file is None else f"{file!r}, {message}") from None
 
 
 def _forget(content: Any) -> None:

@@ -52,7 +52,7 @@ def take_moments(
         sample = passes.small_sample(ADAPT_ITEMS) if space.family.adapts_to_votes else None
         family = space.family.adapt(sample, encoded.n_items, seed)
     if isinstance(encoded, InMemoryPartitions):
-        return Moments(encoded.sources, passes.over_all(family.statistics), family), passes
+        return Moments(encoded.sources, passes.statistics(family), family), passes
     # Where reading is the larger part of the work, the sample is drawn in the same pass.
     gathered = encoded.reduce(_gatherer(family, chooser(encoded.n_items, SAMPLE_ITEMS, seed)))
     passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
@@ -74,7 +74,7 @@ class _Gathered:
 
 def _gatherer(family: Family, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
     def gather(part: Part) -> _Gathered:
-        sums = family.statistics(as_chunk(part.votes, part.gold))
+        sums = family.statistics(as_chunk(part.votes, part.gold, grouped=family.uses_groups))
         everywhere = int(sums["voted_items"]) == len(part)
         return _Gathered(sums, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from consilience.arrays import hash_priority, votes_per_item
-from consilience.families.base import Chunk, Sums
+from consilience.families.base import Chunk, Family, Sums
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 
@@ -65,6 +65,11 @@ class VotePasses:
     @property
     def n_sampled(self) -> int:
         return self.sample.n_items
+
+    def statistics(self, family: Family) -> Sums:
+        """Return the sums of a family over all items."""
+        grouped = family.uses_groups
+        return self.partitions.reduce(lambda part: family.statistics(as_chunk(part.votes, part.gold, grouped=grouped)))
 
     def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
         return self.partitions.reduce(lambda part: function(_chunk(part)))

@@ -270,6 +270,8 @@ class Family(ABC):
     methods: ClassVar[tuple[str, ...]]
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
     adapts_to_votes: ClassVar[bool] = False
+    #: Whether `statistics` asks for the groups of the items; where it does not, ids need not be hashed for them.
+    uses_groups: ClassVar[bool] = True
     #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
     rows: ClassVar[int] = 1 << 16
     #: Whether weights are drawn together where votes do not support them, so that no further check is needed.

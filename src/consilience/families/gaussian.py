@@ -27,7 +27,7 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.gaussian_moments import gold_sums_of, pair_influence, score_moments, score_sums
-from consilience.families.gaussian_posterior import Belief, believe
+from consilience.families.gaussian_posterior import Belief, believe_labels
 from consilience.families.normal_scores import QuantileScales, beside, label_scale, quantile_label
 from consilience.families.truth_spread import relative_error
 
@@ -132,6 +132,7 @@ class GaussianFamily(Family):
     gauge: str = "auto"
     scales: QuantileScales | None = None
     adapts_to_votes: ClassVar[bool] = True
+    uses_groups: ClassVar[bool] = False
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "moments", "em", "labelled")
 
     @property
@@ -197,7 +198,7 @@ class GaussianFamily(Family):
             labels = np.zeros(observed.shape)
         if parameters.bent:
             labels = QuantileScales(parameters.knots).normal(labels, observed)
-        belief = believe(parameters, labels, observed)
+        belief = believe_labels(parameters, labels, observed)
         confidence = np.clip(1.0 - belief.variance / parameters.variance, 0.0, 1.0)
         if parameters.bent:
             belief = _on_the_scale_of_votes(parameters, belief)

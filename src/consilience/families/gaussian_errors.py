@@ -95,31 +95,47 @@ def _law(
     loading, noise = standard.slope[chosen] / unit, standard.noise[inner] / np.outer(unit, unit)
     bound = unit**2 <= 1.02 * NOISE_FLOOR * moments.variance[chosen]
     free = np.concatenate([np.ones(size, dtype=bool), ~bound])
-    law: FloatArray
     equal = size > 1 and bool(np.ptp(standard.slope[chosen]) == 0.0)
-    change = _equal_change(unit.min() / unit) if equal else np.eye(2 * size)
-    change = change[:, np.concatenate([np.ones(1, dtype=bool), ~bound])] if equal else change[:, free]
+    change = _equal_change(unit.min() / unit)[:, np.concatenate([np.ones(1, dtype=bool), ~bound])] if equal else None
+    kept = np.ix_(free, free)
+
+    def reduced(matrix: FloatArray) -> FloatArray:
+        return matrix[kept] if change is None else change.T @ matrix @ change
+
+    law: FloatArray
     gaussian = moments.complete and not np.isfinite(standard.degrees)
     if passes is None:
-        bread = change.T @ factor_information(loading, noise) @ change * _coverage(moments, chosen, items)
-        law = _inverse(bread) / items
+        law = _inverse(reduced(factor_information(loading, noise)) * _coverage(moments, chosen, items)) / items
     else:
         sums = passes.over_sample(thinned(lambda chunk: score_outer(standard, chunk), passes.n_sampled))
         both = np.concatenate([chosen, chosen + len(standard.slope)])
         scored = max(float(sums["items"]), 1.0)
-        by_row, by_item = (
-            change.T @ (sums[name][np.ix_(both, both)] / scored) @ change for name in ("outer", "clustered")
-        )
+        by_row, by_item = (reduced(sums[name][np.ix_(both, both)] / scored) for name in ("outer", "clustered"))
         if gaussian and not standard.dependent.any():
-            bread = _inverse(change.T @ factor_information(loading, noise) @ change)
+            bread = _inverse(reduced(factor_information(loading, noise)))
             law = bread @ by_item @ bread / items
         else:
-            bread = _inverse(np.diag(np.diag(by_row)) if size > MANY else by_row)
-            law = bread if np.array_equal(by_row, by_item) else bread @ by_item @ bread
+            law = _one_by_one(by_row, by_item) if size > MANY else _together(by_row, by_item)
             law = law / max(float(passes.n_items if gaussian else passes.n_sampled), 1.0)
     law = law * items / max(items - 2.0 * size, 0.5 * items)  # as the residuals of a regression are too small
-    result: FloatArray = change @ law @ change.T
+    if change is not None:
+        return np.asarray(change @ law @ change.T, dtype=np.float64)
+    result = np.zeros((2 * size, 2 * size))
+    result[kept] = law
     return result
+
+
+def _together(by_row: FloatArray, by_item: FloatArray) -> FloatArray:
+    bread = _inverse(by_row)
+    return bread if np.array_equal(by_row, by_item) else np.asarray(bread @ by_item @ bread)
+
+
+def _one_by_one(by_row: FloatArray, by_item: FloatArray) -> FloatArray:
+    """Return the same for very many estimates, from the scores of each alone."""
+    own = np.diag(by_row)
+    told = own > 1e-15 * own.max(initial=0.0)
+    bread = np.where(told, 1.0 / np.where(told, own, 1.0), 0.0)
+    return np.diag(bread) if np.array_equal(by_row, by_item) else bread[:, None] * by_item * bread
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.gaussian_gauge import say
 from consilience.families.gaussian_moments import score_moments
-from consilience.families.gaussian_posterior import LEARNING_ROUNDS, believe
+from consilience.families.gaussian_posterior import LEARNING_ROUNDS, believe_labels
 from consilience.families.gaussian_problem import Problem
 from consilience.families.left_out import STEPS, Predict, Support, support_of
 from consilience.families.part_passes import PartPasses
@@ -89,7 +89,7 @@ def support_of_lines(
         steps = [_own_gauge(drawn(found, share, votes), problem) for share in STEPS]
 
         def labels_of(labels: npt.NDArray[Any], observed: BoolArray) -> list[FloatArray]:
-            return [believe(step, labels, observed, LEARNING_ROUNDS).mean - step.mean for step in steps]
+            return [believe_labels(step, labels, observed, LEARNING_ROUNDS).mean - step.mean for step in steps]
 
         return labels_of
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import BoolArray, FloatArray, IntArray, few_votes
 from consilience.solvers.pairs import components
 
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianParameters
 
-__all__ = ["Belief", "believe"]
+__all__ = ["Belief", "believe", "believe_labels"]
 
 #: Rounds of cell weights for heavy tails: while learning, and when labels are asked for.
 LEARNING_ROUNDS, LABEL_ROUNDS = 12, 60
@@ -71,6 +71,30 @@ def believe(
         precision += added
         evidence += told
     return _finished(parameters, evidence, precision, prior, residual, weight)
+
+
+def believe_labels(
+    parameters: GaussianParameters, labels: npt.NDArray[Any], observed: BoolArray, rounds: int = LABEL_ROUNDS
+) -> Belief:
+    """Return the same where only mean and variance are asked for: from vote to vote, if few of many sources vote."""
+    if parameters.dependent.any() or not few_votes(observed):
+        return believe(parameters, labels, observed, rounds)
+    from consilience.kernels.sparse_scores import beliefs_of_few
+
+    centred, variance = beliefs_of_few(
+        labels,
+        observed,
+        parameters.offset + parameters.slope * parameters.mean,
+        parameters.slope,
+        parameters.noise_variance,
+        float(parameters.shrink) / float(parameters.variance),
+        float(parameters.variance),
+        float(parameters.degrees),
+        rounds,
+        1e-6 * float(np.sqrt(parameters.variance)),
+    )
+    nothing = np.zeros((len(labels), 0))
+    return Belief(parameters.mean + centred, variance, nothing, nothing)
 
 
 def _finished(

@@ -134,7 +134,8 @@ class MallowsFamily(Family):
         agree, both, squares, sizes = pair_sums(
             votes.positions, votes.observed, votes.who, m, groups, kept, width, by_both
         )
-        parts = count_sums(chunk)
+        together = np.rint(votes.products(votes.observed.astype(np.float64))).astype(np.int64) if votes.moved else None
+        parts = count_sums(chunk, together)
         parts |= {
             "pair_agree": agree,
             "pair_both": both,

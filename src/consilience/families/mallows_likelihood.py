@@ -13,6 +13,7 @@ from consilience.families.base import GROUPS, Chunk, Diagnostic, Passes, Sums
 from consilience.families.findings import polished
 from consilience.families.mallows_posterior import EXACT_ITEMS
 from consilience.families.mallows_problem import Problem, parameters_of
+from consilience.families.pair_fits import MANY_SOURCES
 from consilience.families.polishing import finish
 from consilience.solvers.mallows import DistanceCurve, pair_retention, pair_retention_slope
 
@@ -104,7 +105,9 @@ def _rounds(
         weight = np.where(active, solved, centre)
         parameters = replace(current, weight=weight)
         information = sums["outer"] + np.eye(len(active)) / SPREAD**2
-        variance = np.diag(np.linalg.pinv(information, hermitian=True))
+        # Of many sources by the quicker way; the pull alone makes the matrix one that has an inverse.
+        many = len(active) >= MANY_SOURCES
+        variance = np.diag(np.linalg.inv(information) if many else np.linalg.pinv(information, hermitian=True))
         error = np.where(active, np.sqrt(np.maximum(variance, 0.0)), np.inf)
         history.append(weight)
         step = np.abs(weight - current.weight)[active]

@@ -60,12 +60,9 @@ class Ballots:
         if not self.moved:
             product: FloatArray = cells.T @ cells
             return product
-        from scipy.sparse import csr_array
+        from consilience.kernels.ranking_votes import products_of_few
 
-        rows, _ = np.nonzero(self.observed)
-        table = csr_array((cells[self.observed], (rows, self.who[self.observed])), shape=(len(cells), self.m))
-        sparse: FloatArray = (table.T @ table).toarray()
-        return sparse
+        return products_of_few(cells, self.observed, self.who, self.m)
 
 
 def ballots(labels: Batch, observed: BoolArray) -> Ballots:

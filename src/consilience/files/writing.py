@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
 from consilience.encoding import align_sources, encode
+from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
 from consilience.io.files import write_table
@@ -41,6 +42,9 @@ def label_table(
     the label of another item, and at least 0. It is null where nobody voted. Who writes the labels of one table in
     parts takes that distance from all of them with `unrelated_distance` and passes it as `unrelated`.
 
+    Partitions of votes in memory or in files are labelled chunk by chunk, with the numbers of the whole table; the
+    labels of votes on a cluster stay there, see `consilience.engines.predict_to`.
+
     Examples
     --------
     >>> from consilience import Classes
@@ -51,6 +55,8 @@ def label_table(
     """
     import pyarrow as pa
 
+    if isinstance(votes, VotePartitions):
+        return _of_partitions(model, votes, ties, unrelated)
     source_model = model.source_model_
     table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
     belief = model.posterior(table)
@@ -69,6 +75,21 @@ def label_table(
             "agreement": pa.array(agreement, mask=cast == 0),
         }
     )
+
+
+def _of_partitions(
+    model: LabelModel, partitions: VotePartitions, ties: float | None, unrelated: float | None
+) -> pa.Table:
+    import pyarrow as pa
+
+    if partitions.remote:
+        raise UnsupportedError(
+            f"The votes of {type(partitions).__name__} stay where they are, and so do their labels. Use "
+            "consilience.engines.predict_to(model, votes), a frame with the same columns, or pass it a folder."
+        )
+    distance = unrelated_distance(model, partitions) if unrelated is None else unrelated
+    tables = partitions.map(lambda part: label_table(model, part.votes, ties=ties, unrelated=distance))
+    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float | None:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = ["bucket_counts", "expected_discordance", "expected_under_weight"]
+__all__ = ["bucket_counts", "expected_discordance", "expected_under_weight", "products_of_few"]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -106,4 +106,25 @@ def expected_under_weight(
                     if count[position] > 1:
                         total -= mean[source, count[position]]
                 result[t, a] = total
+    return result
+
+
+@numba.njit(cache=True, nogil=True)
+def products_of_few(cells: FloatArray, observed: npt.NDArray[np.bool_], who: IntArray, m: int) -> FloatArray:
+    """Return ``(m, m)``: products of the cells of two sources, summed over the items, from vote to vote.
+
+    Parameters
+    ----------
+    cells, observed, who
+        ``(n, cells)`` values, whether there is a vote, and the source of every cell.
+    """
+    n, width = cells.shape
+    result = np.zeros((m, m))
+    for t in range(n):
+        for a in range(width):
+            if observed[t, a]:
+                here = cells[t, a]
+                for b in range(width):
+                    if observed[t, b]:
+                        result[who[t, a], who[t, b]] += here * cells[t, b]
     return result

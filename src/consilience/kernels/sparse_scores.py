@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 
-__all__ = ["round_of_few", "score_sums_of_few"]
+__all__ = ["beliefs_of_few", "round_of_few", "score_sums_of_few"]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -141,6 +141,52 @@ def round_of_few(
             by_source[6, a] += 1.0
         likelihood -= 0.5 * (fit - evidence * mean + spread + np.log1p(precision))
     return by_source, overall, likelihood
+
+
+@numba.njit(cache=True, nogil=True)
+def beliefs_of_few(
+    labels: Batch,
+    observed: BoolArray,
+    expected: FloatArray,
+    slope: FloatArray,
+    noise: FloatArray,
+    prior: float,
+    width: float,
+    degrees: float,
+    rounds: int,
+    least: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return mean, beyond the prior one, and variance of y of every item, ``(n,)`` each; for independent sources.
+
+    Parameters are those of `round_of_few`.
+    """
+    n, m = observed.shape
+    means = np.zeros(n)
+    variances = np.full(n, width)
+    voters = np.empty(m, np.int64)
+    residual = np.empty(m)
+    weight = np.empty(m)
+    for i in range(n):
+        votes = _voters(observed, i, voters)
+        if votes == 0:
+            continue
+        for place in range(votes):
+            residual[place] = labels[i, voters[place]] - expected[voters[place]]
+            weight[place] = 1.0
+        mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
+        if np.isfinite(degrees):
+            for _ in range(rounds):
+                for place in range(votes):
+                    a = voters[place]
+                    misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
+                    weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
+                before = mean
+                mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
+                if abs(mean - before) < least:
+                    break
+        means[i] = mean
+        variances[i] = variance
+    return means, variances
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

@@ -1,0 +1,116 @@
+"""One thread against two on votes in memory: exact Kemeny rankings, trees, Frechet means, classes and scores.
+
+Wall and CPU seconds of fit and predict, in turns, so that whoever else uses the machine disturbs both alike. The labels
+have to be the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+# Before NumPy is imported: linear algebra in threads of its own would blur the comparison.
+os.environ |= {name: "1" for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")}
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # so that the script runs by its path
+
+import numpy as np
+from benchmarks.bench_classes import RESULTS
+from experiments.tables import markdown_table, verdict, write_results
+
+import consilience as cs
+
+THREADS = 2
+TURNS = 5
+#: With two processors and nothing else running, a predict should take at most this part of the time of one thread.
+LIMIT = 0.7
+SOURCES = 6
+#: Label types whose items take long, for which the limit is meant.
+SLOW = ("rankings of 12 items, exact", "trees of 20 tokens", "points of hyperbolic space")
+
+
+def make(quick: bool) -> dict[str, tuple[Any, cs.Votes]]:
+    """Return label types with votes on many items."""
+    rng = np.random.default_rng(0)
+    size = 200 if quick else 60_000
+    points = rng.normal(size=(size, 3))
+    truths = {
+        SLOW[0]: (cs.Rankings(12), np.argsort(rng.random((size, 12)), axis=1)),
+        SLOW[1]: (cs.DependencyTrees(), [np.arange(20)] * size),
+        SLOW[2]: (cs.Hyperbolic(3), np.column_stack([np.sqrt(1.0 + (points**2).sum(axis=1)), points])),
+        "classes": (cs.Classes(5), rng.integers(5, size=20 * size)),
+        "scores": (cs.Scores(mean=0.0, variance=1.0), rng.normal(size=20 * size)),
+    }
+    weights = np.linspace(0.3, 1.2, SOURCES)
+    return {name: (space, cs.simulate(space, truth, weights, rng)) for name, (space, truth) in truths.items()}
+
+
+def seconds(work: Callable[[], Any], threads: int) -> tuple[float, float, Any]:
+    os.environ["CONSILIENCE_THREADS"] = str(threads)
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = work()
+    return time.perf_counter() - wall, time.process_time() - cpu, result
+
+
+def measure(space: Any, votes: cs.Votes, turns: int) -> dict[str, Any]:
+    """Return medians of wall and CPU seconds by what is done and threads, and whether labels are the same."""
+    model = cs.LabelModel(space, random_state=0)
+    jobs: dict[str, Callable[[], Any]] = {"fit": lambda: model.fit(votes), "predict": lambda: model.predict(votes)}
+    taken: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    labels = []
+    for turn in range(turns + 1):  # the first one compiles what has to be compiled
+        for threads in (1, THREADS):
+            for job, work in jobs.items():
+                wall, cpu, result = seconds(work, threads)
+                if turn:
+                    taken.setdefault((job, threads), []).append((wall, cpu))
+                if job == "predict":
+                    labels.append(result)
+    found = {key: np.median(values, axis=0) for key, values in taken.items()}
+    return {"times": found, "same": all(np.array_equal(labels[0], other) for other in labels[1:])}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure all label types and write ``threads.md``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small tables: shows that it runs, proves nothing")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the table")
+    parser.add_argument("--turns", type=int, default=TURNS, help="repetitions of everything")
+    given = parser.parse_args(arguments)
+    warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+    turns = 1 if given.quick else given.turns
+    rows, lines = [], []
+    for name, (space, votes) in make(given.quick).items():
+        found = measure(space, votes, turns)
+        times = found["times"]
+        cells = [name, f"{len(votes):,}"]
+        for job in ("fit", "predict"):
+            (wall, cpu), (shared, both) = times[job, 1], times[job, THREADS]
+            cells += [f"{wall:.2f} ({cpu:.2f})", f"{shared:.2f} ({both:.2f})", f"{shared / wall:.2f}"]
+        rows.append([*cells, "yes" if found["same"] else "no"])
+        print(rows[-1], flush=True)
+        if name in SLOW:
+            part = times["predict", THREADS][0] / times["predict", 1][0]
+            claim = f"{name}: predict by two threads takes at most {LIMIT:g} of the time of one, with the same labels"
+            lines.append(verdict(claim, bool(part <= LIMIT and found["same"]), f"{part:.2f}"))
+    columns = ["items", "fit, 1 thread", "2 threads", "part", "predict, 1 thread", "2 threads", "part", "same labels"]
+    blocks = [
+        f"{SOURCES} sources. Wall seconds, CPU seconds in brackets; *part*: wall time of two threads over that of one.",
+        markdown_table(["", *columns], rows),
+        "## Targets",
+        "A quick run on small tables: targets are not judged." if given.quick else "\n".join(lines),
+    ]
+    processors = f"{os.cpu_count()} processors"
+    settings = [f"medians of {turns} turn{'s' * (turns != 1)}, one and two threads in alternation, on {processors}"]
+    command = f"python benchmarks/bench_threads.py{' --quick' * given.quick}"
+    write_results(given.results / "threads.md", "Threads on votes in memory", command, settings, blocks)
+
+
+if __name__ == "__main__":
+    main()
