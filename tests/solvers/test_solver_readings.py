@@ -149,6 +149,13 @@ def test_sources_that_mislead_are_no_copies_of_each_other():
     assert not weigh_readings(refit, usable, moments).best.dependent.any()
 
 
+def test_that_most_sources_copy_each_other_is_no_rival_of_a_small_group():
+    refit, usable, moments = noisy([0.4, 0.0, 0.0, 0.0, 0.7, 0.9, 0.7, 0.4], [[1, 2, 3]], 0.5, 0.02, seed=3)
+    found = weigh_readings(refit, usable, moments)
+    assert np.argwhere(np.triu(found.best.dependent)).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert found.rival is None
+
+
 def test_errors_that_are_too_small_accuse_nobody():
     # Residuals of three standard errors are nothing where all of them scatter three times too much.
     for seed in range(6):
