@@ -108,9 +108,21 @@ def test_class_frequencies_that_were_given_stay():
 
 
 def test_two_judges_are_left_as_they_are():
-    found = of_accuracy(np.array([0.9, 0.4]), np.full(4, 0.25))
+    found = of_accuracy(np.array([0.9, 0.4]), np.array([0.4, 0.3, 0.2, 0.1]))
     same = drawn_together(found, np.full((2, 4), 25.0), moments_of(np.full((2, 2), 0.1), 0.02), np.zeros((2, 2), bool))
     assert same.accuracy.tolist() == [0.9, 0.4]
+    assert same.prior.tolist() == [0.4, 0.3, 0.2, 0.1]
+
+
+def test_a_pair_that_met_five_times_and_agreed_by_luck_counts_little():
+    # Its own variance, next to nothing, would make its covariance decide: chi-square a hundred thousand.
+    even = moments_of(np.full((5, 5), 0.1), 0.02)
+    both, error, covariance = even.both.copy(), even.standard_error.copy(), even.covariance.copy()
+    both[0, 1] = both[1, 0] = 5.0
+    error[0, 1] = error[1, 0] = 1e-4
+    covariance[0, 1] = covariance[1, 0] = 0.2
+    lucky = replace(even, both=both, standard_error=error, covariance=covariance)
+    assert different_skills(lucky, ~np.eye(5, dtype=bool)) < 10.0
 
 
 def test_pairs_that_depend_on_each_other_support_no_difference_of_skills():
@@ -129,7 +141,8 @@ def test_even_classes_lean_to_the_shares_of_the_votes():
 
 def test_upright_counts_sources_by_their_votes():
     # Two that hardly vote are worse than chance; the one that votes is not.
-    found = of_accuracy(np.array([0.9, 0.2, 0.2]), np.array([0.5, 0.5]))
+    found = replace(of_accuracy(np.array([0.9, 0.2, 0.2]), np.array([0.5, 0.5])), shift=np.array([0.3, -0.1]))
     assert upright(found, np.array([[50.0, 50.0], [1.0, 1.0], [1.0, 1.0]])) is found
     turned = upright(found, np.array([[1.0, 1.0], [50.0, 50.0], [50.0, 50.0]]))
     assert turned.accuracy == pytest.approx([0.1, 0.8, 0.8])
+    assert turned.shift.tolist() == [-0.1, 0.3]
