@@ -159,3 +159,10 @@ def test_check_space_names_every_broken_promise():
 
 def test_check_space_passes_a_space_of_two_methods():
     check_space(Clock())
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_no_labels_at_all_are_a_batch_of_none(name):
+    space = SPACES[name]
+    none = space.as_batch(space.as_labels(space.random(2, np.random.default_rng(0)))[[]])
+    assert space.cost(none, none).shape == (0,)
