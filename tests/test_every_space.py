@@ -167,3 +167,10 @@ def test_labels_as_the_space_computes_with_them_are_stored_like_any_others(name)
     batch = space.random(5, np.random.default_rng(0))
     back = space.as_batch(space.from_arrow(space.to_arrow(batch)))
     np.testing.assert_allclose(space.distance(batch, back), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_no_labels_at_all_are_a_batch_of_none(name):
+    space = SPACES[name]
+    none = space.as_batch(space.as_labels(space.random(2, np.random.default_rng(0)))[[]])
+    assert space.cost(none, none).shape == (0,)

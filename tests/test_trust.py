@@ -186,14 +186,9 @@ def test_known_labels_still_find_a_level_and_a_scale_that_all_sources_miss():
     assert abs(left.mean()) < 0.5
 
 
-@pytest.mark.parametrize(
-    "space",
-    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences(), cs.Rankings(4)],
-    ids=lambda space: type(space).__name__,
-)
-def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space):
-    # Each of six sources is good on a random half of 300 items: its cost elsewhere says nothing about its cost here.
-    rng = np.random.default_rng(100_007)
+def changing_by_item(space, seed=100_007):
+    """Return the votes of six sources on 300 items, each good on a random half of them and bad on the other."""
+    rng = np.random.default_rng(seed)
     chance = float(space.family.expected_cost(np.zeros(1))[0])
     good, bad = (float(space.family.weight_from_cost(np.array([share * chance]))[0]) for share in (0.15, 0.85))
     truth = space.as_labels(space.random(300, rng))
@@ -202,11 +197,35 @@ def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space
     for source in range(6):
         rows = np.flatnonzero(rng.random(300) < 0.5)
         votes[rows, source] = space.as_labels(space.sample_around(centres[rows], bad, rng), votes.dtype)
-    model = cs.LabelModel(space).fit(votes)
+    return votes
+
+
+@pytest.mark.parametrize(
+    "space",
+    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences(), cs.Rankings(4)],
+    ids=lambda space: type(space).__name__,
+)
+def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space):
+    # The cost of a source elsewhere says nothing about its cost here; correlations have a standard error of 0.03.
+    model = cs.LabelModel(space).fit(changing_by_item(space))
     assert abs(model.source_model_.consistency) < 0.1
     found = [finding for finding in model.diagnostics_ if finding.code == "weights-unsupported"]
     assert len(found) == 1
     assert f"(correlation {model.source_model_.consistency:.2f})" in found[0].message
+
+
+def test_every_field_of_a_record_is_tested_for_support_as_it_would_be_alone():
+    space = cs.Product(topic=cs.Classes(3), order=cs.Rankings(4), inner=cs.Product(level=cs.Classes(2)))
+    votes = changing_by_item(space)
+    model = cs.LabelModel(space).fit(votes)
+    for name in ("topic", "order"):
+        table = np.array([[record[name] for record in row] for row in votes.tolist()])
+        alone = cs.LabelModel(space.factors[name]).fit(table).source_model_
+        own = model.source_model_.summary.parts[name]
+        assert own.expected_cost == pytest.approx(alone.expected_cost)
+        assert own.weight == pytest.approx(alone.weight)
+    parts = {finding.part for finding in model.diagnostics_ if finding.code == "weights-unsupported"}
+    assert {"topic", "order"} <= parts
 
 
 def test_the_spread_of_costs_does_not_vanish_where_good_sources_are_known_exactly():

@@ -54,6 +54,22 @@ def test_vectors_coincide_where_all_coordinates_do():
     assert coincidences(labels, np.ones((1, 3), dtype=bool))["same"].tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
 
 
+def test_two_votes_that_are_the_same_are_no_copies_yet():
+    votes = np.random.default_rng(1).normal(size=(6, 4))
+    votes[:2, 3] = votes[:2, 1]
+    assert not coinciding_pairs(Table(votes)).any()
+    votes[2, 3] = votes[2, 1]
+    assert np.argwhere(coinciding_pairs(Table(votes))).tolist() == [[1, 3], [3, 1]]
+
+
+def test_among_many_pairs_as_few_coincidences_are_taken_for_chance():
+    # Three of 20 votes the same have a probability of 1e-6 at the rate of 0.001: enough for ten pairs, not for 4,950.
+    votes = np.random.default_rng(2).normal(size=(20, 100))
+    votes[:3, 3] = votes[:3, 1]
+    assert coinciding_pairs(Table(votes[:, :5]))[1, 3]
+    assert not coinciding_pairs(Table(votes)).any()
+
+
 def test_near_copies_are_found_on_a_handful_of_items():
     rng = np.random.default_rng(0)
     votes = rng.normal(size=(8, 5))

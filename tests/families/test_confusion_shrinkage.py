@@ -10,7 +10,8 @@ import pytest
 import consilience as cs
 from consilience.families.base import Request
 from consilience.families.confusion.pair_moments import PairMoments
-from consilience.families.confusion.shrinkage import different_skills, upright
+from consilience.families.confusion.parameters import one_coin_tables
+from consilience.families.confusion.shrinkage import different_skills, drawn_together, evened, upright
 
 
 def moments_of(covariance: np.ndarray, error: float) -> PairMoments:
@@ -107,3 +108,71 @@ def test_sources_that_contradict_each_other_still_vote():
     model = cs.LabelModel(cs.Classes(2)).fit(votes)
     assert model.source_model_.method == "majority"
     assert np.array_equal(model.predict(votes), labels.sum(axis=1) > 2)
+
+
+def of_accuracy(accuracy: np.ndarray, prior: np.ndarray):
+    """Return parameters of sources that are as often right in every class, known to 0.03."""
+    m, k = len(accuracy), len(prior)
+    names = tuple(f"s{one}" for one in range(m))
+    known = cs.Classes(k).family.from_weights(np.ones(m), Request(names, "auto", np.zeros((m, m), dtype=bool)))
+    return replace(
+        known,
+        table=one_coin_tables(accuracy, k),
+        prior=prior,
+        accuracy=accuracy,
+        cost_standard_error=np.full(m, 0.03),
+    )
+
+
+def test_class_frequencies_that_were_given_stay():
+    prior = np.array([0.4, 0.3, 0.2, 0.1])
+    found = of_accuracy(np.array([0.9, 0.7, 0.5, 0.6]), prior)
+    votes, nobody = np.full((4, 4), 25.0), np.zeros((4, 4), dtype=bool)
+    moments = moments_of(np.full((4, 4), 0.1), 0.02)
+    assert drawn_together(found, votes, moments, nobody, told=True).prior.tolist() == prior.tolist()
+    # Even votes and even confusions support no differences between classes.
+    np.testing.assert_allclose(drawn_together(found, votes, moments, nobody).prior, 0.25, atol=1e-9)
+    # Uneven votes do: chi-square (60^2 + 3 x 20^2) / 40 = 120 with three degrees of freedom, of which 99% are kept.
+    uneven = np.repeat([[25.0, 5.0, 5.0, 5.0]], 4, axis=0)
+    assert drawn_together(found, uneven, moments, nobody).prior[0] > 0.39
+
+
+def test_two_judges_are_left_as_they_are():
+    found = of_accuracy(np.array([0.9, 0.4]), np.array([0.4, 0.3, 0.2, 0.1]))
+    same = drawn_together(found, np.full((2, 4), 25.0), moments_of(np.full((2, 2), 0.1), 0.02), np.zeros((2, 2), bool))
+    assert same.accuracy.tolist() == [0.9, 0.4]
+    assert same.prior.tolist() == [0.4, 0.3, 0.2, 0.1]
+
+
+def test_a_pair_that_met_five_times_and_agreed_by_luck_counts_little():
+    # Its own variance, next to nothing, would make its covariance decide: chi-square a hundred thousand.
+    even = moments_of(np.full((5, 5), 0.1), 0.02)
+    both, error, covariance = even.both.copy(), even.standard_error.copy(), even.covariance.copy()
+    both[0, 1] = both[1, 0] = 5.0
+    error[0, 1] = error[1, 0] = 1e-4
+    covariance[0, 1] = covariance[1, 0] = 0.2
+    lucky = replace(even, both=both, standard_error=error, covariance=covariance)
+    assert different_skills(lucky, ~np.eye(5, dtype=bool)) < 10.0
+
+
+def test_pairs_that_depend_on_each_other_support_no_difference_of_skills():
+    covariance = np.full((6, 6), 0.1)
+    covariance[0, 1] = covariance[1, 0] = 0.6  # a copy
+    moments = moments_of(covariance, 0.02)
+    found = of_accuracy(np.array([0.9, 0.9, 0.5, 0.5, 0.5, 0.5]), np.full(4, 0.25))
+    nobody, copied, votes = np.zeros((6, 6), bool), covariance > 0.5, np.full((6, 4), 25.0)
+    assert np.ptp(drawn_together(found, votes, moments, nobody).accuracy) > 0.3
+    assert np.ptp(drawn_together(found, votes, moments, copied).accuracy) < 1e-9
+
+
+def test_even_classes_lean_to_the_shares_of_the_votes():
+    assert evened(np.array([0.7, 0.2, 0.1])) == pytest.approx(1 / 3 + 0.01 * (np.array([0.7, 0.2, 0.1]) - 1 / 3))
+
+
+def test_upright_counts_sources_by_their_votes():
+    # Two that hardly vote are worse than chance; the one that votes is not.
+    found = replace(of_accuracy(np.array([0.9, 0.2, 0.2]), np.array([0.5, 0.5])), shift=np.array([0.3, -0.1]))
+    assert upright(found, np.array([[50.0, 50.0], [1.0, 1.0], [1.0, 1.0]])) is found
+    turned = upright(found, np.array([[1.0, 1.0], [50.0, 50.0], [50.0, 50.0]]))
+    assert turned.accuracy == pytest.approx([0.1, 0.8, 0.8])
+    assert turned.shift.tolist() == [-0.1, 0.3]

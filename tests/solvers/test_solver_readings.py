@@ -83,17 +83,20 @@ def test_best_linear_weights_leave_out_who_abstains_and_never_turn_negative():
     assert not weights[2].any()
 
 
-def noisy(quality: list[float], groups: list[list[int]], together: float, error: float):
-    """Return a fit of products to moments with noise, the pairs, and the moments."""
+def noisy(quality: list[float], groups: list[list[int]], together: float, error: float, seed=4, scatter=1.0):
+    """Return a fit of products to moments with noise, the pairs, and the moments.
+
+    Standard errors are too small by the factor `scatter`, and the fit says so.
+    """
     moments, usable = of_sources(quality, groups, together)
-    noise = np.triu(np.random.default_rng(4).normal(0.0, error, moments.shape), 1)
+    noise = np.triu(np.random.default_rng(seed).normal(0.0, error, moments.shape), 1)
     moments = moments + noise + noise.T
 
     def refit(kept: np.ndarray) -> Refit:
-        value = rank_one(moments, kept, kept / error**2, np.full(len(kept), 0.5)).value
-        too_close = (moments - np.outer(value, value)) / error
+        value = np.maximum(rank_one(moments, kept, kept / error**2, np.full(len(kept), 0.5)).value, 0.0)
+        too_close = (moments - np.outer(value, value)) / error * scatter
         np.fill_diagonal(too_close, 0.0)
-        return Refit(value, too_close)
+        return Refit(value, too_close, scatter)
 
     return refit, usable, moments
 
@@ -120,6 +123,44 @@ def test_better_sources_are_no_copies():
     found = weigh_readings(refit, usable, moments)
     assert not found.best.dependent.any()
     assert found.doubtful is None
+
+
+def test_of_explanations_about_as_good_the_one_that_accuses_fewest_is_taken():
+    # A good source agrees with the copies of a middling one more than their quality explains: it copies nobody.
+    quality = [0.7, 0.0, 0.1, 0.5, 0.9, 0.5, 0.6, 0.5, 0.5, 0.1]
+    refit, usable, moments = noisy(quality, [[0, 1], [3, 5, 6, 7]], 0.8, 0.04, seed=3)
+    found = weigh_readings(refit, usable, moments)
+    pairs = [[0, 1], [3, 5], [3, 6], [3, 7], [5, 6], [5, 7], [6, 7]]
+    assert np.argwhere(np.triu(found.best.dependent)).tolist() == pairs
+    assert found.rival is None
+
+
+def test_pairs_that_are_close_by_chance_are_no_doubt_about_sources_that_are_alike():
+    # Two of five agree most, as some two must; they seem no better than the others, so that weights do not follow them.
+    refit, usable, moments = noisy([0.7] * 5, [], 0.0, 0.02, seed=3)
+    found = weigh_readings(refit, usable, moments)
+    assert not found.best.dependent.any()
+    assert found.doubtful is None
+
+
+def test_sources_that_mislead_are_no_copies_of_each_other():
+    # Both say the opposite, so that they agree with each other and with nobody else.
+    refit, usable, moments = noisy([-0.3, 0.7, 0.1, 0.7, 0.3, 0.6, -0.4], [], 0.0, 0.02)
+    assert not weigh_readings(refit, usable, moments).best.dependent.any()
+
+
+def test_that_most_sources_copy_each_other_is_no_rival_of_a_small_group():
+    refit, usable, moments = noisy([0.4, 0.0, 0.0, 0.0, 0.7, 0.9, 0.7, 0.4], [[1, 2, 3]], 0.5, 0.02, seed=3)
+    found = weigh_readings(refit, usable, moments)
+    assert np.argwhere(np.triu(found.best.dependent)).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert found.rival is None
+
+
+def test_errors_that_are_too_small_accuse_nobody():
+    # Residuals of three standard errors are nothing where all of them scatter three times too much.
+    for seed in range(6):
+        refit, usable, moments = noisy([0.7, 0.6, 0.6, 0.5, 0.5, 0.4, 0.4, 0.3], [], 0.0, 0.02, seed, scatter=3.0)
+        assert not weigh_readings(refit, usable, moments).best.dependent.any()
 
 
 def test_two_groups_that_exchange_their_places_are_rivals_however_many_others_are_poor():

@@ -118,7 +118,7 @@ def estimate_from_moments(
     plain = plain_vote(family, moments, request, passes)
     consistency = None if passes is None else consistency_of_costs(space, moments.sums, passes)
     if passes is not None:
-        estimate = with_support(estimate, consistency, plain, space, family, moments, request, passes)
+        estimate = with_support(estimate, consistency, plain, space, family, moments.sums, request, passes)
     summary = family.summary(estimate.parameters)
     general = general_diagnostics(family, moments.sums, summary, request, estimate)
     some_silent = bool(moments.sums["voted_items"] < moments.sums["items"])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.passes import VotePasses
-from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Request, Sums
+from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Passes, Request, Sums
+from consilience.families.product import ProductFamily, ProductParameters
+from consilience.families.product_factors import FieldPasses, sums_of
 from consilience.moments import Moments
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.product import Product
 
 __all__ = ["Consistency", "consistency_of_costs", "plain_vote", "with_support"]
 
@@ -27,6 +30,24 @@ LOW = 0.1
 SAME = 1e-3
 #: Sources are told apart where they differ by more than chance plus this many of its standard deviations.
 RATIO_Z = 1.65
+
+
+class SampledPasses(Passes, Protocol):
+    """Passes that can also show a few items at once."""
+
+    def small_sample(self, size: int) -> Chunk:
+        """Return a few items in one chunk, in an order that does not depend on theirs."""
+        ...
+
+
+@dataclass(frozen=True)
+class _SampledField(FieldPasses):
+    """Passes that show one field of a record."""
+
+    passes: SampledPasses
+
+    def small_sample(self, size: int) -> Chunk:
+        return self._field(self.passes.small_sample(size))
 
 
 @dataclass(frozen=True)
@@ -61,7 +82,7 @@ def plain_vote(family: Family, moments: Moments, request: Request, passes: VoteP
     return family.estimate(moments.sums, plain, passes).parameters
 
 
-def consistency_of_costs(space: LabelSpace, sums: Sums, passes: VotePasses) -> Consistency | None:
+def consistency_of_costs(space: LabelSpace, sums: Sums, passes: SampledPasses) -> Consistency | None:
     """Compare the cost of a source on an item to that on all others, item by item; None if the votes cannot tell."""
     both = sums["both"]
     pairs_per_item = (both.sum() - np.trace(both)) / 2.0 / max(int(sums["items"]), 1)
@@ -147,23 +168,26 @@ def with_support(
     plain: Parameters,
     space: LabelSpace,
     family: Family,
-    moments: Moments,
+    sums: Sums,
     request: Request,
-    passes: VotePasses,
+    passes: SampledPasses,
 ) -> Estimate:
     """Return the estimate, or equal weights where it tells sources apart that differ by chance only.
 
     Equal weights need two witnesses: mean costs of the sources that differ no more than chance would have them, and
     weighted labels that predict the vote of a source left out no better than equal weights do. The second keeps
     weights that rest on something else than the mean cost, such as sources that are good at different classes.
-    All else that was learned is kept where the family can make sources alike; else the plain vote is taken.
+    All else that was learned is kept where the family can make sources alike; else the plain vote is taken. Every
+    field of a record is judged on its own.
     """
+    if isinstance(space, Product) and isinstance(family, ProductFamily) and isinstance(plain, ProductParameters):
+        return _fields_with_support(estimate, plain, space, family, sums, request, passes)
     judged = request.method == "auto" and request.n_gold == 0 and estimate.method != "majority"
     if not judged or consistency is None or not consistency.by_chance or consistency.correlation >= LOW:
         return estimate
     if family.draws_together:
         return _told(estimate, consistency, "their weights were drawn together")
-    if family.parts(moments.sums, family.summary(estimate.parameters)) or request.dependent.any():
+    if request.dependent.any():
         return estimate
     if estimate.dependent is not None and estimate.dependent.any():
         return estimate
@@ -182,9 +206,29 @@ def with_support(
     found = "weights of their own predict no vote better than equal ones do: every source is given the same weight"
     if alike is not None:
         return _told(replace(estimate, parameters=alike), consistency, found)
-    equal = family.estimate(moments.sums, replace(request, method="majority", learn=False), passes)
+    equal = family.estimate(sums, replace(request, method="majority", learn=False), passes)
     told = _told(estimate, consistency, found)
     return Estimate(equal.parameters, "majority", told.reason, told.diagnostics)
+
+
+def _fields_with_support(
+    estimate: Estimate,
+    plain: ProductParameters,
+    space: Product,
+    family: ProductFamily,
+    sums: Sums,
+    request: Request,
+    passes: SampledPasses,
+) -> Estimate:
+    found = {}
+    for name, part in estimate.parts.items():
+        own, field, sampled = sums_of(sums, name), space.factors[name], _SampledField(passes, name, family.readable)
+        asked = replace(request, n_gold=int(own["gold_items"]))
+        consistency = consistency_of_costs(field, own, sampled)
+        law = family.factors[name].family
+        found[name] = with_support(part, consistency, plain[name], field, law, own, asked, sampled)
+    changed = any(found[name] is not part for name, part in estimate.parts.items())
+    return family.joined(found, sums, passes) if changed else estimate
 
 
 def _told(estimate: Estimate, consistency: Consistency, consequence: str) -> Estimate:

@@ -230,7 +230,8 @@ class Request:
 class Estimate:
     """The outcome of an estimation.
 
-    `dependent` holds the ``(m, m)`` pairs that were not taken as independent, where more than the given ones.
+    `dependent` holds the ``(m, m)`` pairs that were not taken as independent, where more than the given ones; `parts`
+    the estimates of the fields, where labels are records.
     """
 
     parameters: Parameters
@@ -238,6 +239,7 @@ class Estimate:
     reason: str
     diagnostics: tuple[Diagnostic, ...] = ()
     dependent: BoolArray | None = None
+    parts: Mapping[str, Estimate] = field(default_factory=dict)
 
 
 class Passes(Protocol):

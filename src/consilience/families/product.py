@@ -96,7 +96,7 @@ class ProductFamily(Family):
 
     def _adapted(self, sample: Chunk | None, adapt: Callable[[Family, Any], Family], seed: int) -> Family:
         if sample is not None:
-            sample = self._readable(sample)
+            sample = self.readable(sample)
         factors, scale, error = {}, self.scale.copy(), self.scale_error.copy()
         for index, (name, factor) in enumerate(self.factors.items()):
             with of_field(name):
@@ -112,7 +112,7 @@ class ProductFamily(Family):
         return all(self.factors[name].family.measures_like(factor.family) for name, factor in other.factors.items())
 
     def statistics(self, chunk: Chunk) -> Sums:
-        chunk = self._readable(chunk)
+        chunk = self.readable(chunk)
         parts = count_sums(chunk)
         for name, factor in self.factors.items():
             with of_field(name):
@@ -141,7 +141,12 @@ class ProductFamily(Family):
 
     def estimate(self, sums: Sums, request: Request, passes: Passes | None) -> Estimate:
         self.check_method(request.method, passes)
-        found = {name: self._estimate_field(name, sums, request, passes) for name in self.factors}
+        return self.joined(
+            {name: self._estimate_field(name, sums, request, passes) for name in self.factors}, sums, passes
+        )
+
+    def joined(self, found: Mapping[str, Estimate], sums: Sums, passes: Passes | None) -> Estimate:
+        """Return one estimate of records from those of the fields."""
         methods = [estimate.method for estimate in found.values()]
         votes = np.stack([np.diag(sums[f"{name}/both"]) for name in self.factors])
         parameters = {name: estimate.parameters for name, estimate in found.items()}
@@ -151,6 +156,7 @@ class ProductFamily(Family):
             methods[0] if len(set(methods)) == 1 else ", ".join(f"{name}: {found[name].method}" for name in found),
             "; ".join(f"{name}: {estimate.reason}" for name, estimate in found.items()),
             tuple(item.of_part(name) for name, estimate in found.items() for item in estimate.diagnostics),
+            parts=found,
         )
 
     def _scales(
@@ -159,7 +165,7 @@ class ProductFamily(Family):
         """Return the cost of unrelated labels in every field and its error, by what the fits say about the truth."""
         scale, error = self.scale.copy(), self.scale_error.copy()
         for index, (name, factor) in enumerate(self.factors.items()):
-            own = None if passes is None else FieldPasses(passes, name, self._readable)
+            own = None if passes is None else FieldPasses(passes, name, self.readable)
             found = factor.family.unrelated_truth(parameters[name], sums_of(sums, name), own)
             if found is not None and 0.0 < found[0] < np.inf:
                 scale[index], error[index] = found
@@ -174,11 +180,11 @@ class ProductFamily(Family):
         )
         with of_field(name):
             return factor.family.estimate(
-                own, asked, None if passes is None else FieldPasses(passes, name, self._readable)
+                own, asked, None if passes is None else FieldPasses(passes, name, self.readable)
             )
 
     def round(self, parameters: ProductParameters, chunk: Chunk) -> Sums:
-        chunk = self._readable(chunk)
+        chunk = self.readable(chunk)
         parts: dict[str, Any] = {}
         for name, factor in self.factors.items():
             parts |= prefixed(name, factor.family.round(parameters[name], part_of(chunk, name)))
@@ -189,7 +195,7 @@ class ProductFamily(Family):
 
         The confidence of a record is the weighted mean of the confidences of the fields that have votes.
         """
-        chunk = self._readable(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        chunk = self.readable(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
         found: dict[str, Batch] = {}
         voted: dict[str, BoolArray] = {}
         details: dict[str, Any] = {}
@@ -268,7 +274,7 @@ class ProductFamily(Family):
         total: FloatArray = np.sum(pairs, axis=0)
         return total
 
-    def _readable(self, chunk: Chunk) -> Chunk:
+    def readable(self, chunk: Chunk) -> Chunk:
         """Return a chunk of records in which a vote says something: empty records are abstentions."""
         labels = chunk.labels
         if not is_packed(labels, tuple(self.factors)):  # nobody votes, so the cells were never read
