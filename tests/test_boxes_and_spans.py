@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
+from consilience.families.element_posterior import select
 from consilience.solvers.near_copies import find_near_copies
 
 NOTHING = np.zeros((0, 4))
@@ -372,3 +373,10 @@ def test_confidence_of_a_class_in_doubt_is_lower():
     confidence = model.confidence([*sure[:1], *split])
     assert confidence[0] > 0.9
     assert 0.4 < confidence[1] < 0.8 * confidence[0]
+
+
+def test_the_most_probable_element_is_kept_where_nothing_is_no_answer():
+    kept, expected = select(np.array([0.1, 0.05]), np.ones(2), may_be_empty=False)
+    assert kept.tolist() == [0]
+    assert expected == pytest.approx(2 * 0.1 / (1 + 0.15))
+    assert select(np.array([0.1, 0.05]), np.ones(2), may_be_empty=True)[0].tolist() == []

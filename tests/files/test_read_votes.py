@@ -302,3 +302,36 @@ def test_settings_of_spans_stand_beside_their_classes():
     assert space_of_text("spans:length=80,overlap=forbid", votes) == cs.Spans(["PER"], length=80, overlap="forbid")
     with pytest.raises(cs.exceptions.UnsupportedError, match=r"no setting 'lenght'. Use length=... or overlap=..."):
         space_of_text("spans:lenght=80", votes)
+
+
+@pytest.mark.parametrize(
+    ("element", "space"),
+    [
+        ({"x1": 1, "y1": 2, "x2": 31, "y2": 42, "label": "car"}, cs.Boxes(["car"])),
+        ({"bbox": [1, 2, 30, 40]}, cs.Boxes()),
+        ({"start": 3, "end": 8, "label": "PER"}, cs.Spans(["PER"])),
+    ],
+)
+def test_lists_of_records_are_known_as_boxes_or_spans(element, space):
+    assert guess_space(cs.Votes.from_array([[[element], []], [[element, element], None]])).space == space
+
+
+def test_lists_as_text_are_no_classes():
+    with pytest.raises(FileFormatError, match="Name the label type: 'boxes', 'spans'"):
+        guess_space(cs.Votes.from_array([['[[1, 2, 31, 42, "car"]]', "[]"]]))
+
+
+@pytest.mark.parametrize(
+    "span", [(0, 9), [[0, 9], "PER"], {"start": 0, "end": 9}, {"start_offset": 0, "end_offset": 9}, {"span": [0, 9]}]
+)
+def test_a_span_beyond_its_text_is_named_however_it_is_written(span):
+    votes = cs.Votes.from_array([[[], [span]]], sources=["ann", "bob"])
+    cs.check_spans(votes, ["nine char"])
+    with pytest.raises(FileFormatError, match=r"Row 0, source 'bob': span \(0, 9\) ends beyond the text of 6"):
+        cs.check_spans(votes, ["a text"])
+
+
+def test_what_is_no_span_is_named_when_texts_are_checked():
+    votes = cs.Votes.from_array([[[{"from": 0, "to": 9}]]], sources=["ann"])
+    with pytest.raises(FileFormatError, match=r"Row 0, source 'ann': .*is no span"):
+        cs.check_spans(votes, ["a text"])

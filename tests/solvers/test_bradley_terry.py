@@ -261,6 +261,24 @@ def test_nothing_that_another_taste_could_explain_is_left_of_the_votes():
     assert wins(left) < 0.25 * wins(residuals(own, fit.judges, gap))
 
 
+def test_judges_who_met_too_rarely_are_not_accused():
+    # ann and bob answer 120 questions on their own; cleo repeats ann's answers to 40 of them and nothing else of hers.
+    rng = np.random.default_rng(2)
+    score = rng.normal(size=12)
+    first = rng.integers(12, size=240)
+    second = (first + rng.integers(1, 12, size=240)) % 12
+    said = outcomes(rng, 0.5 * (score[first] - score[second]), 0.0)
+    again = outcomes(rng, 0.5 * (score[first] - score[second]), 0.0)
+    asked = [np.arange(120), np.arange(120), np.r_[np.arange(40), np.arange(120, 240)]]
+    answers = [said[asked[0]], again[asked[1]], said[asked[2]]]
+    unit = np.concatenate(asked)
+    judge = np.repeat(np.arange(3), [len(one) for one in asked])
+    pairs = table(judge, first[unit], second[unit], np.concatenate(answers))
+    found = noise_in_arena(pairs, unit)
+    assert found.shared[0, 2] == 40
+    assert not found.groups.any()
+
+
 def test_what_all_judges_share_is_no_copying_of_some():
     together = np.full((6, 6), 0.2)
     every = np.ones((6, 6), dtype=bool)

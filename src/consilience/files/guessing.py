@@ -10,8 +10,20 @@ import numpy as np
 from consilience.arrays import Batch
 from consilience.exceptions import FileFormatError
 from consilience.families.comparisons import Comparisons
-from consilience.spaces import Classes, DependencyTrees, Preferences, Product, Rankings, Scores, Tags, Vectors
+from consilience.spaces import (
+    Boxes,
+    Classes,
+    DependencyTrees,
+    Preferences,
+    Product,
+    Rankings,
+    Scores,
+    Spans,
+    Tags,
+    Vectors,
+)
 from consilience.spaces.base import LabelSpace
+from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.votes import Votes
 
 __all__ = ["Guess", "guess_space"]
@@ -20,6 +32,8 @@ __all__ = ["Guess", "guess_space"]
 MOST_CLASSES = 20
 #: Text of which more than this share is used only once is no list of classes.
 MOST_SINGLE = 0.5
+#: Label types that are lists of things which are no plain numbers.
+_LISTS = "'boxes', 'spans', 'tags', 'rankings' or another one"
 
 
 @dataclass(frozen=True)
@@ -89,6 +103,8 @@ def _of_whole_numbers(cells: Batch) -> Guess:
 
 
 def _of_text(cells: list[str], votes: Votes) -> Guess:
+    if all(cell.lstrip().startswith("[") for cell in cells):
+        raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
     if all(">" in cell for cell in cells):
         names = dict.fromkeys(name for cell in cells for name in _ranked_names(cell))
         return Guess(Rankings(list(names)), f"orders such as {cells[0]!r}")
@@ -118,10 +134,25 @@ def _of_records(cells: list[dict[str, Any]], votes: Votes) -> Guess:
     return Guess(Product(weights=None, **parts), f"records of {', '.join(names)}")
 
 
+def _of_elements(cells: list[Any]) -> Guess | None:
+    """Return boxes or spans where every element is a record of one; their classes are those that occur."""
+    elements = [element for cell in cells for element in cell]
+    if not elements or not all(isinstance(element, dict) for element in elements):
+        return None
+    for space, forms, what in ((Boxes, BOX_FORMS, "boxes"), (Spans, SPAN_FORMS, "spans")):
+        if all(corners_and_class(element, forms) is not None for element in elements):
+            classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
+            return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
+    return None
+
+
 def _of_lists(cells: list[Any]) -> Guess:
+    found = _of_elements(cells)
+    if found is not None:
+        return found
     arrays = [np.asarray(cell) for cell in cells]
     if any(array.dtype.kind not in "biuf" or array.ndim != 1 for array in arrays):
-        raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: 'tags', 'rankings', ...")
+        raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: {_LISTS}.")
     lengths = {len(array) for array in arrays}
     whole = all(array.dtype.kind in "biu" for array in arrays)
     length = lengths.pop() if len(lengths) == 1 else None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from consilience.exceptions import FileFormatError
+from consilience.spaces.element_records import SPAN_FORMS, corners_and_class
 from consilience.votes import Votes
 
 __all__ = ["check_spans"]
@@ -25,9 +27,20 @@ def check_spans(votes: Votes, texts: Sequence[str]) -> None:
         raise FileFormatError(f"There are {len(votes)} items and {len(texts)} texts. Give one text per item.")
     for row, column in np.argwhere(votes.observed):
         for span in votes.labels[row, column]:
-            start, end = (span["start"], span["end"]) if isinstance(span, Mapping) else (span[0], span[1])
+            place = f"Row {row}, source {votes.sources[column]!r}"
+            start, end = _ends(span, place)
             if end > len(texts[row]):
                 raise FileFormatError(
-                    f"Row {row}, source {votes.sources[column]!r}: span ({start}, {end}) ends beyond the text of "
-                    f"{len(texts[row])} characters. Count in characters of this text, not in bytes or tokens."
+                    f"{place}: span ({start}, {end}) ends beyond the text of {len(texts[row])} characters. Count in "
+                    "characters of this text, not in bytes or tokens."
                 )
+
+
+def _ends(span: Any, place: str) -> tuple[Any, Any]:
+    found = corners_and_class(span, SPAN_FORMS) if isinstance(span, Mapping) else (list(span), None)
+    ends = [] if found is None else found[0]
+    if ends and isinstance(ends[0], (list, tuple)):  # the ends, then the class
+        ends = list(ends[0])
+    if len(ends) < 2:
+        raise FileFormatError(f"{place}: {span!r} is no span. Give start and end.")
+    return ends[0], ends[1]
