@@ -26,6 +26,7 @@ from consilience.families.findings import (
 )
 from consilience.families.mallows_dependence import (
     chosen_reading,
+    feared_copies,
     gold_shares,
     read_pairs,
     with_dependence,
@@ -89,8 +90,9 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         return _fallback(problem, reason, (no_signal(request, reason),))
     if request.learn and count >= FLAG_SOURCES:
         readings = read_pairs(problem)
-        if readings.doubtful is not None and not request.n_gold:
-            return _fallback(problem, MAYBE_COPIES, (possible_copies(readings.doubtful.dependent, request),))
+        doubtful = feared_copies(problem, readings)
+        if doubtful is not None and not request.n_gold:
+            return _fallback(problem, MAYBE_COPIES, (possible_copies(doubtful.dependent, request),))
         if chosen_reading(problem, readings).dependent.any():
             return _dependent(problem, readings, passes)
     fit = moment_fit(problem)
@@ -130,7 +132,9 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     fit = moment_fit(problem)
     left, right = np.nonzero(np.triu(problem.usable))
     notes = (note, *adversaries(left, right, -fit.residual_z, request))
-    if problem.many_incomplete and passes is not None and rivals is None:
+    # The likelihood takes sources as independent and would trust those that agree, so it is for scarce votes alone.
+    scarce = problem.many_incomplete and not problem.much_in_common
+    if scarce and passes is not None and rivals is None:
         estimate = _polish(problem, fit.weight, passes, _why_polished(problem), notes)
         return estimate if request.n_gold else _evened(problem, estimate)
     reason = "exact pair moments under a robust loss, as some sources depend on each other"
