@@ -256,3 +256,54 @@ def test_rankings_with_half_of_the_items_left_out_do_not_look_copied() -> None:
     votes = cs.Votes.from_array(kept, observed=(kept >= 0).sum(axis=-1) >= 2)
     model = cs.LabelModel(space, random_state=0).fit(votes)
     assert {"dependent-pair", "possible-copies"}.isdisjoint(note.code for note in model.diagnostics_)
+
+
+@quiet
+@pytest.mark.parametrize("seed", [2, 8])
+def test_two_excellent_sources_among_silent_ones_are_told_from_copies_by_how_their_distances_scatter(seed):
+    # By their mean agreement alone the two may as well copy a bad source; with these seeds chance makes one of the
+    # silent sources look as if it knew better. Copies would be either equal or far apart.
+    space, rng = cs.Rankings(5), np.random.default_rng(seed)
+    truth = space.random(800, rng)
+    votes = cs.simulate(space, truth, np.array([3.5, 4.0, 0.002, 0.005, 0.003, 0.004]), rng)
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    assert "possible-copies" not in codes(model)
+    # 0.010 with known weights, 0.19 by the plain vote
+    assert space.kendall_error(model.predict(votes), truth) < 0.02
+
+
+@quiet
+def test_sources_that_are_equal_or_far_apart_stay_possible_copies():
+    # The same but for the first two: nearly random, the second repeats the first on nine items of ten.
+    space, rng = cs.Rankings(5), np.random.default_rng(8)
+    truth = space.random(800, rng)
+    cs.simulate(space, truth, np.array([3.5, 4.0, 0.002, 0.005, 0.003, 0.004]), rng)
+    votes = cs.simulate(space, truth, np.array([0.1, 0.1, 0.002, 0.6, 0.003, 0.004]), rng).labels.copy()
+    same = rng.random(800) < 0.9
+    votes[same, 1] = votes[same, 0]
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    assert "possible-copies" in codes(model)
+    assert model.source_model_.method == "majority"
+
+
+@quiet
+def test_groups_that_err_together_do_not_hide_behind_their_own_misfit_where_votes_hold_ties():
+    # Five, three and two sources that share an error each, half of them with ties. The plain vote errs on 0.25, and so
+    # does a fit that multiplies standard errors by the misfit, or maximizes a likelihood of independent sources.
+    rng = np.random.default_rng(100010)
+    truth, ranked = rng.normal(size=(1900, 5)), []
+    for size in (5, 3, 2):
+        shared = rng.normal(size=truth.shape)
+        for _ in range(size):
+            step = 0.7 if rng.random() < 0.5 else 1e-9
+            scores = rng.uniform(0.4, 1.0) * truth + shared + 0.4 * rng.normal(size=truth.shape)
+            ranked.append(cs.Rankings.positions_from_scores(np.round(scores / step) * step))
+    votes, space = np.stack(ranked, axis=1).astype(np.int64), cs.Rankings(5)
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    assert model.source_model_.method == "moments"
+    groups = (range(5), range(5, 8), range(8, 10))
+    assert set(pairs_of(model)) == {pair for group in groups for pair in combinations(group, 2)}
+    gold = cs.Rankings.positions_from_scores(truth).astype(np.int64)
+    plain = space.kendall_error(model.predict_baseline(votes), gold)
+    # standard error of the difference 0.002
+    assert space.kendall_error(model.predict(votes), gold) < plain - 0.02

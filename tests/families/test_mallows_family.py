@@ -222,9 +222,24 @@ def test_copies_are_flagged_among_partial_rankings_too(share):
     table = cs.Votes.from_array(labels, observed=votes.observed)
     with pytest.warns(ConsilienceWarning, match="dependent-pair"):
         model = cs.LabelModel(space).fit(table)
-    assert model.source_model_.method == ("moments" if share < 0.2 else "em")
+    assert model.source_model_.method == "moments"
     assert model.weight_[:3].max() < 0.3 < model.weight_[3:].min()
     assert space.kendall_error(model.predict(table), truth) < 0.2
+
+
+def test_among_copies_the_likelihood_is_used_where_two_sources_hardly_order_the_same_items():
+    space = cs.Rankings(6)
+    rng = np.random.default_rng(2)
+    votes, _ = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
+    labels = votes.labels.copy()
+    copied = rng.random((1500, 2)) < 0.9
+    labels[:, 1:3] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1:3])
+    for kept, method in ((0.6, "moments"), (0.35, "em")):  # 0.36 and 0.12 of the pairs of items are in common
+        seen = rng.random(labels.shape) < kept
+        shown = space.positions_from_scores(-labels.astype(float), seen=seen).astype(np.int64)
+        model = fit(space, cs.Votes.from_array(shown, observed=(shown >= 0).any(axis=-1)))
+        assert ("source_0", "source_1") in model.source_model_.dependencies
+        assert model.source_model_.method == method
 
 
 def test_two_equal_camps_get_equal_weights_until_known_labels_decide():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Estimate, Parameters, Request
 from consilience.families.findings import MAYBE_COPIES, SIGNIFICANCE, fell_back, no_signal, possible_copies
 from consilience.families.pair_costs import shrunk_costs
-from consilience.solvers.readings import Readings
+from consilience.solvers.readings import PairReading, Readings
 
 __all__ = ["Steps", "evened_costs", "follow", "plain_vote"]
 
@@ -38,6 +39,8 @@ class Steps:
         What three sources are needed for.
     unheard
         The parameters where the votes say next to nothing, if those are not the plain vote's.
+    feared
+        The reading with copies that the votes do not rule out.
     """
 
     equal: Callable[[], Parameters]
@@ -49,6 +52,7 @@ class Steps:
     independent: Callable[[], Estimate]
     needed: str = "weights"
     unheard: Callable[[], Parameters] | None = None
+    feared: Callable[[Readings], PairReading | None] = attrgetter("doubtful")
 
 
 def follow(steps: Steps, count: int, request: Request) -> Estimate:
@@ -64,8 +68,9 @@ def follow(steps: Steps, count: int, request: Request) -> Estimate:
         return plain_vote(parameters, reason, (no_signal(request, reason),))
     if request.learn and steps.read_pairs is not None:
         readings = steps.read_pairs()
-        if readings.doubtful is not None and not request.n_gold:
-            copies = possible_copies(readings.doubtful.dependent, request)
+        feared = steps.feared(readings)
+        if feared is not None and not request.n_gold:
+            copies = possible_copies(feared.dependent, request)
             return plain_vote(steps.equal(), MAYBE_COPIES, (copies,))
         found = steps.dependent(readings)
         if found is not None:

@@ -24,7 +24,7 @@ from consilience.solvers.weighed_readings import weigh_readings
 if TYPE_CHECKING:
     from consilience.families.mallows import MallowsParameters
 
-__all__ = ["chosen_reading", "gold_shares", "read_pairs", "with_dependence", "with_gold"]
+__all__ = ["chosen_reading", "feared_copies", "gold_shares", "read_pairs", "with_dependence", "with_gold"]
 
 #: Once sources are known to depend on each other, the pair moments determine a quality up to this error.
 MODEL_ERROR = 0.1
@@ -33,6 +33,13 @@ MODEL_ERROR = 0.1
 COMMON_ERROR = 0.2
 #: A weight that a solver leaves at its lower bound, zero, up to its tolerance.
 SILENT = 0.01
+#: Standard errors of incomplete votes are multiplied by no more than this.
+MOST_INFLATION = 1.5
+#: Distances between the rankings of independent sources scatter as those of one source with the same mean distance, or
+#: less; those of sources of which one repeats the other on some items, by this much more, or further.
+REPEATING = 1.25
+#: Sources whose qualities, each times the best of the others, add up to less than this say next to nothing.
+CONFIRMED = 0.09
 
 
 def read_pairs(problem: Problem) -> Readings:
@@ -46,7 +53,9 @@ def read_pairs(problem: Problem) -> Readings:
         items = np.maximum(problem.sums["both"][left, right], 1)
         error = np.maximum(error, np.sqrt(np.median(error**2 * items) / items)) if len(left) else error
     first = moment_fit(problem)
-    unit = 1.0 if exact else first.inflation
+    # Independent votes with ties or without some items scatter little more than their errors say. What scatters much
+    # more depends on each other, and must not hide behind its own misfit.
+    unit = 1.0 if exact else min(first.inflation, MOST_INFLATION)
 
     def refit(kept: BoolArray) -> Refit:
         left_out = usable & ~kept
@@ -60,6 +69,34 @@ def read_pairs(problem: Problem) -> Readings:
     # to stand out.
     read = weigh_readings if exact else read_dependence
     return read(refit, usable, pairs.value, 2.0 * FLAG if problem.is_tied else FLAG)
+
+
+def feared_copies(problem: Problem, readings: Readings) -> PairReading | None:
+    """Return the reading with copies that the votes do not rule out, where that without any fits about as well.
+
+    It is ruled out if the sources outside the group know nothing that another one of them confirms, so that there is
+    nothing to lose, and if distances within the group scatter as those of independent sources do: who copies is at no
+    distance at all on some items, and far away on the others.
+    """
+    reading = readings.doubtful
+    if reading is None or problem.is_partial or problem.is_tied or problem.family.ragged:
+        return reading
+    others = problem.active & ~reading.dependent.any(axis=1)
+    quality = np.sort(np.maximum(reading.quality[others], 0.0))[::-1]
+    confirmed = len(quality) > 1 and quality[0] * quality[1:].sum() + quality[1] * quality[0] > CONFIRMED
+    return reading if confirmed or (_scatter(problem)[reading.dependent] > REPEATING).any() else None
+
+
+def _scatter(problem: Problem) -> FloatArray:
+    """Return the variance of the distance of two sources, ``(m, m)``, over that of one source at this mean distance."""
+    family, pairs = problem.family, problem.pairs
+    curve, most = family.typical_curve, family.typical * (family.typical - 1) / 2.0
+    mean = most * (1.0 - pairs.value) / 2.0
+    variance = pairs.standard_error**2 * (pairs.both / most) * (most / 2.0) ** 2
+    alone = curve.variance(curve.weight_from_mean(mean, limit=family.bounds[1]))
+    scatter: FloatArray = variance / np.maximum(alone, 1e-12)
+    # Who never differs is a copy as far as anyone can see.
+    return np.where(mean > 0, scatter, np.inf)
 
 
 def chosen_reading(problem: Problem, readings: Readings) -> PairReading:

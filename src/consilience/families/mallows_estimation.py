@@ -22,6 +22,7 @@ from consilience.families.findings import (
 )
 from consilience.families.mallows_dependence import (
     chosen_reading,
+    feared_copies,
     gold_shares,
     read_pairs,
     with_dependence,
@@ -81,6 +82,7 @@ def _automatic(problem: Problem, passes: Passes | None) -> Estimate:
         read_pairs=(lambda: read_pairs(problem)) if count >= FLAG_SOURCES else None,
         dependent=lambda readings: _dependent(problem, readings, passes),
         independent=lambda: _independent(problem, passes),
+        feared=lambda readings: feared_copies(problem, readings),
     )
     return follow(steps, count, problem.request)
 
@@ -128,7 +130,9 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     fit = moment_fit(problem)
     left, right = np.nonzero(np.triu(problem.usable))
     notes = (note, *adversaries(left, right, -fit.residual_z, request))
-    if problem.many_incomplete and passes is not None and rivals is None:
+    # The likelihood takes sources as independent and would trust those that agree, so it is for scarce votes alone.
+    scarce = problem.many_incomplete and not problem.much_in_common
+    if scarce and passes is not None and rivals is None:
         estimate = _polish(problem, fit.weight, passes, _why_polished(problem), notes)
         return estimate if request.n_gold else _evened(problem, estimate)
     reason = "exact pair moments under a robust loss, as some sources depend on each other"

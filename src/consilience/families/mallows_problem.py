@@ -19,6 +19,8 @@ __all__ = ["Problem", "expected_agreement", "parameters_of", "quality_of"]
 
 #: Up to this share of partial or tied votes, pair moments are as good as the likelihood.
 FEW_INCOMPLETE = 0.2
+#: Sources that depend on each other are weighed by pair moments if this share of the pairs of items is ordered by two.
+MUCH_IN_COMMON = 0.2
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,18 @@ class Problem:
     def many_incomplete(self) -> bool:
         """Whether so many votes leave out items or hold ties that pair moments say too little, and not exactly."""
         return self.share_incomplete > FEW_INCOMPLETE
+
+    @property
+    def much_in_common(self) -> bool:
+        """Whether, on the rows that two sources share, many of the pairs of items that one orders are ordered by both.
+
+        Then pair moments are precise, whatever is left out.
+        """
+        rows = np.maximum(self.sums["both"], 1)
+        ordered = np.array([self.curve(source).total_pairs for source in range(len(rows))])
+        alone = np.sqrt(np.maximum(ordered / np.diag(rows), 1e-12))
+        common = (self.pairs.both / rows / np.outer(alone, alone))[np.triu(self.usable)]
+        return bool(len(common) and common.mean() >= MUCH_IN_COMMON)
 
     @property
     def is_tied(self) -> bool:
