@@ -73,7 +73,7 @@ def reading_of(quality, copies):
 def test_copies_harm_only_where_a_plain_vote_would_do_better_than_following_them():
     usable = ~np.eye(7, dtype=bool)
     seem = np.array([0.9, 0.9, 0.9, 0.1, 0.1, 0.1, 0.1])
-    # All alike: a plain vote has (.3 * 7) / sqrt(.91 * 13) = .61 of signal to noise, the three copies alone .31, so that
+    # All alike: a plain vote has (.3 * 7) / sqrt(.91 * 13) = .61 of signal to noise, three copies alone .31, so that
     # 27% and 38% of the labels would be wrong; the others still count a little.
     assert 0.25 < _harm(seem, reading_of(np.full(7, 0.3), [0, 1, 2]), usable) < 0.40
     # If the others know nothing, whoever follows the copies loses nothing.
