@@ -188,17 +188,18 @@ def test_probabilities_add_up_to_one_also_for_items_without_votes(kind):
 
 
 @pytest.mark.parametrize("kind", FINITE)
-def test_label_and_confidence_are_the_largest_probability(kind):
+def test_the_most_probable_label_and_its_confidence_are_the_largest_probability(kind):
     data = simulated(kind, coverage=1.0)
-    model = cs.LabelModel(data.space).fit(data.votes)
+    model = cs.LabelModel(data.space, decode="map").fit(data.votes)
     probabilities = model.predict_proba(data.votes)
     assert np.array_equal(model.predict(data.votes), probabilities.argmax(axis=1))
     assert np.array_equal(model.confidence(data.votes), probabilities.max(axis=1))
 
 
-def test_bayes_decoding_minimises_the_expected_distance():
+@pytest.mark.parametrize("decode", ["auto", "bayes"])
+def test_labels_of_a_finite_space_minimise_the_expected_distance(decode):
     data = simulated("path", coverage=1.0)
-    model = cs.LabelModel(data.space, decode="bayes").fit(data.votes)
+    model = cs.LabelModel(data.space, decode=decode).fit(data.votes)
     expected = model.predict_proba(data.votes) @ data.space.matrix
     assert np.array_equal(model.predict(data.votes), expected.argmin(axis=1))
 

@@ -58,7 +58,8 @@ class LabelModel(Configurable):
         one probability per label.
     decode
         "map" returns the most probable label (of least weighted cost where there are no probabilities),
-        "bayes" the one of least expected cost; "auto" is "bayes" for rankings and chains of tags, else "map".
+        "bayes" the one of least expected cost; "auto" is "bayes" for rankings, chains of tags and finite metric
+        spaces (there not for the plain vote and prior="gibbs", which take the label nearest to the votes), else "map".
     random_state
         Seed of everything random; the same seed gives the same bits.
 

@@ -66,6 +66,14 @@ def test_decoders_minimise_what_they_promise():
     assert np.array_equal(likely.predict(votes), belief.argmax(axis=1))
     assert np.array_equal(cheap.predict(votes), (belief @ LADDER).argmin(axis=1))
     assert not np.array_equal(likely.predict(votes), cheap.predict(votes))
+    assert np.array_equal(fit(space, votes).predict(votes), cheap.predict(votes))
+
+
+def test_the_plain_vote_is_the_node_nearest_to_the_votes():
+    # Two votes at an end of the ladder and one far off: their median, which expected costs would pull inwards.
+    votes = np.array([[0, 0, 5], [5, 5, 1], [0, 2, 5]] * 10)
+    plain = fit(cs.FiniteMetric(LADDER), votes, method="majority")
+    assert plain.predict(votes)[:3].tolist() == [0, 5, 2]
 
 
 @pytest.mark.parametrize("method", ["triplets", "quadratic", "moments", "em", "auto"])

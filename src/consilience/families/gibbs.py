@@ -177,7 +177,11 @@ class GibbsFamily(Family):
 
     def posterior(self, parameters: GibbsParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         probabilities = softmax(self.log_scores(parameters, labels, observed))
-        best = (probabilities @ self.matrix).argmin(axis=1) if decode == "bayes" else probabilities.argmax(axis=1)
+        # Without Z(truth) the most probable label is the weighted Frechet mean: the plain vote, and the paper's rule.
+        # A single source, of which nothing can be learned, is simply believed.
+        learned = parameters.normalised and len(parameters.weight) > 1
+        cheapest = decode == "bayes" or (decode == "auto" and learned)
+        best = (probabilities @ self.matrix).argmin(axis=1) if cheapest else probabilities.argmax(axis=1)
         return Posterior(best, probabilities[np.arange(len(best)), best], probabilities)
 
     def summary(self, parameters: GibbsParameters) -> Summary:

@@ -37,7 +37,7 @@ from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.readings import PairReading, Readings, Refit
 from consilience.solvers.robust import PairMomentFit, fit_pair_moments, sandwich
 from consilience.solvers.signal import no_signal_probability
-from consilience.solvers.weighed_readings import weigh_readings
+from consilience.solvers.weighed_readings import fear_of_copies, weigh_readings
 
 if TYPE_CHECKING:
     from consilience.families.gibbs import GibbsFamily, GibbsParameters
@@ -140,7 +140,7 @@ def _read_pairs(problem: Problem) -> Readings:
         too_close[left, right] = gap / np.maximum(pairs.cost_error[left, right], 1e-6 * unrelated)
         return Refit(1.0 - curve.expected_cost(fit.weight) / unrelated, too_close + too_close.T, fit.inflation)
 
-    return weigh_readings(refit, usable, -pairs.cost)
+    return weigh_readings(refit, usable, -pairs.cost, doubt=fear_of_copies(pairs.count, usable))
 
 
 def _chosen(problem: Problem, readings: Readings) -> PairReading:

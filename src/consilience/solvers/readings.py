@@ -58,13 +58,15 @@ class Refit:
 class PairReading:
     """One explanation: the dependent pairs ``(m, m)``, the qualities that follow, and how badly it fits.
 
-    `misfit` is the mean square of the residuals of the other pairs, 1 if these are noise.
+    `misfit` is the mean square of the residuals of the other pairs, 1 if these are noise. `lenient` is the loss if all
+    pairs within a group are taken for dependent, whether or not each is clear by itself.
     """
 
     dependent: BoolArray
     quality: FloatArray
     loss: float
     misfit: float = 1.0
+    lenient: float = float("inf")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ pairs, and where neither is clearly better the votes cannot tell.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import erfc
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from consilience.solvers.readings import (
     remembered,
 )
 
-__all__ = ["contradict", "weigh_readings"]
+__all__ = ["contradict", "fear_of_copies", "weigh_readings"]
 
 #: A pair of a group counts as dependent if it is this many standard errors too close.
 MEMBER = 3.0
@@ -36,6 +37,9 @@ MEMBER = 3.0
 PRICE, ONE_MORE = 9.0, 5.0
 #: Copies are believed if they explain the pairs better by this much, and doubted unless they do so worse by that much.
 SURE, DOUBT = 6.0, 3.0
+#: Where a wrong guess would make labels worse than a plain vote, copies that explain the pairs worse by this much are
+#: still feared, and by half as much again where pairs have so few common items that their moments are hardly normal.
+FEARED, NORMAL = 6.0, 100.0
 #: A reading that trusts the opposite sources is a rival unless it is worse by this much.
 RIVAL = 9.0
 #: Of four sources, two that copy each other look like the other two doing so.
@@ -49,8 +53,8 @@ NOTHING, FAR = 0.02, 4.0
 #: Chi-square over its freedom within so many standard deviations needs no other explanation, unless some sources seem
 #: better than the others by this much.
 EASY, AHEAD = 1.0, 0.15
-#: Sources whose qualities, squared and added, stay below the square of this say next to nothing between them.
-HEARD = 0.3
+#: Copies are feared if taking them for good sources would make this part more labels wrong than a plain vote.
+HARM = 0.05
 #: With fewer pairs to spare than this, their scatter says nothing about the standard errors.
 LEAST_FREEDOM = 4
 
@@ -102,22 +106,34 @@ def weigh_readings(
     fewest = min(_strict(reading, usable, spread) for reading in found) + 2.0 * SURE
     close = [reading for reading in found if _strict(reading, usable, spread) < fewest]
     best = min(close, key=lambda reading: (int(reading.dependent.sum()), reading.loss))
-    if best.loss > start.loss + doubt:
-        return Readings(start, None, *reading_groups(start, None))
-    if best.loss > start.loss - SURE or int(usable.any(axis=1).sum()) < FEWEST:
-        # Whom the weights would not follow anyway can do no harm; and if the others know nothing, it is theirs to lose.
-        feared = _ahead(base.quality, best.dependent, usable) and _heard(best, usable)
-        harmful = best if feared else None
-        return Readings(start, harmful, *reading_groups(start, harmful))
-    # That most sources copy each other is no explanation that a better one has to fear.
-    most = int(usable.any(axis=1).sum()) // 2
+    # That most sources copy each other would leave hardly a pair to explain.
+    most = (int(usable.any(axis=1).sum()) + 1) // 2
     few = [reading for reading in found if len(largest_group(reading.dependent)) <= most]
+    if best.loss > start.loss - SURE or int(usable.any(axis=1).sum()) < FEWEST:
+        # Copies are to be feared if weights that take them for good sources would lose to a plain vote, whether or not
+        # another group explains the pairs better.
+        possible = [reading for reading in few if reading.lenient <= start.loss + doubt]
+        feared = [reading for reading in possible if _harm(base.quality, reading, usable) > HARM]
+        harmful = min(feared, key=lambda reading: reading.lenient, default=None)
+        return Readings(start, harmful, *reading_groups(start, harmful))
     contrary = [reading for reading in few if contradict(reading, best)]
     rival = min(contrary, key=lambda reading: _strict(reading, usable, spread), default=None)
     if rival is not None:
         gap = _strict(rival, usable, spread) - _strict(best, usable, spread)
         rival = rival if gap < RIVAL * max(1.0, best.misfit) else None
     return Readings(best, rival, *reading_groups(best, rival))
+
+
+def fear_of_copies(common: FloatArray, usable: BoolArray) -> float:
+    """Return how much worse copies may explain the pairs and still be feared.
+
+    Parameters
+    ----------
+    common, usable : arrays of shape (m, m)
+        Numbers of items on which two sources both vote, and the pairs that are used.
+    """
+    usual = float(np.median(common[usable])) if usable.any() else 0.0
+    return FEARED * (1.0 + 0.5 * min(1.0, NORMAL / max(usual, 1.0)))
 
 
 def contradict(one: PairReading, other: PairReading) -> bool:
@@ -154,10 +170,24 @@ def _ahead(quality: FloatArray, dropped: BoolArray, usable: BoolArray) -> bool:
     return bool(inside.any() and others.any() and quality[inside].mean() > quality[others].mean() + AHEAD)
 
 
-def _heard(reading: PairReading, usable: BoolArray) -> bool:
-    """Return whether the sources outside the groups know enough, by this reading, that a plain vote of theirs helps."""
-    others = usable.any(axis=1) & ~reading.dependent.any(axis=1)
-    return float((np.maximum(reading.quality[others], 0.0) ** 2).sum()) > HEARD**2
+def _harm(quality: FloatArray, reading: PairReading, usable: BoolArray) -> float:
+    """Return by which part more labels would be wrong with weights than by a plain vote, if a reading were right.
+
+    The weights are the log-odds that follow from `quality`. Votes are taken as signs, their sum as normal, and those of
+    a group as the same one.
+    """
+    active = usable.any(axis=1)
+    signal = reading.quality[active]
+    noise = np.sqrt(np.maximum(1.0 - signal**2, 0.05))
+    group = components(reading.dependent[np.ix_(active, active)])
+    together = np.where(group[:, None] == group[None, :], np.outer(noise, noise), 0.0)
+
+    def wrong(weight: FloatArray) -> float:
+        spread = float(np.sqrt(weight @ together @ weight))
+        return 0.5 * erfc(float(weight @ signal) / max(spread, 1e-12) / np.sqrt(2.0))
+
+    bounded = np.clip(quality[active], -0.98, 0.98)
+    return wrong(np.log((1.0 + bounded) / (1.0 - bounded))) / max(wrong(np.ones(len(signal))), 1e-12) - 1.0
 
 
 def _misled(fit: Refit, usable: BoolArray) -> BoolArray:
@@ -200,10 +230,22 @@ def _settle(
             break
         dropped = dropped | more
     dependent = dropped & (found.too_close > MEMBER * scale)
+    linked = _within_groups(dependent, dropped & (found.too_close > 0.0))
     others = np.triu(usable & ~dependent)
     freedom = max(int(others.sum()) - int(usable.any(axis=1).sum()), 1)
     misfit = float(np.minimum((found.too_close[others] / scale) ** 2, APART).sum()) / freedom
-    return PairReading(dependent, found.quality, _loss(found, usable, dependent, units), misfit)
+    loss, lenient = (_loss(found, usable, pairs, units) for pairs in (dependent, linked))
+    return PairReading(dependent, found.quality, loss, misfit, lenient)
+
+
+def _within_groups(clear: BoolArray, closer: BoolArray) -> BoolArray:
+    """Return the clear pairs, with those of their groups that are closer at all.
+
+    On few items hardly a pair of a group is clear, and the others would speak against a group that explains them.
+    """
+    group = components(clear)
+    linked: BoolArray = clear | (closer & (group[:, None] == group[None, :]))
+    return linked
 
 
 def _loss(fit: Refit, usable: BoolArray, dependent: BoolArray, units: tuple[float, float]) -> float:

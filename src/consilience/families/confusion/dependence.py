@@ -14,12 +14,17 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.families.base import Diagnostic, Request
 from consilience.families.confusion.pair_moments import PairMoments
-from consilience.families.findings import MAYBE_COPIES, competing_groups, dependent_pairs, possible_copies
+from consilience.families.findings import (
+    MAYBE_COPIES,
+    competing_groups,
+    dependent_pairs,
+    possible_copies,
+)
 from consilience.solvers.copied_groups import CLOSE, PairCovariances, Reading, copied_groups
 from consilience.solvers.readings import Refit
 from consilience.solvers.robust import fit_pair_moments
 from consilience.solvers.triplets import rank_one
-from consilience.solvers.weighed_readings import weigh_readings
+from consilience.solvers.weighed_readings import fear_of_copies, weigh_readings
 
 __all__ = ["RIVALS", "Dependence", "learn_dependence", "near_copies"]
 
@@ -33,13 +38,13 @@ MANY_SOURCES, DRAWN_TO = 64, 40.0
 MIN_SOURCES = 5
 #: Copies of which no pair stands out are looked for with so many sources, from so many common items on.
 FEWEST_SOURCES, FEW_COMMON = 4, 10
-#: With more common items than this, pairs of copies stand out if there are any.
+#: With more common items than this, pairs of copies stand out if there are any, among sources enough to look for them;
+#: among fewer, more items tell no more, as small errors of the model would.
 MANY_COMMON = 1000
 #: Skills scatter by about this much before anything is known, and their products hold up to this error.
 SKILL_SPREAD, UNEVEN = 0.4, 0.03
-#: Copies that explain the pairs worse by this much are still feared, and by twice that where pairs have so few common
-#: items that their covariances are hardly normal.
-FEARED, NORMAL = 3.0, 100.0
+#: Copies are believed if the other sources agree by this many standard errors, all their pairs together.
+WITNESSES = 2.33
 #: A variance counts as if so many further items had shown that of the other pairs.
 POOLED = 10.0
 #: With known labels two readings can be told apart unless their losses are this close.
@@ -72,10 +77,17 @@ class Dependence:
     doubt: str = ""
     notes: tuple[Diagnostic, ...] = ()
 
-    @property
-    def rivals(self) -> bool:
-        """Whether no weights are to be trusted."""
-        return bool(self.doubt)
+    def harmless(self, dependent: BoolArray) -> BoolArray:
+        """Return dependent pairs without those learned of sources that are better than the rest.
+
+        Where all weigh the same, copies of good sources may well count more than once, as in any plain vote.
+        """
+        involved = self.dependent.any(axis=1)
+        if self.skill is None or involved.all():
+            return dependent
+        good = involved & (self.skill > self.skill[~involved].mean())
+        kept: BoolArray = dependent & ~(self.dependent & np.outer(good, good))
+        return kept
 
 
 def learn_dependence(
@@ -127,19 +139,21 @@ def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Re
     common = np.maximum(moments.both[np.ix_(judges, judges)], 1.0)
     variance = pairs.error**2 * common
     pooled = float(np.median(variance[pairs.usable]))
-    error = np.sqrt((variance * common + pooled * POOLED) / (common + POOLED) / common)
+    error = np.sqrt((variance * common + pooled * POOLED) / (common + POOLED) / np.minimum(common, MANY_COMMON))
     # With more than two classes the covariance of sources that err unevenly is not quite a product.
     pairs = replace(pairs, error=np.hypot(error, UNEVEN * pairs.scale if moments.n_classes > 2 else 0.0))
     scale = np.sqrt(np.outer(pairs.variance, pairs.variance))
-    usual = float(np.median(common[pairs.usable]))
-    if usual > MANY_COMMON:
+    if float(np.median(common[pairs.usable])) > MANY_COMMON and len(judges) >= MIN_SOURCES:
         return nothing
     closeness = pairs.covariance / np.maximum(scale, 1e-12)
-    feared = FEARED * (1.0 + min(1.0, NORMAL / usual))
+    feared = fear_of_copies(common, pairs.usable)
     found = weigh_readings(_refit(pairs), pairs.usable, closeness, spread=SKILL_SPREAD, doubt=feared)
-    if found.doubtful is not None and not request.n_gold:
+    possible = found.doubtful
+    if found.best.dependent.any() and not _others_agree(pairs, found.best.dependent):
+        possible = found.best
+    if possible is not None and not request.n_gold:
         suspected = np.zeros_like(copies)
-        suspected[np.ix_(judges, judges)] = found.doubtful.dependent
+        suspected[np.ix_(judges, judges)] = possible.dependent
         return Dependence(copies, doubt=MAYBE_COPIES, notes=(possible_copies(suspected, request),))
     if not found.best.dependent.any():
         return nothing
@@ -151,6 +165,17 @@ def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Re
     skill = np.full(len(votes), np.median(found.best.quality))
     skill[judges] = found.best.quality
     return Dependence(dependent, skill, notes=_named(dependent, request))
+
+
+def _others_agree(pairs: PairCovariances, dependent: BoolArray) -> bool:
+    """Return whether those outside the groups agree among themselves: without that they are no witnesses.
+
+    Excellent sources among random ones look like copies, too, if the noise of the others is taken for knowledge.
+    """
+    others = ~dependent.any(axis=1)
+    left, right = np.nonzero(np.triu(pairs.usable & np.outer(others, others)))
+    strength = pairs.covariance[left, right] / pairs.error[left, right]
+    return bool(strength.sum() > WITNESSES * np.sqrt(len(strength)))
 
 
 def _refit(pairs: PairCovariances) -> Callable[[BoolArray], Refit]:
@@ -188,7 +213,8 @@ def _refit(pairs: PairCovariances) -> Callable[[BoolArray], Refit]:
         too_close = np.where(
             pairs.usable, (pairs.covariance - pairs.scale * np.outer(fit.weight, fit.weight)) / error, 0.0
         )
-        return Refit(fit.weight, too_close, fit.inflation)
+        # Products are the same with all signs turned around; sources are better than chance on the whole.
+        return Refit(fit.weight if fit.weight.sum() >= 0 else -fit.weight, too_close, fit.inflation)
 
     return refit
 

@@ -122,7 +122,8 @@ def _automatic(
         best = np.sort(np.abs(_even(skill.value if found.skill is None else found.skill, votes, moments)[judges]))[::-1]
         if judges[active].all() and active.sum() >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
             reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
-            return alike(votes, moments, request, reason)
+            shared = replace(request, dependent=found.harmless(request.dependent))
+            return alike(votes, moments, shared, reason)
     if passes is None:
         if judges[active].all():
             closed = closed_form.moment_skill(moments, request.dependent)

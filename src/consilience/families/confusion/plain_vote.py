@@ -10,7 +10,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Diagnostic, Estimate, Request
 from consilience.families.confusion.pair_moments import PairMoments
 from consilience.families.confusion.parameters import ConfusionParameters, one_coin_tables
-from consilience.families.confusion.shrinkage import evened
+from consilience.families.confusion.shrinkage import LEAST_SKILL, evened
 from consilience.families.findings import fell_back
 
 __all__ = [
@@ -25,8 +25,6 @@ __all__ = [
     "with_silent",
 ]
 
-#: However little sources agree, votes that all count the same count more than which class is the more frequent.
-LEAST_SKILL = 0.05
 #: Votes for a class are few by chance unless the logarithm of the probability of so few is below minus this.
 TELLING = 8.0
 

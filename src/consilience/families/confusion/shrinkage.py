@@ -15,9 +15,11 @@ from consilience.families.confusion.pair_moments import PairMoments
 from consilience.families.confusion.parameters import FLOOR, ConfusionParameters, one_coin_tables
 from consilience.families.pair_costs import kept_share, shrunk_costs
 
-__all__ = ["different_skills", "drawn_together", "evened", "upright"]
+__all__ = ["LEAST_SKILL", "above_chance", "as_pairs_support", "different_skills", "drawn_together", "evened", "upright"]
 
 
+#: However little sources agree, votes that all count the same count more than which class is the more frequent.
+LEAST_SKILL = 0.05
 #: A variance counts as if so many further items had shown that of the other pairs.
 POOLED = 10.0
 #: Even classes still lean this far to the shares of the votes, so that ties are decided as in a plain vote.
@@ -46,7 +48,8 @@ def drawn_together(
         return parameters
     error = parameters.cost_standard_error
     accuracy = 1.0 - shrunk_costs(1.0 - parameters.accuracy, error, judges & np.isfinite(error))
-    accuracy = _as_pairs_support(accuracy, judges, moments, dependent)
+    accuracy = as_pairs_support(accuracy, judges, moments, dependent)
+    accuracy = np.where(judges, above_chance(accuracy, parameters.accuracy, error, k), accuracy)
     own = np.einsum("acc,c->a", parameters.table, parameters.prior)
     even = one_coin_tables(own, k)
     share = _share_of_classes(parameters, even, votes, judges)
@@ -74,9 +77,7 @@ def _share_of_classes(parameters: ConfusionParameters, even: FloatArray, votes: 
     return kept_share(float(((recall - coin) ** 2 / variance).sum()), freedom) if freedom > 0 else 0.0
 
 
-def _as_pairs_support(
-    accuracy: FloatArray, judges: BoolArray, moments: PairMoments, dependent: BoolArray
-) -> FloatArray:
+def as_pairs_support(accuracy: FloatArray, judges: BoolArray, moments: PairMoments, dependent: BoolArray) -> FloatArray:
     """Return accuracies that differ no more than the agreements of pairs do.
 
     The likelihood believes its own labels: of many weak sources it follows some by accident, and the better these
@@ -90,7 +91,25 @@ def _as_pairs_support(
     spread = different_skills(moments, usable)
     kept = kept_share(spread, freedom)
     centre = accuracy[linked].mean()
-    return np.where(linked, centre + kept * (accuracy - centre), accuracy)
+    level = max(centre, _least(moments.n_classes))  # on the whole sources are better than chance
+    # Who meets nobody often enough to be compared is no better known than the others.
+    return np.where(judges, level + kept * (accuracy - centre), accuracy)
+
+
+def _least(k: int) -> float:
+    return (1.0 + (k - 1) * LEAST_SKILL) / k
+
+
+def above_chance(accuracy: FloatArray, raw: FloatArray, error: FloatArray, k: int) -> FloatArray:
+    """Return accuracies that are below chance only where the votes clearly say so.
+
+    What a source says is used against it as far as its own accuracy, `raw` with this standard error, is worse than
+    chance by more than chance explains. Otherwise it still counts a little, as everybody does in a plain vote.
+    """
+    least = _least(k)
+    below = np.maximum(1.0 / k - raw, 0.0) / np.maximum(error, 1e-9)
+    kept = np.array([kept_share(float(z) ** 2, 1) for z in below])
+    return np.where(accuracy < least, least + kept * (accuracy - least), accuracy)
 
 
 def different_skills(moments: PairMoments, usable: BoolArray) -> float:

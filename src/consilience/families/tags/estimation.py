@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Chunk, Diagnostic, Estimate, Passes, Request, Sums
 from consilience.families.confusion import closed_form
-from consilience.families.confusion.dependence import RIVALS, Dependence, learn_dependence
+from consilience.families.confusion.dependence import Dependence, learn_dependence
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments, pooled_moments
 from consilience.families.findings import SIGNIFICANCE, fell_back, needs_gold, no_signal, unidentified
 from consilience.families.pair_costs import blend
@@ -19,6 +20,7 @@ from consilience.families.polishing import finish
 from consilience.families.tags.likelihood import TagFit, clustered_errors, fit_tags, rates_from_counts, tag_scores
 from consilience.families.tags.parameters import TagParameters
 from consilience.families.tags.qualities import Qualities, skewness_sums, solve_prior
+from consilience.families.tags.shrinkage import tags_drawn_together
 from consilience.solvers.quadratic import quadratic_triplets
 from consilience.solvers.signal import no_signal_probability
 
@@ -63,6 +65,11 @@ class TagData:
         """``(m, d)`` numbers of votes."""
         return np.asarray(self.votes.sum(axis=2).T)
 
+    @cached_property
+    def pooled(self) -> PairMoments:
+        """Pair moments of all tags together."""
+        return pooled_moments(self.moments, self.cast.T).clustered()
+
     @property
     def active(self) -> BoolArray:
         """``(m,)`` sources with a vote."""
@@ -77,25 +84,24 @@ def estimate_tags(sums: Sums, request: Request, passes: Passes | None) -> Estima
     if request.method == "labelled":
         return _labelled(data, request)
     found = _dependence(data, request)
-    if found.rivals and request.method == "auto":
-        return _fallback(data, request, RIVALS, found.notes)
+    if found.doubt and request.method == "auto":
+        return _fallback(data, request, found.doubt, found.notes)
     request = replace(request, dependent=request.dependent | found.dependent)
-    estimate = _by_method(data, request, passes)
+    estimate = _by_method(data, request, passes, found)
     return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=request.dependent)
 
 
 def _dependence(data: TagData, request: Request) -> Dependence:
     """Find sources that copy each other, by what they do on all tags together."""
-    pooled = pooled_moments(data.moments, data.cast.T).clustered()
     gold = data.sums["tag_gold"].sum(axis=0) if "tag_gold" in data.sums else None
-    return learn_dependence(pooled, data.votes.sum(axis=0), np.ones(len(data.active), dtype=bool), request, gold)
+    return learn_dependence(data.pooled, data.votes.sum(axis=0), np.ones(len(data.active), dtype=bool), request, gold)
 
 
-def _by_method(data: TagData, request: Request, passes: Passes | None) -> Estimate:
+def _by_method(data: TagData, request: Request, passes: Passes | None, learned: Dependence) -> Estimate:
     if request.method == "isotropic":
         return _isotropic(data, request)
     if request.method == "auto":
-        return _automatic(data, request, passes)
+        return _automatic(data, request, passes, learned)
     if request.method == "em" and passes is not None:
         found = _qualities(data, request, closed_form.triplet_skill, passes)
         return _likelihood(data, request, found, passes, "asked for")
@@ -103,7 +109,7 @@ def _by_method(data: TagData, request: Request, passes: Passes | None) -> Estima
     return _closed_form(data, request, _qualities(data, request, solver, passes), "asked for")
 
 
-def _automatic(data: TagData, request: Request, passes: Passes | None) -> Estimate:
+def _automatic(data: TagData, request: Request, passes: Passes | None, learned: Dependence) -> Estimate:
     count = int(data.active.sum())
     if count < 3:
         if request.n_gold:
@@ -121,7 +127,7 @@ def _automatic(data: TagData, request: Request, passes: Passes | None) -> Estima
     best = np.sort(np.abs(found.overall[data.active]))[::-1]
     if count >= 5 and best[2] < WEAK_SKILL and not request.n_gold:
         reason = f"fewer than three sources carry much signal (third skill {best[2]:.2f} < {WEAK_SKILL})"
-        return _fallback(data, request, reason)
+        return _fallback(data, replace(request, dependent=learned.harmless(request.dependent)), reason)
     if passes is None:
         reason = "only moments are at hand, so pair moments instead of the likelihood"
         return replace(_closed_form(data, request, found, reason), method="moments")
@@ -226,7 +232,10 @@ def _likelihood(data: TagData, request: Request, found: Qualities, passes: Passe
         data.active,
         PRECISE,
     )
-    return Estimate(_with_silent(fit.parameters, data), "em", reason, (*notes, *_unused(data)))
+    parameters = _with_silent(fit.parameters, data)
+    if request.method == "auto" and not request.n_gold:
+        parameters = tags_drawn_together(parameters, data.votes, data.pooled, request.dependent)
+    return Estimate(parameters, "em", reason, (*notes, *_unused(data)))
 
 
 def _with_errors(fit: TagFit, data: TagData, passes: Passes, share: float | None = None) -> TagFit:
@@ -242,6 +251,7 @@ def _with_errors(fit: TagFit, data: TagData, passes: Passes, share: float | None
         found["clustered"],
         1.0 - parameters.cost,
         data.cast.sum(axis=1),
+        parameters.correlation > 0,
         scale=used / max(passes.n_sampled, 1),
     )
     return TagFit(replace(parameters, cost_standard_error=error), fit.converged)

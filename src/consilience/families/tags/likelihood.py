@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Chunk, Sums
 from consilience.families.confusion.likelihood import expected_counts as counts_of_classes
 from consilience.families.confusion.likelihood import known_codes
@@ -113,7 +113,12 @@ def tag_scores(parameters: TagParameters, chunk: Chunk) -> Sums:
 
 
 def clustered_errors(
-    single: FloatArray, clustered: FloatArray, accuracy: FloatArray, votes: FloatArray, scale: float = 1.0
+    single: FloatArray,
+    clustered: FloatArray,
+    accuracy: FloatArray,
+    votes: FloatArray,
+    dependent: BoolArray,
+    scale: float = 1.0,
 ) -> FloatArray:
     """Return standard errors of accuracies when several votes belong to one item (a sandwich).
 
@@ -123,13 +128,24 @@ def clustered_errors(
         ``(m, m)`` outer products of the scores, added up over votes and over items.
     votes
         ``(m,)`` numbers of votes; infinite errors where there are none.
+    dependent
+        ``(m, m)`` pairs that copy each other: the error of a source is the one that it has without them.
     scale
         How many times more votes there are than those the scores were taken on.
     """
     bounded = np.clip(accuracy, 1e-3, 1 - 1e-3)
     information = single + np.diag(1.0 / (bounded * (1 - bounded)))  # one pseudo-vote keeps it regular
+    variance = _sandwich(information, clustered)
+    for source in np.flatnonzero(dependent.any(axis=1)):
+        kept = np.flatnonzero(~dependent[source] | (np.arange(len(votes)) == source))
+        chosen = np.ix_(kept, kept)
+        variance[source] = _sandwich(information[chosen], clustered[chosen])[np.searchsorted(kept, source)]
+    variance = variance / scale
+    return np.where(votes > 0, np.sqrt(np.maximum(variance, 0.0)), np.inf)
+
+
+def _sandwich(information: FloatArray, clustered: FloatArray) -> FloatArray:
     inverse = np.linalg.pinv(information, hermitian=True)
     # Items can only add to the uncertainty: where tags of an item speak against each other by chance, it is kept.
-    law = inverse @ clustered @ inverse
-    variance = np.maximum(np.diag(law), np.diag(inverse)) / scale
-    return np.where(votes > 0, np.sqrt(np.maximum(variance, 0.0)), np.inf)
+    variance: FloatArray = np.maximum(np.diag(inverse @ clustered @ inverse), np.diag(inverse))
+    return variance

@@ -9,7 +9,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.families.base import Estimate, Passes, Request, Sums
 from consilience.families.confusion import ConfusionFamily, ConfusionParameters, closed_form
-from consilience.families.confusion.dependence import RIVALS, learn_dependence
+from consilience.families.confusion.dependence import learn_dependence
 from consilience.families.confusion.estimation import estimate_confusions
 from consilience.families.confusion.likelihood import LikelihoodModel
 from consilience.families.confusion.pair_moments import PairMoments, pair_moments
@@ -80,9 +80,9 @@ def _learning(
     gold = positions["gold"].astype(np.float64) if "gold" in positions else None
     found = learn_dependence(moments.clustered(), votes, np.ones(len(votes), dtype=bool), request, gold)
     told = replace(request, dependent=request.dependent | found.dependent, learn=False)
-    if found.rivals and request.method == "auto":
+    if found.doubt and request.method == "auto":
         estimate = estimate_sequences(classes, masks, sums, replace(told, method="majority"), passes)
-        return replace(estimate, reason=RIVALS, diagnostics=(fell_back(RIVALS), *found.notes))
+        return replace(estimate, reason=found.doubt, diagnostics=(fell_back(found.doubt), *found.notes))
     estimate = estimate_sequences(classes, masks, sums, told, passes)
     return replace(estimate, diagnostics=(*estimate.diagnostics, *found.notes), dependent=told.dependent)
 
@@ -138,7 +138,9 @@ def _likelihood(
     def with_errors(fit: SequenceFit, scale: float) -> SequenceFit:
         at = fit.parameters
         found = passes.over_sample(lambda chunk: sequence_scores(at, chunk))
-        error = clustered_errors(found["single"], found["clustered"], at.accuracy, votes.sum(axis=1), scale)
+        error = clustered_errors(
+            found["single"], found["clustered"], at.accuracy, votes.sum(axis=1), at.correlation > 0, scale
+        )
         return SequenceFit(replace(at, cost_standard_error=error), fit.converged)
 
     fit = with_errors(fit_sequences(model, masks, start, passes.over_sample), 1.0)
