@@ -34,8 +34,10 @@ def table(space, n=400, m=5, seed=0):
 def test_cutting_and_shuffling_change_nothing(space, rows, seed):
     votes = table(space, n=60)
     order = np.random.default_rng(seed).permutation(60)
-    whole = cs.LabelModel(space, method="moments").fit(cs.InMemoryPartitions.of(votes))
-    cut = cs.LabelModel(space, method="moments").fit(cs.InMemoryPartitions.of(votes[order], rows=rows))
+    whole = cs.LabelModel(space, method="moments", dependencies=None).fit(cs.InMemoryPartitions.of(votes))
+    cut = cs.LabelModel(space, method="moments", dependencies=None).fit(
+        cs.InMemoryPartitions.of(votes[order], rows=rows)
+    )
     assert np.allclose(whole.weight_, cut.weight_, rtol=1e-7, atol=1e-9)
     assert np.array_equal(whole.source_model_.votes, cut.source_model_.votes)
 
@@ -90,6 +92,27 @@ def test_moments_in_different_coordinates_do_not_add_but_those_of_one_family_do(
     with pytest.raises(cs.exceptions.UnsupportedError, match="different coordinates"):
         first + cs.Moments.of(votes[40:], space)
     assert (first + cs.Moments.of(votes[40:], space, family=first.family)).n_items == 80
+
+
+STEPS = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (cs.Classes(2), cs.Classes(3)),
+        (cs.FiniteMetric(STEPS), cs.FiniteMetric(2.0 * STEPS)),
+        (cs.Rankings(3), cs.Rankings(4)),
+        (cs.Classes(2), cs.Scores()),
+    ],
+)
+def test_moments_of_different_label_types_do_not_add(one, other):
+    rng = np.random.default_rng(0)
+    moments = [
+        cs.Moments.of(cs.simulate(space, space.random(20, rng), np.ones(3), rng), space) for space in (one, other)
+    ]
+    with pytest.raises(cs.exceptions.UnsupportedError, match="different label types"):
+        moments[0] + moments[1]
 
 
 def test_counts_are_exact_integers():

@@ -91,7 +91,7 @@ class Moments:
             )
         if self.family is not None and other.family is not None and not self.family.measures_like(other.family):
             raise UnsupportedError(
-                "These moments were taken in different coordinates and do not add up. "
+                "These moments are of different label types or in different coordinates and do not add up. "
                 "Take the second with the family of the first: Moments.of(votes, space, family=first.family)."
             )
         return Moments(self.sources, self.sums + other.sums, self.family)

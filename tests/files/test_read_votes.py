@@ -244,6 +244,10 @@ def test_infinite_numbers_are_taken_for_scores_and_refused_in_their_place():
         cs.LabelModel(space).fit(votes)
 
 
+def test_the_label_type_of_a_plain_table_is_guessed_like_that_of_votes():
+    assert guess_space([["cat", "dog"], ["cat", None]]).space == cs.Classes(["cat", "dog"])
+
+
 def test_words_are_no_rankings():
     votes = cs.Votes.from_matrix([["cat", "dog"], ["cat", "cat"]], abstain=None)
     with refused(UnsupportedError, "No vote orders two things", "'cat'", "a > b = c"):

@@ -94,6 +94,9 @@ class GibbsFamily(Family):
         kernel: FloatArray = -(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0
         return kernel
 
+    def measures_like(self, other: Family) -> bool:
+        return isinstance(other, GibbsFamily) and np.array_equal(other.matrix, self.matrix)
+
     def statistics(self, chunk: Chunk) -> Sums:
         labels, observed = chunk.labels, chunk.observed
         size, m = len(self.matrix), observed.shape[1]

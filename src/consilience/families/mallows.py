@@ -119,6 +119,9 @@ class MallowsFamily(Family):
         """Smallest and largest weight."""
         return (-LIMIT if self.signed else 0.0, LIMIT)
 
+    def measures_like(self, other: Family) -> bool:
+        return isinstance(other, MallowsFamily) and other.max_items == self.max_items
+
     def statistics(self, chunk: Chunk) -> Sums:
         from consilience.kernels.mallows import pair_sums
         from consilience.kernels.ranking_votes import bucket_counts

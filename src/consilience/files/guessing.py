@@ -24,7 +24,7 @@ from consilience.spaces import (
 )
 from consilience.spaces.base import LabelSpace
 from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
-from consilience.votes import Votes
+from consilience.votes import Votes, as_votes
 
 __all__ = ["Guess", "guess_space"]
 
@@ -52,6 +52,7 @@ def guess_space(votes: Votes) -> Guess:
     >>> guess_space(Votes.from_matrix([["cat", "dog"], ["cat", "cat"]]))
     Guess(space=Classes(['cat', 'dog']), reason='2 different words')
     """
+    votes = as_votes(votes)
     cells = votes.labels[votes.observed]
     if len(cells) == 0:
         raise FileFormatError("Nobody votes on anything, so the label type cannot be seen. Name it.")

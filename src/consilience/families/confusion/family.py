@@ -57,6 +57,9 @@ class ConfusionFamily(Family):
     def side_by_side(self) -> bool:
         return True
 
+    def measures_like(self, other: Family) -> bool:
+        return isinstance(other, ConfusionFamily) and other.n_classes == self.n_classes
+
     def statistics(self, chunk: Chunk) -> Sums:
         k, m = self.n_classes, chunk.observed.shape[1]
         n_groups = GROUPS if m * k <= MAX_GROUPED_EVENTS else 1
