@@ -157,7 +157,7 @@ def test_without_signal_and_with_a_told_prior_sources_are_alike_and_weak_and_the
     votes = np.random.default_rng(5).integers(6, size=(400, 5))
     space = cs.FiniteMetric(LADDER)
     distances = LADDER[votes].sum(axis=1)
-    plain, told = fit(space, votes), fit(space, votes, prior="uniform")
+    plain, told = fit(space, votes), fit(space, votes, prior="uniform", decode="map")
     for model in (plain, told):
         assert {"no-signal", "fell-back-to-majority"} <= {finding.code for finding in model.diagnostics_}
     assert (plain.predict(votes) == distances.argmin(axis=1)).all()
