@@ -224,7 +224,7 @@ def picture(counts: Sequence[int], laws: Sequence[str], skipped: Cells) -> list[
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all laws and write ``movies_rankings.md`` with its picture."""
-    settings = read_settings("experiments.movies_rankings", __doc__, 2, 1, arguments, full_seeds=10)
+    settings = read_settings("experiments.movies_rankings", __doc__, 5, 1, arguments, full_seeds=10)
     films = cs.datasets.load_movies(data_folder("movies"))
     counts = (3, 9) if settings.quick else SOURCES
     laws = list(LAWS)[:1] if settings.quick else list(LAWS)
