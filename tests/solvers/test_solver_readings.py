@@ -136,7 +136,7 @@ def test_of_explanations_about_as_good_the_one_that_accuses_fewest_is_taken():
 
 
 def test_pairs_that_are_close_by_chance_are_no_doubt_about_sources_that_are_alike():
-    # Some two of seven agree most; weights hardly follow them, so that nothing is lost if they should be copies. Without
+    # Some two of seven agree most; weights hardly follow them, so that nothing is lost if they are copies. Without
     # that rule four of these draws are doubted.
     for seed in range(40):
         refit, usable, moments = noisy([0.7] * 7, [], 0.0, 0.02, seed=seed)

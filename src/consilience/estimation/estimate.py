@@ -13,6 +13,7 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
 from consilience.estimation.changes import changed_labels
 from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
+from consilience.estimation.known import as_known_labels_say
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.support import consistency_of_costs, plain_vote, with_support
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
@@ -119,6 +120,7 @@ def estimate_from_moments(
     consistency = None if passes is None else consistency_of_costs(space, moments.sums, passes)
     if passes is not None:
         estimate = with_support(estimate, consistency, plain, space, family, moments.sums, request, passes)
+        estimate = as_known_labels_say(estimate, plain, space, family, request, passes)
     summary = family.summary(estimate.parameters)
     general = general_diagnostics(family, moments.sums, summary, request, estimate)
     some_silent = bool(moments.sums["voted_items"] < moments.sums["items"])

@@ -111,13 +111,6 @@ def _by_width(labels: Batch, observed: BoolArray) -> list[IntArray]:
     return [np.array(some) for some in rows.values()]
 
 
-def _stacked(labels: Batch) -> Batch:
-    """Return labels of one width in one array, where each lies in an array of its own."""
-    if labels.dtype == object and isinstance(labels[0], np.ndarray):
-        return np.stack(labels.tolist())
-    return labels
-
-
 def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, FloatArray]:
     """Return the mean cost of each vote to the other votes on its item, and where there are enough of these."""
     observed = chunk.observed & (chunk.observed.sum(axis=1, keepdims=True) >= MIN_VOTERS)
@@ -131,8 +124,7 @@ def _costs_within_items(space: LabelSpace, chunk: Chunk) -> tuple[FloatArray, Fl
         for some in widths:
             same = np.flatnonzero(some[rows])
             if len(same):
-                pair = (_stacked(chunk.labels[rows[same], voter]) for voter in (left[same], right[same]))
-                cost[same] = space.cost(*pair)
+                cost[same] = space.cost(chunk.labels[rows[same], left[same]], chunk.labels[rows[same], right[same]])
         total[rows, left] += cost
         total[rows, right] += cost
     others = np.maximum(observed.sum(axis=1, keepdims=True) - 1, 1)
@@ -269,7 +261,7 @@ def _gain(space: LabelSpace, weighted: Parameters, plain: Parameters, chunk: Chu
     for rows in _by_width(labels, observed):
         for place, parameters in enumerate((weighted, plain)):
             found = space.family.posterior(parameters, labels[rows], observed[rows], "auto").labels
-            cost[place, rows] = space.cost(_stacked(found), _stacked(labels[rows, source[rows]]))
+            cost[place, rows] = space.cost(found, labels[rows, source[rows]])
     total, count = np.bincount(item, cost[1] - cost[0]), np.bincount(item)
     mean = float(total.sum() / count.sum())
     return mean, float(np.sqrt(((total - mean * count) ** 2).sum()) / count.sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
 import numpy as np
@@ -74,7 +74,7 @@ def follow(steps: Steps, count: int, request: Request) -> Estimate:
             return plain_vote(steps.equal(), MAYBE_COPIES, (copies,))
         found = steps.dependent(readings)
         if found is not None:
-            return found
+            return replace(found, decided=readings.rival is not None and request.n_gold > 0)
     return steps.independent()
 
 

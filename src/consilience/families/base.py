@@ -194,7 +194,8 @@ class Estimate:
     """The outcome of an estimation.
 
     `dependent` holds the ``(m, m)`` pairs that were not taken as independent, where more than the given ones; `parts`
-    the estimates of the fields, where labels are records.
+    the estimates of the fields, where labels are records. `decided` says whether known labels chose between two
+    explanations that the votes alone cannot tell apart.
     """
 
     parameters: Parameters
@@ -203,6 +204,7 @@ class Estimate:
     diagnostics: tuple[Diagnostic, ...] = ()
     dependent: BoolArray | None = None
     parts: Mapping[str, Estimate] = field(default_factory=dict)
+    decided: bool = False
 
 
 class Passes(Protocol):

@@ -239,6 +239,8 @@ def _read_tags(tags: Any, sequence: bool) -> tuple[tuple[str, ...] | None, int]:
 
 def _same_length(left: Batch, right: Batch) -> tuple[Batch, Batch]:
     """Pad two batches of sequences to one width, or name the first pair that differs in length."""
+    # Votes that were encoded at different times may be padded to different widths, each in an array of its own.
+    left, right = (np.stack(batch.tolist()) if batch.dtype == object else batch for batch in (left, right))
     sizes = [(batch != ABSENT).sum(axis=1) for batch in (left, right)]
     wrong = np.flatnonzero(sizes[0] != sizes[1])
     if len(wrong):
