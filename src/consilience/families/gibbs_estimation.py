@@ -113,7 +113,7 @@ def _independent(problem: Problem, passes: Passes | None) -> Estimate:
         estimate = Estimate(parameters_of(problem, weight, error), "moments", "only moments are at hand", found)
     else:
         estimate = most_likely(problem, fit.weight, passes, "exact pair moments, then maximum likelihood", found)
-    return estimate if problem.request.n_gold else _evened(problem, estimate)
+    return _evened(problem, estimate)
 
 
 def _evened(problem: Problem, estimate: Estimate) -> Estimate:
@@ -175,7 +175,7 @@ def _dependent(problem: Problem, readings: Readings) -> Estimate | None:
         own = np.hypot(np.where(finite, error, 1.0) * slope, MODEL_ERROR * problem.family.unrelated_cost)
         weight, error = _weights_with_gold(problem, curve.expected_cost(weight), own)
     estimate = Estimate(parameters_of(problem, weight, error), "moments", reason, notes, problem.request.dependent)
-    return estimate if request.n_gold else _evened(problem, estimate)
+    return _evened(problem, estimate)
 
 
 def _depending(problem: Problem, dependent: BoolArray) -> Problem:

@@ -31,6 +31,8 @@ MODEL_ERROR = 0.1
 #: Most of that error is common: sources that share an error look better than they are, all by about the same factor,
 #: which is one up to this. What is left for each of them is half of the error.
 COMMON_ERROR = 0.2
+#: Known items on which sources are worse than elsewhere by a smaller factor say next to nothing about them.
+LEAST_FACTOR = 0.1
 #: A weight that a solver leaves at its lower bound, zero, up to its tolerance.
 SILENT = 0.01
 #: Standard errors of incomplete votes are multiplied by no more than this.
@@ -123,8 +125,14 @@ def gold_shares(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return share, np.where(total > 0, error, np.inf)
 
 
-def with_gold(problem: Problem, weight: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return weights of dependent sources, pulled to what the known labels say as far as these are precise."""
+def with_gold(
+    problem: Problem, weight: FloatArray, error: FloatArray, level_told: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return weights of dependent sources, pulled to what the known labels say as far as these are precise.
+
+    How good all sources are together is up to the votes, since known items need not be like the others: those that were
+    suggested are hard ones. Where the votes leave that open, `level_told`, the known labels decide.
+    """
     if "gold_discordant" not in problem.sums:
         return weight, error
     family = problem.family
@@ -134,10 +142,16 @@ def with_gold(problem: Problem, weight: FloatArray, error: FloatArray) -> tuple[
     own = np.hypot(np.where(np.isfinite(error), error, 1.0) * slope, MODEL_ERROR / 4.0)
     told, told_error = gold_shares(problem)
     quality, precision = 1.0 - 2.0 * share, 1.0 / (4.0 * (own**2 + told_error**2))
-    factor = ((precision * quality * (1.0 - 2.0 * told)).sum() + COMMON_ERROR**-2) / (
-        (precision * quality**2).sum() + COMMON_ERROR**-2
+    certainty = COMMON_ERROR**-2 if level_told else 1.0
+    factor = ((precision * quality * (1.0 - 2.0 * told)).sum() + certainty) / (
+        (precision * quality**2).sum() + certainty
     )
-    share, mixed = blend((1.0 - np.clip(factor * quality, -1.0, 1.0)) / 2.0, own, told, told_error)
+    if level_told:
+        share = (1.0 - np.clip(factor * quality, -1.0, 1.0)) / 2.0
+    else:
+        factor = max(float(factor), LEAST_FACTOR)
+        told, told_error = (1.0 - np.clip((1.0 - 2.0 * told) / factor, -1.0, 1.0)) / 2.0, told_error / factor
+    share, mixed = blend(share, own, told, told_error)
     low, high = family.bounds
     weight = np.clip(curve.weight_from_mean(share * pairs, limit=high), low, high)
     return weight, mixed / np.maximum(curve.variance(weight) / pairs, 1e-9)

@@ -138,7 +138,7 @@ def _dependent(problem: Problem, readings: Readings, passes: Passes | None) -> E
     reason = "exact pair moments under a robust loss, as some sources depend on each other"
     if rivals is not None:
         reason = f"{request.n_gold} known labels decided which of two groups follows the truth, then {reason}"
-    estimate = _from_moments(problem, fit, reason, notes)
+    estimate = _from_moments(problem, fit, reason, notes, rivals is not None)
     return estimate if request.n_gold else _evened(problem, estimate)
 
 
@@ -201,7 +201,9 @@ def _labelled(problem: Problem) -> Estimate:
     return Estimate(parameters, "labelled", f"{problem.request.n_gold} known labels")
 
 
-def _from_moments(problem: Problem, fit: PairMomentFit, reason: str, notes: tuple[Diagnostic, ...]) -> Estimate:
+def _from_moments(
+    problem: Problem, fit: PairMomentFit, reason: str, notes: tuple[Diagnostic, ...], level_told: bool = False
+) -> Estimate:
     left, right = np.nonzero(np.triu(problem.usable))
     weight, error = fit.weight, np.full(len(fit.weight), np.inf)
     if len(left):
@@ -209,7 +211,7 @@ def _from_moments(problem: Problem, fit: PairMomentFit, reason: str, notes: tupl
         error = np.sqrt(np.maximum(np.diag(law), 0.0))
     dependent = problem.request.dependent
     if dependent.any():
-        weight, error = with_gold(problem, weight, error)
+        weight, error = with_gold(problem, weight, error, level_told)
     parameters = with_dependence(problem, parameters_of(problem, weight, error))
     return Estimate(parameters, "moments", reason, notes, dependent)
 

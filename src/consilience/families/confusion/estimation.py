@@ -205,7 +205,7 @@ def _likelihood(
         notes.append(polished(used, "an error rate", worst, PRECISE))
     if not converged:
         notes.append(not_converged())
-    if request.method == "auto" and not request.n_gold:
+    if request.method == "auto":
         fitted = drawn_together(fitted, votes, moments, request.dependent, fixed_prior(request, k) is not None)
     if balance is not None and not full.all() and not opened:
         fitted = replace(fitted, shift=np.log(np.maximum(balance, 1e-6)) - np.log(fitted.prior))

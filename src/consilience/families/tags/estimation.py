@@ -233,7 +233,7 @@ def _likelihood(data: TagData, request: Request, found: Qualities, passes: Passe
         PRECISE,
     )
     parameters = _with_silent(fit.parameters, data)
-    if request.method == "auto" and not request.n_gold:
+    if request.method == "auto":
         parameters = tags_drawn_together(parameters, data.votes, data.pooled, request.dependent)
     return Estimate(parameters, "em", reason, (*notes, *_unused(data)))
 
