@@ -132,7 +132,8 @@ def _faint(moments: PairMoments, votes: FloatArray, full: BoolArray, request: Re
     """Find copies of which no single pair stands out, or say that there may be some."""
     judges = _connected(moments, full & (votes.sum(axis=1) > 0), FEW_COMMON)
     nothing = Dependence(copies, notes=_named(copies, request))
-    if len(judges) < FEWEST_SOURCES:
+    # Among so many sources a few copies mislead nobody, and the comparison would take minutes.
+    if not FEWEST_SOURCES <= len(judges) < MANY_SOURCES:
         return nothing
     pairs = _pairs(moments, judges, FEW_COMMON)
     # Few common items may agree by luck: their variance is pooled with that of all pairs.
