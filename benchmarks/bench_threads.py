@@ -108,7 +108,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     processors = f"{os.cpu_count()} processors"
     settings = [f"medians of {turns} turn{'s' * (turns != 1)}, one and two threads in alternation, on {processors}"]
-    command = f"python benchmarks/bench_threads.py{' --quick' * given.quick}"
+    asked = "" if given.quick or turns == TURNS else f" --turns {turns}"
+    command = f"python benchmarks/bench_threads.py{' --quick' * given.quick}{asked}"
     write_results(given.results / "threads.md", "Threads on votes in memory", command, settings, blocks)
 
 

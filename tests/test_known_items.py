@@ -10,8 +10,10 @@ import pytest
 import consilience as cs
 from consilience.estimation.known import as_known_labels_say
 from consilience.estimation.passes import VotePasses
+from consilience.families.automatic import Steps, follow
 from consilience.families.base import Estimate, Request
 from consilience.partitions import InMemoryPartitions
+from consilience.solvers.readings import PairReading, Readings
 
 SPACE = cs.Classes(2)
 
@@ -77,6 +79,26 @@ def test_rankings_by_two_camps_keep_the_weights_that_known_labels_chose_where_th
     assert alone.source_model_.method == "majority"
     assert "known labels decided" in told.source_model_.reason
     assert space.kendall_error(told.predict(votes), truth) < 0.7 * space.kendall_error(alone.predict(votes), truth)
+
+
+@pytest.mark.parametrize(("rival", "n_gold", "decided"), [(True, 5, True), (False, 5, False), (True, 0, False)])
+def test_known_labels_decide_where_two_explanations_compete(rival, n_gold, decided):
+    nobody = np.zeros((3, 3), dtype=bool)
+    one = PairReading(~np.eye(3, dtype=bool), np.ones(3), 0.0)
+    readings = Readings(one, one if rival else None, nobody[0], nobody[0])
+    request = Request(("a", "b", "c"), "auto", nobody, n_gold=n_gold)
+    plain = SPACE.family.from_weights(np.ones(3), request)
+    learned = Estimate(plain, "moments", "learned")
+    steps = Steps(
+        equal=lambda: plain,
+        labelled=None,
+        chance=lambda: 0.0,
+        unrelated="",
+        read_pairs=lambda: readings,
+        dependent=lambda _: learned,
+        independent=lambda: learned,
+    )
+    assert follow(steps, 3, request).decided == decided
 
 
 def mean_cost(space, model, votes, truth):

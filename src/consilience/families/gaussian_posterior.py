@@ -14,7 +14,7 @@ from consilience.solvers.pairs import components
 if TYPE_CHECKING:
     from consilience.families.gaussian import GaussianParameters
 
-__all__ = ["Belief", "believe", "believe_labels"]
+__all__ = ["Belief", "arguments_of_few", "believe", "believe_labels"]
 
 #: Rounds of cell weights for heavy tails: while learning, and when labels are asked for.
 LEARNING_ROUNDS, LABEL_ROUNDS = 12, 60
@@ -81,9 +81,14 @@ def believe_labels(
         return believe(parameters, labels, observed, rounds)
     from consilience.kernels.sparse_scores import beliefs_of_few
 
-    centred, variance = beliefs_of_few(
-        labels,
-        observed,
+    centred, variance = beliefs_of_few(labels, observed, *arguments_of_few(parameters, rounds))
+    nothing = np.zeros((len(labels), 0))
+    return Belief(parameters.mean + centred, variance, nothing, nothing)
+
+
+def arguments_of_few(parameters: GaussianParameters, rounds: int) -> tuple[Any, ...]:
+    """Return what the kernels that go from vote to vote need besides the votes, in their order."""
+    return (
         parameters.offset + parameters.slope * parameters.mean,
         parameters.slope,
         parameters.noise_variance,
@@ -93,8 +98,6 @@ def believe_labels(
         rounds,
         1e-6 * float(np.sqrt(parameters.variance)),
     )
-    nothing = np.zeros((len(labels), 0))
-    return Belief(parameters.mean + centred, variance, nothing, nothing)
 
 
 def _finished(

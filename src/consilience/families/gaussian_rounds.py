@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, few_votes, hash_priority
 from consilience.families.base import GROUPS, Chunk, Sums
-from consilience.families.gaussian_posterior import LEARNING_ROUNDS, Belief, believe
+from consilience.families.gaussian_posterior import LEARNING_ROUNDS, Belief, arguments_of_few, believe
 from consilience.solvers.factor import NOISE_FLOOR, positive_definite
 
 if TYPE_CHECKING:
@@ -85,18 +85,8 @@ def round_sums(parameters: GaussianParameters, chunk: Chunk) -> Sums:
 def _sums_of_few(parameters: GaussianParameters, chunk: Chunk) -> Sums:
     from consilience.kernels.sparse_scores import round_of_few
 
-    by_source, overall, likelihood = round_of_few(
-        chunk.labels,
-        chunk.observed,
-        parameters.offset + parameters.slope * parameters.mean,
-        parameters.slope,
-        parameters.noise_variance,
-        float(parameters.shrink) / float(parameters.variance),
-        float(parameters.variance),
-        float(parameters.degrees),
-        LEARNING_ROUNDS,
-        1e-6 * float(np.sqrt(parameters.variance)),
-    )
+    arguments = arguments_of_few(parameters, LEARNING_ROUNDS)
+    by_source, overall, likelihood = round_of_few(chunk.labels, chunk.observed, *arguments)
     names = ("weight", "truth", "truth_square", "vote", "vote_square", "both_product")
     return Sums(
         dict(zip(names, by_source, strict=False))

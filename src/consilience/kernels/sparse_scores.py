@@ -56,6 +56,36 @@ def score_sums_of_few(
 
 
 @numba.njit(cache=True, nogil=True)
+def _settled(
+    residual: FloatArray,
+    weight: FloatArray,
+    voters: IntArray,
+    votes: int,
+    slope: FloatArray,
+    noise: FloatArray,
+    prior: float,
+    width: float,
+    degrees: float,
+    rounds: int,
+    least: float,
+) -> tuple[float, float]:
+    """Fill in the weights of the votes on an item, and return mean and variance of its y under them."""
+    weight[:votes] = 1.0
+    mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
+    if np.isfinite(degrees):
+        for _ in range(rounds):
+            for place in range(votes):
+                a = voters[place]
+                misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
+                weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
+            before = mean
+            mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
+            if abs(mean - before) < least:
+                break
+    return mean, variance
+
+
+@numba.njit(cache=True, nogil=True)
 def round_of_few(
     labels: Batch,
     observed: BoolArray,
@@ -105,18 +135,7 @@ def round_of_few(
             continue
         for place in range(votes):
             residual[place] = labels[i, voters[place]] - expected[voters[place]]
-            weight[place] = 1.0
-        mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-        if np.isfinite(degrees):
-            for _ in range(rounds):
-                for place in range(votes):
-                    a = voters[place]
-                    misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
-                    weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
-                before = mean
-                mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-                if abs(mean - before) < least:
-                    break
+        mean, variance = _settled(residual, weight, voters, votes, slope, noise, prior, width, degrees, rounds, least)
         second = mean * mean + variance
         overall[0] += mean
         overall[1] += second
@@ -172,18 +191,7 @@ def beliefs_of_few(
             continue
         for place in range(votes):
             residual[place] = labels[i, voters[place]] - expected[voters[place]]
-            weight[place] = 1.0
-        mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-        if np.isfinite(degrees):
-            for _ in range(rounds):
-                for place in range(votes):
-                    a = voters[place]
-                    misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
-                    weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
-                before = mean
-                mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-                if abs(mean - before) < least:
-                    break
+        mean, variance = _settled(residual, weight, voters, votes, slope, noise, prior, width, degrees, rounds, least)
         means[i] = mean
         variances[i] = variance
     return means, variances
