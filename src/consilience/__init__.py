@@ -7,7 +7,7 @@
 """
 
 from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing
-from consilience.estimation import SourceEstimator
+from consilience.estimation.estimate import SourceEstimator
 from consilience.families.base import Diagnostic
 from consilience.files import (
     CocoVotes,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray
 from consilience.encoding import align_sources, read_gold, read_votes
-from consilience.estimation import SourceEstimator, estimate_from_moments, take_moments
+from consilience.estimation.estimate import SourceEstimator, estimate_from_moments, take_moments
 from consilience.estimation.passes import VotePasses, keep_sample
 from consilience.exceptions import (
     ConsilienceWarning,

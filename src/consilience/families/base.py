@@ -7,16 +7,25 @@ passes over chunks that return sums (`Passes`), so the same code runs in memory 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, votes_per_item
+from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.estimation.protocol import (
+    Chunk,
+    Diagnostic,
+    Parameters,
+    Passes,
+    Posterior,
+    Request,
+    Summary,
+)
+from consilience.estimation.protocol import Statistics as Sums
+from consilience.estimation.protocol import count_statistics as count_sums
 from consilience.exceptions import UnsupportedError
-from consilience.families.sums import Sums
 
 __all__ = [
     "GROUPS",
@@ -36,159 +45,6 @@ __all__ = [
 #: Items fall into this many groups, a power of two, by their hashed id; sums kept per group give standard errors.
 GROUPS = 32
 
-Severity = Literal["info", "warning", "error"]
-
-
-@dataclass(frozen=True)
-class Diagnostic:
-    """One finding about a fit: a code to act on and one sentence to read."""
-
-    code: str
-    severity: Severity
-    sources: tuple[str, ...]
-    message: str
-    #: The field of a record it is about (``"stars"``, ``"quality/stars"``), or empty.
-    part: str = ""
-
-    def __str__(self) -> str:
-        return f"[{self.severity}] {self.code}: {self.message}"
-
-    def of_part(self, name: str) -> Diagnostic:
-        """Return the same finding about one field of a record."""
-        inside = f"{name}/{self.part}" if self.part else name
-        message = self.message.removeprefix(f"{self.part}: ") if self.part else self.message
-        return replace(self, message=f"{inside}: {message}", part=inside)
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some items, encoded by their space: what a pass hands to a family.
-
-    Parameters
-    ----------
-    labels
-        ``(n, m, *label_shape)``; meaningful where `observed`.
-    groups
-        ``(n,)`` in ``range(GROUPS)``.
-    known, is_known
-        Gold labels ``(n, *label_shape)`` and where they are known, or None.
-    items
-        ``(n,)`` ids, or None where all are taken to differ. Rows of one id are about the same item.
-    """
-
-    labels: Batch
-    observed: BoolArray
-    groups: IntArray
-    known: Batch | None = None
-    is_known: BoolArray | None = None
-    items: npt.NDArray[Any] | None = None
-
-    def __len__(self) -> int:
-        return len(self.observed)
-
-    @property
-    def gold_rows(self) -> IntArray:
-        """Positions of the items whose true label is known."""
-        if self.is_known is None:
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self.is_known)
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """Base of the parameter sets: frozen dataclasses of arrays, numbers and strings."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name, ready for storage."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The parameters in the words shared by all label types, one entry per source.
-
-    Parameters
-    ----------
-    expected_cost, weight
-        Each ``(m,)``.
-    standard_error, cost_standard_error
-        Of `weight` and of `expected_cost`; infinite for a source that never votes.
-    correlation
-        ``(m, m)``; zero outside the dependencies.
-    parts
-        The same for each field, where labels are records.
-    columns
-        What else the family knows about each source, by name; each ``(m,)``.
-    effective_range
-        Least and largest effective number of sources, where it can only be bounded.
-    """
-
-    expected_cost: FloatArray
-    weight: FloatArray
-    standard_error: FloatArray
-    cost_standard_error: FloatArray
-    correlation: FloatArray
-    parts: Mapping[str, Summary] = field(default_factory=dict)
-    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    effective_range: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Posterior:
-    """What the model believes about some items.
-
-    Parameters
-    ----------
-    labels
-        ``(n, *label_shape)``; arbitrary where no source voted.
-    confidence
-        ``(n,)`` in [0, 1].
-    probabilities
-        ``(n, k)`` for finite spaces, else None.
-    details
-        What else a family knows about each item, by name; first axis is the item.
-    """
-
-    labels: Batch
-    confidence: FloatArray
-    probabilities: FloatArray | None = None
-    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked of an estimation, resolved to arrays.
-
-    Parameters
-    ----------
-    dependent
-        ``(m, m)`` pairs that are not independent given the truth (the paper's E).
-    prior
-        "auto", "uniform", "gibbs" or probabilities over the labels of a finite space.
-    n_gold
-        How many items have a known label.
-    learn
-        Whether dependent pairs are to be looked for beyond `dependent`, where the method can.
-    """
-
-    sources: tuple[str, ...]
-    method: str
-    dependent: BoolArray
-    prior: str | FloatArray = "auto"
-    n_gold: int = 0
-    seed: int = 0
-    learn: bool = True
-
-    def prior_is(self, name: str) -> bool:
-        """Return whether the prior was asked for by this name."""
-        return isinstance(self.prior, str) and self.prior == name
-
-    def named(self, which: BoolArray | IntArray) -> tuple[str, ...]:
-        """Return the names of the chosen sources."""
-        chosen = np.flatnonzero(which) if which.dtype == bool else which
-        return tuple(self.sources[int(index)] for index in chosen)
-
-
 @dataclass(frozen=True)
 class Estimate:
     """The outcome of an estimation.
@@ -205,29 +61,6 @@ class Estimate:
     dependent: BoolArray | None = None
     parts: Mapping[str, Estimate] = field(default_factory=dict)
     decided: bool = False
-
-
-class Passes(Protocol):
-    """How a family reaches the votes: every call is one pass that returns sums."""
-
-    @property
-    def n_items(self) -> int: ...
-
-    @property
-    def n_sampled(self) -> int: ...
-
-    @property
-    def complete(self) -> bool:
-        """Whether `over_all` is possible: the votes are still at hand, not only a sample."""
-        ...
-
-    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
-        """Sum `function` over every chunk of the votes."""
-        ...
-
-    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
-        """Sum `function` over the seeded sample of items (all of them when there are few)."""
-        ...
 
 
 class Family(ABC):
@@ -349,19 +182,3 @@ class Family(ABC):
                 f"method={method!r} goes through the votes again and moments alone do not suffice. "
                 f"Call fit(votes), or use one of {closed}."
             )
-
-
-def count_sums(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Return the counts that every family keeps: items, and how often two sources vote on the same one.
-
-    `both` is passed where the family has counted that already.
-    """
-    if both is None:
-        seen = chunk.observed.astype(np.float32)
-        both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
-    return {
-        "items": np.array(len(chunk), dtype=np.int64),
-        "voted_items": np.array(int((votes_per_item(chunk.observed) > 0).sum()), dtype=np.int64),
-        "both": both,
-        "gold_items": np.array(len(chunk.gold_rows), dtype=np.int64),
-    }

@@ -1,0 +1,213 @@
+"""Level 0: how much each two sources agree, how sure that is, and what independent sources would show.
+
+A label type turns its sums into a `PairTable` and says with a `Forward` map how the qualities of two independent
+sources make their expected agreement. The trust engine needs nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["LIMIT", "Forward", "PairTable", "agreement_sums", "agreement_table"]
+
+#: Largest |u|; q = tanh(4) = .9993 stands for "always right".
+LIMIT = 4.0
+#: Every pair borrows this many items of average scatter for its standard error, as few items can agree by luck.
+BORROWED_ITEMS = 10.0
+#: A pair with fewer items in common has no agreement that could be told from luck.
+MIN_COMMON_ITEMS = 3
+
+
+@dataclass(frozen=True)
+class PairTable:
+    """The agreement of each two sources.
+
+    Parameters
+    ----------
+    value, error
+        ``(m, m)`` mean agreement and its standard error; the error is infinite where too few items are in common.
+        Agreement is 0 by chance and 1 for sources that are always right.
+    both
+        ``(m, m)`` items in common; on the diagonal the votes of each source.
+    gold_value, gold_error
+        ``(m,)`` the same with known labels, or None.
+    linked
+        ``(m, m)`` pairs that certainly share errors, such as identical votes on continuous labels, or None.
+    cost, gold_cost
+        ``(m, m)`` and ``(m,)`` mean cost between two sources and to known labels, where the label type has one.
+    """
+
+    value: FloatArray
+    error: FloatArray
+    both: FloatArray
+    gold_value: FloatArray | None = None
+    gold_error: FloatArray | None = None
+    linked: BoolArray | None = None
+    cost: FloatArray | None = None
+    gold_cost: FloatArray | None = None
+
+    @property
+    def n_sources(self) -> int:
+        """Number of sources."""
+        return len(self.value)
+
+    @property
+    def usable(self) -> BoolArray:
+        """``(m, m)`` pairs of different sources with enough items in common."""
+        usable: BoolArray = np.isfinite(self.error) & ~np.eye(len(self.error), dtype=bool)
+        return usable
+
+    @property
+    def has_gold(self) -> bool:
+        """Whether some source voted on an item whose label is known."""
+        return self.gold_error is not None and bool(np.isfinite(self.gold_error).any())
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Expected agreement of two independent sources, ``sum_k sign_k phi_k(u_a) phi_k(u_b)``.
+
+    A source of quality ``u`` agrees with the truth by ``q = tanh(u)``. Without a table ``phi = tanh``: the product
+    form, exact for classes, tags, scores, spheres and hyperbolic spaces. With one, ``table[g, h]`` is the agreement
+    at ``grid[g], grid[h]`` and its leading eigenvectors are the features, so that any exact or simulated pair moment
+    can be given.
+
+    Examples
+    --------
+    >>> phi, slope, sign = Forward().features(np.array([0.0, 0.5]))
+    >>> phi[:, 0].round(3).tolist()
+    [0.0, 0.462]
+    """
+
+    grid: FloatArray | None = None
+    phi: FloatArray | None = None
+    sign: FloatArray | None = None
+
+    @classmethod
+    def of_table(cls, grid: FloatArray, table: FloatArray, rank: int = 4) -> Forward:
+        """Return the map whose agreements at the points of an even grid of u are given, ``(g, g)``."""
+        values, vectors = np.linalg.eigh((table + table.T) / 2.0)
+        top = np.argsort(-np.abs(values))[:rank]
+        return cls(grid, vectors[:, top] * np.sqrt(np.abs(values[top])), np.sign(values[top]))
+
+    @classmethod
+    def of_pair_cost(
+        cls,
+        weight_from_cost: Callable[[FloatArray], FloatArray],
+        pair_cost: Callable[[FloatArray, FloatArray], FloatArray],
+        chance_cost: float,
+        points: int = 161,
+    ) -> Forward:
+        """Return the map of a law with a known mean cost between two independent sources of given weights."""
+        grid = np.linspace(-LIMIT, LIMIT, points)
+        weight = weight_from_cost(chance_cost * (1.0 - np.tanh(grid)))
+        left, right = np.repeat(weight, points), np.tile(weight, points)
+        table = 1.0 - pair_cost(left, right).reshape(points, points) / chance_cost
+        return cls.of_table(grid, table)
+
+    def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return ``phi(u)`` and its slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
+        if self.grid is None or self.phi is None or self.sign is None:
+            q = np.tanh(u)[..., None]
+            return q, 1.0 - q**2, np.ones(1)
+        step = self.grid[1] - self.grid[0]
+        place = np.clip((u - self.grid[0]) / step, 0.0, len(self.grid) - 1.001)
+        low = place.astype(np.int64)
+        part = (place - low)[..., None]
+        one, two = self.phi[low], self.phi[low + 1]
+        return one + part * (two - one), (two - one) / step, self.sign
+
+    def agreement(self, u: FloatArray) -> FloatArray:
+        """Return the expected agreements ``(m, m)`` of independent sources of these qualities."""
+        phi, _, sign = self.features(u)
+        expected: FloatArray = (phi * sign) @ phi.T
+        return expected
+
+
+def agreement_sums(
+    agreement: Callable[[IntArray, int, int], FloatArray],
+    observed: BoolArray,
+    gold: Callable[[IntArray, int], FloatArray] | None = None,
+    gold_rows: IntArray | None = None,
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the additive sums behind a pair table, for any function of two votes.
+
+    Parameters
+    ----------
+    agreement
+        ``agreement(rows, a, b)`` returns one number for each of these items, from the votes of sources a and b.
+    gold, gold_rows
+        ``gold(rows, a)`` compares the votes of source a with the known labels of these items.
+    """
+    m = observed.shape[1]
+    total, square, count = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    for a in range(m):
+        for b in range(a + 1, m):
+            rows = np.flatnonzero(observed[:, a] & observed[:, b])
+            if len(rows):
+                value = agreement(rows, a, b)
+                total[a, b], square[a, b], count[a, b] = value.sum(), value @ value, len(rows)
+    sums = {
+        "agreement": total + total.T,
+        "agreement_square": square + square.T,
+        "agreement_count": count + count.T,
+        "agreement_votes": observed.sum(axis=0).astype(np.float64),
+    }
+    if gold is not None and gold_rows is not None and len(gold_rows):
+        known = np.zeros((3, m))
+        for a in range(m):
+            rows = gold_rows[observed[gold_rows, a]]
+            if len(rows):
+                value = gold(rows, a)
+                known[:, a] = value.sum(), value @ value, len(rows)
+        sums |= {"gold_agreement": known[0], "gold_agreement_square": known[1], "gold_agreement_count": known[2]}
+    return sums
+
+
+def agreement_table(
+    sums: Any,
+    transform: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None,
+) -> PairTable:
+    """Return the pair table of sums under the names of `agreement_sums`.
+
+    Parameters
+    ----------
+    transform
+        Maps mean and standard error of the summed quantity to those of the agreement, such as ``1 - cost / chance``.
+    """
+    count, votes = sums["agreement_count"], sums["agreement_votes"]
+    m = len(count)
+    off = ~np.eye(m, dtype=bool)
+    mean, scatter = _mean_and_scatter(sums["agreement"], sums["agreement_square"], count)
+    pooled = scatter[off].sum() / max(count[off].sum(), 1.0)
+    error = np.where(count >= MIN_COMMON_ITEMS, _error(scatter, count, pooled), np.inf)
+    gold_mean = gold_error = None
+    if "gold_agreement" in sums:
+        known = sums["gold_agreement_count"]
+        gold_mean, gold_scatter = _mean_and_scatter(sums["gold_agreement"], sums["gold_agreement_square"], known)
+        gold_error = np.where(known > 0, _error(gold_scatter, known, pooled), np.inf)
+    if transform is not None:
+        mean, error = transform(mean, error)
+        if gold_mean is not None and gold_error is not None:
+            gold_mean, gold_error = transform(gold_mean, gold_error)
+    both = np.where(off, count, 0.0) + np.diag(votes)
+    return PairTable(np.where(off, mean, 1.0), error, both, gold_mean, gold_error)
+
+
+def _mean_and_scatter(
+    total: FloatArray, square: FloatArray, count: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    mean = total / np.maximum(count, 1.0)
+    return mean, np.maximum(square - count * mean**2, 0.0)
+
+
+def _error(scatter: FloatArray, count: FloatArray, pooled: float) -> FloatArray:
+    error: FloatArray = np.sqrt((scatter + BORROWED_ITEMS * pooled) / (count + BORROWED_ITEMS) / np.maximum(count, 1.0))
+    return error

@@ -1,0 +1,507 @@
+"""The contract between the pipeline and a label type: what goes in and out of each level.
+
+A `Law` says how votes scatter around the truth. It knows arrays and formulas, nothing of spaces, files or engines,
+and sees the data only through passes over chunks that return sums, so the same code runs in memory and on a cluster.
+It never decides whom to trust: that is the trust engine's work (`consilience.estimation.trust`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, votes_per_item
+from consilience.estimation.pair_table import Forward, PairTable
+from consilience.exceptions import UnsupportedError
+
+__all__ = [
+    "METHODS",
+    "Chunk",
+    "Diagnostic",
+    "Hypothesis",
+    "Law",
+    "Mixture",
+    "Parameters",
+    "Passes",
+    "Posterior",
+    "Request",
+    "Statistics",
+    "Summary",
+    "Trust",
+    "count_statistics",
+]
+
+#: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
+METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Named arrays that add up: integers exactly, floats to rounding. What a pass over the votes brings back.
+
+    Examples
+    --------
+    >>> total = Statistics({"votes": np.array([1, 2])}) + Statistics({"votes": np.array([3, 4])})
+    >>> total["votes"].tolist()
+    [4, 6]
+    >>> (total + Statistics.zero())["votes"].tolist()
+    [4, 6]
+    """
+
+    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def zero(cls) -> Statistics:
+        """Return the neutral element of addition."""
+        return cls({})
+
+    def __add__(self, other: Statistics) -> Statistics:
+        names = [*self.parts, *(name for name in other.parts if name not in self.parts)]
+        return Statistics({name: _add(self.parts.get(name), other.parts.get(name)) for name in names})
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.parts[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
+
+
+def _add(left: npt.NDArray[Any] | None, right: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    if left is None or right is None:
+        return np.asarray(right if left is None else left)
+    total: npt.NDArray[Any] = left + right
+    return total
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One finding about a fit: a code to act on, and at most two sentences to read.
+
+    `part` is the field of a record that it is about (``"stars"``, ``"quality/stars"``), or empty.
+    """
+
+    code: str
+    severity: Severity
+    sources: tuple[str, ...]
+    message: str
+    part: str = ""
+
+    def __str__(self) -> str:
+        return f"[{self.severity}] {self.code}: {self.message}"
+
+    def of_part(self, name: str) -> Diagnostic:
+        """Return the same finding about one field of a record."""
+        inside = f"{name}/{self.part}" if self.part else name
+        message = self.message.removeprefix(f"{self.part}: ") if self.part else self.message
+        return replace(self, message=f"{inside}: {message}", part=inside)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some items, encoded by their space: what a pass hands to a law.
+
+    Parameters
+    ----------
+    labels
+        ``(n, m, *label_shape)``; meaningful where `observed`.
+    groups
+        ``(n,)`` in ``range(GROUPS)``: folds of the items by their hashed id.
+    known, is_known
+        Gold labels ``(n, *label_shape)`` and where they are known, or None.
+    items
+        ``(n,)`` ids, or None where all are taken to differ. Rows of one id are about the same item.
+    """
+
+    labels: Batch
+    observed: BoolArray
+    groups: IntArray
+    known: Batch | None = None
+    is_known: BoolArray | None = None
+    items: npt.NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.observed)
+
+    @property
+    def gold_rows(self) -> IntArray:
+        """Positions of the items whose true label is known."""
+        if self.is_known is None:
+            return np.zeros(0, dtype=np.int64)
+        return np.flatnonzero(self.is_known)
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Base of the parameter sets: frozen dataclasses of arrays, numbers and strings."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields by name, ready for storage."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+
+#: Parameters under each hypothesis with its probability; the probabilities add up to one, the most probable is first.
+Mixture = tuple[tuple[float, Parameters], ...]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The parameters in the words shared by all label types, one entry per source.
+
+    Parameters
+    ----------
+    expected_cost, weight
+        Each ``(m,)``.
+    standard_error, cost_standard_error
+        Of `weight` and of `expected_cost`; infinite for a source that never votes.
+    correlation
+        ``(m, m)`` correlation of the errors of two sources given the truth.
+    parts
+        The same for each field, where labels are records.
+    columns
+        What else the law knows about each source, by name; each ``(m,)``.
+    effective_range
+        Least and largest effective number of sources, where it can only be bounded.
+    """
+
+    expected_cost: FloatArray
+    weight: FloatArray
+    standard_error: FloatArray
+    cost_standard_error: FloatArray
+    correlation: FloatArray
+    parts: Mapping[str, Summary] = field(default_factory=dict)
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    effective_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What the model believes about some items.
+
+    Parameters
+    ----------
+    labels
+        ``(n, *label_shape)``; arbitrary where no source voted.
+    confidence
+        ``(n,)`` in [0, 1].
+    probabilities
+        ``(n, k)`` for finite spaces, else None.
+    details
+        What else a law knows about each item, by name; first axis is the item.
+    """
+
+    labels: Batch
+    confidence: FloatArray
+    probabilities: FloatArray | None = None
+    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked of an estimation, resolved to arrays.
+
+    Parameters
+    ----------
+    dependent
+        ``(m, m)`` pairs that the user says are not independent given the truth (the paper's E).
+    prior
+        "auto", "uniform", "gibbs" or probabilities over the labels of a finite space.
+    n_gold
+        How many items have a known label.
+    learn
+        Whether groups are looked for beyond `dependent`.
+    """
+
+    sources: tuple[str, ...]
+    method: str
+    dependent: BoolArray
+    prior: str | FloatArray = "auto"
+    n_gold: int = 0
+    seed: int = 0
+    learn: bool = True
+
+    def prior_is(self, name: str) -> bool:
+        """Return whether the prior was asked for by this name."""
+        return isinstance(self.prior, str) and self.prior == name
+
+    def named(self, which: BoolArray | IntArray) -> tuple[str, ...]:
+        """Return the names of the chosen sources."""
+        chosen = np.flatnonzero(which) if which.dtype == bool else which
+        return tuple(self.sources[int(index)] for index in chosen)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One explanation of the pair table.
+
+    Parameters
+    ----------
+    probability
+        Among the hypotheses of one fit.
+    groups
+        ``(m,)`` number of the group of each source; a source alone in its group shares no error.
+    u
+        ``(m,)`` qualities; ``tanh(u)`` is the correlation of a source's votes with the truth.
+    correlation
+        ``(m, m)`` of the errors of two sources given the truth, zero on the diagonal.
+    spread
+        ``(m,)`` posterior standard deviation of `u` under this hypothesis.
+    """
+
+    probability: float
+    groups: IntArray
+    u: FloatArray
+    correlation: FloatArray
+    spread: FloatArray
+
+    @property
+    def quality(self) -> FloatArray:
+        """``(m,)`` correlation of each source's votes with the truth."""
+        return np.tanh(self.u)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the plain vote: all sources alike, nobody shares errors."""
+        return bool((self.u == self.u[:1]).all()) and not self.correlation.any()
+
+    @classmethod
+    def plain(cls, m: int, u: float = 0.55) -> Hypothesis:
+        """Return the plain vote; at the prior mean of quality unless told."""
+        return cls(1.0, np.arange(m), np.full(m, u), np.zeros((m, m)), np.full(m, np.inf))
+
+    @classmethod
+    def independent(cls, u: FloatArray, spread: FloatArray | None = None) -> Hypothesis:
+        """Return independent sources of given qualities."""
+        m = len(u)
+        return cls(1.0, np.arange(m), u, np.zeros((m, m)), np.full(m, np.inf) if spread is None else spread)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What the engine found out about the sources.
+
+    Parameters
+    ----------
+    hypotheses
+        At most six, most probable first.
+    u, spread
+        ``(m,)`` posterior mean and standard deviation of the qualities, over all hypotheses.
+    draws
+        ``(draws, m)`` posterior draws of u, for intervals.
+    together
+        ``(m, m)`` posterior probability that two sources share errors.
+    independent
+        Probability that no two sources do.
+    alike
+        Probability that all sources are equally good, as far as the table can tell.
+    no_signal
+        Probability that the sources are no better than chance on the average.
+    misfit
+        Posterior mean of omega: how far, in units of agreement, the best explanation misses the pairs.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    u: FloatArray
+    spread: FloatArray
+    draws: FloatArray
+    together: FloatArray
+    independent: float
+    alike: float
+    no_signal: float
+    misfit: float
+
+
+class Passes(Protocol):
+    """How the pipeline reaches the votes: every call is one pass that returns sums."""
+
+    @property
+    def n_items(self) -> int: ...
+
+    @property
+    def n_sampled(self) -> int: ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether `over_all` is possible: the votes are still at hand, not only a sample."""
+        ...
+
+    def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
+        """Sum `function` over every chunk of the votes."""
+        ...
+
+    def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
+        """Sum `function` over the seeded sample of items (all of them when there are few)."""
+        ...
+
+
+class Law(ABC):
+    """How votes of one label type scatter around the truth.
+
+    A label type appears at three places only: how two votes agree (`statistics`, `pair_table`, `forward`), how a
+    quality becomes parameters (`parameters`, `e_step`, `m_step`), how parameters become labels (`posterior`,
+    `average`).
+    """
+
+    #: Names accepted by `LabelModel(method=)`.
+    methods: ClassVar[tuple[str, ...]] = METHODS
+    #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
+    adapts_to_votes: ClassVar[bool] = False
+    #: Whether `statistics` asks for the folds of the items; where it does not, ids need not be hashed for them.
+    uses_groups: ClassVar[bool] = False
+    #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
+    rows: ClassVar[int] = 1 << 16
+    #: Whether `e_step` and `m_step` refine the parameters beyond what qualities determine.
+    has_em: ClassVar[bool] = False
+
+    # --- before any statistics ----------------------------------------------------------------------
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Law:
+        """Return the law fitted to a few of the `n_items` items, before any statistics are taken.
+
+        Without a sample it may only use what it knows before any vote.
+        """
+        return self
+
+    def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
+        """Return the law fitted for one of several parts of the votes, so that their statistics add up.
+
+        Only what cannot be known before any vote is taken from the sample.
+        """
+        before = self.adapt(None, 0, 0)
+        return self.adapt(sample, n_items, seed) if before is self else before
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several threads may go over chunks side by side: not where functions of the user are called."""
+        return False
+
+    def measures_like(self, other: Law) -> bool:
+        """Return whether statistics of the two laws mean the same and may be added."""
+        return type(self) is type(other)
+
+    # --- level 0: how two votes agree -----------------------------------------------------------------
+
+    @abstractmethod
+    def statistics(self, chunk: Chunk) -> Statistics:
+        """Return the sums of one pass; always with the counts of `count_statistics`."""
+
+    @abstractmethod
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        """Return the agreement of each two sources, with known labels as one more column."""
+
+    def forward(self, statistics: Statistics) -> Forward:
+        """Return the expected agreement of independent sources; the product form by default."""
+        return Forward()
+
+    # --- level 2: from qualities to parameters ----------------------------------------------------------
+
+    @abstractmethod
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> Parameters:
+        """Return the parameters of sources of these qualities, groups and correlations.
+
+        ``hypothesis.is_plain`` is the plain vote: all sources count the same.
+        """
+
+    def prepare(self, chunk: Chunk) -> Any:
+        """Return what `e_step` needs of a chunk and does not depend on the parameters; made once, not every round."""
+        return chunk
+
+    def e_step(self, parameters: Any, prepared: Any) -> Statistics:
+        """Return the expected sums of one EM pass; known labels are clamped."""
+        raise NotImplementedError
+
+    def m_step(self, parameters: Any, statistics: Statistics, start: Any) -> Parameters:
+        """Return better parameters from the expected sums, drawn towards those that the engine gave (`start`)."""
+        raise NotImplementedError
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        """Return a shorter mixture where parameters themselves can be averaged, as for weighted means."""
+        return mixture
+
+    # --- level 3: from parameters to labels -------------------------------------------------------------
+
+    @abstractmethod
+    def posterior(self, parameters: Any, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return labels, probabilities where the space is finite, and confidence."""
+
+    @abstractmethod
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        """Return the belief averaged over hypotheses; the probabilities add up to one."""
+
+    # --- in shared words ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def summary(self, parameters: Any) -> Summary:
+        """Return the parameters in the words shared by all label types; errors may be left infinite."""
+
+    def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the standard errors of expected cost and weight from those of the qualities, each ``(m,)``."""
+        chance = self.chance_cost
+        step = np.minimum(1e-3, 0.5 * (1.0 - np.abs(quality)))
+        high = self.weight_from_cost(chance * (1.0 - (quality + step)))
+        low = self.weight_from_cost(chance * (1.0 - (quality - step)))
+        slope = np.abs(high - low) / (2.0 * np.maximum(step, 1e-12))
+        return chance * error, slope * error
+
+    @abstractmethod
+    def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
+        """Return the parameters of sources whose weights are known."""
+
+    @abstractmethod
+    def restore(self, fields: Mapping[str, Any]) -> Parameters:
+        """Return the parameters that `Parameters.as_dict` described."""
+
+    @abstractmethod
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        """Return the mean cost of a source of this weight (the forward map)."""
+
+    @abstractmethod
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        """Return the weight of a source of this mean cost (the paper's backward mapping)."""
+
+    @property
+    def chance_cost(self) -> float:
+        """Mean cost between unrelated votes; infinite where only votes can tell."""
+        return float(self.expected_cost(np.zeros(1))[0])
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        """Return which sources give the same label whatever the item; none where the sums cannot tell."""
+        return np.zeros(len(statistics["both"]), dtype=bool)
+
+    def findings(self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
+        """Return what only this label type can find, such as heavy tails or judges on different scales."""
+        return ()
+
+    def check_method(self, method: str, passes: Passes | None) -> None:
+        """Refuse a method that this label type does not have, or not without votes."""
+        if method not in self.methods:
+            raise UnsupportedError(
+                f"method={method!r} is not available for this label type. Use one of {', '.join(self.methods)}."
+            )
+        if passes is None and method == "em":
+            raise UnsupportedError(
+                "method='em' goes through the votes again and moments alone do not suffice. "
+                "Call fit(votes), or use method='auto'."
+            )
+
+
+def count_statistics(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Return the counts that every law keeps: items, and how often two sources vote on the same one.
+
+    `both` is passed where the law has counted that already.
+    """
+    if both is None:
+        seen = chunk.observed.astype(np.float32)
+        both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
+    return {
+        "items": np.array(len(chunk), dtype=np.int64),
+        "voted_items": np.array(int((votes_per_item(chunk.observed) > 0).sum()), dtype=np.int64),
+        "both": both,
+        "gold_items": np.array(len(chunk.gold_rows), dtype=np.int64),
+    }
