@@ -97,8 +97,8 @@ def measure(lengths: IntArray, sources: int, peers: int, repetitions: int) -> tu
     space = cs.DependencyTrees()
     truth = space.random_trees(lengths, rng)
     rate = ERROR * np.linspace(0.6, 1.4, sources)
-    votes = cs.simulate(space, truth, space.family.weight_from_cost(rate), rng)
-    weights = np.tile(space.family.weight_from_cost(rate), (len(truth), 1))
+    votes = cs.simulate(space, truth, space.law.weight_from_cost(rate), rng)
+    weights = np.tile(space.law.weight_from_cost(rate), (len(truth), 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
         model = cs.LabelModel(space, random_state=0).fit(votes)

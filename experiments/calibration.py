@@ -62,9 +62,9 @@ def measure(name: str, copies: int, seed: int, n: int) -> tuple[Pairs, FloatArra
     """Return stated and observed shares of one simulation, and which intervals hold the true cost of their source."""
     space, compare = CASES[name]
     rng = np.random.default_rng([seed, copies])
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     cost = chance * rng.uniform(0.4, 0.9, 7)
-    weight = space.family.weight_from_cost(cost)
+    weight = space.law.weight_from_cost(cost)
     truth = space.as_labels(space.random(n, rng))
     labels = cs.simulate(space, truth, weight, rng).labels.copy()
     for copy in range(1, copies + 1):

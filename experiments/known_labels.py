@@ -29,9 +29,9 @@ PANELS = {"independent": np.linspace(0.25, 0.85, 6), "three copies": np.array([0
 
 
 def draw(space: cs.LabelSpace, panel: str, n: int, rng: np.random.Generator) -> tuple[cs.Votes, FloatArray]:
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     truth = space.as_labels(space.random(n, rng))
-    labels = cs.simulate(space, truth, space.family.weight_from_cost(chance * PANELS[panel]), rng).labels.copy()
+    labels = cs.simulate(space, truth, space.law.weight_from_cost(chance * PANELS[panel]), rng).labels.copy()
     if panel == "three copies":
         labels[:, 1:3] = labels[:, :1]
     return cs.Votes.from_array(labels, sources=[f"s{one}" for one in range(labels.shape[1])]), truth

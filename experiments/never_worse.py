@@ -97,8 +97,8 @@ class Configuration:
     def votes(self, n: int, rng: np.random.Generator) -> tuple[cs.Votes, Any]:
         """Draw votes on `n` items, and the truth."""
         space, opposite = TYPES[self.kind]
-        chance = float(space.family.expected_cost(np.zeros(1))[0])
-        weight = space.family.weight_from_cost(chance * self.quality)
+        chance = float(space.law.expected_cost(np.zeros(1))[0])
+        weight = space.law.weight_from_cost(chance * self.quality)
         truth = space.as_labels(space.random(n, rng))
         labels = cs.simulate(space, truth, weight, rng).labels.copy()
         for adversary in self.adversaries:
@@ -149,7 +149,7 @@ def run(seed: int, decode: str = "auto") -> Outcome:
     def loss(labels: Any) -> float:
         return float(space.cost(space.as_batch(labels[rows]), known).mean())
 
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     found = tuple(sorted({item.code for item in model.diagnostics_ if item.severity != "info"}))
     return Outcome(
         setting,

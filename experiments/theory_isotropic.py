@@ -39,7 +39,7 @@ def weights() -> FloatArray:
 def run(sizes: Sequence[int], seeds: int) -> Errors:
     """Return the root mean squared error by kind of parameter, method and number of items."""
     space, weight = cs.Rankings(ITEMS), weights()
-    cost = np.array([space.family.expected_cost(float(value)) for value in weight])
+    cost = np.array([space.law.expected_cost(float(value)) for value in weight])
     squares: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for n, seed in track([(n, seed) for n in sizes for seed in range(seeds)], description="isotropic"):
         rng = np.random.default_rng([n, seed])

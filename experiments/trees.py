@@ -149,7 +149,7 @@ def score_all(gold: list[IntArray], parsers: list[list[IntArray]], rng: np.rando
         found[name] = cs.uas(model.predict(votes), gold)
         if method != "majority":
             found[f"error of {name}"] = float(np.sqrt(np.mean((model.expected_cost_ - rates) ** 2)))
-    weight = np.maximum(plain.family.weight_from_cost(rates), 0.01)
+    weight = np.maximum(plain.law.weight_from_cost(rates), 0.01)
     best = plain.weighted_mean(votes.labels, np.tile(weight, (len(gold), 1)))
     return {**found, "true error rates": cs.uas(best, gold)}
 

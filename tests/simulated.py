@@ -27,7 +27,7 @@ SPACES: dict[str, cs.LabelSpace] = {
 METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "moments", "em", "labelled"]
 
 #: Every kind of space with every method it has.
-CASES = [(kind, method) for kind, space in SPACES.items() for method in METHODS if method in space.family.methods]
+CASES = [(kind, method) for kind, space in SPACES.items() for method in METHODS if method in space.law.methods]
 
 
 @dataclass(frozen=True)

@@ -152,7 +152,7 @@ def test_labels_of_few_scores_are_those_of_all_cells(degrees):
     observed = rng.random((300, 80)) < 0.05
     truth = rng.normal(size=(300, 1))
     labels = np.where(observed, truth + rng.standard_t(4, size=(300, 80)), np.nan)
-    family = cs.Scores(mean=0.0, variance=1.0).family
+    family = cs.Scores(mean=0.0, variance=1.0).law
     request = Request(tuple(map(str, range(80))), "auto", np.zeros((80, 80), dtype=bool))
     parameters = replace(family.from_weights(rng.uniform(0.2, 2.0, 80), request), degrees=degrees)
     assert arrays.few_votes(observed)

@@ -14,8 +14,8 @@ from consilience.families.mallows import MallowsFamily
 from consilience.families.mallows_problem import expected_agreement
 from consilience.families.pair_fits import pair_slopes
 from consilience.kernels.mallows import sample_mallows
+from consilience.label_types.vote_correlation import discount_correlated, gls_weights
 from consilience.solvers.many_pairs import minimise_many
-from consilience.solvers.sharing import best_linear, shared_weights
 
 ITEMS = 4
 
@@ -146,10 +146,10 @@ def test_shares_of_few_voters_are_those_of_all_sources():
     quality = rng.uniform(0.2, 0.9, 12)
     who = np.argsort(~observed, axis=1, kind="stable")
     seen = np.take_along_axis(observed, who, axis=1)
-    shares = np.take_along_axis(shared_weights(observed, correlation), who, axis=1)
-    assert shared_weights(seen, correlation, who) == pytest.approx(shares)
-    linear, together = best_linear(observed, moments, quality)
-    moved, also = best_linear(seen, moments, quality, who)
+    shares = np.take_along_axis(discount_correlated(observed, correlation), who, axis=1)
+    assert discount_correlated(seen, correlation, who) == pytest.approx(shares)
+    linear, together = gls_weights(observed, moments, quality)
+    moved, also = gls_weights(seen, moments, quality, who)
     assert moved == pytest.approx(np.take_along_axis(linear, who, axis=1))
     assert also == pytest.approx(together)
 

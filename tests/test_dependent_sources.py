@@ -199,7 +199,7 @@ def test_adversaries_do_not_turn_the_labels_of_dependent_rankings_around():
     # Twelve sources of 30% of the cost of chance, two of them reversed, one copied: the plain vote errs on 2% of pairs.
     space, rng = cs.Rankings(5), np.random.default_rng(5)
     truth = space.random(800, rng)
-    weight = space.family.weight_from_cost(0.3 * space.family.expected_cost(np.zeros(12)))
+    weight = space.law.weight_from_cost(0.3 * space.law.expected_cost(np.zeros(12)))
     votes = cs.simulate(space, truth, weight, rng).labels.copy()
     votes[:, :2] = 4 - votes[:, :2]
     same = rng.random(800) < 0.9
@@ -222,8 +222,8 @@ def test_copies_at_few_items_are_never_followed(kind):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         truth = space.as_labels(space.random(120, rng))
-        chance = space.family.expected_cost(np.zeros(12))
-        votes = cs.simulate(space, truth, space.family.weight_from_cost(0.55 * chance), rng).labels.copy()
+        chance = space.law.expected_cost(np.zeros(12))
+        votes = cs.simulate(space, truth, space.law.weight_from_cost(0.55 * chance), rng).labels.copy()
         for copy in range(1, 5):
             same = rng.random(120) < 0.9
             votes[same, copy] = votes[same, 0]

@@ -94,7 +94,7 @@ def test_every_row_of_the_paper_table_has_a_name_that_exists() -> None:
     assert all("`" in row[1] for row in rows)
 
 
-@pytest.mark.parametrize("name", ["Votes.nothing", "nothing", "LabelModel(nothing=)", "space.family.nothing"])
+@pytest.mark.parametrize("name", ["Votes.nothing", "nothing", "LabelModel(nothing=)", "space.law.nothing"])
 def test_a_name_that_is_made_up_does_not_exist(name: str) -> None:
     assert not exists(name)
 
@@ -137,7 +137,7 @@ def test_every_diagnostic_code_is_described() -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/methods.md"])
 def test_every_method_is_described(page: str) -> None:
     described = {row[0].strip("`") for row in table_rows(ROOT / page, "method")}
-    assert described | {"auto"} == set(cs.Classes(2).family.methods)
+    assert described | {"auto"} == set(cs.Classes(2).law.methods)
 
 
 ONE_OF_EACH = {
@@ -177,8 +177,8 @@ def test_label_types_page_has_a_row_for_every_label_type() -> None:
 @pytest.mark.parametrize("name", ONE_OF_EACH)
 def test_label_types_page_says_which_methods_a_label_type_lacks(name: str) -> None:
     row = next(row for row in table_rows(ROOT / "docs" / "label_types.md", "label type") if row[0] == f"`{name}`")
-    every = set(cs.Classes(2).family.methods)
-    assert set(re.findall(r"`(\w+)`", row[-1])) == every - set(ONE_OF_EACH[name].family.methods)
+    every = set(cs.Classes(2).law.methods)
+    assert set(re.findall(r"`(\w+)`", row[-1])) == every - set(ONE_OF_EACH[name].law.methods)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -29,7 +29,7 @@ def judged(weights: list[float], known: int, *, decided: bool = False, method: s
     seen = (np.arange(100) < known)[:, None]
     partitions = InMemoryPartitions.of(votes, replace(gold, observed=seen))
     request = Request(votes.sources, method, np.zeros((3, 3), dtype=bool), n_gold=known)
-    family = SPACE.family
+    family = SPACE.law
     learned = Estimate(family.from_weights(np.array(weights), request), "em", "learned", decided=decided)
     plain = family.from_weights(np.ones(3), request)
     return learned, as_known_labels_say(learned, plain, SPACE, family, request, VotePasses(partitions, 100, 0))
@@ -87,7 +87,7 @@ def test_known_labels_decide_where_two_explanations_compete(rival, n_gold, decid
     one = PairReading(~np.eye(3, dtype=bool), np.ones(3), 0.0)
     readings = Readings(one, one if rival else None, nobody[0], nobody[0])
     request = Request(("a", "b", "c"), "auto", nobody, n_gold=n_gold)
-    plain = SPACE.family.from_weights(np.ones(3), request)
+    plain = SPACE.law.from_weights(np.ones(3), request)
     learned = Estimate(plain, "moments", "learned")
     steps = Steps(
         equal=lambda: plain,
@@ -107,8 +107,8 @@ def mean_cost(space, model, votes, truth):
 
 def with_three_copies(space, n, rng):
     """Return votes of a source with two copies and of four others, and the truth."""
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    weights = space.family.weight_from_cost(chance * np.array([0.7, 0.7, 0.7, 0.4, 0.45, 0.5, 0.8]))
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    weights = space.law.weight_from_cost(chance * np.array([0.7, 0.7, 0.7, 0.4, 0.45, 0.5, 0.8]))
     truth = space.as_labels(space.random(n, rng))
     labels = cs.simulate(space, truth, weights, rng).labels.copy()
     labels[:, 1:3] = labels[:, :1]

@@ -23,8 +23,8 @@ SPACES = [
 
 def table(space, n=400, m=5, seed=0):
     rng = np.random.default_rng(seed)
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    weights = space.family.weight_from_cost(chance * np.linspace(0.2, 0.8, m))
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    weights = space.law.weight_from_cost(chance * np.linspace(0.2, 0.8, m))
     return cs.simulate(space, space.random(n, rng), weights, rng, coverage=0.8)
 
 
@@ -91,7 +91,7 @@ def test_moments_in_different_coordinates_do_not_add_but_those_of_one_family_do(
     first = cs.Moments.of(votes[:40], space)
     with pytest.raises(cs.exceptions.UnsupportedError, match="different coordinates"):
         first + cs.Moments.of(votes[40:], space)
-    assert (first + cs.Moments.of(votes[40:], space, family=first.family)).n_items == 80
+    assert (first + cs.Moments.of(votes[40:], space, law=first.law)).n_items == 80
 
 
 STEPS = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))

@@ -42,7 +42,7 @@ def test_the_package_is_found() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("families/base.py", "from consilience.spaces.base import LabelSpace\n"),
+        ("families/base.py", "from consilience.label_types.base import LabelSpace\n"),
         ("families/base.py", "from ..spaces.base import LabelSpace\n"),
         ("families/__init__.py", "from ..spaces import LabelSpace\n"),
         (

@@ -190,7 +190,7 @@ def test_unregistered_distance_is_refused_on_save(tmp_path):
 def test_distance_that_is_no_longer_registered_is_refused_on_load(tmp_path, monkeypatch):
     model, _ = fitted("metric")
     model.save(tmp_path / "model.npz")
-    monkeypatch.setattr("consilience.spaces.registry._DISTANCES", {})
+    monkeypatch.setattr("consilience.label_types.registry._DISTANCES", {})
     with refused(ModelFormatError, "'test gap'", "consilience.register_distance('test gap', function)"):
         cs.LabelModel.load(tmp_path / "model.npz")
 
@@ -198,7 +198,7 @@ def test_distance_that_is_no_longer_registered_is_refused_on_load(tmp_path, monk
 def test_space_can_be_passed_instead_of_registered(tmp_path, monkeypatch):
     model, votes = fitted("metric")
     model.save(tmp_path / "model.npz")
-    monkeypatch.setattr("consilience.spaces.registry._DISTANCES", {})
+    monkeypatch.setattr("consilience.label_types.registry._DISTANCES", {})
     back = cs.LabelModel.load(tmp_path / "model.npz", space=model.space)
     assert np.array_equal(back.predict(votes), model.predict(votes))
 

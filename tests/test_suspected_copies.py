@@ -21,11 +21,11 @@ def against_plain(space, share, n, seeds, copies=(), coverage=1.0, fresh=3000):
     Sources cost these shares of chance; the first of `copies` is repeated by the others nine times out of ten.
     """
     costs, found = np.zeros(2), []
-    chance = space.family.expected_cost(np.zeros(len(share)))
+    chance = space.law.expected_cost(np.zeros(len(share)))
     for seed in seeds:
         rng = np.random.default_rng(seed)
         truth = space.as_labels(space.random(n + fresh, rng))
-        labels = cs.simulate(space, truth, space.family.weight_from_cost(np.asarray(share) * chance), rng).labels.copy()
+        labels = cs.simulate(space, truth, space.law.weight_from_cost(np.asarray(share) * chance), rng).labels.copy()
         for copy in copies[1:]:
             same = rng.random(n + fresh) < 0.9
             labels[same, copy] = labels[same, copies[0]]

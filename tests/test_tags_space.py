@@ -319,6 +319,6 @@ def test_a_bio_chain_never_predicts_what_cannot_follow(decode, method):
 
 
 def test_a_chain_of_other_tags_has_no_forbidden_steps():
-    assert cs.Tags(["noun", "verb"], sequence=True, chain=True).family.steps is None
-    assert cs.Tags(["O", "I-PER"], sequence=True, chain=True).family.steps is None
-    assert cs.Tags(BIO, sequence=True, chain=True).family.steps.sum() == 25 - 6
+    assert cs.Tags(["noun", "verb"], sequence=True, chain=True).law.steps is None
+    assert cs.Tags(["O", "I-PER"], sequence=True, chain=True).law.steps is None
+    assert cs.Tags(BIO, sequence=True, chain=True).law.steps.sum() == 25 - 6

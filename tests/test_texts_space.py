@@ -23,7 +23,7 @@ def crowd(n, seed, costs, copies=0, space=None):
     space = cs.Texts() if space is None else space
     rng = np.random.default_rng(seed)
     truth = space.random(n, rng)
-    weights = space.family.weight_from_cost(np.array(costs))
+    weights = space.law.weight_from_cost(np.array(costs))
     votes = cs.simulate(space, truth, weights, rng)
     labels = np.concatenate([votes.labels, np.repeat(votes.labels[:, :1], copies, axis=1)], axis=1)
     return cs.Votes.from_array(labels, sources=[f"source {k}" for k in range(labels.shape[1])]), truth

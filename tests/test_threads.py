@@ -92,8 +92,8 @@ def test_functions_of_the_user_are_called_in_one_thread(monkeypatch):
         lambda x, y: np.abs(x - y)[:, 0],
         lambda n, rng: rng.normal(size=(n, 1)),
     )
-    assert not given.family.side_by_side
-    assert cs.Sphere(2).family.side_by_side
+    assert not given.law.side_by_side
+    assert cs.Sphere(2).law.side_by_side
 
 
 def test_the_environment_says_how_many_threads_there_are(monkeypatch):

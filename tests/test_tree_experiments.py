@@ -90,7 +90,7 @@ def cached_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         folder = tmp_path / "cache" / treebank
         folder.mkdir(parents=True)
         for name, rate in (("udpipe-gum", 0.1), ("spacy-gum", 0.2), ("udpipe-atis", 0.3)):
-            weight = float(space.family.weight_from_cost(np.array([rate]))[0])
+            weight = float(space.law.weight_from_cost(np.array([rate]))[0])
             (folder / f"{name}.conllu").write_text(conllu(list(space.sample_around(gold, weight, rng))))
     monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path / "data"))
     return tmp_path / "cache"

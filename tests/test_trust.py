@@ -12,9 +12,9 @@ from consilience.source_model import effective_number
 
 def panel(space, share, n, seed):
     rng = np.random.default_rng(seed)
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     truth = space.as_labels(space.random(n, rng))
-    return cs.simulate(space, truth, space.family.weight_from_cost(chance * np.asarray(share)), rng), truth
+    return cs.simulate(space, truth, space.law.weight_from_cost(chance * np.asarray(share)), rng), truth
 
 
 def test_the_baseline_of_scores_is_the_mean_of_the_votes():
@@ -189,8 +189,8 @@ def test_known_labels_still_find_a_level_and_a_scale_that_all_sources_miss():
 def changing_by_item(space, seed=100_007):
     """Return the votes of six sources on 300 items, each good on a random half of them and bad on the other."""
     rng = np.random.default_rng(seed)
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    good, bad = (float(space.family.weight_from_cost(np.array([share * chance]))[0]) for share in (0.15, 0.85))
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    good, bad = (float(space.law.weight_from_cost(np.array([share * chance]))[0]) for share in (0.15, 0.85))
     truth = space.as_labels(space.random(300, rng))
     votes = cs.simulate(space, truth, np.full(6, good), rng).labels.copy()
     centres = space.as_batch(truth)

@@ -7,8 +7,8 @@
 """
 
 from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing
-from consilience.estimation.estimate import SourceEstimator
-from consilience.families.base import Diagnostic
+from consilience.estimation.pipeline import SourceEstimator
+from consilience.estimation.protocol import Diagnostic
 from consilience.files import (
     CocoVotes,
     JudgeTable,
@@ -37,14 +37,7 @@ from consilience.files import (
 )
 from consilience.inference import Distribution
 from consilience.label_model import LabelModel
-from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
-from consilience.moments import Moments
-from consilience.partitions import InMemoryPartitions, VotePartitions
-from consilience.rank_aggregation import borda, copeland, kemeny
-from consilience.report import report_html, write_report
-from consilience.simulation import simulate
-from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces import (
+from consilience.label_types import (
     SO3,
     SPD,
     Boxes,
@@ -71,6 +64,13 @@ from consilience.spaces import (
     spans_to_bio,
     uas,
 )
+from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
+from consilience.moments import Moments
+from consilience.partitions import InMemoryPartitions, VotePartitions
+from consilience.rank_aggregation import borda, copeland, kemeny
+from consilience.report import report_html, write_report
+from consilience.simulation import simulate
+from consilience.source_model import SourceModel, SourceTable
 from consilience.treebanks import Treebank, read_conllu, write_conllu
 from consilience.votes import Votes
 

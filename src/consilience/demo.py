@@ -21,7 +21,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.datasets import Example, load_guests, load_products, load_sentences, load_tickets, spell_ranking
 from consilience.exceptions import ConsilienceWarning
 from consilience.label_model import LabelModel
-from consilience.spaces import Rankings
+from consilience.label_types import Rankings
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array, few_votes
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes, as_votes
 
 __all__ = ["align_sources", "encode", "read_gold", "read_votes"]

@@ -11,11 +11,12 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidVotesError
-from consilience.families.base import Posterior
+from consilience.inference import believe
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import Part, VotePartitions
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["Explanation", "Voice", "explain"]
@@ -118,9 +119,9 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     said = encode(one, space)
     voters = np.flatnonzero(said.observed[0])
 
-    def believe(observed: BoolArray) -> Posterior:
+    def belief_of(observed: BoolArray) -> Posterior:
         labels = np.repeat(said.labels, len(observed), axis=0)
-        return space.family.posterior(model.parameters, labels, observed, decode)
+        return believe(model, space.law, labels, observed, decode)
 
     def written(batch: Batch) -> list[Any]:
         return list(space.as_labels(batch, one.labels.dtype))
@@ -130,7 +131,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         return Explanation(identity, None, 0.0, (), table.sources)
     masks = np.repeat(said.observed, len(voters) + 1, axis=0)
     masks[np.arange(1, len(voters) + 1), voters] = False
-    belief = believe(masks)
+    belief = belief_of(masks)
     # Without its only voter an item has no label at all.
     alone = len(voters) == 1
     label, without = belief.labels[:1], belief.labels[1:]
@@ -155,7 +156,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         for k in order
     )
     runner_up, margin = _runner_up(space, belief, label, cast, without, model.weight[voters], written)
-    flipped_by, flipped_to = _flip(space, label, said.observed, voters[order], believe, written)
+    flipped_by, flipped_to = _flip(space, label, said.observed, voters[order], belief_of, written)
     return Explanation(
         item=identity,
         label=written(label)[0],
@@ -262,7 +263,7 @@ def _runner_up(
 
 
 def _flip(
-    space: LabelSpace, label: Batch, observed: BoolArray, order: IntArray, believe: Any, written: Any
+    space: LabelSpace, label: Batch, observed: BoolArray, order: IntArray, belief_of: Any, written: Any
 ) -> tuple[IntArray, Any]:
     """Return the shortest head of `order` whose silence changes the label, and the label it becomes."""
     if space.continuous or len(order) < 2:
@@ -270,7 +271,7 @@ def _flip(
     masks = np.repeat(observed, len(order) - 1, axis=0)
     for count in range(1, len(order)):
         masks[count - 1, order[:count]] = False
-    labels = believe(masks).labels
+    labels = belief_of(masks).labels
     changed = np.flatnonzero(space.distance(_repeated(label, len(labels)), labels) > 0.0)
     if len(changed) == 0:
         return order[:0], None

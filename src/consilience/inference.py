@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, votes_per_item
 from consilience.encoding import align_sources, encode
+from consilience.estimation.calibration import calibrated
+from consilience.estimation.protocol import Law, Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Posterior
+from consilience.label_types.base import LabelSpace, with_missing
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace, with_missing
 
-__all__ = ["DECODERS", "Distribution", "Inference", "infer"]
+__all__ = ["DECODERS", "Distribution", "Inference", "believe", "infer"]
 
 DECODERS = ("auto", "map", "bayes")
 
@@ -125,6 +126,19 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, lab
     return _join(list(votes.map(of_part)))
 
 
+def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+    """Return what the model believes about encoded votes: the average over its hypotheses, calibrated."""
+    if len(model.mixture) == 1:
+        belief = law.posterior(model.parameters, labels, observed, decode)
+    else:
+        each = [
+            (probability, law.posterior(parameters, labels, observed, decode))
+            for probability, parameters in model.mixture
+        ]
+        belief = law.average(each, decode)
+    return calibrated(belief, model.calibration)
+
+
 def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
     table = align_sources(votes, space, model.sources, model.names_given)
     encoded = encode(table, space)
@@ -133,11 +147,11 @@ def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) ->
 
     def of_part(part: Part) -> Inference:
         labels, observed = part.votes.labels, part.votes.observed
-        belief = space.family.posterior(model.parameters, labels, observed, decode)
+        belief = believe(model, space.law, labels, observed, decode)
         belief = replace(belief, labels=space.as_labels(belief.labels, like))
         return Inference(belief, votes_per_item(observed) > 0)
 
-    return _join(list(InMemoryPartitions.suited(encoded, space.family).map(of_part)))
+    return _join(list(InMemoryPartitions.suited(encoded, space.law).map(of_part)))
 
 
 def _join(parts: list[Inference]) -> Inference:

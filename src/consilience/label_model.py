@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray
 from consilience.encoding import align_sources, read_gold, read_votes
-from consilience.estimation.estimate import SourceEstimator, estimate_from_moments, take_moments
 from consilience.estimation.passes import VotePasses, keep_sample
+from consilience.estimation.pipeline import SourceEstimator, learn, take_moments
+from consilience.estimation.protocol import Diagnostic, Posterior
 from consilience.exceptions import (
     ConsilienceWarning,
     InvalidVotesError,
@@ -23,15 +24,14 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.explanation import Explanation, explain
-from consilience.families.base import Diagnostic, Posterior
 from consilience.inference import DECODERS, Distribution, Inference, infer
 from consilience.io.fragments import findings_fragment
+from consilience.label_types.base import LabelSpace
 from consilience.model_files import read_model, write_model
 from consilience.moments import Moments
 from consilience.partitions import ROWS, InMemoryPartitions, VotePartitions
 from consilience.settings import Configurable
 from consilience.source_model import SourceModel, SourceTable
-from consilience.spaces.base import LabelSpace
 from consilience.suggestion import suggest_items
 
 __all__ = ["LabelModel"]
@@ -114,7 +114,7 @@ class LabelModel(Configurable):
         self._check_settings()
         partitions, names_given = self._partitions(votes, gold)
         moments, passes = take_moments(self.space, partitions, self._seed)
-        model = estimate_from_moments(self.space, moments, passes, names_given=names_given, **self._options())
+        model = learn(self.space, moments, passes, names_given=names_given, **self._options())
         self._learned(model, moments, passes.kept or keep_sample(None, passes.partitions, 0, self._seed))
         return self
 
@@ -131,7 +131,7 @@ class LabelModel(Configurable):
                 "Call fit(votes) with all votes."
             )
         partitions, names_given = self._partitions(votes, gold)
-        added, passes = take_moments(self.space, partitions, self._seed, moments.family)
+        added, passes = take_moments(self.space, partitions, self._seed, moments.law)
         total = moments + added
         kept = getattr(self, "_kept", None)
         if moments.sources and kept is None:  # learned from moments alone, so there are no old votes to go through
@@ -139,7 +139,7 @@ class LabelModel(Configurable):
         else:
             kept = keep_sample(kept, passes.partitions, moments.n_items, self._seed)
             held = VotePasses(kept, total.n_items, self._seed, complete=kept.n_items == total.n_items)
-        model = estimate_from_moments(self.space, total, held, names_given=names_given, **self._options())
+        model = learn(self.space, total, held, names_given=names_given, **self._options())
         self._learned(model, total, kept)
         return self
 
@@ -148,12 +148,12 @@ class LabelModel(Configurable):
         self._check_settings()
         if not isinstance(moments, Moments):
             raise UnsupportedError(f"{type(moments).__name__} holds no moments. Pass Moments.of(votes, space).")
-        if moments.family is not None and type(moments.family) is not type(self.space.family):
+        if moments.law is not None and type(moments.law) is not type(self.space.law):
             raise UnsupportedError(
                 f"These moments were taken of another label type than {self.space!r}. Take them with the space of the "
                 "model: Moments.of(votes, space)."
             )
-        model = estimate_from_moments(self.space, moments, None, **self._options())
+        model = learn(self.space, moments, None, **self._options())
         self._learned(model, moments, None)
         return self
 
@@ -359,7 +359,7 @@ class LabelModel(Configurable):
                 "column per source is expected. Pass matrix.T, or name the sources (sources=[...]) if this is right."
             )
         known = read_gold(gold, self.space, len(table))
-        return InMemoryPartitions.suited(table, self.space.family, known, rows=ROWS), table.names_given
+        return InMemoryPartitions.suited(table, self.space.law, known, rows=ROWS), table.names_given
 
     def _learned(self, model: SourceModel, moments: Moments, kept: InMemoryPartitions | None) -> None:
         """Take over a finished estimate, all at once: a fit that fails leaves the model as it was."""

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-import consilience.spaces as spaces
+import consilience.label_types as spaces
+from consilience.estimation.calibration import Calibration
+from consilience.estimation.protocol import Diagnostic, Summary
 from consilience.exceptions import ModelFormatError
-from consilience.families.base import Diagnostic
+from consilience.label_types.base import LabelSpace
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace
 from consilience.storage import read_document, write_document
 
 __all__ = ["read_model", "write_model"]
@@ -25,6 +26,10 @@ SPACES: dict[str, type[LabelSpace]] = {
     and issubclass(space, LabelSpace)
     and space not in (LabelSpace, spaces.Manifold)
 }
+
+
+#: Arrays of a summary, one entry per source each.
+SUMMARY_ARRAYS = ("expected_cost", "weight", "standard_error", "cost_standard_error", "correlation")
 
 
 def write_model(path: str | Path, space: LabelSpace, model: SourceModel, settings: dict[str, Any]) -> None:
@@ -41,7 +46,12 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
         "reason": model.reason,
         "dependencies": [list(pair) for pair in model.dependencies],
         "diagnostics": [asdict(item) for item in model.diagnostics],
-        "parameters": model.parameters.as_dict(),
+        "hypotheses": [
+            {"probability": probability, "parameters": parameters.as_dict()}
+            for probability, parameters in model.mixture
+        ],
+        "summary": _described_summary(model.summary),
+        "calibration": asdict(model.calibration),
         "baseline": None if model.baseline is None else model.baseline.as_dict(),
         "consistency": model.consistency,
         "changed": model.changed,
@@ -69,11 +79,13 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
             f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
             "Pass the space that the model was fitted with."
         )
-    parameters = space.family.restore(document["parameters"])
     model = SourceModel(
         sources=tuple(document["sources"]),
-        parameters=parameters,
-        summary=space.family.summary(parameters),
+        mixture=tuple(
+            (float(one["probability"]), space.law.restore(one["parameters"])) for one in document["hypotheses"]
+        ),
+        summary=_restored_summary(document["summary"]),
+        calibration=Calibration(**document["calibration"]),
         n_items=int(document["n_items"]),
         votes=np.asarray(document["votes"]),
         method=document["method"],
@@ -84,11 +96,30 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
             for item in document["diagnostics"]
         ),
         names_given=bool(document["names_given"]),
-        baseline=None if document["baseline"] is None else space.family.restore(document["baseline"]),
+        baseline=None if document["baseline"] is None else space.law.restore(document["baseline"]),
         consistency=float(document["consistency"]),
         changed=float(document.get("changed", "nan")),
     )
     return space, model, document["settings"]
+
+
+def _described_summary(summary: Summary) -> dict[str, Any]:
+    return {
+        **{name: getattr(summary, name) for name in SUMMARY_ARRAYS},
+        "parts": {name: _described_summary(part) for name, part in summary.parts.items()},
+        "columns": dict(summary.columns),
+        "effective_range": None if summary.effective_range is None else list(summary.effective_range),
+    }
+
+
+def _restored_summary(document: dict[str, Any]) -> Summary:
+    bounds = document["effective_range"]
+    return Summary(
+        **{name: document[name] for name in SUMMARY_ARRAYS},
+        parts={name: _restored_summary(part) for name, part in document["parts"].items()},
+        columns=document["columns"],
+        effective_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+    )
 
 
 def _described(space: LabelSpace) -> dict[str, Any]:

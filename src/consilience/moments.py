@@ -8,9 +8,10 @@ import numpy as np
 
 from consilience.arrays import IntArray, hash_priority
 from consilience.encoding import encode, read_gold, read_votes
+from consilience.estimation.protocol import Law
 from consilience.exceptions import SourceMismatchError, UnsupportedError
 from consilience.families.base import GROUPS, Chunk, Family, Sums
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["Moments", "as_chunk"]
@@ -33,12 +34,12 @@ class Moments:
         Names of the sources; empty for the zero.
     sums
         The family's statistics.
-    family
-        The family that took them.
+    law
+        The law that took them.
 
     Examples
     --------
-    >>> from consilience.spaces import Classes
+    >>> from consilience.label_types import Classes
     >>> votes = Votes.from_matrix([[0, 0, 1], [1, 1, -1], [0, 1, 0]])
     >>> whole = Moments.of(votes, Classes(2))
     >>> parts = Moments.of(votes[:1], Classes(2)) + Moments.of(votes[1:], Classes(2))
@@ -48,7 +49,7 @@ class Moments:
 
     sources: tuple[str, ...]
     sums: Sums
-    family: Family | None = None
+    law: Family | Law | None = None
 
     @classmethod
     def zero(cls) -> Moments:
@@ -56,19 +57,19 @@ class Moments:
         return cls((), Sums.zero())
 
     @classmethod
-    def of(cls, votes: object, space: LabelSpace, gold: object = None, family: Family | None = None) -> Moments:
+    def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Family | Law | None = None) -> Moments:
         """Return the moments of a table of votes.
 
         Parameters
         ----------
-        family
-            The family to use where it was adapted to other votes before; by default the space's own.
+        law
+            The law to use where it was adapted to other votes before; by default the space's own.
         """
         table = read_votes(votes, space)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
-        own = space.family
-        taker = family
+        own = space.law
+        taker = law
         if taker is None or taker is own:
             taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
         sums = Sums.zero()
@@ -89,12 +90,12 @@ class Moments:
                 f"Moments of sources {list(self.sources)} and {list(other.sources)} do not add up. "
                 "Take both from the same sources in the same order (votes.select([...]))."
             )
-        if self.family is not None and other.family is not None and not self.family.measures_like(other.family):
+        if self.law is not None and other.law is not None and not self.law.measures_like(other.law):
             raise UnsupportedError(
                 "These moments are of different label types or in different coordinates and do not add up. "
-                "Take the second with the family of the first: Moments.of(votes, space, family=first.family)."
+                "Take the second with the law of the first: Moments.of(votes, space, law=first.law)."
             )
-        return Moments(self.sources, self.sums + other.sums, self.family)
+        return Moments(self.sources, self.sums + other.sums, self.law)
 
     @property
     def n_items(self) -> int:

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array, hash_priority
+from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.families.base import Family
 from consilience.threads import count_threads, map_in_threads, usual_threads
 from consilience.votes import Votes
 
@@ -152,15 +152,15 @@ class InMemoryPartitions(VotePartitions):
         return cls(Part(votes, gold), rows, count_threads(workers))
 
     @classmethod
-    def suited(cls, votes: Votes, family: Family, gold: Votes | None = None, rows: int | None = None) -> Self:
-        """Return partitions as suits a family: in as many threads as there are processors, where it may have them.
+    def suited(cls, votes: Votes, law: Law, gold: Votes | None = None, rows: int | None = None) -> Self:
+        """Return partitions as suits a law: in as many threads as there are processors, where it may have them.
 
         Parameters
         ----------
         rows
-            Items of a chunk, if other than what the family labels at a time.
+            Items of a chunk, if other than what the law labels at a time.
         """
-        return cls(Part(votes, gold), rows or family.rows, usual_threads() if family.side_by_side else 1)
+        return cls(Part(votes, gold), rows or law.rows, usual_threads() if law.side_by_side else 1)
 
     @classmethod
     def of_parts(cls, parts: list[Part]) -> Self:

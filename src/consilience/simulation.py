@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.exceptions import UnsupportedError
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["simulate"]
@@ -37,7 +37,7 @@ def simulate(
 
     Examples
     --------
-    >>> from consilience.spaces import Classes
+    >>> from consilience.label_types import Classes
     >>> rng = np.random.default_rng(0)
     >>> simulate(Classes(2), [0, 1, 1], weights=[9.0, 9.0], rng=rng).labels.tolist()
     [[0, 0], [1, 1], [1, 1]]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
-from consilience.families.base import Diagnostic, Parameters, Summary
+from consilience.estimation.calibration import UNCALIBRATED, Calibration
+from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Summary
 from consilience.io.display import SourceTable
 
 __all__ = ["SourceModel", "SourceTable", "effective_number"]
@@ -22,6 +23,8 @@ class SourceModel:
     ----------
     sources
         Names, in the order of the columns.
+    mixture
+        The law's parameters under each hypothesis, with its probability.
     votes
         ``(m,)`` how many votes each source cast.
     method, reason
@@ -39,7 +42,7 @@ class SourceModel:
     """
 
     sources: tuple[str, ...]
-    parameters: Parameters
+    mixture: Mixture
     summary: Summary
     n_items: int
     votes: IntArray
@@ -49,8 +52,14 @@ class SourceModel:
     diagnostics: tuple[Diagnostic, ...] = ()
     names_given: bool = True
     baseline: Parameters | None = None
+    calibration: Calibration = UNCALIBRATED
     consistency: float = float("nan")
     changed: float = float("nan")
+
+    @property
+    def parameters(self) -> Parameters:
+        """The parameters of the most probable hypothesis."""
+        return self.mixture[0][1]
 
     @property
     def expected_cost(self) -> FloatArray:
@@ -83,7 +92,9 @@ class SourceModel:
 
     def as_baseline(self) -> SourceModel:
         """Return the model of the plain vote, which labels items as if all sources were equally good."""
-        return self if self.baseline is None else replace(self, parameters=self.baseline)
+        return (
+            self if self.baseline is None else replace(self, mixture=((1.0, self.baseline),), calibration=UNCALIBRATED)
+        )
 
     def table(self) -> SourceTable:
         """Return one row per source; where labels are records, with the qualities in each field beside."""

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode
 from consilience.exceptions import UnsupportedError
+from consilience.inference import believe
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import VotePartitions
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["suggest_items"]
@@ -105,7 +106,7 @@ def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _
     encoded = encode(table, space)
     rows = np.flatnonzero(encoded.observed.any(axis=1))
     encoded = encoded[rows]
-    belief = space.family.posterior(model.parameters, encoded.labels, encoded.observed, decode)
+    belief = believe(model, space.law, encoded.labels, encoded.observed, decode)
     distance = _distances(space, belief.labels, encoded)
     groups = _rival_groups(model)
     voters = encoded.observed.sum(axis=1)

@@ -22,7 +22,7 @@ from consilience.io.names import as_names, check_known, check_names, default_nam
 from consilience.io.spelling import spelled_out
 from consilience.io.stacking import stack_ids, stack_labels
 from consilience.io.tables import LabelTable, item_ids, long_arrow, read_long, read_wide
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]

@@ -217,7 +217,7 @@ def test_inspect_counts_pairs_by_hand(folder):
 def test_compare_scores_every_method_on_labels_it_did_not_see(folder):
     document = result_of("compare", "votes.csv", "--gold", "gold.csv")
     rows = {row["method"]: row for row in document["methods"]}
-    assert set(rows) == set(cs.Classes(2).family.methods)
+    assert set(rows) == set(cs.Classes(2).law.methods)
     assert all(row["items"] == 40 for row in rows.values())
     votes = cs.read_votes("votes.csv")
     truth = {row["item"]: row["label"] for row in rows_of(folder / "gold.csv")}

@@ -22,10 +22,10 @@ def votes_of(name: str, n: int = 240, m: int = 5, seed: int = 0) -> cs.Votes:
     """Return votes of sources of different quality with named items and some abstentions."""
     space = SPACES[name]
     rng = np.random.default_rng(seed)
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     if not np.isfinite(chance):
         chance = 2.0
-    weights = space.family.weight_from_cost(chance * np.linspace(0.1, 0.6, m))
+    weights = space.law.weight_from_cost(chance * np.linspace(0.1, 0.6, m))
     drawn = cs.simulate(space, space.random(n, rng), weights, rng, coverage=0.8)
     items = np.array([f"item {row:04d}" for row in range(n)], dtype=object)
     names = tuple(f"source {letter}" for letter in "abcdefgh"[:m])

@@ -99,7 +99,7 @@ def test_precise_sources_that_round_are_not_taken_for_copies(digits):
 def simulated(kind: str, rng: np.random.Generator, n: int = 70, m: int = 12):
     """Return a space, votes of sources that are alike, four of them near copies, and the truth."""
     space = {"scores": cs.Scores(), "vectors": cs.Vectors(3), "sphere": cs.Sphere(2)}[kind]
-    weight = space.family.weight_from_cost(np.full(m, 0.6 * float(space.family.expected_cost(np.zeros(1))[0])))
+    weight = space.law.weight_from_cost(np.full(m, 0.6 * float(space.law.expected_cost(np.zeros(1))[0])))
     truth = space.as_labels(space.random(n, rng))
     labels = cs.simulate(space, truth, weight, rng).labels.copy()
     for copy in (1, 2, 3):

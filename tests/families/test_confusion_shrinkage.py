@@ -66,7 +66,7 @@ def test_many_equal_and_weak_sources_on_few_items_keep_the_plain_vote():
 
 
 def test_mirror_image_of_two_classes_is_turned_upright():
-    family = cs.Classes(2).family
+    family = cs.Classes(2).law
     right = family.from_weights(
         np.array([1.0, 2.0, 0.5]), Request(("a", "b", "c"), "auto", np.zeros((3, 3), dtype=bool))
     )
@@ -114,7 +114,7 @@ def of_accuracy(accuracy: np.ndarray, prior: np.ndarray):
     """Return parameters of sources that are as often right in every class, known to 0.03."""
     m, k = len(accuracy), len(prior)
     names = tuple(f"s{one}" for one in range(m))
-    known = cs.Classes(k).family.from_weights(np.ones(m), Request(names, "auto", np.zeros((m, m), dtype=bool)))
+    known = cs.Classes(k).law.from_weights(np.ones(m), Request(names, "auto", np.zeros((m, m), dtype=bool)))
     return replace(
         known,
         table=one_coin_tables(accuracy, k),

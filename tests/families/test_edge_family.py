@@ -20,7 +20,7 @@ def parses(rates, n=300, seed=0, coverage=1.0):
     """Trees of independent parsers with these error rates, and the truth."""
     rng = np.random.default_rng(seed)
     truth = TREES.random_trees(5 + np.arange(n) % 20, rng)
-    weights = TREES.family.weight_from_cost(np.asarray(rates))
+    weights = TREES.law.weight_from_cost(np.asarray(rates))
     return cs.simulate(TREES, truth, weights, rng, coverage=coverage), truth
 
 

@@ -323,7 +323,7 @@ def test_weights_given_from_outside_make_weighted_means():
 def test_sums_of_scores_do_not_depend_on_the_groups_of_items():
     # so that ids need not be hashed to take them; a known label, a range and a gap are in it
     rng = np.random.default_rng(7)
-    family = cs.Scores(range=(-2.0, 2.0)).family
+    family = cs.Scores(range=(-2.0, 2.0)).law
     labels, observed = rng.normal(size=(50, 4)), rng.random((50, 4)) < 0.8
     known = np.arange(50) < 5
     one, other = (

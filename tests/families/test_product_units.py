@@ -16,7 +16,7 @@ def test_the_unit_of_a_field_is_that_of_the_true_labels_whoever_votes(kind):
     rng = np.random.default_rng(100_001)
     truth = space.random(3000, rng)
     apart = float(space.cost(truth, truth[::-1]).mean())
-    weight = space.family.weight_from_cost(space.family.unrelated_cost * np.array([0.1, 0.2, 0.3, 0.5, 0.6]))
+    weight = space.law.weight_from_cost(space.law.unrelated_cost * np.array([0.1, 0.2, 0.3, 0.5, 0.6]))
     votes = np.stack([space.sample_around(truth, float(one), rng) for one in weight], axis=1)
     record = cs.Product(one=space)
     parameters = cs.LabelModel(record).fit(record.records(one=votes)).source_model_.parameters
@@ -31,7 +31,7 @@ def test_a_declared_spread_is_the_unit_of_its_field():
     parameters = cs.LabelModel(space).fit(space.records(stars=stars)).source_model_.parameters
     assert parameters.scale == pytest.approx([14.0])
     assert parameters.scale_error.tolist() == [0.0]
-    assert space.family.adapt(None, 0, 0).scale == pytest.approx([14.0])
+    assert space.law.adapt(None, 0, 0).scale == pytest.approx([14.0])
 
 
 def test_the_error_of_the_unit_is_how_much_it_varies_between_sets_of_items():

@@ -59,7 +59,7 @@ def test_riemannian_noise_is_learned_by_its_own_law():
     rng = np.random.default_rng(0)
     truth = space.random(3000, rng)
     scales = np.array([0.2, 0.4, 0.6])
-    weights = 0.5 / scales**2 - 0.5 / space.family.scale_of_cost(np.array([space.chance])) ** 2
+    weights = 0.5 / scales**2 - 0.5 / space.law.scale_of_cost(np.array([space.chance])) ** 2
     votes = cs.simulate(space, truth, weights, rng)
     _, found = learned(space, votes)
     np.testing.assert_allclose(found, scales, rtol=0.12)

@@ -1,4 +1,4 @@
-"""The backward mapping of finite spaces: `consilience.solvers.backward`."""
+"""The backward mapping of finite spaces: `consilience.label_types.cost_curve`."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience.exceptions import DistanceError, PriorError
-from consilience.solvers.backward import CostCurve, conditional
+from consilience.label_types.cost_curve import CostCurve, conditional
 
 PATH = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
 

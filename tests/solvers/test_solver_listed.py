@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consilience.solvers.backward import CostCurve
+from consilience.label_types.cost_curve import CostCurve
 from consilience.solvers.listed import ListedPairs
 
 STEPS = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))

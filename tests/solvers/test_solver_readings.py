@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from consilience.label_types.vote_correlation import gls_weights
 from consilience.solvers.readings import PairReading, Refit, largest_group, opposed, read_dependence
-from consilience.solvers.sharing import best_linear
 from consilience.solvers.triplets import rank_one
 from consilience.solvers.weighed_readings import contradict, weigh_readings
 
@@ -66,7 +66,7 @@ def test_best_linear_weights_are_those_of_least_squares():
     votes /= votes.std(axis=0)
     truth /= truth.std()
     moments, quality = votes.T @ votes / len(truth), votes.T @ truth / len(truth)
-    weights, together = best_linear(np.ones((1, 3), dtype=bool), moments, quality)
+    weights, together = gls_weights(np.ones((1, 3), dtype=bool), moments, quality)
     direct = np.linalg.lstsq(votes, truth, rcond=None)[0]
     # the diagonal is raised by 2%, which moves weights of this size by less than 0.02
     np.testing.assert_allclose(weights[0], direct, atol=0.02)
@@ -76,7 +76,7 @@ def test_best_linear_weights_are_those_of_least_squares():
 def test_best_linear_weights_leave_out_who_abstains_and_never_turn_negative():
     moments = np.array([[1.0, 0.9, 0.2], [0.9, 1.0, 0.2], [0.2, 0.2, 1.0]])
     seen = np.array([[True, True, True], [True, False, True], [False, False, False]])
-    weights, together = best_linear(seen, moments, np.array([0.8, 0.5, 0.3]))
+    weights, together = gls_weights(seen, moments, np.array([0.8, 0.5, 0.3]))
     assert weights[0, 1] == 0.0  # least squares would subtract the poorer of two near copies
     np.testing.assert_allclose(weights[0], weights[1])
     assert together[2] == 0.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 from consilience.solvers.signal import no_signal_probability
 
 
@@ -16,7 +16,7 @@ def test_weights_are_those_of_generalised_least_squares(copies, others, common):
     correlation[:copies, :copies] = common
     np.fill_diagonal(correlation, 0.0)
     expected = np.linalg.inv(correlation + np.eye(count)).sum(axis=1)
-    weights = shared_weights(np.ones((2, count), dtype=bool), correlation)
+    weights = discount_correlated(np.ones((2, count), dtype=bool), correlation)
     np.testing.assert_allclose(weights, [expected, expected], rtol=1e-9)
 
 
@@ -24,13 +24,13 @@ def test_only_those_who_voted_share():
     correlation = np.full((3, 3), 0.5)
     observed = np.array([[True, True, True], [True, True, False], [True, False, False]])
     expected = np.array([[0.5, 0.5, 0.5], [2 / 3, 2 / 3, 0.0], [1.0, 0.0, 0.0]])
-    np.testing.assert_allclose(shared_weights(observed, correlation), expected)
+    np.testing.assert_allclose(discount_correlated(observed, correlation), expected)
     assert (correlation == 0.5).all()
 
 
 def test_no_votes_and_no_items():
-    assert shared_weights(np.zeros((0, 3), dtype=bool), np.zeros((3, 3))).shape == (0, 3)
-    assert not shared_weights(np.zeros((2, 3), dtype=bool), np.ones((3, 3))).any()
+    assert discount_correlated(np.zeros((0, 3), dtype=bool), np.zeros((3, 3))).shape == (0, 3)
+    assert not discount_correlated(np.zeros((2, 3), dtype=bool), np.ones((3, 3))).any()
 
 
 def test_two_degrees_of_freedom_have_an_exponential_tail():

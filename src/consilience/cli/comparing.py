@@ -67,7 +67,7 @@ def compare(votes: Path, reading: Reading, gold: str, seed: int, output: Output)
 
     loaded = load(votes, reading, output, gold)
     rows = []
-    for method in loaded.space.family.methods:
+    for method in loaded.space.law.methods:
         with output.working(f"method {method}"):
             rows.append(_scored(loaded, method, seed).row(finite=not loaded.space.continuous))
     order = sorted(rows, key=lambda row: (row["mean_distance"] is None, row["mean_distance"] or 0.0))

@@ -15,7 +15,7 @@ from consilience.cli.output import Output
 from consilience.cli.streams import table_file
 
 if TYPE_CHECKING:
-    from consilience.spaces.base import LabelSpace
+    from consilience.label_types.base import LabelSpace
     from consilience.votes import Votes
 
 __all__ = ["SOURCES", "TARGETS", "convert"]

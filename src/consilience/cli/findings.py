@@ -10,7 +10,7 @@ import numpy as np
 from consilience.arrays import BoolArray
 from consilience.encoding import encode
 from consilience.families.base import Diagnostic
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["Pairs", "findings_in_votes", "pair_agreement"]

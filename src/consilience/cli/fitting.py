@@ -14,7 +14,7 @@ from consilience.cli.commands import did_you_mean
 if TYPE_CHECKING:
     from consilience.cli.loading import Loaded
     from consilience.label_model import LabelModel
-    from consilience.spaces.base import LabelSpace
+    from consilience.label_types.base import LabelSpace
 
 __all__ = ["dependent_pairs", "fit", "fit_votes", "prior_of_text"]
 
@@ -47,7 +47,7 @@ def fit_votes(
     from consilience.exceptions import ConsilienceWarning, UnsupportedError
     from consilience.label_model import LabelModel
 
-    names = space.family.methods
+    names = space.law.methods
     if method not in names:
         hint = did_you_mean(method, names)
         raise UnsupportedError(

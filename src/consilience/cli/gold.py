@@ -16,7 +16,7 @@ from consilience.exceptions import FileFormatError, InvalidLabelError, InvalidVo
 from consilience.files.reading import layout_of
 from consilience.io.files import read_table
 from consilience.io.frames import ALIASES
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

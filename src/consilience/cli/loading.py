@@ -21,8 +21,8 @@ from consilience.files.preferences import votes_of_comparisons
 from consilience.files.reading import as_the_space_reads, layout_of, uninterpreted_votes
 from consilience.io.files import read_table
 from consilience.label_model import LabelModel
-from consilience.spaces import Preferences
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Preferences
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

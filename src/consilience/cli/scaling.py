@@ -15,8 +15,8 @@ from consilience.cli.options import Reading
 from consilience.cli.output import Output
 
 if TYPE_CHECKING:
+    from consilience.label_types.base import LabelSpace
     from consilience.partitions import VotePartitions
-    from consilience.spaces.base import LabelSpace
 
 __all__ = ["Engine", "engine_options", "guessed_space", "looking_options", "opened", "write_to_folder"]
 

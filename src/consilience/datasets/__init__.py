@@ -32,7 +32,7 @@ from consilience.datasets.orders import read_ranking, spell_ranking
 from consilience.datasets.retrieval import Retrieval, load_letor_mq2008
 from consilience.datasets.words import word_edit_distance
 from consilience.datasets.wrench import WRENCH, WrenchSet, load_wrench
-from consilience.spaces import Classes, FiniteMetric, LabelSpace, Metric, Rankings
+from consilience.label_types import Classes, FiniteMetric, LabelSpace, Metric, Rankings
 from consilience.votes import Votes
 
 __all__ = [

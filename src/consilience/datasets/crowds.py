@@ -11,7 +11,7 @@ import numpy.typing as npt
 from consilience.arrays import FloatArray, IntArray
 from consilience.datasets.folders import Origin, read_table
 from consilience.exceptions import FileFormatError
-from consilience.spaces import Rankings
+from consilience.label_types import Rankings
 
 __all__ = [
     "CrowdBoxes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consilience.spaces import register_distance
+from consilience.label_types import register_distance
 
 __all__ = ["word_edit_distance"]
 

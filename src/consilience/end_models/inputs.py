@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidInputError, InvalidLabelError
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 __all__ = ["read_covariates", "read_labels", "read_weights"]
 

@@ -13,7 +13,7 @@ from consilience.end_models.rows import length, take_rows
 from consilience.end_models.weights import fit_weighted, takes_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError
 from consilience.label_model import LabelModel
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 __all__ = ["FittedEndModel", "fit_end_model"]
 

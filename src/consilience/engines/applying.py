@@ -8,11 +8,11 @@ from typing import Any
 
 from consilience.engines.label_folder import LabelFolder, Manifest, fingerprint, write_tables
 from consilience.exceptions import UnsupportedError
+from consilience.label_types.base import LabelSpace
 from consilience.labeling.applying import CHUNK_ROWS, Work, chosen_functions
 from consilience.labeling.chunks import ParquetFiles, Task, as_chunks, pieces
 from consilience.labeling.functions import LabelingFunction
 from consilience.labeling.vote_tables import VoteTables, with_schema
-from consilience.spaces.base import LabelSpace
 
 __all__ = ["apply_to"]
 

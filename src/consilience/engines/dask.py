@@ -22,8 +22,8 @@ from consilience.engines.label_folder import LabelFolder, Labeller, Manifest
 from consilience.engines.parquet import Piece, find_pieces
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import A, InMemoryPartitions, Part, VotePartitions
-from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,8 +14,8 @@ from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.files import FORMATS, file_format
 from consilience.io.frames import columns_of
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import ROWS, Part, VotePartitions
-from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -145,7 +145,9 @@ def header(model: LabelModel, pieces: list[Any], ties: float | None) -> dict[str
     """Return what a manifest says about the votes and the model."""
     learned = model.source_model_
     return {
-        "model": fingerprint(repr(model.space), model.decode, learned.sources, learned.parameters.as_dict()),
+        "model": fingerprint(
+            repr(model.space), model.decode, learned.sources, [(share, one.as_dict()) for share, one in learned.mixture]
+        ),
         "votes": fingerprint(pieces),
         "pieces": len(pieces),
         "ties": ties,

@@ -13,8 +13,8 @@ from consilience.encoding import encode, read_gold
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnknownColumnError, UnsupportedError
 from consilience.files.reading import as_the_space_reads, layout_of, uninterpreted_votes
 from consilience.io.names import check_unique_ids
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import Part
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

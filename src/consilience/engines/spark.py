@@ -23,8 +23,8 @@ from consilience.engines.label_folder import Labeller
 from consilience.engines.reading import PartReader, part_reader
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
 from consilience.io.interpreters import use_this_interpreter
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import A, Part, VotePartitions
-from consilience.spaces.base import LabelSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ import numpy as np
 
 from consilience.estimation.passes import VotePasses
 from consilience.families.base import Chunk, Parameters
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 __all__ = ["changed_labels"]
 
@@ -23,9 +23,7 @@ def changed_labels(space: LabelSpace, learned: Parameters, plain: Parameters, pa
     if len(rows) == 0:
         return float("nan")
     labels, observed = chunk.labels[rows], chunk.observed[rows]
-    own, other = (
-        space.family.posterior(parameters, labels, observed, "auto").labels for parameters in (learned, plain)
-    )
+    own, other = (space.law.posterior(parameters, labels, observed, "auto").labels for parameters in (learned, plain))
     apart = np.asarray(space.distance(own, other), dtype=np.float64)
     least = SHARE * _between_votes(space, chunk) if space.continuous else 0.0
     return float(np.mean(apart > least))

@@ -1,171 +1,167 @@
-"""Findings that hold for any label type: who never votes, who overlaps too little, who misleads."""
+"""Findings about a fit, read off the engine's probabilities and the counts of votes.
+
+Each finding states a fact, names the sources, and says what to do next, in two sentences at most. Nothing in the
+package decides by a finding's code.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from consilience.arrays import BoolArray, IntArray
-from consilience.families.base import Diagnostic, Estimate, Family, Request, Summary, Sums
+from consilience.arrays import BoolArray, FloatArray
+from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request, Statistics, Trust
 
-__all__ = ["general_diagnostics", "items_without_votes"]
+__all__ = ["count_findings", "items_without_votes", "listed", "trust_findings"]
 
-#: Two sources should meet on this many items before their agreement means much.
+#: A statement is reported as found when it is more probable than its opposite by four to one.
+LIKELY = 0.8
+#: Two explanations compete when each has at least this probability.
+RIVAL = 0.2
+#: A source needs two partners with this many common items before its agreement is more than an anecdote.
 MIN_OVERLAP = 10
+#: Names shown before a list is cut.
+SHOWN = 8
 
 
-def general_diagnostics(
-    family: Family, sums: Sums, summary: Summary, request: Request, estimate: Estimate
-) -> tuple[Diagnostic, ...]:
-    """Return what a user should know about these votes and sources, worst first."""
-    votes = np.diag(sums["both"])
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list to read, cut after the first few."""
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[Diagnostic, ...]:
+    """Return what the hypotheses say: no signal, copies, rival camps, alike sources, adversaries, misfit."""
     active = votes > 0
-    found = [Diagnostic("method", "info", (), f"Method {estimate.method!r}: {estimate.reason}.")]
-    silent = request.named(~active)
-    if silent:
-        found.append(
-            Diagnostic(
-                "never-votes",
-                "warning",
-                silent,
-                f"{', '.join(silent)}: no vote at all, so nothing is known and the weight is the average. "
-                "Leave the source out, or check how its abstentions are coded.",
-            )
+    found: list[Diagnostic] = []
+    if active.sum() < 3:
+        found.append(_too_few(request, active))
+    if trust.no_signal > 0.5 and active.sum() > 1:
+        message = (
+            f"The sources agree no more than chance would explain (probability {trust.no_signal:.0%}). "
+            "Add better sources, or pass gold= with a few known labels."
         )
-    if int(active.sum()) < 3:
-        found.append(_too_few_sources(active, request))
-    learned = np.zeros_like(request.dependent) if estimate.dependent is None else estimate.dependent
-    found += _about_votes(family, sums, summary, request, learned)
-    dependent = [
-        f"{request.sources[a]} and {request.sources[b]} ({summary.correlation[a, b]:.2f})"
-        for a, b in np.argwhere(np.triu(request.dependent))
-    ]
-    if dependent:
-        involved = request.named(np.flatnonzero(request.dependent.sum(axis=1)))
-        message = f"Given as dependent, they share their votes (correlation in brackets): {'; '.join(dependent[:8])}."
-        found.append(Diagnostic("dependent-pair", "info", involved, message))
+        found.append(Diagnostic("no-signal", "warning", (), message))
+    found += _competing(trust, request)
+    found += _dependent(trust, request)
+    if trust.alike > LIKELY and active.sum() >= 3:
+        message = (
+            f"The votes do not show that any source is better than another (probability {trust.alike:.0%}), so all "
+            "count about the same. More items or known labels would tell them apart."
+        )
+        found.append(Diagnostic("weights-unsupported", "info", (), message))
+    found += _adversarial(trust, request, active)
+    if trust.misfit > 0.1:
+        message = (
+            f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
+            "errors in ways the model cannot see and confidence was lowered. Check 30 items by hand and pass gold=."
+        )
+        found.append(Diagnostic("poor-fit", "warning", (), message))
     return tuple(found)
 
 
-def _about_votes(
-    family: Family, sums: Sums, summary: Summary, request: Request, learned: BoolArray
-) -> list[Diagnostic]:
-    """Return findings about the labels that were voted; where these are records, about each field."""
-    parts = family.parts(sums, summary)
-    if parts:
-        return [
-            item.of_part(name)
-            for name, (own, own_sums, own_summary) in parts.items()
-            for item in (
-                *_few_sources_of_part(own_sums, request, sums),
-                *_about_votes(own, own_sums, own_summary, request, learned),
-            )
-        ]
-    return [
-        *_constant(family, sums, request),
-        *_low_overlap(sums, request),
-        *_copied(family, sums, request, learned),
-        *_adversarial(family, summary, request, np.diag(_meetings(sums))),
-        *_unused_labels(sums),
-    ]
+def _too_few(request: Request, active: BoolArray) -> Diagnostic:
+    count = int(active.sum())
+    voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
+    message = (
+        f"{voters}, and agreement can tell sources apart only from three on. Add sources, or pass gold= with a few "
+        "known labels."
+    )
+    return Diagnostic("too-few-sources", "warning", request.named(active), message)
 
 
-def _too_few_sources(active: BoolArray, request: Request) -> Diagnostic:
-    return Diagnostic(
-        "too-few-sources",
-        "warning",
-        request.named(active),
-        f"{int(active.sum())} source(s) vote; agreement tells their qualities apart from 3 on. "
-        "Add sources, or pass gold= with a few known labels.",
+def _competing(trust: Trust, request: Request) -> list[Diagnostic]:
+    rivals = competing_groups(trust.hypotheses)
+    if rivals is None:
+        return []
+    first, second = (request.named(group) for group in rivals)
+    message = (
+        f"Two groups agree among themselves more than with each other: {listed(first)} against {listed(second)}. "
+        "The votes cannot tell which group follows the truth, so both count; ten known labels (gold=) would decide."
+    )
+    return [Diagnostic("competing-groups", "warning", (*first, *second), message)]
+
+
+def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolArray] | None:
+    """Return two groups of sources that probable hypotheses rank in opposite order, or None."""
+    probable = [one for one in hypotheses if one.probability >= RIVAL]
+    for index, one in enumerate(probable):
+        for other in probable[index + 1 :]:
+            change = one.u - other.u
+            better, worse = change > 0.1, change < -0.1
+            if better.sum() >= 2 and worse.sum() >= 2:
+                mine = one.u[better].mean() - one.u[worse].mean()
+                theirs = other.u[better].mean() - other.u[worse].mean()
+                if mine > 0 > theirs:
+                    return better, worse
+    return None
+
+
+def _dependent(trust: Trust, request: Request) -> list[Diagnostic]:
+    sure = (trust.together > LIKELY) & ~request.dependent
+    np.fill_diagonal(sure, False)
+    if not sure.any():
+        return []
+    pairs = np.argwhere(np.triu(sure))
+    named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:SHOWN]]
+    more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
+    message = (
+        f"These sources share errors: {'; '.join(named)}{more}. What they have in common counts once; pass "
+        "dependencies='none' if you know that they are independent."
+    )
+    return [Diagnostic("dependent-pair", "info", request.named(sure.any(axis=1)), message)]
+
+
+def _adversarial(trust: Trust, request: Request, active: BoolArray) -> list[Diagnostic]:
+    below = active & ((trust.draws < 0.0).mean(axis=0) > 0.95)
+    if not below.any():
+        return []
+    names = request.named(below)
+    message = f"Worse than chance: {listed(names)}. Check how their labels are coded; they may be reversed."
+    return [Diagnostic("adversarial-source", "warning", names, message)]
+
+
+def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
+    """Return what the counts of votes show: silent and constant sources, low overlap, unused labels."""
+    return (
+        *_silent(statistics, request),
+        *_constant(law, statistics, request),
+        *_low_overlap(statistics, request),
+        *_unused_labels(statistics),
     )
 
 
-def _few_sources_of_part(sums: Sums, request: Request, whole: Sums) -> list[Diagnostic]:
-    """Report that few sources vote on a field, where that is not so for the records anyway."""
-    active = np.diag(sums["both"]) > 0
-    many = int((np.diag(whole["both"]) > 0).sum()) >= 3
-    return [_too_few_sources(active, request)] if many and active.sum() < 3 else []
+def _silent(statistics: Statistics, request: Request) -> list[Diagnostic]:
+    silent = np.diag(statistics["both"]) == 0
+    if not silent.any() or silent.all():
+        return []
+    names = request.named(silent)
+    message = f"Never voted: {listed(names)}. Nothing can be said about them."
+    return [Diagnostic("silent-source", "info", names, message)]
 
 
-def items_without_votes(sums: Sums, ids: tuple[str, ...]) -> tuple[Diagnostic, ...]:
-    """Return the finding that some items have no vote, with the ids of the first ones."""
-    items = int(sums["items"])
-    empty = items - int(sums["voted_items"])
-    if empty == 0:
-        return ()
-    named = f" ({', '.join(ids)}{', ...' if empty > len(ids) else ''})" if ids else ""
-    message = f"{empty} of {items} items have no vote{named}; their label is missing and their confidence 0."
-    return (Diagnostic("items-without-votes", "info", (), message),)
-
-
-def _constant(family: Family, sums: Sums, request: Request) -> list[Diagnostic]:
-    constant = family.constant_sources(sums)
-    votes = np.diag(sums["both"])
+def _constant(law: Law, statistics: Statistics, request: Request) -> list[Diagnostic]:
+    constant = law.constant_sources(statistics)
+    votes = np.diag(statistics["both"])
     active = votes > 0
-    if constant.any() and constant[active].all() and _one_label(sums):
+    one_label = "votes" not in statistics or int((statistics["votes"].sum(axis=0) > 0).sum()) == 1
+    if constant.any() and constant[active].all() and one_label:
         message = "All votes are for one and the same label, so nothing can be learned from agreement."
         return [Diagnostic("constant-source", "warning", request.named(constant), message)]
-    # Labeling functions that vote one class only are the rule in their kind, and tell by where they vote.
-    constant &= votes >= 0.9 * int(sums["voted_items"])
+    # Labeling functions that vote for one class only are the rule in their kind, and tell by where they vote.
+    constant &= votes >= 0.9 * int(statistics["voted_items"])
     if not constant.any() or constant.sum() * 2 > active.sum():
         return []
     names = request.named(constant)
-    message = f"{', '.join(names)}: always the same label, whatever the item; such a vote carries no information."
+    message = (
+        f"Always the same label, whatever the item: {listed(names)}. Such votes carry no information; remove them."
+    )
     return [Diagnostic("constant-source", "warning", names, message)]
 
 
-def _copied(family: Family, sums: Sums, request: Request, learned: BoolArray) -> list[Diagnostic]:
-    """Report pairs that never differ, on more items than chance and skill would explain."""
-    same = _never_differ(sums) & (sums["both"] >= 3 * MIN_OVERLAP) & ~request.dependent
-    varied = ~family.constant_sources(sums)
-    pairs = np.argwhere(np.triu(same & np.outer(varied, varied), 1))
-    if len(pairs) == 0:
-        return []
-    named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:8]]
-    noticed = learned[pairs[:, 0], pairs[:, 1]].all()
-    message = f"{'; '.join(named)}{' ...' if len(pairs) > 8 else ''}: the same vote on every item they share. " + (
-        "What they have in common counts once."
-        if noticed
-        else "If one copies the other, pass dependencies= with these pairs, so that they count as one."
-    )
-    return [Diagnostic("copied-source", "info", request.named(np.unique(pairs)), message)]
-
-
-def _never_differ(sums: Sums) -> BoolArray:
-    if "pair_cost" in sums:
-        never: BoolArray = sums["pair_cost"].sum(axis=0) <= 0.0
-    elif "pairs" in sums:
-        m, k = sums["votes"].shape
-        agree = np.einsum("acbc->ab", sums["pairs"].sum(axis=0).reshape(m, k, m, k))
-        never = agree >= sums["both"] - 1e-9
-    else:
-        never = sums["agree"] >= sums["both"] if "agree" in sums else np.zeros(sums["both"].shape, dtype=bool)
-    return never
-
-
-def _unused_labels(sums: Sums) -> list[Diagnostic]:
-    counts = sums["votes"].sum(axis=0) if "votes" in sums else np.zeros(0)
-    unused = np.flatnonzero(counts == 0)
-    if not counts.any() or len(unused) == 0:
-        return []
-    shown = ", ".join(map(str, unused[:8])) + (" ..." if len(unused) > 8 else "")
-    message = (
-        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {shown}). "
-        "If they cannot occur, leave them out of the space."
-    )
-    return [Diagnostic("unused-labels", "info", (), message)]
-
-
-def _one_label(sums: Sums) -> bool:
-    return "votes" not in sums or int((sums["votes"].sum(axis=0) > 0).sum()) == 1
-
-
-def _meetings(sums: Sums) -> IntArray:
-    """Return how often two sources meet; where one item holds many votes, how many of these they share."""
-    return sums["shared"] if "shared" in sums else sums["both"]
-
-
-def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
-    both = _meetings(sums).copy()
+def _low_overlap(statistics: Statistics, request: Request) -> list[Diagnostic]:
+    # Where one item holds many votes, as a sentence does, what counts is how many of these two sources share.
+    both = (statistics["shared"] if "shared" in statistics else statistics["both"]).copy()
     active = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)
@@ -174,24 +170,31 @@ def _low_overlap(sums: Sums, request: Request) -> list[Diagnostic]:
     if active.sum() < 3 or not low.any():
         return []
     names = request.named(low)
-    shown = ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
     message = (
-        f"{shown}: fewer than two other sources vote on {MIN_OVERLAP} or more of the same items, so the quality is "
-        "mostly borrowed from the other sources. Collect overlapping votes, or pass gold=."
+        f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is mostly "
+        "borrowed from the others; collect overlapping votes, or pass gold=."
     )
     return [Diagnostic("low-overlap", "warning" if low.sum() * 2 < active.sum() else "info", names, message)]
 
 
-def _adversarial(family: Family, summary: Summary, request: Request, votes: IntArray) -> list[Diagnostic]:
-    chance = float(family.expected_cost(np.zeros(1))[0])
-    finite = np.isfinite(summary.cost_standard_error)
-    error = np.where(finite, summary.cost_standard_error, np.inf)
-    worse = (votes >= MIN_OVERLAP) & finite & (summary.expected_cost - 3.0 * error > chance * 1.02)
-    if not worse.any():
+def _unused_labels(statistics: Statistics) -> list[Diagnostic]:
+    counts = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
+    unused = np.flatnonzero(counts == 0)
+    if not counts.any() or len(unused) == 0:
         return []
-    names = request.named(worse)
     message = (
-        f"{', '.join(names)}: worse than chance. A systematic error can still be informative, but check how the "
-        "labels are coded."
+        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {listed([str(u) for u in unused])}). "
+        "If they cannot occur, leave them out of the label type."
     )
-    return [Diagnostic("adversarial-source", "warning", names, message)]
+    return [Diagnostic("unused-labels", "info", (), message)]
+
+
+def items_without_votes(statistics: Statistics, ids: Sequence[str] = ()) -> tuple[Diagnostic, ...]:
+    """Return the finding that some items have no vote, with the ids of the first ones."""
+    items = int(statistics["items"])
+    empty = items - int(statistics["voted_items"])
+    if empty == 0:
+        return ()
+    named = f" ({', '.join(ids)}{', ...' if empty > len(ids) else ''})" if ids else ""
+    message = f"{empty} of {items} items have no vote{named}. Their label is missing and their confidence is 0."
+    return (Diagnostic("items-without-votes", "info", (), message),)

@@ -6,7 +6,7 @@ import numpy as np
 
 from consilience.estimation.passes import VotePasses
 from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Request, Sums
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 __all__ = ["as_known_labels_say"]
 

@@ -201,9 +201,7 @@ def agreement_table(
     return PairTable(np.where(off, mean, 1.0), error, both, gold_mean, gold_error)
 
 
-def _mean_and_scatter(
-    total: FloatArray, square: FloatArray, count: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _mean_and_scatter(total: FloatArray, square: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:
     mean = total / np.maximum(count, 1.0)
     return mean, np.maximum(square - count * mean**2, 0.0)
 

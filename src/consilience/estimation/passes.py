@@ -1,17 +1,20 @@
-"""Passes over votes: how a family reaches the data."""
+"""Passes over votes: how a law reaches the data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import hash_priority, votes_per_item
-from consilience.families.base import Chunk, Family, Sums
+from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.moments import as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions
+from consilience.threads import map_in_threads, usual_threads
 
 __all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample", "silent_items"]
 
@@ -66,16 +69,30 @@ class VotePasses:
     def n_sampled(self) -> int:
         return self.sample.n_items
 
-    def statistics(self, family: Family) -> Sums:
-        """Return the sums of a family over all items."""
-        grouped = family.uses_groups
-        return self.partitions.reduce(lambda part: family.statistics(as_chunk(part.votes, part.gold, grouped=grouped)))
+    def statistics(self, law: Law) -> Statistics:
+        """Return the sums of a law over all items."""
+        grouped = law.uses_groups
+        return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold, grouped=grouped)))
 
-    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
+    def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
         return self.partitions.reduce(lambda part: function(_chunk(part)))
 
-    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
+    def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
         return self.sample.reduce(lambda part: function(_chunk(part)))
+
+    def prepared_sample(self, prepare: Callable[[Chunk], Any]) -> list[Any]:
+        """Return the chunks of the sample, each prepared once for rounds that go over them again and again."""
+        return list(self.sample.map(lambda part: prepare(_chunk(part))))
+
+    def runner(self, law: Law, prepared: list[Any]) -> Callable[[Callable[[Any], Statistics]], Statistics]:
+        """Return what sums a step over prepared chunks, in threads where the law allows it."""
+        workers = usual_threads() if law.side_by_side and len(prepared) > 1 else 1
+
+        def run(step: Callable[[Any], Statistics]) -> Statistics:
+            results = map(step, prepared) if workers == 1 else map_in_threads(step, prepared, workers)
+            return reduce(add, results)
+
+        return run
 
     def items_without_votes(self, count: int) -> tuple[str, ...]:
         """Return the ids of the first few items that nobody voted on."""

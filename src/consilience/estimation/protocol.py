@@ -251,7 +251,8 @@ class Hypothesis:
     correlation
         ``(m, m)`` of the errors of two sources given the truth, zero on the diagonal.
     spread
-        ``(m,)`` posterior standard deviation of `u` under this hypothesis.
+        ``(m,)`` posterior standard deviation of `u` under this hypothesis: how far EM may move it. Infinite where
+        nothing was estimated.
     """
 
     probability: float
@@ -267,8 +268,8 @@ class Hypothesis:
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is the plain vote: all sources alike, nobody shares errors."""
-        return bool((self.u == self.u[:1]).all()) and not self.correlation.any()
+        """Whether this is the plain vote: all sources alike by decree, nobody shares errors."""
+        return bool(np.isinf(self.spread).all() and (self.u == self.u[:1]).all()) and not self.correlation.any()
 
     @classmethod
     def plain(cls, m: int, u: float = 0.55) -> Hypothesis:
@@ -470,11 +471,24 @@ class Law(ABC):
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
 
+    def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what Algorithm 3 needs, for types that offer "quadratic".
+
+        ``(k, m, m)`` joint votes for each label, ``(m, k)`` votes, and the ``(k,)`` prior.
+        """
+        raise NotImplementedError
+
+    def weight_from_accuracy(self, accuracy: FloatArray) -> FloatArray:
+        """Return the weight of a source that is right this often, for types that offer "quadratic"."""
+        raise NotImplementedError
+
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         """Return which sources give the same label whatever the item; none where the sums cannot tell."""
         return np.zeros(len(statistics["both"]), dtype=bool)
 
-    def findings(self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
+    def findings(
+        self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
+    ) -> tuple[Diagnostic, ...]:
         """Return what only this label type can find, such as heavy tails or judges on different scales."""
         return ()
 

@@ -12,8 +12,8 @@ from consilience.estimation.passes import VotePasses
 from consilience.families.base import Chunk, Diagnostic, Estimate, Family, Parameters, Passes, Request, Sums
 from consilience.families.product import ProductFamily, ProductParameters
 from consilience.families.product_factors import FieldPasses, sums_of
+from consilience.label_types.base import LabelSpace
 from consilience.moments import Moments
-from consilience.spaces.base import LabelSpace
 from consilience.spaces.product import Product
 
 __all__ = ["Consistency", "consistency_of_costs", "plain_vote", "with_support"]
@@ -260,7 +260,7 @@ def _gain(space: LabelSpace, weighted: Parameters, plain: Parameters, chunk: Chu
     cost = np.zeros((2, len(item)))
     for rows in _by_width(labels, observed):
         for place, parameters in enumerate((weighted, plain)):
-            found = space.family.posterior(parameters, labels[rows], observed[rows], "auto").labels
+            found = space.law.posterior(parameters, labels[rows], observed[rows], "auto").labels
             cost[place, rows] = space.cost(found, labels[rows, source[rows]])
     total, count = np.bincount(item, cost[1] - cost[0]), np.bincount(item)
     mean = float(total.sum() / count.sum())

@@ -45,6 +45,7 @@ __all__ = [
 #: Items fall into this many groups, a power of two, by their hashed id; sums kept per group give standard errors.
 GROUPS = 32
 
+
 @dataclass(frozen=True)
 class Estimate:
     """The outcome of an estimation.

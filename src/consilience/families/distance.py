@@ -25,10 +25,10 @@ from consilience.families.base import (
 from consilience.families.distance_estimation import estimate_distances
 from consilience.families.distance_parameters import DistanceParameters
 from consilience.families.distance_statistics import Background, distance_statistics, take_background
+from consilience.label_types.vote_correlation import discount_correlated
 from consilience.solvers.landmarks import Landmarks, fit_landmarks
 from consilience.solvers.listed import ListedPairs
 from consilience.solvers.pooled import PooledCurve
-from consilience.solvers.sharing import shared_weights
 
 __all__ = ["DistanceFamily", "DistanceParameters"]
 
@@ -195,7 +195,7 @@ class DistanceFamily(Family):
         raise UnsupportedError("A distance alone has no likelihood. Use FiniteMetric for method='em'.")
 
     def posterior(self, parameters: DistanceParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        weights = np.maximum(parameters.weight, 0.0) * shared_weights(observed, parameters.correlation)
+        weights = np.maximum(parameters.weight, 0.0) * discount_correlated(observed, parameters.correlation)
         # Sources without any weight still vote where nobody else does.
         silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
         weights[silent] = observed[silent] * 1e-6

@@ -29,7 +29,7 @@ from consilience.families.base import (
     count_sums,
 )
 from consilience.families.edge_tokens import TokenTable, cut
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["EdgeFamily", "EdgeParameters"]
 
@@ -122,7 +122,7 @@ class EdgeFamily(Family):
         table = TokenTable.of(chunk.labels, chunk.observed)
         skipped = np.zeros(len(chunk), dtype=bool) if chunk.is_known is None else chunk.is_known
         right = 1.0 - np.clip(self.expected_cost(parameters.weight), LEAST_ERROR, MOST_ERROR)
-        shares = shared_weights(chunk.observed, parameters.correlation)
+        shares = discount_correlated(chunk.observed, parameters.correlation)
         rights, tokens, likelihood = expected_rights(
             table.heads, table.starts, chunk.groups, skipped, right, shares, GROUPS
         )
@@ -135,7 +135,7 @@ class EdgeFamily(Family):
         weighted vote among the heads voted for and, up to the number of plausible ones, those that nobody voted for.
         Confidence is its mean, the expected share of right heads.
         """
-        shares = shared_weights(observed, parameters.correlation)
+        shares = discount_correlated(observed, parameters.correlation)
         weights = np.maximum(parameters.weight, LEAST_WEIGHT) * shares
         table = TokenTable.of(labels, observed)
         trees, probability = self.consensus(table, weights, expected=decode == "bayes")

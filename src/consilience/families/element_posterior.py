@@ -9,8 +9,8 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.families.base import Posterior
 from consilience.families.element_rounds import Belief
+from consilience.label_types.vote_correlation import discount_correlated
 from consilience.solvers.overlaps import expected_overlap
-from consilience.solvers.sharing import shared_weights
 
 if TYPE_CHECKING:
     from consilience.families.elements import ElementFamily, ElementParameters
@@ -89,7 +89,7 @@ def _overlaps(family: ElementFamily, parameters: ElementParameters, belief: Beli
     counted = groups.member_source < m
     source, group = groups.member_source[counted], groups.member_group[counted]
     total = len(groups.item)
-    share = shared_weights(observed, parameters.correlation)[groups.item[group], source]
+    share = discount_correlated(observed, parameters.correlation)[groups.item[group], source]
     noise = np.maximum(parameters.noise[source], LEAST_NOISE)
     weight = np.bincount(group, share / noise, minlength=total)
     variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
@@ -119,7 +119,7 @@ def _said_nothing(belief: Belief, parameters: ElementParameters, observed: BoolA
     table = belief.table
     silent = np.zeros(observed.shape)
     silent[table.rows, table.columns] = np.diff(table.sets.starts) == 0
-    shares = shared_weights(observed, parameters.correlation)
+    shares = discount_correlated(observed, parameters.correlation)
     most: BoolArray = (silent * shares).sum(axis=1) > 0.5 * shares.sum(axis=1)
     return most
 

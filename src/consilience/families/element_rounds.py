@@ -11,7 +11,7 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.families.base import GROUPS, Chunk, Sums
 from consilience.families.element_table import ElementTable, Groups
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 
 if TYPE_CHECKING:
     from consilience.families.elements import ElementFamily, ElementParameters
@@ -77,7 +77,7 @@ class Belief:
 
         table = ElementTable.of(labels, observed, family.width, known, is_known)
         groups = table.groups(family.threshold)
-        shares = shared_weights(observed, parameters.correlation)
+        shares = discount_correlated(observed, parameters.correlation)
         voter_start, voters = table.voters
         probability, unseen, exposure = believe_elements(
             groups.starts,

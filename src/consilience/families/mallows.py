@@ -27,8 +27,8 @@ from consilience.families.base import (
 from consilience.families.mallows_posterior import decode_rankings, pair_probabilities, tally
 from consilience.families.pair_fits import VERY_MANY_SOURCES
 from consilience.families.ranking_ballots import Ballots, ballots
+from consilience.label_types.vote_correlation import discount_correlated, gls_weights
 from consilience.solvers.mallows import DistanceCurve, mean_distance, pair_retention
-from consilience.solvers.sharing import best_linear, shared_weights
 
 __all__ = ["MallowsFamily", "MallowsParameters"]
 
@@ -213,11 +213,11 @@ class MallowsFamily(Family):
         if parameters.agreement.size == 0:
             loads = votes.of_sources(parameters.weight)
             if parameters.correlation.any():
-                loads = loads * shared_weights(votes.observed, parameters.correlation, votes.who)
+                loads = loads * discount_correlated(votes.observed, parameters.correlation, votes.who)
             return loads
         pairs = self.typical * (self.typical - 1) / 2.0
         quality = 1.0 - 2.0 * self.expected_cost(parameters.weight) / pairs
-        linear, together = best_linear(votes.observed, parameters.agreement, quality, votes.who)
+        linear, together = gls_weights(votes.observed, parameters.agreement, quality, votes.who)
         # All votes on an item together are as good as one source that agrees with the truth as often as they do.
         weight = np.clip(self.weight_from_cost((1.0 - together) / 2.0 * pairs), *self.bounds)
         loads = linear * (weight / np.maximum(together, 1e-9))[:, None]

@@ -10,7 +10,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object
 from consilience.families.base import Posterior
 from consilience.families.similarity import vote_pairs
 from consilience.families.text_table import WordTable
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 
 if TYPE_CHECKING:
     from consilience.families.texts import TextFamily, TextParameters
@@ -28,7 +28,9 @@ def best_texts(family: TextFamily, parameters: TextParameters, labels: Batch, ob
 
     n = len(observed)
     rows, sources = np.nonzero(observed)
-    weights = (np.maximum(parameters.weight, 1e-9) * shared_weights(observed, parameters.correlation))[rows, sources]
+    weights = (np.maximum(parameters.weight, 1e-9) * discount_correlated(observed, parameters.correlation))[
+        rows, sources
+    ]
     item_start = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
     texts, pairs = labels[rows, sources], vote_pairs(item_start)
     table = family.table(texts)

@@ -23,9 +23,9 @@ from consilience.families.base import (
 )
 from consilience.families.distance_statistics import mismatched_costs
 from consilience.families.pair_costs import gold_sums, pair_sums
+from consilience.label_types.vote_correlation import discount_correlated
 from consilience.solvers.manifolds.base import Geometry
 from consilience.solvers.manifolds.given import GivenGeometry
-from consilience.solvers.sharing import shared_weights
 
 __all__ = ["WrappedNormalFamily", "WrappedParameters"]
 
@@ -143,7 +143,7 @@ class WrappedNormalFamily(Family):
         return Sums(pair_sums(apart, observed, chunk.groups))
 
     def _weights(self, parameters: WrappedParameters, observed: BoolArray) -> FloatArray:
-        weights: FloatArray = shared_weights(observed, parameters.correlation) / (2.0 * parameters.scale**2)
+        weights: FloatArray = discount_correlated(observed, parameters.correlation) / (2.0 * parameters.scale**2)
         return weights
 
     def posterior(self, parameters: WrappedParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
@@ -157,7 +157,7 @@ class WrappedNormalFamily(Family):
         if not observed.any():
             labels = np.broadcast_to(geometry.origin, (*observed.shape, *geometry.point_shape))
         weights = self._weights(parameters, observed)
-        volume = shared_weights(observed, parameters.correlation) if self.wrapped else None
+        volume = discount_correlated(observed, parameters.correlation) if self.wrapped else None
         found = geometry.means(labels, weights, volume)
         information = np.maximum(geometry.information(found.points, labels, weights, volume), 1e-300)
         variance = np.where(observed.any(axis=1), geometry.dimension / information, np.inf)

@@ -14,7 +14,7 @@ from consilience.encoding import read_votes
 from consilience.exceptions import FileFormatError
 from consilience.io.files import read_json, replace_file
 from consilience.label_model import LabelModel
-from consilience.spaces import Boxes
+from consilience.label_types import Boxes
 from consilience.votes import Votes
 
 __all__ = ["CocoVotes", "read_coco", "write_coco"]

@@ -10,7 +10,7 @@ from consilience.files.reading import read_votes
 from consilience.io.files import write_table
 from consilience.io.spelling import spelled_out
 from consilience.io.tables import LabelTable, wide_arrow
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from consilience.arrays import Batch
 from consilience.exceptions import FileFormatError
 from consilience.families.comparisons import Comparisons
-from consilience.spaces import (
+from consilience.label_types import (
     Boxes,
     Classes,
     DependencyTrees,
@@ -22,7 +22,7 @@ from consilience.spaces import (
     Tags,
     Vectors,
 )
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.votes import Votes, as_votes
 

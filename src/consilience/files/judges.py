@@ -14,8 +14,8 @@ from consilience.files.judge_columns import ANSWERS, JudgeReply, find_roles, jud
 from consilience.files.orders import shared_orders
 from consilience.files.replies import Reply, read_order, read_score, read_winner, read_word
 from consilience.io.display import SourceTable
-from consilience.spaces import Classes, Scores
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Classes, Scores
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

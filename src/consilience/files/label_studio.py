@@ -14,8 +14,8 @@ from consilience.exceptions import FileFormatError
 from consilience.files.label_studio_values import KINDS, PATH, as_boxes, without_single_names
 from consilience.files.orders import shared_orders
 from consilience.io.files import read_json
-from consilience.spaces import Boxes, Classes, FiniteMetric, Scores, Spans, Tags, Texts
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Boxes, Classes, FiniteMetric, Scores, Spans, Tags, Texts
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["LabelStudioExport", "read_label_studio"]

@@ -17,8 +17,8 @@ from consilience.files.label_studio_values import KINDS, as_results
 from consilience.files.orders import ordered_rows
 from consilience.io.files import replace_file
 from consilience.label_model import LabelModel
-from consilience.spaces import Boxes, Classes, FiniteMetric, Rankings, Scores, Spans, Tags, Texts
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Boxes, Classes, FiniteMetric, Rankings, Scores, Spans, Tags, Texts
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["write_label_studio"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import is_null
-from consilience.spaces import Boxes, LabelSpace, Spans
-from consilience.spaces.codes import plain_value
+from consilience.label_types import Boxes, LabelSpace, Spans
+from consilience.label_types.codes import plain_value
 
 __all__ = ["KINDS", "PATH", "Kind", "Regions", "as_boxes", "as_results", "without_single_names"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from consilience.arrays import is_null
 from consilience.exceptions import UnsupportedError
-from consilience.spaces import (
+from consilience.label_types import (
     SO3,
     SPD,
     Boxes,
@@ -29,8 +29,8 @@ from consilience.spaces import (
     Texts,
     Vectors,
 )
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import plain_value
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 from consilience.spaces.element_records import class_of
 from consilience.spaces.ranking_labels import order_of_text
 from consilience.votes import Votes

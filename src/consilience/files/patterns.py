@@ -65,7 +65,7 @@ def labels_by_pattern(model: LabelModel, like: Votes) -> LabelsByPattern | None:
     """
     space, sources = model.space, model.source_model_.sources
     k, m = space.n_labels, len(sources)
-    if not isinstance(space.family, ConfusionFamily) or k is None or m * np.log(k + 1) > np.log(MAX_PATTERNS):
+    if not isinstance(space.law, ConfusionFamily) or k is None or m * np.log(k + 1) > np.log(MAX_PATTERNS):
         return None
     if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
         return None

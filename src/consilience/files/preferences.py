@@ -14,7 +14,7 @@ from consilience.files.judge_columns import JudgeReply, find_roles, judge_column
 from consilience.files.judges import winner_codes, winner_of
 from consilience.files.replies import Reply
 from consilience.label_model import LabelModel
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.io.cells import null_mask, tighten
 from consilience.io.files import read_table
 from consilience.io.frames import ALIASES, RARER_ALIASES, is_frame
-from consilience.spaces import Preferences
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Preferences
+from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["LAYOUTS", "as_the_space_reads", "layout_of", "read_votes", "uninterpreted_votes", "votes_of_table"]

@@ -10,8 +10,8 @@ from consilience.arrays import FloatArray, is_null
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
 from consilience.io.tables import order_as_text
-from consilience.spaces import Preferences, Rankings
-from consilience.spaces.base import LabelSpace
+from consilience.label_types import Preferences, Rankings
+from consilience.label_types.base import LabelSpace
 
 if TYPE_CHECKING:
     import pyarrow as pa

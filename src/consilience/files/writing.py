@@ -15,8 +15,8 @@ from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
 from consilience.io.files import write_table
 from consilience.label_model import LabelModel
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import Part, VotePartitions, chooser
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
         return 0.0
     labels = space.as_batch(found[voted])
     if len(labels) == 1 and not space.continuous:  # there is no other item, but what chance would be is known
-        return float(space.family.unrelated_cost ** (1.0 / space.power))
+        return float(space.law.unrelated_cost ** (1.0 / space.power))
     following = np.cumsum(voted)[rows] % len(labels)
     return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 
 __all__ = ["spelled_out"]
 

@@ -21,13 +21,13 @@ from consilience.io.display import SourceTable
 from consilience.io.frames import Column
 from consilience.io.names import check_unique_ids
 from consilience.io.stacking import common_dtype
+from consilience.label_types.base import LabelSpace
 from consilience.labeling.answers import Answers, Fault, encode_answers, join_answers, read_answers, read_batch
 from consilience.labeling.chunks import InMemory, ParquetFiles, Stream, Task, as_chunks, length, pieces
 from consilience.labeling.functions import LabelingFunction, as_functions
 from consilience.labeling.progress import ProgressBar
 from consilience.labeling.rows import column_of, records_of, rows_of
 from consilience.labeling.workers import count_workers, run_in_processes
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["Applied", "Work", "apply_locally", "apply_to_chunk", "apply_with_faults", "chosen_functions"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from consilience.exceptions import UnsupportedError
+from consilience.label_types.base import LabelSpace
 from consilience.labeling.applying import CHUNK_ROWS, Work, apply_locally, chosen_functions
 from consilience.labeling.cluster_frames import apply_on_cluster, is_cluster_frame
 from consilience.labeling.vote_tables import VoteTables
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["apply"]

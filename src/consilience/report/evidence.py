@@ -14,9 +14,9 @@ from consilience.exceptions import ConsilienceWarning, NotFittedError, Unsupport
 from consilience.families.base import Posterior
 from consilience.inference import Inference, infer
 from consilience.label_model import LabelModel
+from consilience.label_types.base import LabelSpace
 from consilience.partitions import VotePartitions
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["Evidence", "gather"]

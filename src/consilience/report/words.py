@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import singledispatch
 from typing import Any, NamedTuple
 
-from consilience.spaces import (
+from consilience.label_types import (
     SO3,
     SPD,
     Boxes,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consilience.arrays import FloatArray
-from consilience.solvers.backward import CostCurve
+from consilience.label_types.cost_curve import CostCurve
 
 if TYPE_CHECKING:
     from scipy.interpolate import RectBivariateSpline

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import FloatArray
-from consilience.solvers.backward import CostCurve
+from consilience.label_types.cost_curve import CostCurve
 
 __all__ = ["PooledCurve", "cost_quantum"]
 

@@ -13,8 +13,8 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.confusion import ConfusionFamily
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import Codebook, plain_value
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import Codebook, plain_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,7 +96,7 @@ class Classes(LabelSpace):
         return Codebook(self.names, self.k, "class", "Classes([...])")
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return ConfusionFamily(self.k)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

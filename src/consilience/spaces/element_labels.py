@@ -10,7 +10,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, corners_and_class
 
 __all__ = ["ElementReader", "class_names", "united"]

@@ -13,8 +13,8 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.elements import ElementFamily
+from consilience.label_types.base import LabelSpace
 from consilience.solvers.overlaps import spread_of_overlap
-from consilience.spaces.base import LabelSpace
 from consilience.spaces.element_labels import ElementReader
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ElementSpace(LabelSpace):
         """Return random elements as ``(count, corners)``."""
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return self.elements
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

@@ -13,9 +13,9 @@ from consilience.arrays import Batch, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.wrapped import WrappedNormalFamily
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 from consilience.solvers.manifolds.base import Geometry
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import plain_value
 
 __all__ = ["GeometricSpace", "checked_choice", "checked_size"]
 
@@ -55,7 +55,7 @@ class GeometricSpace(LabelSpace):
         """Return labels, finite and of the right shape, as points; or say which one is none."""
 
     @cached_property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return WrappedNormalFamily(self.geometry, wrapped=self.wrapped, chance=self.chance)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
@@ -69,7 +69,7 @@ class GeometricSpace(LabelSpace):
         """Return one vote per centre, of the scale that belongs to the weight."""
         geometry = self.geometry
         centers = np.asarray(centers, dtype=np.float64)
-        cost = self.family.expected_cost(np.array([weight]))
+        cost = self.law.expected_cost(np.array([weight]))
         scale = float(WrappedNormalFamily(geometry).scale_of_cost(cost)[0])
         tangent = geometry.random_tangent(centers, rng)
         length = np.sqrt(np.maximum(geometry.inner(centers, tangent, tangent), 1e-300))

@@ -12,9 +12,9 @@ from consilience.arrays import Batch, FloatArray, as_object_array
 from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormatError, UnsupportedError
 from consilience.families.base import Family
 from consilience.families.distance import DistanceFamily
-from consilience.spaces.base import LabelSpace, check_distances
-from consilience.spaces.codes import plain_value
-from consilience.spaces.registry import distance_by_name, name_of_distance
+from consilience.label_types.base import LabelSpace, check_distances
+from consilience.label_types.codes import plain_value
+from consilience.label_types.registry import distance_by_name, name_of_distance
 
 __all__ = ["Metric"]
 
@@ -84,7 +84,7 @@ class Metric(LabelSpace):
         return f"Metric({', '.join(parts)})"
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return DistanceFamily(
             cost=self.cost, coordinates=self._embedding(), candidates=self.candidates, pool=self.random_pool
         )
@@ -115,14 +115,14 @@ class Metric(LabelSpace):
         return False  # any object may be a label, so no sentinel can be told from one
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        family = self.family_from_distance
+        family = self.law_from_distance
         if self.candidates is None:
             return family.best_vote(votes, weights)
         return family.best_candidate(votes, weights)
 
     @property
-    def family_from_distance(self) -> DistanceFamily:
-        family = self.family
+    def law_from_distance(self) -> DistanceFamily:
+        family = self.law
         if not isinstance(family, DistanceFamily):
             raise UnsupportedError("Metric always has a DistanceFamily.")
         return family
@@ -130,7 +130,7 @@ class Metric(LabelSpace):
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         if self.candidates is None:
             return super().sample_around(centers, weight, rng)
-        costs = self.family_from_distance.cost_table(centers, self.candidates)
+        costs = self.law_from_distance.cost_table(centers, self.candidates)
         chosen: Batch = self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
         return chosen
 

@@ -14,9 +14,9 @@ from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.bradley_terry import BradleyTerryFamily
 from consilience.families.comparisons import UNPARSABLE, Comparisons, net_outcomes
+from consilience.label_types.base import LabelSpace
 from consilience.solvers.kemeny import minimise_disagreement
 from consilience.spaces import preference_labels
-from consilience.spaces.base import LabelSpace
 from consilience.spaces.ranking_labels import order_of_text
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Preferences(LabelSpace):
         return f"Preferences({', '.join([*given, *([f'by={self.by!r}'] if self.by is not None else [])])})"
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return BradleyTerryFamily(None if self.items is None else tuple(self.items))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

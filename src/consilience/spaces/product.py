@@ -15,7 +15,7 @@ from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.families.product import ProductFamily
 from consilience.families.product_factors import Factor, of_field
 from consilience.families.records import any_part, is_packed, layout, pack, part_labels, part_observed
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.spaces.record_cells import as_cells_of, as_column, as_record, is_missing, unknown_field
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class Product(LabelSpace):
         return f"Product({', '.join([*parts, *([f'weights={changed}'] if changed else [])])})"
 
     @cached_property
-    def family(self) -> ProductFamily:
+    def law(self) -> ProductFamily:
         return ProductFamily(
             {
-                name: Factor(space.family, space.cost, self.weights[name], space.takes_prior)
+                name: Factor(space.law, space.cost, self.weights[name], space.takes_prior)
                 for name, space in self.factors.items()
             },
             self._blank,
@@ -181,7 +181,7 @@ class Product(LabelSpace):
 
     @property
     def _rates(self) -> dict[str, float]:
-        return dict(zip(self.factors, self.family.rate.tolist(), strict=True))
+        return dict(zip(self.factors, self.law.rate.tolist(), strict=True))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return the weighted sum of the costs of the fields; a field that either record lacks costs nothing.

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 
 __all__ = ["ABSENT", "MOST_ITEMS", "UNSEEN", "ItemCodes", "Positions", "dense_positions"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.families.comparisons import Comparisons
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, MOST_ITEMS, UNSEEN, ItemCodes
 
 __all__ = ["RankingReader", "order_of_text"]

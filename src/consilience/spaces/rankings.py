@@ -13,10 +13,10 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.mallows import MallowsFamily
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 from consilience.solvers.kemeny import KemenyResult, minimise_disagreement
 from consilience.spaces import preflib, ranking_builders
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, UNSEEN, ItemCodes, Positions, dense_positions
 from consilience.spaces.ranking_labels import RankingReader, order_of_text
 
@@ -117,7 +117,7 @@ class Rankings(LabelSpace):
         return self.items if self.items is None or isinstance(self.items, int) else len(self.items)
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return MallowsFamily(self.n_items, self.signed, self.ragged, self.exact, self.time_limit)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

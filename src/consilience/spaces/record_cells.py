@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 
 __all__ = ["as_cells_of", "as_column", "as_record", "is_missing", "unknown_field"]
 

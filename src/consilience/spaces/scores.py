@@ -13,8 +13,8 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.gaussian import GaussianFamily
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import locate, plain_value
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import locate, plain_value
 
 __all__ = ["Scores"]
 
@@ -91,7 +91,7 @@ class Scores(LabelSpace):
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
 
     @cached_property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return GaussianFamily(
             mean=self.mean,
             variance=self.variance,
@@ -124,7 +124,7 @@ class Scores(LabelSpace):
         return np.round(drawn) if self.integer else drawn
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        spread = np.sqrt(self.family.expected_cost(np.array([weight]))[0])
+        spread = np.sqrt(self.law.expected_cost(np.array([weight]))[0])
         return np.asarray(centers, dtype=np.float64) + rng.normal(0.0, spread, size=len(centers))
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:

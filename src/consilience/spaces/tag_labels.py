@@ -12,7 +12,7 @@ import numpy as np
 from consilience.arrays import Batch, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.families.tags.codes import ABSENT, UNKNOWN
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 
 __all__ = ["TagReader"]
 

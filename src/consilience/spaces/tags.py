@@ -14,9 +14,9 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.tags import ABSENT, UNKNOWN, SequenceFamily, TagFamily
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import Codebook, plain_value
 from consilience.spaces.bio import follows_bio, legal_starts, legal_steps
-from consilience.spaces.codes import Codebook, plain_value
 from consilience.spaces.tag_labels import TagReader
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Tags(LabelSpace):
         return f"Tags({', '.join(shown)})"
 
     @cached_property
-    def family(self) -> Family:
+    def law(self) -> Family:
         if not self.sequence:
             return TagFamily(self.size)
         starts, steps = None, None
@@ -112,14 +112,14 @@ class Tags(LabelSpace):
         if not self.sequence:
             return rng.integers(2, size=(n, self.size)).astype(np.int8)
         codes = rng.integers(self.size, size=(n, LONGEST))
-        if isinstance(self.family, SequenceFamily) and self.family.steps is not None:
-            codes = self.family.random_walks(n, LONGEST, rng)
+        if isinstance(self.law, SequenceFamily) and self.law.steps is not None:
+            codes = self.law.random_walks(n, LONGEST, rng)
         sizes = SHORTEST + np.arange(n) % (LONGEST - SHORTEST + 1)
         return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._reader.dtype)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         k = self.size if self.sequence else 2
-        wrong = rng.random(centers.shape) < self.family.expected_cost(np.array([weight]))[0]
+        wrong = rng.random(centers.shape) < self.law.expected_cost(np.array([weight]))[0]
         other = (centers + rng.integers(1, k, size=centers.shape)) % k
         return np.where(wrong & (centers >= 0), other, centers).astype(centers.dtype)
 

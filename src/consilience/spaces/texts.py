@@ -13,9 +13,9 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.texts import KINDS, TextFamily
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.spaces.metric import Metric
-from consilience.spaces.registry import distance_by_name, name_of_distance
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,7 +80,7 @@ class Texts(LabelSpace):
         return TextFamily(self.kind, given, self.exact, self.write)
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return self._texts
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

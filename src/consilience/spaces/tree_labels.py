@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 
 __all__ = ["TreeReader", "flatten"]
 

@@ -15,8 +15,8 @@ from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.edge_tokens import TokenTable, cut
 from consilience.families.edges import EdgeFamily
+from consilience.label_types.base import LabelSpace
 from consilience.solvers.tree_law import strength_for_error
-from consilience.spaces.base import LabelSpace
 from consilience.spaces.tree_labels import TreeReader, flatten
 from consilience.spaces.tree_scores import las, uas
 
@@ -69,7 +69,7 @@ class DependencyTrees(LabelSpace):
         object.__setattr__(self, "plausible_heads", float(count))
 
     @cached_property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return self._edges
 
     @cached_property
@@ -118,7 +118,7 @@ class DependencyTrees(LabelSpace):
         is right, and random elsewhere.
         """
         heads, starts = flatten(list(centers))
-        error = float(self.family.expected_cost(np.array([weight]))[0])
+        error = float(self.law.expected_cost(np.array([weight]))[0])
         strength = np.zeros(len(centers))
         sizes = np.diff(starts)
         for length in np.unique(sizes):

@@ -13,8 +13,8 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.vector import VectorFamily
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import plain_value
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 
 __all__ = ["Vectors"]
 
@@ -66,7 +66,7 @@ class Vectors(LabelSpace):
             object.__setattr__(self, "covariance", tuple(map(tuple, matrix.tolist())))
 
     @cached_property
-    def family(self) -> Family:
+    def law(self) -> Family:
         return VectorFamily(
             self.d,
             None if self.mean is None else np.array(self.mean),
@@ -96,7 +96,7 @@ class Vectors(LabelSpace):
         return np.asarray(middle + rng.normal(size=(n, self.d)) @ root.T)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        spread = np.sqrt(self.family.expected_cost(np.array([weight]))[0] / self.d)
+        spread = np.sqrt(self.law.expected_cost(np.array([weight]))[0] / self.d)
         return np.asarray(centers, dtype=np.float64) + rng.normal(0.0, spread, size=(len(centers), self.d))
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from consilience.arrays import FloatArray
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.testing.distance_checks import (
     shifted_sources_keep_their_place,
     the_own_distance_serves_best,
@@ -184,8 +184,8 @@ def quality_that_does_not_persist_is_not_used(
 ) -> None:
     """Check that sources that are good on some items and bad on others, at random, are not weighed to harm."""
     good, bad = draw_panel(space, np.full(6, 0.15), 300, rng), np.full(6, 0.85)
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    weight = space.family.weight_from_cost(chance * bad)
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    weight = space.law.weight_from_cost(chance * bad)
     centres = space.as_batch(good.truth)
     labels = good.votes.labels.copy()
     for source in range(6):

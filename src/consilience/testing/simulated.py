@@ -11,8 +11,8 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import ConsilienceWarning
+from consilience.label_types.base import LabelSpace
 from consilience.simulation import simulate
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = [
@@ -55,11 +55,11 @@ def draw_panel(
     coverage: float = 1.0,
 ) -> Panel:
     """Draw votes of sources whose mean cost is this share of the cost of a random label."""
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
     cost = chance * np.asarray(share_of_chance, dtype=np.float64)
     truth = space.as_labels(space.random(n, rng))
     names = [f"source {index}" for index in range(len(cost))]
-    votes = simulate(space, truth, space.family.weight_from_cost(cost), rng, coverage=coverage, sources=names)
+    votes = simulate(space, truth, space.law.weight_from_cost(cost), rng, coverage=coverage, sources=names)
     return Panel(space, votes, truth, cost)
 
 

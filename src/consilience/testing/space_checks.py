@@ -16,9 +16,9 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import ConsilienceError, ConsilienceWarning
 from consilience.label_model import LabelModel
+from consilience.label_types.base import LabelSpace
 from consilience.moments import Moments
 from consilience.simulation import simulate
-from consilience.spaces.base import LabelSpace
 from consilience.votes import Votes
 
 __all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]
@@ -109,7 +109,7 @@ def mean_ignores_scale_and_order(space: LabelSpace, rng: np.random.Generator) ->
 
 def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that `weight_from_cost` is the inverse of `expected_cost`."""
-    family = space.family
+    family = space.law
     weights = _moderate_weights(space)
     costs = family.expected_cost(weights)
     _require(bool((np.diff(costs) < 0).all()), "a larger weight does not have a smaller expected cost")
@@ -128,7 +128,7 @@ def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -
     weight = float(_moderate_weights(space)[1])
     truth = space.random(2000, rng)
     costs = space.cost(truth, space.sample_around(truth, weight, rng))
-    expected = float(space.family.expected_cost(np.array([weight]))[0])
+    expected = float(space.law.expected_cost(np.array([weight]))[0])
     _require(
         abs(costs.mean() - expected) <= 0.12 * expected,
         f"votes of weight {weight:.3g} cost {costs.mean():.4g} on average, expected_cost says {expected:.4g}",
@@ -153,8 +153,8 @@ def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generato
     800 items and qualities that differ by about a factor of two; the best must beat the worst by far,
     so a false alarm is practically excluded.
     """
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    weights = space.family.weight_from_cost(chance * np.array([0.85, 0.6, 0.35, 0.15]))
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    weights = space.law.weight_from_cost(chance * np.array([0.85, 0.6, 0.35, 0.15]))
     truth = space.random(800, rng)
     votes = simulate(space, space.as_labels(truth), weights, rng)
     model = _quiet_fit(space, votes)
@@ -226,8 +226,8 @@ def _require(condition: bool, message: str) -> None:
 
 def _moderate_weights(space: LabelSpace) -> FloatArray:
     """Weights of sources at 80, 50 and 25% of the cost of chance: where every space can tell them apart."""
-    chance = float(space.family.expected_cost(np.zeros(1))[0])
-    return space.family.weight_from_cost(chance * np.array([0.8, 0.5, 0.25]))
+    chance = float(space.law.expected_cost(np.zeros(1))[0])
+    return space.law.weight_from_cost(chance * np.array([0.8, 0.5, 0.25]))
 
 
 def _ballot(space: LabelSpace, rng: np.random.Generator) -> tuple[Batch, FloatArray]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import UnsupportedError
-from consilience.spaces.base import LabelSpace
+from consilience.label_types.base import LabelSpace
 from consilience.testing.requirements import require
 from consilience.testing.simulated import (
     MakeModel,

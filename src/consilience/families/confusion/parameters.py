@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes, softmax
 from consilience.families.base import Parameters
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ConfusionParameters", "accuracy_from_weight", "one_coin_tables", "weight_from_accuracy"]
 
@@ -124,13 +124,13 @@ class ConfusionParameters(Parameters):
         evidence = np.einsum("nav,avc->nac", labels, self.table)
         scores = np.log(np.maximum(evidence, FLOOR))
         scores[:, ~self.full] -= np.log(np.maximum(self.prior, FLOOR))
-        scores *= shared_weights(observed, self.correlation)[:, :, None]
+        scores *= discount_correlated(observed, self.correlation)[:, :, None]
         scores += np.where(observed[:, :, None], 0.0, self.abstention)
         total: FloatArray = scores.sum(axis=1)
         return total
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
-        weight = shared_weights(observed, self.correlation)
+        weight = discount_correlated(observed, self.correlation)
         counts = np.zeros((len(observed), self.n_classes))
         for source in range(observed.shape[1]):
             if labels.ndim == 3:

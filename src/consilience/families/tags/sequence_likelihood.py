@@ -13,7 +13,7 @@ from consilience.families.confusion.likelihood import LikelihoodModel, known_cod
 from consilience.families.confusion.likelihood import expected_counts as counts_of_classes
 from consilience.families.tags.parameters import SequenceParameters
 from consilience.families.tags.tokens import Tokens, tokens_of
-from consilience.solvers.sharing import shared_weights
+from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["SequenceFit", "chain_law", "expected_counts", "fit_sequences", "marginals", "sequence_scores"]
 
@@ -56,7 +56,7 @@ def _scores(parameters: SequenceParameters, tokens: Tokens) -> FloatArray:
         told = chunk.observed.any(axis=1, keepdims=True)
         return np.log(np.where(told, np.maximum(shares, 1e-6), 1.0))
     table = np.log(np.maximum(parameters.table, 1e-6))
-    weight = shared_weights(chunk.observed, parameters.correlation)
+    weight = discount_correlated(chunk.observed, parameters.correlation)
     scores = np.zeros((len(chunk), len(parameters.prior)))
     for source in range(chunk.observed.shape[1]):
         scores += weight[:, source, None] * table[source][chunk.labels[:, source]]

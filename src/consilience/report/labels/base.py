@@ -9,9 +9,9 @@ import numpy as np
 from markupsafe import Markup
 
 from consilience.arrays import as_object_array
+from consilience.label_types import LabelSpace
 from consilience.report.items import Item
 from consilience.report.svg import element
-from consilience.spaces import LabelSpace
 
 __all__ = ["MAX_PIECES", "chip", "encoded", "item_picture", "label_html", "plain_text"]
 

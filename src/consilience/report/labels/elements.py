@@ -8,10 +8,10 @@ import numpy as np
 from markupsafe import Markup
 
 from consilience.arrays import FloatArray
+from consilience.label_types import Boxes, Spans
 from consilience.report.items import Item
 from consilience.report.labels.base import MAX_PIECES, chip, encoded, item_picture, label_html
 from consilience.report.svg import Scale, element, joined, picture, text
-from consilience.spaces import Boxes, Spans
 
 __all__: list[str] = []
 

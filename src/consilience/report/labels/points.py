@@ -9,11 +9,11 @@ import numpy as np
 from markupsafe import Markup
 
 from consilience.arrays import FloatArray
+from consilience.label_types import SO3, SPD, Hyperbolic, Scores, Sphere, Vectors
 from consilience.report.charts import points_on_line
 from consilience.report.items import Item, Vote
 from consilience.report.labels.base import encoded, item_picture, label_html, plain_text
 from consilience.report.svg import Scale, dot, element, line, number, picture, text
-from consilience.spaces import SO3, SPD, Hyperbolic, Scores, Sphere, Vectors
 
 __all__: list[str] = []
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from consilience.label_types import Product
 from consilience.report.items import Item
 from consilience.report.labels.base import item_picture, label_html
 from consilience.report.svg import element, joined
-from consilience.spaces import Product
 
 __all__ = ["part_of"]
 

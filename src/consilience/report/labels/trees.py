@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from consilience.label_types import DependencyTrees
 from consilience.report.labels.base import encoded, label_html
 from consilience.report.svg import element, number, picture, text
-from consilience.spaces import DependencyTrees
 
 __all__: list[str] = []
 

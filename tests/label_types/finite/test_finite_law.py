@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from consilience.families.gibbs import GibbsFamily
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning
-from consilience.families.gibbs import GibbsFamily
 
 LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
 

@@ -13,7 +13,7 @@ from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is
 from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
 from consilience.families.base import Family
 from consilience.families.distance import DistanceFamily
-from consilience.spaces.codes import plain_value
+from consilience.label_types.codes import plain_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,15 +118,15 @@ class LabelSpace(ABC):
         weights
             ``(n, m)``; zero = not there.
         """
-        return self.family_from_distance.best_vote(votes, weights)
+        return self.law_from_distance.best_vote(votes, weights)
 
     @property
-    def family(self) -> Family:
+    def law(self) -> Family:
         """How votes scatter around the truth."""
-        return self.family_from_distance
+        return self.law_from_distance
 
     @property
-    def family_from_distance(self) -> DistanceFamily:
+    def law_from_distance(self) -> DistanceFamily:
         """The family that needs nothing but a distance."""
         has_coordinates = type(self).embed is not LabelSpace.embed
         has_mean = type(self).weighted_mean is not LabelSpace.weighted_mean
@@ -153,7 +153,7 @@ class LabelSpace(ABC):
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
         pool = self.random(POOL, rng)
-        costs = self.family_from_distance.cost_table(centers, pool)
+        costs = self.law_from_distance.cost_table(centers, pool)
         noise = rng.gumbel(size=costs.shape)
         chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
         return chosen

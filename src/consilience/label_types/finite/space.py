@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.estimation.protocol import Law
 from consilience.exceptions import DistanceError
-from consilience.families.base import Family
-from consilience.families.gibbs import GibbsFamily
-from consilience.solvers.backward import conditional
-from consilience.spaces.base import LabelSpace
-from consilience.spaces.codes import Codebook
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import Codebook
+from consilience.label_types.cost_curve import conditional
+from consilience.label_types.finite.law import FiniteLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,8 +94,8 @@ class FiniteMetric(LabelSpace):
         return Codebook(self.names, self.k, "node", "FiniteMetric(..., names=[...])")
 
     @cached_property
-    def family(self) -> Family:
-        return GibbsFamily(self.matrix)
+    def law(self) -> Law:
+        return FiniteLaw(self.matrix)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         distance: FloatArray = self.matrix[np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)]

@@ -12,16 +12,16 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
 from consilience.estimation.changes import changed_labels
-from consilience.estimation.diagnostics import general_diagnostics, items_without_votes
 from consilience.estimation.known import as_known_labels_say
+from consilience.estimation.old_diagnostics import general_diagnostics, items_without_votes
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.support import consistency_of_costs, plain_vote, with_support
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.families.base import Estimate, Family, Request, Sums
+from consilience.label_types.base import LabelSpace
 from consilience.moments import Moments, as_chunk
 from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.source_model import SourceModel
-from consilience.spaces.base import LabelSpace
 
 __all__ = ["SourceEstimator", "estimate_from_moments", "take_moments"]
 
@@ -50,8 +50,8 @@ def take_moments(
     encoded = partitions.transform(lambda part: replace(part, votes=encode(part.votes, space)))
     passes = VotePasses(encoded, encoded.n_items, seed)
     if family is None:
-        sample = passes.small_sample(ADAPT_ITEMS) if space.family.adapts_to_votes else None
-        family = space.family.adapt(sample, encoded.n_items, seed)
+        sample = passes.small_sample(ADAPT_ITEMS) if space.law.adapts_to_votes else None
+        family = space.law.adapt(sample, encoded.n_items, seed)
     if isinstance(encoded, InMemoryPartitions):
         return Moments(encoded.sources, passes.statistics(family), family), passes
     # Where reading is the larger part of the work, the sample is drawn in the same pass.
@@ -94,7 +94,7 @@ def estimate_from_moments(
     names_given: bool = True,
 ) -> SourceModel:
     """Learn about the sources from moments alone, or with further passes over the votes."""
-    family = moments.family if moments.family is not None else space.family
+    family = moments.law if moments.law is not None else space.law
     if not moments.sources:
         raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
     pairs = read_dependencies(dependencies, moments.sources)
@@ -134,7 +134,7 @@ def estimate_from_moments(
         seen.setdefault((item.code, item.sources, item.part), item)
     return SourceModel(
         sources=moments.sources,
-        parameters=estimate.parameters,
+        mixture=((1.0, estimate.parameters),),
         summary=summary,
         n_items=moments.n_items,
         votes=np.diag(moments.both).copy(),

@@ -6,7 +6,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["best_linear", "shared_weights"]
+__all__ = ["gls_weights", "discount_correlated"]
 
 #: Added to the diagonal of pair moments before they are inverted, as copies make them singular.
 RIDGE = 0.02
@@ -14,7 +14,7 @@ RIDGE = 0.02
 BATCH = 4096
 
 
-def shared_weights(observed: BoolArray, correlation: FloatArray, who: IntArray | None = None) -> FloatArray:
+def discount_correlated(observed: BoolArray, correlation: FloatArray, who: IntArray | None = None) -> FloatArray:
     """Return by how much each vote counts, given who else voted on the item.
 
     A vote counts ``1 / (1 + sum_b correlation[a, b] observed[i, b])``. For a group with one
@@ -38,7 +38,7 @@ def shared_weights(observed: BoolArray, correlation: FloatArray, who: IntArray |
     Examples
     --------
     >>> copies = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
-    >>> shared_weights(np.array([[True, True, True], [True, False, True]]), copies)
+    >>> discount_correlated(np.array([[True, True, True], [True, False, True]]), copies)
     array([[0.5, 0.5, 1. ],
            [1. , 0. , 1. ]])
     """
@@ -56,7 +56,7 @@ def shared_weights(observed: BoolArray, correlation: FloatArray, who: IntArray |
     return seen / (1.0 + beside)
 
 
-def best_linear(
+def gls_weights(
     observed: BoolArray, moments: FloatArray, quality: FloatArray, who: IntArray | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Return the weights of the best linear prediction of the truth from the votes on each item.
@@ -74,7 +74,7 @@ def best_linear(
     quality : array of shape (m,)
         ``d``.
     who : array of shape (n, cells), optional
-        As for `shared_weights`.
+        As for `discount_correlated`.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def best_linear(
     A source and its copy count half each; a third source is independent of both given the truth:
 
     >>> moments = np.array([[1.0, 1.0, 0.25], [1.0, 1.0, 0.25], [0.25, 0.25, 1.0]])
-    >>> weights, _ = best_linear(np.ones((1, 3), dtype=bool), moments, np.full(3, 0.5))
+    >>> weights, _ = gls_weights(np.ones((1, 3), dtype=bool), moments, np.full(3, 0.5))
     >>> weights.round(1)
     array([[0.2, 0.2, 0.4]])
     """

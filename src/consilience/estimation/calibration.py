@@ -1,0 +1,153 @@
+"""Known labels calibrate confidence: one temperature for every label type, one scale for intervals.
+
+The stated confidence c of each known item is compared with how right its label turned out to be. The map
+``logit c' = b logit c`` (for probabilities ``p' ~ p ** b``) is monotone and has one parameter, found by maximum
+quasi-likelihood and shrunk to the identity by a prior ``log b ~ N(0, SHRINKAGE^2)``, so that a few known labels
+change little. Intervals are scaled by the root mean square of standardized errors, shrunk in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from consilience.arrays import FloatArray
+from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
+
+if TYPE_CHECKING:
+    from consilience.estimation.passes import VotePasses
+    from consilience.label_types.base import LabelSpace
+    from consilience.source_model import SourceModel
+
+__all__ = ["UNCALIBRATED", "Calibration", "calibrate", "calibrated"]
+
+#: Standard deviation of log b before any known label: confidence is believed to within a factor of two in log odds.
+SHRINKAGE = 0.7
+#: Known labels that the nominal width of intervals is worth.
+NOMINAL_ITEMS = 5.0
+#: Temperatures that are tried: octaves and their parts from 1/12 to 2.
+LOG_TEMPERATURES = np.linspace(-2.5, 0.7, 129)
+#: Confidence is kept this far from 0 and 1, as quasi-likelihood would be infinite there.
+EDGE = 1e-4
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How stated confidence is turned into one that comes true.
+
+    Parameters
+    ----------
+    temperature
+        b above; below 1 where labels were less often right than stated.
+    interval_scale
+        Factor of standard deviations.
+    stated, observed
+        Mean confidence and mean share of right labels on the known items, before calibration.
+    """
+
+    temperature: float = 1.0
+    interval_scale: float = 1.0
+    stated: float = float("nan")
+    observed: float = float("nan")
+
+    def findings(self, n_gold: int) -> tuple[Diagnostic, ...]:
+        """Return what was done, in one sentence."""
+        if not np.isfinite(self.stated):
+            return ()
+        message = (
+            f"On {n_gold} known labels the stated confidence was {self.stated:.2f} on average and "
+            f"{self.observed:.2f} was right. Confidence was calibrated accordingly."
+        )
+        return (Diagnostic("calibrated", "info", (), message),)
+
+
+UNCALIBRATED = Calibration()
+
+
+def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
+    """Return a belief whose confidence, probabilities and standard deviations went through the calibration."""
+    if calibration.temperature == 1.0 and calibration.interval_scale == 1.0:
+        return belief
+    b = calibration.temperature
+    probabilities = belief.probabilities
+    confidence = _tempered(belief.confidence, b)
+    if probabilities is not None:
+        powered = np.maximum(probabilities, 1e-300) ** b
+        probabilities = powered / powered.sum(axis=1, keepdims=True)
+        own = np.abs(belief.probabilities - belief.confidence[:, None]).argmin(axis=1)  # type: ignore[operator]
+        confidence = probabilities[np.arange(len(own)), own]
+    details = {
+        name: _tempered(value, b)
+        if name.endswith("_probability")
+        else value * calibration.interval_scale
+        if name == "standard_deviation"
+        else value * calibration.interval_scale**2
+        if name == "covariance"
+        else value
+        for name, value in belief.details.items()
+    }
+    return replace(belief, confidence=confidence, probabilities=probabilities, details=details)
+
+
+def _tempered(confidence: FloatArray, b: float) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        odds = b * (np.log(confidence) - np.log1p(-confidence))
+    tempered: FloatArray = 1.0 / (1.0 + np.exp(-odds))
+    return tempered
+
+
+def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> Calibration:
+    """Return the calibration that the known items among the sample ask for."""
+    from consilience.inference import believe
+
+    edges = np.linspace(EDGE, 1.0 - EDGE, 200)
+
+    def compared(chunk: Chunk) -> Statistics:
+        rows = chunk.gold_rows
+        rows = rows[chunk.observed[rows].any(axis=1)]
+        counts = {"right": np.zeros(len(edges) + 1), "items": np.zeros(len(edges) + 1), "squares": np.zeros(2)}
+        if len(rows) and chunk.known is not None:
+            belief = believe(model, law, chunk.labels[rows], chunk.observed[rows], "auto")
+            right = _share_right(space, law, belief, chunk.known[rows])
+            bins = np.searchsorted(edges, belief.confidence)
+            counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1)
+            counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
+            if "standard_deviation" in belief.details:
+                mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
+                error = (mean - np.asarray(chunk.known[rows], dtype=np.float64)) / np.maximum(
+                    belief.details["standard_deviation"], 1e-12
+                )
+                counts["squares"] = np.array([float((error**2).sum()), float(error.size)])
+        return Statistics(counts)
+
+    sums = passes.over_all(compared) if passes.complete else passes.over_sample(compared)
+    items, right = sums["items"], sums["right"]
+    total = items.sum()
+    if total == 0:
+        return UNCALIBRATED
+    centers = np.concatenate([[edges[0]], (edges[1:] + edges[:-1]) / 2.0, [edges[-1]]])
+    odds = np.log(centers) - np.log1p(-centers)
+    stretched = np.exp(LOG_TEMPERATURES)[:, None] * odds
+    gain = -(right * np.logaddexp(0.0, -stretched) + (items - right) * np.logaddexp(0.0, stretched)).sum(axis=1)
+    best = int(np.argmax(gain - 0.5 * (LOG_TEMPERATURES / SHRINKAGE) ** 2))
+    square, count = sums["squares"]
+    scale = float(np.sqrt((NOMINAL_ITEMS + square) / (NOMINAL_ITEMS + count)))
+    return Calibration(
+        float(np.exp(LOG_TEMPERATURES[best])),
+        scale,
+        float((centers * items).sum() / total),
+        float(right.sum() / total),
+    )
+
+
+def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
+    """Return 1 for a right label of a finite type, else the share of chance-level cost that the label removes."""
+    if belief.probabilities is not None:
+        return (space.distance(belief.labels, known) == 0).astype(np.float64)
+    chance = law.chance_cost
+    if not np.isfinite(chance) or chance <= 0:
+        chance = max(float(space.cost(known, np.roll(known, 1, axis=0)).mean()), 1e-12)
+    share: FloatArray = np.clip(1.0 - space.cost(belief.labels, known) / chance, 0.0, 1.0)
+    return share

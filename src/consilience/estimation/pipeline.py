@@ -1,0 +1,415 @@
+"""The straight line from votes to what is known about the sources.
+
+    votes -> statistics -> pair table -> trust -> hypotheses -> parameters -> EM -> mixture
+
+One pass of sums, one engine that decides whom to trust, parameters per hypothesis from the label type's law, polished
+by one EM driver. Nothing flows back, and no stage knows a label type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray
+from consilience.encoding import encode
+from consilience.estimation.calibration import UNCALIBRATED, Calibration, calibrate
+from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
+from consilience.estimation.em import polish
+from consilience.estimation.pair_table import Forward, PairTable
+from consilience.estimation.paper_methods import isotropic, quadratic, triplets
+from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
+from consilience.estimation.protocol import (
+    Diagnostic,
+    Hypothesis,
+    Law,
+    Mixture,
+    Request,
+    Statistics,
+    Summary,
+    Trust,
+)
+from consilience.estimation.trust import MEAN, SPREAD, trust
+from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
+from consilience.families.base import Family
+from consilience.inference import believe
+from consilience.label_types.base import LabelSpace
+from consilience.moments import Moments, as_chunk
+from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
+from consilience.source_model import SourceModel
+
+__all__ = ["SourceEstimator", "learn", "take_moments"]
+
+#: Items whose votes represent the space before any statistics are taken.
+ADAPT_ITEMS = 400
+#: Items that a finding names.
+SHOWN_ITEMS = 5
+#: Items that are labelled twice, to say how many labels the plain vote would change.
+COMPARED_ITEMS = 200
+#: Labels on a continuous scale differ if they are this share of the middle distance between two votes apart.
+DIFFERENT_SHARE = 0.1
+NAMED_PRIORS = ("auto", "uniform", "gibbs")
+
+
+@runtime_checkable
+class SourceEstimator(Protocol):
+    """A method of your own: anything that turns moments into one weight per source."""
+
+    def estimate(self, moments: Moments, space: LabelSpace, dependencies: tuple[tuple[str, str], ...]) -> FloatArray:
+        """Return ``(m,)`` weights."""
+        ...
+
+
+# --- one pass over the votes ----------------------------------------------------------------------------
+
+
+def take_moments(
+    space: LabelSpace, partitions: VotePartitions, seed: int, law: Law | None = None
+) -> tuple[Moments, VotePasses]:
+    """Encode the votes, adapt the law to a few of them, and take the statistics of all."""
+    if partitions.n_items == 0:
+        raise InvalidVotesError("There are no items to learn from. Pass at least one row of votes.")
+    encoded = partitions.transform(lambda part: replace(part, votes=encode(part.votes, space)))
+    passes = VotePasses(encoded, encoded.n_items, seed)
+    if law is None:
+        sample = passes.small_sample(ADAPT_ITEMS) if space.law.adapts_to_votes else None
+        law = space.law.adapt(sample, encoded.n_items, seed)
+    if isinstance(encoded, InMemoryPartitions):
+        return Moments(encoded.sources, passes.statistics(law), law), passes
+    # Where reading is the larger part of the work, the sample is drawn in the same pass.
+    gathered = encoded.reduce(_gatherer(law, chooser(encoded.n_items, SAMPLE_ITEMS, seed)))
+    passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
+    return Moments(encoded.sources, gathered.statistics, law), passes
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """What one pass brings: sums, the sampled items of every chunk, and the first ids without a vote."""
+
+    statistics: Statistics
+    chosen: tuple[Part, ...]
+    silent: tuple[str, ...]
+
+    def __add__(self, other: _Gathered) -> _Gathered:
+        silent = (self.silent + other.silent)[:SHOWN_ITEMS]
+        return _Gathered(self.statistics + other.statistics, self.chosen + other.chosen, silent)
+
+
+def _gatherer(law: Law, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
+    def gather(part: Part) -> _Gathered:
+        statistics = law.statistics(as_chunk(part.votes, part.gold, grouped=law.uses_groups))
+        everywhere = int(statistics["voted_items"]) == len(part)
+        return _Gathered(statistics, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
+
+    return gather
+
+
+# --- from statistics to a model -------------------------------------------------------------------------
+
+
+def learn(
+    space: LabelSpace,
+    moments: Moments,
+    passes: VotePasses | None = None,
+    *,
+    method: str | SourceEstimator = "auto",
+    dependencies: Any = "learn",
+    prior: Any = "auto",
+    seed: int = 0,
+    names_given: bool = True,
+) -> SourceModel:
+    """Learn about the sources from statistics alone, or with further passes over the votes."""
+    law = moments.law if moments.law is not None else space.law
+    if isinstance(law, Family):
+        from consilience.estimation.old_estimate import estimate_from_moments
+
+        return estimate_from_moments(
+            space,
+            moments,
+            passes,
+            method=method,
+            dependencies=dependencies,
+            prior=prior,
+            seed=seed,
+            names_given=names_given,
+        )
+    if not moments.sources:
+        raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
+    pairs = read_dependencies(dependencies, moments.sources)
+    request = Request(
+        sources=moments.sources,
+        method=method if isinstance(method, str) else "given",
+        dependent=_mask(pairs, moments.sources),
+        prior=read_prior(prior, space),
+        n_gold=moments.n_gold,
+        seed=seed,
+        learn=isinstance(dependencies, str) and dependencies == "learn",
+    )
+    statistics = moments.sums
+    if isinstance(method, str):
+        law.check_method(method, passes)
+        estimate = _estimate(law, statistics, request, passes)
+    elif isinstance(method, SourceEstimator):
+        estimate = _given(method, moments, space, law, request, pairs)
+    else:
+        raise UnsupportedError(
+            f"method={method!r} is neither a name nor an object with estimate(moments, space, dependencies). "
+            f"Names: {', '.join(law.methods)}."
+        )
+    plain = law.parameters(Hypothesis.plain(len(moments.sources)), statistics, replace(request, prior="auto"))
+    mixture = law.merge(estimate.mixture)
+    summary = _summary(law, mixture, estimate.trust, np.diag(moments.both))
+    model = SourceModel(
+        sources=moments.sources,
+        mixture=mixture,
+        summary=summary,
+        n_items=moments.n_items,
+        votes=np.diag(moments.both).copy(),
+        method=request.method if isinstance(method, str) else type(method).__name__,
+        reason=estimate.reason,
+        dependencies=_found_pairs(estimate.trust, request),
+        names_given=names_given,
+        baseline=plain,
+    )
+    calibration = UNCALIBRATED if passes is None else _calibration(space, law, model, passes, request)
+    model = replace(model, calibration=calibration)
+    found = [*estimate.findings, *count_findings(law, statistics, request), *calibration.findings(request.n_gold)]
+    if estimate.trust is not None:
+        found += trust_findings(estimate.trust, request, np.diag(moments.both))
+        found += law.findings(estimate.trust, mixture, statistics, request)
+    some_silent = bool(statistics["voted_items"] < statistics["items"])
+    shown = passes.items_without_votes(SHOWN_ITEMS) if passes is not None and some_silent else ()
+    found += items_without_votes(statistics, shown)
+    changed = float("nan") if passes is None else _changed_labels(space, law, model, passes)
+    return replace(model, diagnostics=_ordered(found), changed=changed)
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Parameters under each hypothesis, with what the engine found; `trust` is None for the paper's methods."""
+
+    mixture: Mixture
+    reason: str
+    trust: Trust | None = None
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Estimate:
+    m = len(request.sources)
+    method = request.method
+    if method == "majority":
+        return _Estimate(((1.0, law.parameters(Hypothesis.plain(m), statistics, request)),), "asked for")
+    table, forward = law.pair_table(statistics), law.forward(statistics)
+    if method == "isotropic":
+        cost, identified = isotropic(table, request.dependent)
+        parameters = law.from_weights(law.weight_from_cost(cost), request)
+        return _Estimate(((1.0, parameters),), "asked for", None, _unidentified(identified, statistics, request))
+    if method == "triplets":
+        u, identified = triplets(table, request.dependent)
+        parameters = law.parameters(Hypothesis.independent(u), statistics, request)
+        return _Estimate(((1.0, parameters),), "asked for", None, _unidentified(identified, statistics, request))
+    if method == "quadratic":
+        joint, votes, prior = law.label_indicators(statistics, request)
+        accuracy = quadratic(joint, votes, statistics["both"], prior, request.dependent)
+        parameters = law.from_weights(law.weight_from_accuracy(accuracy), request)
+        return _Estimate(((1.0, parameters),), "asked for")
+    if method == "em":
+        # Independent sources, from the prior of the engine: q = .5 give or take.
+        prior = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
+        start = law.parameters(prior, statistics, request)
+        return _polished(law, ((1.0, start),), None, "asked for", passes)
+    if method == "labelled":
+        found = _from_gold_alone(table, forward, request)
+        mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
+        return _Estimate(mixture, f"{request.n_gold} known labels", found)
+    found = trust(table, forward, linked=request.dependent, learn=request.learn, seed=request.seed)
+    mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
+    return _polished(law, mixture, found, _reason(found), passes)
+
+
+def _polished(law: Law, mixture: Mixture, found: Trust | None, reason: str, passes: VotePasses | None) -> _Estimate:
+    if passes is None or not law.has_em:
+        return _Estimate(mixture, reason, found)
+    mixture, notes = polish(law, mixture, passes)
+    return _Estimate(mixture, f"{reason}, then EM", found, notes)
+
+
+def _reason(found: Trust) -> str:
+    count = len(found.hypotheses)
+    return "agreement of all pairs" + (f", averaged over {count} explanations" if count > 1 else "")
+
+
+def _from_gold_alone(table: PairTable, forward: Forward, request: Request) -> Trust:
+    if not table.has_gold:
+        raise InvalidVotesError(
+            "method='labelled' learns from known labels and none were given. "
+            "Pass gold= with a few of them, or use method='auto'."
+        )
+    unseen = replace(table, error=np.full_like(table.error, np.inf))
+    return trust(unseen, forward, linked=request.dependent, learn=False, seed=request.seed)
+
+
+def _given(
+    estimator: SourceEstimator,
+    moments: Moments,
+    space: LabelSpace,
+    law: Law,
+    request: Request,
+    pairs: tuple[tuple[str, str], ...],
+) -> _Estimate:
+    weight = np.asarray(estimator.estimate(moments, space, pairs), dtype=np.float64)
+    if weight.shape != (len(moments.sources),) or not np.isfinite(weight).all():
+        raise InvalidVotesError(
+            f"{type(estimator).__name__}.estimate returned weights of shape {weight.shape}, perhaps not all finite; "
+            f"expected {len(moments.sources)} finite numbers, one per source."
+        )
+    return _Estimate(((1.0, law.from_weights(weight, request)),), "weights by the given estimator")
+
+
+def _unidentified(identified: BoolArray, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
+    names = request.named(~identified & (np.diag(statistics["both"]) > 0))
+    if not names:
+        return ()
+    message = (
+        f"Fewer than two independent partners voted on the same items: {', '.join(names)}. Their quality is a guess; "
+        "add sources, remove a dependency, or pass gold=."
+    )
+    return (Diagnostic("too-few-sources", "warning", names, message),)
+
+
+def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray) -> Summary:
+    """Return the mean over hypotheses; standard errors are those of the engine's posterior."""
+    summaries = [(probability, law.summary(parameters)) for probability, parameters in mixture]
+    first = summaries[0][1]
+
+    def mean(name: str) -> FloatArray:
+        total: FloatArray = sum(probability * getattr(one, name) for probability, one in summaries)  # type: ignore[assignment]
+        return total
+
+    combined = replace(
+        first, expected_cost=mean("expected_cost"), weight=mean("weight"), correlation=mean("correlation")
+    )
+    if found is None or first.parts:
+        return combined
+    quality = np.tanh(found.u)
+    cost_error, error = law.quality_errors(mixture[0][1], quality, np.tanh(found.draws).std(axis=0))
+    silent = votes == 0
+    return replace(
+        combined,
+        standard_error=np.where(silent, np.inf, error),
+        cost_standard_error=np.where(silent, np.inf, cost_error),
+    )
+
+
+def _calibration(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses, request: Request) -> Calibration:
+    if not request.n_gold:
+        return UNCALIBRATED
+    return calibrate(space, law, model, passes)
+
+
+def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> float:
+    """Return the share of the items whose label is not that of the plain vote; NaN without a vote."""
+    chunk = passes.small_sample(COMPARED_ITEMS)
+    rows = np.flatnonzero(chunk.observed.any(axis=1))
+    if len(rows) == 0:
+        return float("nan")
+    labels, observed = chunk.labels[rows], chunk.observed[rows]
+    own, other = (believe(one, law, labels, observed, "auto").labels for one in (model, model.as_baseline()))
+    apart = np.asarray(space.distance(own, other), dtype=np.float64)
+    least = 0.0
+    several = np.flatnonzero(observed.sum(axis=1) >= 2)
+    if space.continuous and len(several):
+        first = observed[several].argmax(axis=1)
+        last = observed.shape[1] - 1 - observed[several, ::-1].argmax(axis=1)
+        between = space.distance(labels[several, first], labels[several, last])
+        least = DIFFERENT_SHARE * float(np.median(between))
+    return float(np.mean(apart > least))
+
+
+def _ordered(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Return findings worst first, each code once for the same sources and field."""
+    seen: dict[tuple[str, tuple[str, ...], str], Diagnostic] = {}
+    for item in sorted(found, key=lambda item: ("error", "warning", "info").index(item.severity)):
+        seen.setdefault((item.code, item.sources, item.part), item)
+    return tuple(seen.values())
+
+
+# --- settings, resolved -----------------------------------------------------------------------------------
+
+
+def _found_pairs(found: Trust | None, request: Request) -> tuple[tuple[str, str], ...]:
+    mask = request.dependent if found is None else request.dependent | (found.together > 0.5)
+    return tuple((request.sources[left], request.sources[right]) for left, right in np.argwhere(np.triu(mask, 1)))
+
+
+def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return the dependent pairs by name, or say which name is unknown."""
+    if dependencies is None or (isinstance(dependencies, str) and dependencies == "learn"):
+        return ()
+    if isinstance(dependencies, str) or not isinstance(dependencies, Iterable):
+        raise UnsupportedError(
+            f"dependencies={dependencies!r} is not a list of pairs of source names. "
+            "Pass 'learn', None, or a list such as [('a', 'b')]."
+        )
+    pairs = []
+    for pair in dependencies:
+        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(members := tuple(pair)) != 2:
+            raise UnsupportedError(f"Dependency {pair!r} is not a pair of source names. Write it as ('a', 'b').")
+        names = tuple(_source_name(member, sources) for member in members)
+        if names[0] == names[1]:
+            raise UnsupportedError(f"Dependency {pair!r} names the same source twice. Pair it with another one.")
+        if (names[1], names[0]) not in pairs:
+            pairs.append((names[0], names[1]))
+    return tuple(dict.fromkeys(pairs))
+
+
+def _source_name(member: Any, sources: tuple[str, ...]) -> str:
+    if isinstance(member, (int, np.integer)) and not isinstance(member, bool) and 0 <= member < len(sources):
+        return sources[int(member)]
+    if member in sources:
+        return str(member)
+    close = get_close_matches(str(member), sources, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    shown = ", ".join(repr(name) for name in sources[:8])
+    raise UnknownSourceError(f"dependencies names {member!r}, which is no source.{hint} Sources: {shown}.")
+
+
+def _mask(pairs: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> BoolArray:
+    position = {name: index for index, name in enumerate(sources)}
+    mask = np.zeros((len(sources), len(sources)), dtype=bool)
+    for left, right in pairs:
+        mask[position[left], position[right]] = mask[position[right], position[left]] = True
+    return mask
+
+
+def read_prior(prior: Any, space: LabelSpace) -> str | FloatArray:
+    """Return a named prior or checked probabilities."""
+    if isinstance(prior, str):
+        if prior not in NAMED_PRIORS:
+            raise PriorError(f"prior={prior!r} is unknown. Use {', '.join(NAMED_PRIORS)}, or probabilities.")
+        if prior != "auto" and not space.takes_prior:
+            raise PriorError(
+                f"{type(space).__name__} is not finite, so prior={prior!r} has no meaning. Leave it at 'auto'."
+            )
+        return prior
+    size = space.n_labels
+    if size is None:
+        raise PriorError(f"{type(space).__name__} is not finite, so prior= takes no probabilities. Leave it at 'auto'.")
+    try:
+        values = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise PriorError(
+            f"prior={prior!r} is no list of probabilities. Give {size} numbers, or one of {', '.join(NAMED_PRIORS)}."
+        ) from None
+    if values.shape != (size,):
+        raise PriorError(f"prior has shape {values.shape}; expected one probability for each of the {size} labels.")
+    if not np.isfinite(values).all() or (values < 0).any():
+        worst = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
+        raise PriorError(f"prior[{worst}] is {values[worst]}. Probabilities lie between 0 and 1.")
+    if abs(values.sum() - 1.0) > 1e-6:
+        raise PriorError(f"prior adds up to {values.sum():.6g}, not 1. Divide it by its sum.")
+    return values

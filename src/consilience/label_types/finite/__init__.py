@@ -1,0 +1,1 @@
+"""Finite metric spaces: one of K nodes, with any cost between them."""

@@ -1,0 +1,296 @@
+"""Finite metric spaces: P(vote | truth) proportional to exp(-weight * cost), with its normalizer Z(truth)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, softmax
+from consilience.estimation.pair_table import Forward, PairTable, agreement_sums, agreement_table
+from consilience.estimation.protocol import (
+    METHODS,
+    Chunk,
+    Hypothesis,
+    Law,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    count_statistics,
+)
+from consilience.label_types.cost_curve import CostCurve, conditional
+from consilience.label_types.dirichlet import shrink_counts
+from consilience.label_types.vote_correlation import discount_correlated
+
+__all__ = ["FiniteLaw", "FiniteParameters"]
+
+#: Largest m * m * K for which joint votes per node are counted (they serve `quadratic` alone).
+MAX_JOINT = 4_000_000
+#: Weights are kept between minus and plus this: exp(-8) of a unit cost is never.
+MAX_WEIGHT = 8.0
+
+
+@dataclass(frozen=True)
+class FiniteParameters(Parameters):
+    """Weights of sources over a finite space.
+
+    Parameters
+    ----------
+    weight
+        ``(m,)``.
+    prior
+        ``(K,)`` over the labels.
+    correlation
+        ``(m, m)`` of errors given the truth.
+    spread
+        ``(m,)`` how far EM may move the weights: their standard deviation after the pair table.
+    normalized
+        Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is
+        right only if the truth follows the joint Gibbs law.
+    learns_prior
+        Whether EM learns how frequent the labels are.
+    """
+
+    weight: FloatArray
+    prior: FloatArray
+    correlation: FloatArray
+    spread: FloatArray
+    normalized: bool = True
+    learns_prior: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteLaw(Law):
+    """Votes over the K labels of a finite space.
+
+    Parameters
+    ----------
+    matrix
+        ``(K, K)`` costs.
+    """
+
+    matrix: FloatArray
+    methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
+    has_em: ClassVar[bool] = True
+
+    @cached_property
+    def curve(self) -> CostCurve:
+        """Mean cost against weight, for a uniform truth."""
+        return CostCurve.of(self.matrix)
+
+    @cached_property
+    def kernel(self) -> FloatArray:
+        """Products of the labels in the Euclidean space whose squared distances are the costs.
+
+        Their covariances are products of qualities for independent sources, however frequent the labels are.
+        """
+        matrix = self.matrix
+        kernel: FloatArray = -(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0
+        return kernel
+
+    @cached_property
+    def _forward(self) -> Forward:
+        return Forward.of_pair_cost(self.weight_from_cost, self.pair_cost, self.chance_cost)
+
+    @cached_property
+    def _grid(self) -> tuple[FloatArray, FloatArray]:
+        """Weights and, for each, the mean cost given every truth, ``(grid, K)``."""
+        spaced = np.linspace(-1.0, 1.0, 321)
+        grid = MAX_WEIGHT * np.sign(spaced) * spaced**2
+        return grid, np.stack([conditional(self.matrix, float(value))[2] for value in grid])
+
+    def measures_like(self, other: Law) -> bool:
+        return isinstance(other, FiniteLaw) and np.array_equal(other.matrix, self.matrix)
+
+    # --- level 0 ------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        observed = chunk.observed
+        size, m = len(self.matrix), observed.shape[1]
+        codes = np.where(observed, chunk.labels, 0).astype(np.int64)
+        parts = count_statistics(chunk)
+        parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
+        rows = chunk.gold_rows
+        truth = None if chunk.known is None else np.where(chunk.is_known, chunk.known, 0).astype(np.int64)
+        parts |= agreement_sums(
+            lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],
+            observed,
+            None if truth is None else lambda rows, a: self.kernel[codes[rows, a], truth[rows]],
+            rows,
+        )
+        if truth is not None and len(rows):
+            parts["gold_labels"] = np.bincount(truth[rows], minlength=size)
+        if m * m * size <= MAX_JOINT:
+            voted = [(observed & (codes == node)).astype(np.float32) for node in range(size)]
+            parts["joint"] = np.stack([np.rint(one.T @ one) for one in voted]).astype(np.int64)
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        share = _shares(statistics)
+        pooled = statistics["votes"].sum(axis=0) / max(int(statistics["votes"].sum()), 1)
+        # What two sources agree by voting as often for each label as they do, whatever the item.
+        by_chance = share @ self.kernel @ share.T
+        spread = float(pooled @ np.diag(self.kernel) - pooled @ self.kernel @ pooled)
+        spread = max(spread, 1e-3 * self.chance_cost)
+        table = agreement_table(statistics)
+        cost = self.chance_cost - 2.0 * table.value
+        gold_value, gold_error = table.gold_value, table.gold_error
+        if gold_value is not None and gold_error is not None:
+            gold_value, gold_error = (gold_value - by_chance.mean(axis=1)) / spread, gold_error / spread
+        return replace(
+            table,
+            value=np.where(np.eye(len(share), dtype=bool), 1.0, (table.value - by_chance) / spread),
+            error=table.error / spread,
+            gold_value=gold_value,
+            gold_error=gold_error,
+            cost=cost,
+        )
+
+    def forward(self, statistics: Statistics) -> Forward:
+        return self._forward
+
+    def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if "joint" not in statistics:
+            from consilience.exceptions import UnsupportedError
+
+            raise UnsupportedError("method='quadratic' needs a table per label, too large here. Use 'auto' or 'em'.")
+        return statistics["joint"].astype(np.float64), statistics["votes"].astype(np.float64), self._prior(request)
+
+    def weight_from_accuracy(self, accuracy: FloatArray) -> FloatArray:
+        return np.clip(self.curve.weight_from_accuracy(accuracy), -MAX_WEIGHT, MAX_WEIGHT)
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        votes = statistics["votes"]
+        constant: BoolArray = ((votes > 0).sum(axis=1) == 1) & (votes.sum(axis=1) >= 10)
+        return constant
+
+    # --- level 2 ------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> FiniteParameters:
+        m, prior = len(hypothesis.u), self._prior(request)
+        if hypothesis.is_plain:
+            return FiniteParameters(np.ones(m), prior, hypothesis.correlation, np.zeros(m), normalized=False)
+        quality = hypothesis.quality
+        weight = np.clip(self.weight_from_cost(self.chance_cost * (1.0 - quality)), -MAX_WEIGHT, MAX_WEIGHT)
+        _, spread = self.quality_errors(None, quality, (1.0 - quality**2) * hypothesis.spread)
+        normalized, learns_prior = not request.prior_is("gibbs"), request.prior_is("auto")
+        return FiniteParameters(weight, prior, hypothesis.correlation, spread, normalized, learns_prior)
+
+    def e_step(self, parameters: FiniteParameters, prepared: Chunk) -> Statistics:
+        belief = softmax(self._log_scores(parameters, prepared.labels, prepared.observed))
+        rows = prepared.gold_rows
+        if len(rows) and prepared.known is not None:
+            belief[rows] = 0.0
+            belief[rows, prepared.known[rows].astype(np.int64)] = 1.0
+        covered = prepared.observed.any(axis=1)
+        size = belief.shape[1]
+        # Doubtful items carry less than one item of information about how frequent the labels are.
+        known = ((belief[covered] ** 2).sum(axis=1) - 1.0 / size) / (1.0 - 1.0 / size)
+        belief[~covered] = 0.0
+        m, codes = len(parameters.weight), prepared.labels
+        mass, spent = np.zeros((m, size)), np.zeros(m)
+        for source in range(m):
+            voted = np.flatnonzero(prepared.observed[:, source])
+            mass[source] = belief[voted].sum(axis=0)
+            spent[source] = (belief[voted] * self.matrix[codes[voted, source].astype(np.int64)]).sum()
+        return Statistics(
+            {
+                "labels": belief.sum(axis=0),
+                "known": np.array(known.sum()),
+                "covered": np.array(covered.sum()),
+                "mass": mass,
+                "spent": spent,
+            }
+        )
+
+    def m_step(self, parameters: FiniteParameters, statistics: Statistics, start: FiniteParameters) -> FiniteParameters:
+        grid, means = self._grid
+        weight = parameters.weight.copy()
+        for source in np.flatnonzero(start.spread > 0):
+            pull = (grid - start.weight[source]) / start.spread[source] ** 2
+            slope = means @ statistics["mass"][source] - statistics["spent"][source] - pull
+            weight[source] = np.interp(0.0, -slope, grid)
+        prior = parameters.prior
+        if parameters.learns_prior:
+            share = float(statistics["known"]) / max(float(statistics["covered"]), 1.0)
+            prior = shrink_counts(share * statistics["labels"][None], start.prior[None])[0]
+        return replace(parameters, weight=weight, prior=prior)
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: FiniteParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        probabilities = softmax(self._log_scores(parameters, labels, observed))
+        # Without Z(truth) the most probable label is the weighted Frechet mean: the plain vote, and the paper's rule.
+        # A single source, of which nothing can be learned, is simply believed.
+        learned = parameters.normalized and len(parameters.weight) > 1
+        return self._decoded(probabilities, cheapest=decode == "bayes" or (decode == "auto" and learned))
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        probabilities = sum(share * one.probabilities for share, one in posteriors if one.probabilities is not None)
+        return self._decoded(np.asarray(probabilities), cheapest=decode != "map")
+
+    def _decoded(self, probabilities: FloatArray, *, cheapest: bool) -> Posterior:
+        best = (probabilities @ self.matrix).argmin(axis=1) if cheapest else probabilities.argmax(axis=1)
+        return Posterior(best, probabilities[np.arange(len(best)), best], probabilities)
+
+    def _log_scores(self, parameters: FiniteParameters, labels: Batch, observed: BoolArray) -> FloatArray:
+        """Return ``(n, K)`` unnormalized log posterior."""
+        scores = np.tile(np.log(np.maximum(parameters.prior, 1e-300)), (len(observed), 1))
+        shares = discount_correlated(observed, parameters.correlation)
+        for source, weight in enumerate(parameters.weight):
+            rows = np.flatnonzero(observed[:, source])
+            evidence = -weight * self.matrix
+            if parameters.normalized:
+                evidence = evidence - conditional(self.matrix, weight)[1][:, None]
+            # column l: what a vote for l says about every truth
+            scores[rows] += evidence.T[labels[rows, source].astype(np.int64)] * shares[rows, source, None]
+        return scores
+
+    # --- in shared words --------------------------------------------------------------------------------
+
+    def summary(self, parameters: FiniteParameters) -> Summary:
+        unknown = np.full(len(parameters.weight), np.inf)
+        cost = self.curve.expected_cost(parameters.weight)
+        return Summary(cost, parameters.weight, unknown, unknown, parameters.correlation)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> FiniteParameters:
+        m = len(weight)
+        weight = np.clip(weight, -MAX_WEIGHT, MAX_WEIGHT)
+        return FiniteParameters(
+            weight, self._prior(request), np.zeros((m, m)), np.zeros(m), normalized=not request.prior_is("gibbs")
+        )
+
+    def restore(self, fields: Mapping[str, Any]) -> FiniteParameters:
+        return FiniteParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        return self.curve.expected_cost(np.asarray(weight, dtype=float))
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        return self.curve.weight_from_cost(np.asarray(cost, dtype=float))
+
+    def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the mean cost between two independent sources of these weights, for a uniform truth."""
+        weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
+        laws = np.stack([conditional(self.matrix, float(weight))[0] for weight in weights])
+        size = len(self.matrix)
+        reach = (laws @ self.matrix).reshape(len(weights), -1)
+        table = reach @ laws.reshape(len(weights), -1).T / size
+        first, second = np.split(position, 2)
+        cost: FloatArray = table[first, second]
+        return cost
+
+    def _prior(self, request: Request) -> FloatArray:
+        size = len(self.matrix)
+        return np.full(size, 1.0 / size) if isinstance(request.prior, str) else request.prior
+
+
+def _shares(statistics: Statistics) -> FloatArray:
+    votes = statistics["votes"].astype(np.float64)
+    share: FloatArray = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
+    return share
