@@ -24,6 +24,10 @@ SAMPLE_ITEMS = 50_000
 SAMPLE_ROWS = 16_384
 
 
+def _as_it_is(chunk: Chunk) -> Chunk:
+    return chunk
+
+
 @dataclass(frozen=True)
 class VotePasses:
     """Passes over encoded votes.
@@ -38,6 +42,8 @@ class VotePasses:
         Whether `partitions` holds all of them.
     drawn, silent
         The sample, and the first ids without a vote, where they were gathered in an earlier pass.
+    view
+        What is seen of every chunk.
     """
 
     partitions: VotePartitions
@@ -46,6 +52,12 @@ class VotePasses:
     complete: bool = True
     drawn: InMemoryPartitions | None = None
     silent: tuple[str, ...] | None = None
+    view: Callable[[Chunk], Chunk] = _as_it_is
+
+    def of(self, view: Callable[[Chunk], Chunk]) -> VotePasses:
+        """Return the same passes over another view of every chunk, such as one field of records."""
+        outer = self.view
+        return replace(self, drawn=self.kept, view=lambda chunk: view(outer(chunk)))
 
     @cached_property
     def sample(self) -> VotePartitions:
@@ -75,14 +87,14 @@ class VotePasses:
         return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold, grouped=grouped)))
 
     def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        return self.partitions.reduce(lambda part: function(_chunk(part)))
+        return self.partitions.reduce(lambda part: function(self._chunk(part)))
 
     def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        return self.sample.reduce(lambda part: function(_chunk(part)))
+        return self.sample.reduce(lambda part: function(self._chunk(part)))
 
     def prepared_sample(self, prepare: Callable[[Chunk], Any]) -> list[Any]:
         """Return the chunks of the sample, each prepared once for rounds that go over them again and again."""
-        return list(self.sample.map(lambda part: prepare(_chunk(part))))
+        return list(self.sample.map(lambda part: prepare(self._chunk(part))))
 
     def runner(self, law: Law, prepared: list[Any]) -> Callable[[Callable[[Any], Statistics]], Statistics]:
         """Return what sums a step over prepared chunks, in threads where the law allows it."""
@@ -110,17 +122,16 @@ class VotePasses:
         part = self.sample.sample(size, self.seed).whole
         order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
         # The sample holds small hashes already, so that the same threshold lets more of them pass.
-        return _chunk(part[order[: 2 * size]])
+        return self._chunk(part[order[: 2 * size]])
+
+    def _chunk(self, part: Part) -> Chunk:
+        return self.view(as_chunk(part.votes, part.gold))
 
 
 def silent_items(part: Part, count: int) -> tuple[str, ...]:
     """Return the ids of the first few items of a chunk that nobody voted on."""
     rows = np.flatnonzero(votes_per_item(part.votes.observed) == 0)[:count]
     return tuple(str(item) for item in part.votes.items[rows].tolist())
-
-
-def _chunk(part: Part) -> Chunk:
-    return as_chunk(part.votes, part.gold)
 
 
 def keep_sample(kept: InMemoryPartitions | None, added: VotePartitions, n_before: int, seed: int) -> InMemoryPartitions:

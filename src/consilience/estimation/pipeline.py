@@ -11,19 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.encoding import encode
-from consilience.estimation.calibration import UNCALIBRATED, Calibration, calibrate
+from consilience.estimation.calibration import UNCALIBRATED, calibrate
 from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
 from consilience.estimation.em import polish
 from consilience.estimation.pair_table import Forward, PairTable
 from consilience.estimation.paper_methods import isotropic, quadratic, triplets
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.protocol import (
+    CompositeLaw,
     Diagnostic,
     Hypothesis,
     Law,
@@ -152,40 +154,90 @@ def learn(
     statistics = moments.sums
     if isinstance(method, str):
         law.check_method(method, passes)
-        estimate = _estimate(law, statistics, request, passes)
+        learned = _learn(law, statistics, request, passes)
     elif isinstance(method, SourceEstimator):
-        estimate = _given(method, moments, space, law, request, pairs)
+        learned = _given(method, moments, space, law, request, pairs)
     else:
         raise UnsupportedError(
             f"method={method!r} is neither a name nor an object with estimate(moments, space, dependencies). "
             f"Names: {', '.join(law.methods)}."
         )
-    plain = law.parameters(Hypothesis.plain(len(moments.sources)), statistics, replace(request, prior="auto"))
-    mixture = law.merge(estimate.mixture)
-    summary = _summary(law, mixture, estimate.trust, np.diag(moments.both))
     model = SourceModel(
         sources=moments.sources,
-        mixture=mixture,
-        summary=summary,
+        mixture=learned.mixture,
+        summary=learned.summary,
         n_items=moments.n_items,
         votes=np.diag(moments.both).copy(),
         method=request.method if isinstance(method, str) else type(method).__name__,
-        reason=estimate.reason,
-        dependencies=_found_pairs(estimate.trust, request),
+        reason=learned.reason,
+        dependencies=_named_pairs(request.dependent | learned.dependent, moments.sources),
         names_given=names_given,
-        baseline=plain,
+        baseline=_plain(law, statistics, replace(request, prior="auto")),
     )
-    calibration = UNCALIBRATED if passes is None else _calibration(space, law, model, passes, request)
+    calibration = calibrate(space, law, model, passes) if passes is not None and request.n_gold else UNCALIBRATED
     model = replace(model, calibration=calibration)
-    found = [*estimate.findings, *count_findings(law, statistics, request), *calibration.findings(request.n_gold)]
-    if estimate.trust is not None:
-        found += trust_findings(estimate.trust, request, np.diag(moments.both))
-        found += law.findings(estimate.trust, mixture, statistics, request)
+    found = [*learned.findings, *calibration.findings(request.n_gold)]
     some_silent = bool(statistics["voted_items"] < statistics["items"])
     shown = passes.items_without_votes(SHOWN_ITEMS) if passes is not None and some_silent else ()
     found += items_without_votes(statistics, shown)
     changed = float("nan") if passes is None else _changed_labels(space, law, model, passes)
     return replace(model, diagnostics=_ordered(found), changed=changed)
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """What was learned about the sources by one law; `dependent` are the ``(m, m)`` pairs found to share errors."""
+
+    mixture: Mixture
+    summary: Summary
+    dependent: BoolArray
+    reason: str
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Learned:
+    """Learn by the method asked for; records field by field."""
+    if isinstance(law, CompositeLaw):
+        return _learn_fields(law, statistics, request, passes)
+    estimate = _estimate(law, statistics, request, passes)
+    votes = np.diag(statistics["both"])
+    mixture = law.merge(estimate.mixture)
+    findings = [*estimate.findings, *count_findings(law, statistics, request)]
+    dependent = np.zeros_like(request.dependent)
+    if estimate.trust is not None:
+        findings += trust_findings(estimate.trust, request, votes)
+        findings += law.findings(estimate.trust, mixture, statistics, request)
+        dependent = estimate.trust.together > 0.5
+    summary = _summary(law, mixture, estimate.trust, votes)
+    return _Learned(mixture, summary, dependent, estimate.reason, tuple(findings))
+
+
+def _learn_fields(law: CompositeLaw, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Learned:
+    parts = {}
+    for name, field in law.fields.items():
+        asked = law.field_request(request, name)
+        own = law.field_statistics(statistics, name)
+        asked = replace(asked, n_gold=int(own["gold_items"]))
+        field.check_method(asked.method, passes)
+        seen = None if passes is None else passes.of(partial(law.field_chunk, name=name))
+        parts[name] = _learn(field, own, asked, seen)
+    parameters = law.join({name: part.mixture for name, part in parts.items()}, statistics)
+    summary = law.join_summaries({name: part.summary for name, part in parts.items()}, parameters)
+    reasons = [f"{name}: {part.reason}" for name, part in parts.items()]
+    findings = tuple(item.of_part(name) for name, part in parts.items() for item in part.findings)
+    dependent = np.any([part.dependent for part in parts.values()], axis=0)
+    return _Learned(((1.0, parameters),), summary, dependent, "; ".join(reasons), findings)
+
+
+def _plain(law: Law, statistics: Statistics, request: Request) -> Parameters:
+    """Return the parameters of the plain vote: all sources alike, nobody shares errors."""
+    if isinstance(law, CompositeLaw):
+        parts = {
+            name: ((1.0, _plain(field, law.field_statistics(statistics, name), law.field_request(request, name))),)
+            for name, field in law.fields.items()
+        }
+        return law.join(parts, statistics)
+    return law.parameters(Hypothesis.plain(len(request.sources)), statistics, request)
 
 
 @dataclass(frozen=True)
@@ -260,14 +312,17 @@ def _given(
     law: Law,
     request: Request,
     pairs: tuple[tuple[str, str], ...],
-) -> _Estimate:
+) -> _Learned:
     weight = np.asarray(estimator.estimate(moments, space, pairs), dtype=np.float64)
     if weight.shape != (len(moments.sources),) or not np.isfinite(weight).all():
         raise InvalidVotesError(
             f"{type(estimator).__name__}.estimate returned weights of shape {weight.shape}, perhaps not all finite; "
             f"expected {len(moments.sources)} finite numbers, one per source."
         )
-    return _Estimate(((1.0, law.from_weights(weight, request)),), "weights by the given estimator")
+    parameters = law.from_weights(weight, request)
+    nothing = np.zeros_like(request.dependent)
+    findings = () if isinstance(law, CompositeLaw) else count_findings(law, moments.sums, request)
+    return _Learned(((1.0, parameters),), law.summary(parameters), nothing, "weights by the given estimator", findings)
 
 
 def _unidentified(identified: BoolArray, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
@@ -293,7 +348,7 @@ def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray)
     combined = replace(
         first, expected_cost=mean("expected_cost"), weight=mean("weight"), correlation=mean("correlation")
     )
-    if found is None or first.parts:
+    if found is None:
         return combined
     quality = np.tanh(found.u)
     cost_error, error = law.quality_errors(mixture[0][1], quality, np.tanh(found.draws).std(axis=0))
@@ -303,12 +358,6 @@ def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray)
         standard_error=np.where(silent, np.inf, error),
         cost_standard_error=np.where(silent, np.inf, cost_error),
     )
-
-
-def _calibration(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses, request: Request) -> Calibration:
-    if not request.n_gold:
-        return UNCALIBRATED
-    return calibrate(space, law, model, passes)
 
 
 def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> float:
@@ -341,9 +390,8 @@ def _ordered(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
 # --- settings, resolved -----------------------------------------------------------------------------------
 
 
-def _found_pairs(found: Trust | None, request: Request) -> tuple[tuple[str, str], ...]:
-    mask = request.dependent if found is None else request.dependent | (found.together > 0.5)
-    return tuple((request.sources[left], request.sources[right]) for left, right in np.argwhere(np.triu(mask, 1)))
+def _named_pairs(mask: BoolArray, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((sources[left], sources[right]) for left, right in np.argwhere(np.triu(mask, 1)))
 
 
 def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

@@ -22,6 +22,7 @@ from consilience.exceptions import UnsupportedError
 __all__ = [
     "METHODS",
     "Chunk",
+    "CompositeLaw",
     "Diagnostic",
     "Hypothesis",
     "Law",
@@ -503,6 +504,35 @@ class Law(ABC):
                 "method='em' goes through the votes again and moments alone do not suffice. "
                 "Call fit(votes), or use method='auto'."
             )
+
+
+class CompositeLaw(Law):
+    """A law of records: each field is learned by a law of its own, and what was learned is joined."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> Mapping[str, Law]:
+        """The laws of the fields by name."""
+
+    @abstractmethod
+    def field_statistics(self, statistics: Statistics, name: str) -> Statistics:
+        """Return the sums of one field."""
+
+    @abstractmethod
+    def field_chunk(self, chunk: Chunk, name: str) -> Chunk:
+        """Return the votes on one field."""
+
+    @abstractmethod
+    def field_request(self, request: Request, name: str) -> Request:
+        """Return what is asked of one field."""
+
+    @abstractmethod
+    def join(self, parts: Mapping[str, Mixture], statistics: Statistics) -> Parameters:
+        """Return the parameters of records from those of the fields."""
+
+    @abstractmethod
+    def join_summaries(self, parts: Mapping[str, Summary], parameters: Any) -> Summary:
+        """Return one summary of records from those of the fields."""
 
 
 def count_statistics(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:

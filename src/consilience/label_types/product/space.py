@@ -12,11 +12,22 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.families.product import ProductFamily
-from consilience.families.product_factors import Factor, of_field
-from consilience.families.records import any_part, is_packed, layout, pack, part_labels, part_observed
 from consilience.label_types.base import LabelSpace
-from consilience.spaces.record_cells import as_cells_of, as_column, as_record, is_missing, unknown_field
+from consilience.label_types.product.law import Factor, ProductLaw
+from consilience.label_types.product.records import (
+    any_part,
+    as_cells_of,
+    as_column,
+    as_record,
+    is_missing,
+    is_packed,
+    layout,
+    of_field,
+    pack,
+    part_labels,
+    part_observed,
+    unknown_field,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,8 +95,8 @@ class Product(LabelSpace):
         return f"Product({', '.join([*parts, *([f'weights={changed}'] if changed else [])])})"
 
     @cached_property
-    def law(self) -> ProductFamily:
-        return ProductFamily(
+    def law(self) -> ProductLaw:
+        return ProductLaw(
             {
                 name: Factor(space.law, space.cost, self.weights[name], space.takes_prior)
                 for name, space in self.factors.items()

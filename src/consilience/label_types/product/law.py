@@ -1,0 +1,343 @@
+"""Records: one law per field, with sources that may be good at one and poor at another.
+
+The law of a vote is the product of the laws of its fields, so the pipeline learns every field on its own; what is
+shared are the sources, the items and the dependencies that the user gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import PairTable
+from consilience.estimation.protocol import (
+    Chunk,
+    CompositeLaw,
+    Hypothesis,
+    Law,
+    Mixture,
+    Parameters,
+    Passes,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    count_statistics,
+)
+from consilience.exceptions import ModelFormatError, UnsupportedError
+from consilience.label_types.product.records import any_part, is_packed, of_field, pack, part_of
+
+__all__ = ["Factor", "ProductLaw", "ProductParameters"]
+
+#: Largest weight that `weight_from_cost` returns.
+MAX_WEIGHT = 2.0**20
+#: Pairs of votes on different items that show how far apart unrelated votes are.
+UNRELATED_PAIRS = 2000
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """One field of a product.
+
+    Parameters
+    ----------
+    cost
+        ``(n, ...), (n, ...) -> (n,)``.
+    weight
+        How much the field counts beside the others.
+    takes_prior
+        Whether a prior means something for this field.
+    """
+
+    law: Law
+    cost: Callable[[Batch, Batch], FloatArray]
+    weight: float = 1.0
+    takes_prior: bool = False
+
+
+@dataclass(frozen=True)
+class ProductParameters(Parameters):
+    """What is known about the sources, field by field.
+
+    Parameters
+    ----------
+    factors
+        The mixture of each field.
+    scale
+        One number per field: the cost of unrelated labels, by which costs are divided.
+    votes
+        ``(fields, m)`` how many votes each source cast on each field.
+    """
+
+    factors: Mapping[str, Mixture]
+    scale: FloatArray
+    votes: IntArray
+
+    def as_dict(self) -> dict[str, Any]:
+        factors = {
+            name: [{"probability": share, "parameters": one.as_dict()} for share, one in mixture]
+            for name, mixture in self.factors.items()
+        }
+        return {"factors": factors, "scale": self.scale, "votes": self.votes}
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLaw(CompositeLaw):
+    """Votes that are records.
+
+    Parameters
+    ----------
+    factors
+        The fields by name.
+    dtype
+        Type of a table of records in which nobody votes.
+    given_scale
+        Cost of unrelated labels for each field, once votes were seen.
+    """
+
+    factors: Mapping[str, Factor]
+    dtype: np.dtype[Any]
+    given_scale: FloatArray | None = None
+
+    adapts_to_votes: ClassVar[bool] = True
+
+    @property
+    def methods(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The methods that every field has."""
+        first, *others = (factor.law.methods for factor in self.factors.values())
+        return tuple(name for name in first if all(name in other for other in others))
+
+    @property
+    def fields(self) -> Mapping[str, Law]:
+        return {name: factor.law for name, factor in self.factors.items()}
+
+    @property
+    def uses_groups(self) -> bool:  # type: ignore[override]
+        """Whether a field asks for folds of the items."""
+        return any(factor.law.uses_groups for factor in self.factors.values())
+
+    @cached_property
+    def scale(self) -> FloatArray:
+        """Cost of unrelated labels, one number per field."""
+        if self.given_scale is not None:
+            return self.given_scale
+        chances = [factor.law.chance_cost for factor in self.factors.values()]
+        return np.array([chance if 0.0 < chance < np.inf else 1.0 for chance in chances])
+
+    @property
+    def rate(self) -> FloatArray:
+        """By how much the cost of each field is multiplied in the cost of a record."""
+        weights = np.array([factor.weight for factor in self.factors.values()])
+        rate: FloatArray = weights / self.scale
+        return rate
+
+    @property
+    def chance_cost(self) -> float:
+        return float(sum(factor.weight for factor in self.factors.values()))  # by the choice of the scale
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> ProductLaw:
+        return self._adapted(sample, lambda law, part: law.adapt(part, n_items, seed), seed)
+
+    def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> ProductLaw:
+        return self._adapted(sample, lambda law, part: law.adapt_in_parts(part, n_items, seed), seed)
+
+    def _adapted(self, sample: Chunk | None, adapt: Callable[[Law, Any], Law], seed: int) -> ProductLaw:
+        if sample is not None:
+            sample = self._readable(sample)
+        factors, scale = {}, self.scale.copy()
+        for index, (name, factor) in enumerate(self.factors.items()):
+            with of_field(name):
+                part = None if sample is None else part_of(sample, name)
+                factors[name] = replace(factor, law=adapt(factor.law, part))
+                if part is not None:
+                    scale[index] = _unrelated_cost(factors[name], part, seed, scale[index])
+        return replace(self, factors=factors, given_scale=scale)
+
+    def measures_like(self, other: Law) -> bool:
+        if not isinstance(other, ProductLaw) or list(self.factors) != list(other.factors):
+            return False
+        return all(self.factors[name].law.measures_like(factor.law) for name, factor in other.factors.items())
+
+    def check_method(self, method: str, passes: Passes | None) -> None:
+        for name, factor in self.factors.items():
+            if method not in factor.law.methods:
+                raise UnsupportedError(
+                    f"method={method!r} is not available for the field {name!r}. Use one that every field has: "
+                    f"{', '.join(self.methods)}."
+                )
+
+    # --- field by field -------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        chunk = self._readable(chunk)
+        parts = count_statistics(chunk)
+        for name, factor in self.factors.items():
+            with of_field(name):
+                own = factor.law.statistics(part_of(chunk, name))
+                parts |= {f"{name}/{key}": value for key, value in own.parts.items()}
+        return Statistics(parts)
+
+    def field_statistics(self, statistics: Statistics, name: str) -> Statistics:
+        start = f"{name}/"
+        own = {key.removeprefix(start): value for key, value in statistics.parts.items() if key.startswith(start)}
+        return Statistics(own)
+
+    def field_chunk(self, chunk: Chunk, name: str) -> Chunk:
+        return part_of(self._readable(chunk), name)
+
+    def field_request(self, request: Request, name: str) -> Request:
+        return request if self.factors[name].takes_prior else replace(request, prior="auto")
+
+    def join(self, parts: Mapping[str, Mixture], statistics: Statistics) -> ProductParameters:
+        votes = np.stack([np.diag(statistics[f"{name}/both"]) for name in self.factors])
+        return ProductParameters(dict(parts), self.scale, votes)
+
+    def join_summaries(self, parts: Mapping[str, Summary], parameters: ProductParameters) -> Summary:
+        """Return what the fields amount to for whole records.
+
+        ``expected_cost`` is the weighted sum of the costs of the fields, each divided by the cost of unrelated
+        labels; ``weight`` is such that ``exp(-weight * cost)`` gives the fields, on average, the weights they have.
+        A source that never votes on a field counts there as it does on the fields it votes on.
+        """
+        scale, weights = parameters.scale[:, None], np.array([one.weight for one in self.factors.values()])[:, None]
+        voted = parameters.votes > 0
+        used = np.where(voted.any(axis=0), voted, True)
+        present = np.where(used, weights, 0.0).sum(axis=0)
+        filled = weights.sum() / present
+
+        def stacked(name: str) -> FloatArray:
+            return np.stack([getattr(part, name) for part in parts.values()])
+
+        together = used[:, :, None] & used[:, None, :]
+        cost = np.where(used, weights * stacked("expected_cost") / scale, 0.0)
+        cost_error = np.where(used, weights * stacked("cost_standard_error") / scale, 0.0)
+        error = np.where(used, stacked("standard_error") * scale, 0.0)
+        return Summary(
+            expected_cost=filled * cost.sum(axis=0),
+            weight=np.where(used, stacked("weight") * scale, 0.0).sum(axis=0) / present,
+            standard_error=np.sqrt((error**2).sum(axis=0)) / present,
+            cost_standard_error=filled * np.sqrt((cost_error**2).sum(axis=0)),
+            correlation=np.where(together, stacked("correlation"), 0.0).sum(axis=0)
+            / np.maximum(together.sum(axis=0), 1),
+            parts=dict(parts),
+        )
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        constant = np.diag(statistics["both"]) > 0
+        for name, factor in self.factors.items():
+            own = self.field_statistics(statistics, name)
+            constant &= factor.law.constant_sources(own) | (np.diag(own["both"]) == 0)
+        return constant
+
+    # --- labels ---------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: ProductParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return records; ``details`` holds ``name/confidence`` and what else each law tells, by ``name/...``.
+
+        The confidence of a record is the weighted mean of the confidences of the fields that have votes.
+        """
+        chunk = self._readable(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        found: dict[str, Batch] = {}
+        voted: dict[str, BoolArray] = {}
+        details: dict[str, Any] = {}
+        confidence, counted = np.zeros(len(observed)), np.zeros(len(observed))
+        for name, factor in self.factors.items():
+            part = part_of(chunk, name)
+            each = [
+                (share, factor.law.posterior(one, part.labels, part.observed, decode))
+                for share, one in parameters.factors[name]
+            ]
+            belief = each[0][1] if len(each) == 1 else factor.law.average(each, decode)
+            found[name], voted[name] = belief.labels, np.asarray(part.observed.any(axis=1))
+            details[f"{name}/confidence"] = np.where(voted[name], belief.confidence, 0.0)
+            if belief.probabilities is not None:
+                details[f"{name}/probabilities"] = belief.probabilities
+            details |= {f"{name}/{key}": value for key, value in belief.details.items()}
+            confidence += factor.weight * details[f"{name}/confidence"]
+            counted += factor.weight * voted[name]
+        confidence = np.clip(confidence / np.where(counted > 0, counted, 1.0), 0.0, 1.0)
+        return Posterior(pack(found, voted), confidence, None, details)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        return posteriors[0][1]  # hypotheses are averaged inside the fields
+
+    # --- in shared words --------------------------------------------------------------------------------
+
+    def summary(self, parameters: ProductParameters) -> Summary:
+        parts = {name: self.factors[name].law.summary(mixture[0][1]) for name, mixture in parameters.factors.items()}
+        return self.join_summaries(parts, parameters)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> ProductParameters:
+        weight = np.asarray(weight, dtype=float)
+        factors: dict[str, Mixture] = {
+            name: ((1.0, factor.law.from_weights(rate * weight, self.field_request(request, name))),)
+            for rate, (name, factor) in zip(self.rate, self.factors.items(), strict=True)
+        }
+        return ProductParameters(factors, self.scale, np.ones((len(factors), len(weight)), dtype=np.int64))
+
+    def restore(self, fields: Mapping[str, Any]) -> ProductParameters:
+        stored = fields["factors"]
+        if list(stored) != list(self.factors):
+            raise ModelFormatError(
+                f"The model's records have the fields {', '.join(stored)}, and those of the given space "
+                f"{', '.join(self.factors)}. Pass the space that the model was fitted with."
+            )
+        factors: dict[str, Mixture] = {
+            name: tuple((float(one["probability"]), factor.law.restore(one["parameters"])) for one in stored[name])
+            for name, factor in self.factors.items()
+        }
+        return ProductParameters(factors, np.asarray(fields["scale"]), np.asarray(fields["votes"]))
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        """Return the mean cost of records drawn with probability proportional to ``exp(-weight * cost)``."""
+        weight = np.asarray(weight, dtype=float)
+        rates = zip(self.rate, self.factors.values(), strict=True)
+        total: FloatArray = np.sum([rate * factor.law.expected_cost(rate * weight) for rate, factor in rates], axis=0)
+        return total
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        """Return the weight by bisection; 0 for what costs more than chance."""
+        cost = np.asarray(cost, dtype=float)
+        low, high = np.zeros(cost.shape), np.ones(cost.shape)
+        while (short := (self.expected_cost(high) > cost) & (high < MAX_WEIGHT)).any():
+            high = np.where(short, 2.0 * high, high)
+        for _ in range(100):
+            middle = (low + high) / 2.0
+            above = self.expected_cost(middle) > cost
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return high
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        raise NotImplementedError  # fields have one each
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> Parameters:
+        raise NotImplementedError  # fields have their own
+
+    def _readable(self, chunk: Chunk) -> Chunk:
+        """Return a chunk of records in which a vote says something: empty records are abstentions."""
+        labels = chunk.labels
+        if not is_packed(labels, tuple(self.factors)):  # nobody votes, so the cells were never read
+            labels = np.zeros(chunk.observed.shape, dtype=self.dtype)
+        is_known = None if chunk.is_known is None or chunk.known is None else chunk.is_known & any_part(chunk.known)
+        return replace(chunk, labels=labels, observed=chunk.observed & any_part(labels), is_known=is_known)
+
+
+def _unrelated_cost(factor: Factor, sample: Chunk, seed: int, otherwise: float) -> float:
+    """Return the cost of unrelated labels: as the law knows it, else the mean cost of votes on different items."""
+    known = factor.law.chance_cost
+    if 0.0 < known < np.inf:
+        return known
+    rows, columns = np.nonzero(sample.observed)
+    rng = np.random.default_rng(seed)
+    left, right = (rng.permutation(len(rows))[:UNRELATED_PAIRS] for _ in range(2))
+    apart = rows[left] != rows[right]
+    left, right = left[apart], right[apart]
+    if len(left) == 0:
+        return otherwise
+    seen = factor.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]]).mean()
+    return float(seen) if 0.0 < seen < np.inf else otherwise
