@@ -30,6 +30,7 @@ from consilience.estimation.protocol import (
     Hypothesis,
     Law,
     Mixture,
+    Parameters,
     Request,
     Statistics,
     Summary,
