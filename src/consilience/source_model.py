@@ -12,7 +12,7 @@ from consilience.estimation.calibration import UNCALIBRATED, Calibration
 from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Summary
 from consilience.io.display import SourceTable
 
-__all__ = ["SourceModel", "SourceTable", "effective_number"]
+__all__ = ["SourceModel", "SourceTable", "correlation_potential", "effective_number"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +33,11 @@ class SourceModel:
         Pairs of sources that were not taken as independent.
     baseline
         The parameters of the plain vote of these sources, all of the same weight.
+    calibration
+        How known labels turned stated confidence into one that comes true.
+    quality
+        ``(m,)`` correlation of each source's votes with the truth, as the trust engine has it; None for methods that
+        do not ask it.
     consistency
         Within items, how well the cost of a source on the other items predicts its cost here: a correlation, about
         0 where sources differ by chance only. NaN where the votes cannot tell.
@@ -53,6 +58,7 @@ class SourceModel:
     names_given: bool = True
     baseline: Parameters | None = None
     calibration: Calibration = UNCALIBRATED
+    quality: FloatArray | None = None
     consistency: float = float("nan")
     changed: float = float("nan")
 
@@ -80,6 +86,17 @@ class SourceModel:
     def correlation(self) -> FloatArray:
         """``(m, m)`` correlation given the truth; zero outside the dependencies."""
         return self.summary.correlation
+
+    @property
+    def correlation_potential(self) -> FloatArray:
+        """``(m, m)`` the paper's theta_ab of equation 1, for a cost of 0 or 1 between labels.
+
+        Half the log odds ratio of two sources' errors, at the qualities and the error correlation that were learned:
+        exact for two classes, and the potential of the two-class model of the same correlation otherwise.
+        """
+        if self.quality is None:
+            return np.zeros_like(self.correlation)
+        return correlation_potential(self.quality, self.correlation)
 
     @property
     def effective_sources(self) -> float:
@@ -119,6 +136,27 @@ class SourceModel:
             effective = "{:.1f} to {:.1f}".format(*self.summary.effective_range)
         note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
         return f"{note}; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else note
+
+
+def correlation_potential(quality: FloatArray, correlation: FloatArray) -> FloatArray:
+    """Return theta_ab from the qualities of two sources and the correlation of their errors.
+
+    With error rates ``e = (1 - q) / 2`` and joint error rate ``e_a e_b + rho sqrt(e_a (1 - e_a) e_b (1 - e_b))`` the
+    2 x 2 table of right and wrong has the odds ratio ``exp(2 theta_ab)``.
+
+    Examples
+    --------
+    >>> rho = np.array([[0.0, 0.5], [0.5, 0.0]])
+    >>> correlation_potential(np.array([0.0, 0.0]), rho).round(3)[0, 1]  # .375 * .375 / (.125 * .125) is 9
+    np.float64(1.099)
+    """
+    wrong = np.clip((1.0 - quality) / 2.0, 1e-3, 1.0 - 1e-3)
+    left, right = wrong[:, None], wrong[None, :]
+    joint = left * right + correlation * np.sqrt(left * (1 - left) * right * (1 - right))
+    joint = np.clip(joint, np.maximum(left + right - 1.0, 0.0) + 1e-6, np.minimum(left, right) - 1e-6)
+    odds = joint * (1.0 - left - right + joint) / ((left - joint) * (right - joint))
+    potential = 0.5 * np.log(np.maximum(odds, 1e-12))
+    return np.where((correlation != 0) & ~np.eye(len(wrong), dtype=bool), potential, 0.0)
 
 
 def effective_number(weight: FloatArray, correlation: FloatArray) -> float:

@@ -174,6 +174,7 @@ def learn(
         dependencies=_named_pairs(request.dependent | learned.dependent, moments.sources),
         names_given=names_given,
         baseline=_plain(law, statistics, replace(request, prior="auto")),
+        quality=learned.quality,
     )
     calibration = calibrate(space, law, model, passes) if passes is not None and request.n_gold else UNCALIBRATED
     model = replace(model, calibration=calibration)
@@ -194,6 +195,7 @@ class _Learned:
     dependent: BoolArray
     reason: str
     findings: tuple[Diagnostic, ...] = ()
+    quality: FloatArray | None = None
 
 
 def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Learned:
@@ -210,7 +212,8 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
         findings += law.findings(estimate.trust, mixture, statistics, request)
         dependent = estimate.trust.together > 0.5
     summary = _summary(law, mixture, estimate.trust, votes)
-    return _Learned(mixture, summary, dependent, estimate.reason, tuple(findings))
+    quality = None if estimate.trust is None else np.tanh(estimate.trust.u)
+    return _Learned(mixture, summary, dependent, estimate.reason, tuple(findings), quality)
 
 
 def _learn_fields(law: CompositeLaw, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Learned:
