@@ -1,0 +1,601 @@
+"""The trust engine: from a table of pairwise agreements to weighted explanations of it.
+
+It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of a source's votes with the truth, and
+``k_a`` the share of its error that it has in common with its group,
+
+    y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
+    u     ~ N(mu 1, tau^2 R),   R_ab = k_a k_b in a group: who repeats another is as good as that one
+    mu    ~ N(MEAN, SPREAD^2),  k ~ U(0, 1) for every member (copies) or for every group (schools)
+    var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
+    groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
+             half a Chinese restaurant (everyone belongs to a school)
+
+The truth is the *main* common factor: most sources follow it rather than the error of their group or its opposite.
+That is a probability (`_majority`), which known labels can overrule; nothing else tells the truth from any other
+thing on which sources agree.
+
+Errors of pairs with a source in common are correlated. A vote is ``q_a t + e_a``, so that with ``r_a = 1 - q_a^2``
+
+    var y_ab = [r_a q_b^2 + r_b q_a^2 + r_a r_b] unit / n_ab = s_ab^2
+    of the pair alone:  s_ab^2 r_a r_b / (1 - (1 - r_a)(1 - r_b))
+    luck of a source:   var u~_a = unit / (n_a r_a),   u~ the quality realised on these items, u the lasting one
+
+and inside a group ``r`` is ``r (1 - k^2)``, luck is correlated by ``k_a k_b``, and the error of a pair with an outsider
+is shared by the group in the part ``k^2``. Known labels are one more source, of quality one and without misfit.
+
+A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial.distance import squareform
+from scipy.special import betaln, gammaln, log_ndtr, ndtr
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.estimation.kernels import SLOPE, fit_hypothesis
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable
+from consilience.estimation.protocol import Hypothesis, Trust
+
+__all__ = ["trust"]
+
+#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
+MEAN, SPREAD = 0.55, 0.5
+#: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
+TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
+#: Prior probability of the first of them, that all sources are alike.
+SPIKE = 0.35
+#: Misfit in units of agreement: octaves, from none to so much that any table fits.
+OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+#: Each further octave of misfit is half as probable as the one before.
+OMEGA_DECAY = 0.5
+#: Mean probability that a source repeats another one; what it is here is learned with the partition.
+COPIES = 0.1
+#: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
+CONCENTRATION = 1.0
+#: Softness of "more than half of the sources": one source of ten.
+HALF = 0.1
+#: Probability that the truth is not the main common factor, or that most sources oppose it.
+CONTRARY = 0.001
+#: Error correlation of any two sources before anything is known about them.
+SHARED_ERROR = 0.02
+#: A mean quality below this is no signal: 52.5% right of two classes.
+NO_SIGNAL = 0.05
+#: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
+KEPT, NATS = 6, 7.0
+#: Posterior draws: 90% limits are known to about a tenth of a standard deviation.
+DRAWS = 400
+#: Search: spreads and misfits at which partitions are compared, copies first, then schools.
+COARSE = ((0.2, 0.02, False), (0.6, 0.02, False), (0.4, 0.02, True), (0.4, 0.1, True))
+#: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
+FEW, MANY = 25, 200
+#: Candidates fitted beyond `FEW` sources, the most conspicuous ones.
+CANDIDATES = 40
+
+Partition = tuple[int, ...]
+
+
+def trust(
+    table: PairTable,
+    forward: Forward = Forward(),  # noqa: B008 - immutable
+    *,
+    linked: BoolArray | None = None,
+    learn: bool = True,
+    seed: int = 0,
+) -> Trust:
+    """Return what the agreements of the sources say about their qualities and shared errors.
+
+    Parameters
+    ----------
+    table, forward
+        The agreements, and what independent sources of given qualities would show.
+    linked
+        ``(m, m)`` pairs that certainly share errors, beyond those of the table.
+    learn
+        Whether groups are looked for; if not, they are the connected components of the linked pairs.
+    seed
+        Of the posterior draws.
+
+    Examples
+    --------
+    >>> value = np.array([[1.0, 0.48, 0.40], [0.48, 1.0, 0.30], [0.40, 0.30, 1.0]])
+    >>> table = PairTable(value, np.full((3, 3), 0.005), np.full((3, 3), 40_000.0))
+    >>> np.tanh(trust(table).u).round(1).tolist()
+    [0.8, 0.6, 0.5]
+    """
+    order = _canonical_order(table)
+    back = np.argsort(order)
+    m = table.n_sources
+    certain = np.zeros((m, m), dtype=bool)
+    for given in (linked, table.linked):
+        if given is not None:
+            certain |= np.asarray(given, dtype=bool)
+    problem = _Problem.of(table, forward, order)
+    base = _canonical(connected_components((certain | certain.T)[np.ix_(order, order)], directed=False)[1])
+    search = _Search(problem, base)
+    if learn and m > 3 and problem.usable.any():
+        search.run()
+    rows = _all_rows(problem, search.best())
+    return _summarize(problem, rows, back, seed)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The table in canonical order, ready for the kernel."""
+
+    value: FloatArray
+    usable: BoolArray
+    variance: FloatArray
+    luck: FloatArray
+    gold: FloatArray
+    forward: Forward
+    grid: FloatArray
+    features: FloatArray
+    sign: FloatArray
+
+    @classmethod
+    def of(cls, table: PairTable, forward: Forward, order: IntArray) -> _Problem:
+        m = table.n_sources
+        pick = np.ix_(order, order)
+        usable = (table.usable & np.isfinite(table.value))[pick]
+        both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
+        value = np.where(usable, table.value[pick], 0.0)
+        # Sources that never disagree might on one of the next items.
+        error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
+        single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
+        unit = float(np.median(single[usable])) if usable.any() else 1.0
+        rank = 1 if forward.sign is None else len(forward.sign)
+        gold = np.zeros((0, 0))
+        if table.has_gold and table.gold_value is not None and table.gold_error is not None:
+            gold = np.zeros((3, max(m, rank)))
+            known = (np.isfinite(table.gold_error) & np.isfinite(table.gold_value))[order]
+            gold[0, :m] = np.where(known, table.gold_value[order], 0.0)
+            votes = np.maximum(np.diag(both), 1.0)
+            gold[1, :m] = np.where(known, 1.0 / np.maximum(table.gold_error[order], 1.0 / (votes + 1.0)) ** 2, 0.0)
+            gold[2, :rank] = forward.features(np.array([LIMIT]))[0][0]
+        empty = np.zeros(0)
+        return cls(
+            np.ascontiguousarray(value),
+            np.ascontiguousarray(usable),
+            np.ascontiguousarray(error**2),
+            unit / np.diag(both),
+            gold,
+            forward,
+            empty if forward.grid is None else np.ascontiguousarray(forward.grid, dtype=np.float64),
+            np.zeros((0, 1)) if forward.phi is None else np.ascontiguousarray(forward.phi, dtype=np.float64),
+            np.ones(1) if forward.sign is None else np.ascontiguousarray(forward.sign, dtype=np.float64),
+        )
+
+    @property
+    def m(self) -> int:
+        return len(self.value)
+
+    @property
+    def has_gold(self) -> bool:
+        return bool(self.gold.size)
+
+    def fit(
+        self,
+        partition: Partition,
+        school: bool,
+        tau: float,
+        omega: float,
+        begin: FloatArray | None = None,
+        turned: bool = False,
+        rounds: int = 25,
+    ) -> _Fit:
+        """Return the maximum of one hypothesis."""
+        group = np.array(partition, dtype=np.int64)
+        size = np.bincount(group)
+        member = size[group] > 1
+        slot = np.full(self.m, -1, dtype=np.int64)
+        if school:
+            named = np.flatnonzero(size > 1)
+            place = np.zeros(len(size), dtype=np.int64)
+            place[named] = np.arange(len(named))
+            slot[member] = self.m + place[group[member]]
+            length = self.m + len(named)
+        else:
+            slot[member] = self.m + np.arange(int(member.sum()))
+            length = self.m + int(member.sum())
+        point, evidence, hessian, quad, share = fit_hypothesis(
+            self.value,
+            self.usable,
+            self.variance,
+            self.luck,
+            group,
+            size,
+            slot,
+            length,
+            self.grid,
+            self.features,
+            self.sign,
+            self.gold,
+            tau,
+            omega,
+            MEAN,
+            SPREAD,
+            LIMIT,
+            np.zeros(0) if begin is None else begin,
+            turned,
+            rounds,
+        )
+        k = np.where(member, 1.0 / (1.0 + np.exp(-SLOPE * point[slot])), 0.0)
+        u = point[: self.m]
+        return _Fit(group, tau, omega, point, u, k, evidence + _majority(u, k), hessian, quad, share)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """A maximum: realised u, shares k, log evidence; Hessian and prior precision there."""
+
+    group: IntArray
+    tau: float
+    omega: float
+    point: FloatArray
+    u: FloatArray
+    k: FloatArray
+    evidence: float
+    hessian: FloatArray
+    quad: FloatArray
+    share: FloatArray
+
+    def lasting(self) -> FloatArray:
+        """Return the prior covariance of lasting u."""
+        alike = np.where(self.group[:, None] == self.group, self.share[:, None] * self.share, 0.0)
+        np.fill_diagonal(alike, 1.0)
+        covariance: FloatArray = self.tau**2 * alike + SPREAD**2
+        return covariance
+
+    def posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the lasting u."""
+        m = len(self.u)
+        lasting = self.lasting()
+        keep = lasting @ self.quad
+        mean = MEAN + keep @ (self.u - MEAN)
+        spread = keep @ np.linalg.inv(self.hessian)[:m, :m] @ keep.T + lasting - keep @ lasting
+        return mean, (spread + spread.T) / 2.0
+
+    def mean_quality(self) -> tuple[float, float]:
+        """Return mean and standard deviation of mu."""
+        m = len(self.u)
+        pull = SPREAD**2 * self.quad.sum(axis=0)
+        mean = MEAN + float(pull @ (self.u - MEAN))
+        seen = np.linalg.solve(self.hessian, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
+        return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
+
+
+def _majority(u: FloatArray, k: FloatArray) -> float:
+    """Return the log probability that the truth is the main common factor, and not opposed by most sources.
+
+    Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
+    """
+    quality = np.tanh(u)
+    floor = NO_SIGNAL**2
+    truth = (quality**2 + floor) / (quality**2 + k**2 * (1.0 - quality**2) + floor)
+    sign = quality / np.sqrt(quality**2 + floor)
+    follows = ndtr((truth.mean() - 0.5) / HALF) * ndtr(sign.mean() / (2.0 * HALF))
+    return float(np.log(CONTRARY + (1.0 - CONTRARY) * follows))
+
+
+def _partition_prior(partition: Partition) -> float:
+    """Return the log probability of a partition: half a copying tree, half a Chinese restaurant."""
+    m = len(partition)
+    sizes = np.bincount(partition)
+    copies = m - len(sizes)
+    tree = betaln(1.0 + copies, 1.0 / COPIES - 1.0 + m - copies) - betaln(1.0, 1.0 / COPIES - 1.0)
+    tree += gammaln(sizes).sum() - copies * np.log(max(m - 1, 1))
+    restaurant = len(sizes) * np.log(CONCENTRATION) + gammaln(sizes).sum()
+    restaurant += gammaln(CONCENTRATION) - gammaln(CONCENTRATION + m)
+    return float(np.logaddexp(tree, restaurant) - np.log(2.0))
+
+
+def _canonical(partition: Iterable[int]) -> Partition:
+    """Return the partition with groups numbered in the order of their first members."""
+    seen: dict[int, int] = {}
+    return tuple(seen.setdefault(int(group), len(seen)) for group in partition)
+
+
+def _canonical_order(table: PairTable) -> IntArray:
+    """Return an order of the sources that does not depend on the order of the columns."""
+    value = np.sort(np.where(table.usable, table.value, 0.0), axis=1)
+    error = np.sort(np.where(table.usable, table.error, 0.0), axis=1)
+    keys = [error.sum(axis=1), (value**3).sum(axis=1), (value**2).sum(axis=1), value.sum(axis=1), np.diag(table.both)]
+    if table.has_gold and table.gold_value is not None and table.gold_error is not None:
+        keys.insert(0, np.where(np.isfinite(table.gold_error), table.gold_value, 0.0))
+    return np.lexsort(keys).astype(np.int64)
+
+
+class _Search:
+    """Looks for the partitions that explain the table best; every one contains the linked pairs."""
+
+    def __init__(self, problem: _Problem, base: Partition) -> None:
+        self.problem = problem
+        self.base = base
+        self.score: dict[Partition, float] = {}
+        self.blocks = [np.flatnonzero(np.array(base) == group) for group in range(max(base, default=-1) + 1)]
+        self.evaluate([base])
+
+    def best(self) -> list[Partition]:
+        """Return the best partitions, at most `KEPT`."""
+        ranked = sorted(self.score, key=lambda partition: (-self.score[partition], partition))
+        top = self.score[ranked[0]]
+        return [partition for partition in ranked[:KEPT] if self.score[partition] > top - NATS]
+
+    def evaluate(self, partitions: Iterable[Partition]) -> None:
+        """Score partitions that were not seen before."""
+        for partition in partitions:
+            if partition not in self.score:
+                fits = [
+                    self.problem.fit(partition, school, tau, omega, rounds=8).evidence
+                    for tau, omega, school in self._settings(partition)
+                ]
+                self.score[partition] = max(fits) + _partition_prior(partition)
+
+    def _settings(self, partition: Partition) -> Sequence[tuple[float, float, bool]]:
+        few = COARSE if self.problem.m <= FEW else COARSE[2:]
+        if max(partition, default=-1) + 1 < len(partition):
+            return few
+        return [(tau, omega, True) for tau, omega, _ in few]
+
+    def closed(self, label: IntArray) -> Partition:
+        """Return the partition with all that are linked together."""
+        for block in self.blocks:
+            if len(block) > 1:
+                for other in set(label[block].tolist()):
+                    label[label == other] = label[block[0]]
+        return _canonical(label.tolist())
+
+    def join(self, partition: Partition, members: Sequence[int]) -> Partition:
+        """Return the partition in which these are a group of their own."""
+        label = np.array(partition)
+        label[list(members)] = len(label) + 1
+        return self.closed(label)
+
+    def run(self) -> None:
+        """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
+        problem, m = self.problem, self.problem.m
+        fit = problem.fit(self.base, True, 0.4, 0.05)
+        quality = np.tanh(fit.u)
+        expected = problem.forward.agreement(fit.u)
+        residual = np.where(problem.usable, problem.value - expected, 0.0)
+        surprise = residual / np.sqrt(problem.variance + 0.02**2)
+        filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            profile = np.nan_to_num(np.corrcoef(filled))
+        clusters: dict[tuple[int, ...], None] = {}
+        cuts: dict[Partition, None] = {}
+        for similarity in (problem.value, surprise, profile):
+            _dendrogram(similarity, clusters, cuts)
+        rest = np.sqrt(np.maximum(1.0 - quality**2, 0.05))
+        shape = np.outer(rest, rest)
+        weight = np.where(problem.usable, 1.0 / (problem.variance + 0.02**2), 0.0)
+
+        def gain(members: tuple[int, ...]) -> float:
+            inside = np.ix_(members, members)
+            above = (weight[inside] * residual[inside] * shape[inside]).sum() / 2.0
+            below = (weight[inside] * shape[inside] ** 2).sum() / 2.0
+            return float(max(above, 0.0) ** 2 / max(below, 1e-12) / 2.0)
+
+        found = [members for members in clusters if len(members) < m]
+        if m > FEW:
+            gains = {members: gain(members) for members in found}
+            found = sorted(found, key=lambda members: (-gains[members], members))[:CANDIDATES]
+        if m > MANY:
+            label, taken = np.array(self.base), np.zeros(m, dtype=bool)
+            for number, members in enumerate(found):
+                worth = gains[members] - 0.5 * np.log(len(members)) + _partition_prior(
+                    self.join(self.base, members)
+                ) - _partition_prior(self.base)
+                if worth > 0.0 and not taken[list(members)].any():
+                    label[list(members)] = m + number
+                    taken[list(members)] = True
+            self.evaluate([self.closed(label)])
+            return
+        self.evaluate(self.join(self.base, members) for members in found)
+        if m <= FEW:
+            self.evaluate(self.closed(np.array(cut)) for cut in cuts)
+        done: set[Partition] = set()
+        for _ in range(2 * m):
+            top = [partition for partition in self.best()[:3] if partition not in done]
+            if not top:
+                break
+            for partition in top:
+                done.add(partition)
+                self.evaluate(self._moves(partition, surprise, found))
+
+    def _moves(self, partition: Partition, surprise: FloatArray, found: list[tuple[int, ...]]) -> list[Partition]:
+        m = self.problem.m
+        label = np.array(partition)
+        sizes = np.bincount(label)
+        groups = np.flatnonzero(sizes > 1)
+        loose = np.flatnonzero(sizes[label] == 1)
+        moves = []
+        for group in groups:
+            inside = label == group
+            attraction = surprise[:, inside].sum(axis=1)
+            near = np.argsort(-attraction, kind="stable")
+            near = near if m <= FEW else np.concatenate([near[:10], np.flatnonzero(inside)[:20]])
+            for source in near:
+                changed = label.copy()
+                changed[source] = m + 1 if inside[source] else group
+                moves.append(self.closed(changed))
+            moves += [self.closed(np.where(label == other, group, label)) for other in groups if other > group]
+        if len(loose) > 1:
+            moves.append(self.join(partition, loose.tolist()))
+            pairs = [(-surprise[a, b], a, b) for a in loose for b in loose if a < b]
+            moves += [self.join(partition, (a, b)) for _, a, b in sorted(pairs)[: min(m, 10)]]
+        free = set(loose.tolist())
+        moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m]
+        return moves
+
+
+def _dendrogram(similarity: FloatArray, clusters: dict[tuple[int, ...], None], cuts: dict[Partition, None]) -> None:
+    """Add every cluster of average linkage, and every partition that cutting the tree gives."""
+    m = len(similarity)
+    distance = similarity.max() - (similarity + similarity.T) / 2.0
+    np.fill_diagonal(distance, 0.0)
+    members = {index: [index] for index in range(m)}
+    label = np.arange(m)
+    for index, merge in enumerate(linkage(squareform(np.maximum(distance, 0.0), checks=False), "average")):
+        joined = members[int(merge[0])] + members[int(merge[1])]
+        members[m + index] = joined
+        clusters[tuple(sorted(joined))] = None
+        label[joined] = m + index
+        if m <= FEW:
+            cuts[_canonical(label.tolist())] = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One hypothesis with its log posterior."""
+
+    partition: Partition
+    school: bool
+    turned: bool
+    tau: float
+    omega: float
+    point: FloatArray
+    score: float
+
+
+def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
+    """Fit the best partitions with every spread and misfit, in both forms and, where it is in doubt, turned around."""
+    omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
+    decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
+    log_omega = np.log(decay / decay.sum())
+    log_tau = np.log([SPIKE] + [(1.0 - SPIKE) / (len(TAUS) - 1)] * (len(TAUS) - 1))
+    rows: list[_Row] = []
+    best = -np.inf
+    for partition in partitions:
+        grouped = max(partition, default=-1) + 1 < problem.m
+        for school in (False, True) if grouped else (True,):
+            before = _partition_prior(partition) - (np.log(2.0) if grouped else 0.0)
+            straight: list[_Row] = []
+            begin: FloatArray | None = None
+            for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
+                tau, previous, start = TAUS[index], -np.inf, begin
+                for place, omega in enumerate(omegas):
+                    fit = problem.fit(partition, school, tau, omega, start)
+                    score = fit.evidence + before + log_tau[index] + log_omega[place]
+                    straight.append(_Row(partition, school, False, tau, omega, fit.point, score))
+                    start = fit.point
+                    begin = fit.point if begin is None else begin
+                    best = max(best, score)
+                    if score < previous and score < best - NATS - 2.0:
+                        break
+                    previous = score
+            rows += straight
+            top = max(straight, key=lambda row: row.score)
+            if top.score > best - NATS and (problem.has_gold or _doubtful(top.point[: problem.m])):
+                rows += _turned(problem, straight, best)
+    return rows
+
+
+def _doubtful(u: FloatArray) -> bool:
+    """Return whether the sources might as well be read the other way round."""
+    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + NO_SIGNAL**2)
+    return bool(log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY))
+
+
+def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
+    """Return the same hypotheses with the qualities reversed, where that is another maximum."""
+    rows = []
+    for row in straight:
+        if row.score > best - NATS or row.tau == TAUS[-1]:
+            begin = row.point.copy()
+            begin[: problem.m] *= -1.0
+            fit = problem.fit(row.partition, row.school, row.tau, row.omega, begin)
+            if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
+                before = row.score - problem.fit(row.partition, row.school, row.tau, row.omega, row.point, rounds=1).evidence
+                rows.append(_Row(row.partition, row.school, True, row.tau, row.omega, fit.point, fit.evidence + before))
+    return rows
+
+
+def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -> Trust:
+    """Turn rows into hypotheses, draws and probabilities, in the order of the columns."""
+    m = problem.m
+    score = np.array([row.score for row in rows])
+    mass = np.exp(score - score.max())
+    mass /= mass.sum()
+    chosen = [int(index) for index in np.argsort(-mass, kind="stable") if mass[index] > np.exp(-NATS)]
+    chosen = chosen if m <= MANY else chosen[:KEPT]
+    share = mass[chosen] / mass[chosen].sum()
+    kept = [rows[index] for index in chosen]
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(DRAWS, share)
+    means, variances, shares, draws = np.zeros((len(kept), m)), np.zeros((len(kept), m)), np.zeros((len(kept), m)), []
+    no_signal = 0.0
+    for index, row in enumerate(kept):
+        fit = problem.fit(row.partition, row.school, row.tau, row.omega, row.point, rounds=1)
+        mean, covariance = fit.posterior()
+        means[index], variances[index], shares[index] = mean, np.maximum(np.diag(covariance), 1e-12), fit.k
+        if counts[index]:
+            values, vectors = np.linalg.eigh(covariance)
+            normal = rng.standard_normal((counts[index], m)) * np.sqrt(np.maximum(values, 0.0))
+            draws.append(mean + normal @ vectors.T)
+        middle, scale = fit.mean_quality()
+        positive = max(float(ndtr(middle / scale)), 1e-12)
+        below = float(ndtr((NO_SIGNAL - middle) / scale) - ndtr(-middle / scale))
+        no_signal += float(share[index]) * min(max(below / positive, 0.0), 1.0)
+    kinds: dict[tuple[Partition, bool, bool], list[int]] = {}
+    for index, row in enumerate(kept):
+        kinds.setdefault((row.partition, row.school, row.turned), []).append(index)
+    hypotheses = []
+    together = np.zeros((m, m))
+    for (partition, _, _), own in kinds.items():
+        weight = share[own] / share[own].sum()
+        u = weight @ means[own]
+        variance = weight @ (variances[own] + means[own] ** 2) - u**2
+        group = np.array(partition)
+        same = (group[:, None] == group) & ~np.eye(m, dtype=bool)
+        together += share[own].sum() * same
+        common = np.where(same, np.einsum("h,ha,hb->ab", weight, shares[own], shares[own]), 0.0)
+        omega = float(weight @ [kept[index].omega for index in own])
+        hypotheses.append(
+            Hypothesis(
+                float(share[own].sum()),
+                _renumbered(group[back]),
+                u[back],
+                _correlation(common, u, omega)[np.ix_(back, back)],
+                np.sqrt(np.maximum(variance, 1e-12))[back],
+            )
+        )
+    hypotheses = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)[:KEPT]
+    total = sum(hypothesis.probability for hypothesis in hypotheses)
+    u = share @ means
+    variance = share @ (variances + means**2) - u**2
+    return Trust(
+        tuple(
+            Hypothesis(one.probability / total, one.groups, one.u, one.correlation, one.spread) for one in hypotheses
+        ),
+        u[back],
+        np.sqrt(np.maximum(variance, 1e-12))[back],
+        np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
+        together[np.ix_(back, back)],
+        float(sum(part for part, row in zip(share, kept, strict=True) if len(set(row.partition)) == m)),
+        float(sum(part for part, row in zip(share, kept, strict=True) if row.tau == TAUS[0])),
+        no_signal,
+        float(sum(part * row.omega for part, row in zip(share, kept, strict=True))),
+    )
+
+
+def _renumbered(group: IntArray) -> IntArray:
+    return np.array(_canonical(group.tolist()), dtype=np.int64)
+
+
+def _correlation(common: FloatArray, u: FloatArray, omega: float) -> FloatArray:
+    """Return the error correlations: that of the groups, and what any two sources may have in common.
+
+    Misfit is read as shared error, ``omega = rho sqrt(r_a r_b)``; before any table there is `SHARED_ERROR`.
+    """
+    rest = np.sqrt(np.maximum(1.0 - np.tanh(u) ** 2, 0.1))
+    any_two = np.minimum(SHARED_ERROR + omega / np.outer(rest, rest), 1.0)
+    correlation: FloatArray = np.clip(common + (1.0 - common) * any_two, 0.0, 0.99)
+    np.fill_diagonal(correlation, 0.0)
+    return correlation
