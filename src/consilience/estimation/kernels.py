@@ -65,7 +65,7 @@ def _solve(factor: FloatArray, right: FloatArray, out: FloatArray) -> None:
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArray, slope: FloatArray) -> None:
     """Fill the features of the forward map and their slopes; an empty table means tanh."""
-    for a in range(len(u)):
+    for a in range(len(phi)):
         if len(grid) == 0:
             phi[a, 0] = math.tanh(u[a])
             slope[a, 0] = 1.0 - phi[a, 0] ** 2
@@ -80,60 +80,12 @@ def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArra
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _start(
-    value: FloatArray, usable: BoolArray, variance: FloatArray, group: IntArray, slot: IntArray, point: FloatArray
-) -> None:
-    """Fill in where to begin: power iterations on the agreements between groups, then the shares inside."""
-    m = len(value)
-    total, weight, typical, pairs = 0.0, 0.0, 0.0, 0
-    for a in range(m):
-        for b in range(m):
-            if usable[a, b]:
-                typical += variance[a, b]
-                pairs += 1
-    typical /= max(pairs, 1)
-    weights = np.zeros((m, m))
-    for a in range(m):
-        for b in range(m):
-            if usable[a, b] and group[a] != group[b]:
-                weights[a, b] = 1.0 / (variance[a, b] + typical)
-                total += weights[a, b] * value[a, b]
-                weight += weights[a, b]
-    level = math.sqrt(min(max(total / max(weight, 1e-9), 0.05), 0.9))
-    quality, new = np.full(m, level), np.zeros(m)
-    for _ in range(12):
-        for a in range(m):
-            above, below = 0.0, 0.0
-            for b in range(m):
-                above += weights[a, b] * value[a, b] * quality[b]
-                below += weights[a, b] * quality[b] ** 2
-            new[a] = quality[a]
-            if below > 1e-9:
-                new[a] = min(max(0.5 * quality[a] + 0.5 * above / below, -0.97), 0.97)
-        quality[:] = new
-    sign = -1.0 if quality.sum() < 0.0 else 1.0
-    for a in range(m):
-        quality[a] *= sign
-        point[a] = math.atanh(quality[a])
-    sums, counts = np.zeros(len(point)), np.zeros(len(point))
-    for a in range(m):
-        for b in range(m):
-            if usable[a, b] and slot[a] >= 0 and group[a] == group[b]:
-                rest = math.sqrt(max((1.0 - quality[a] ** 2) * (1.0 - quality[b] ** 2), 0.01))
-                sums[slot[a]] += (value[a, b] - quality[a] * quality[b]) / rest
-                counts[slot[a]] += 1.0
-    for i in range(m, len(point)):
-        share = math.sqrt(min(max(sums[i] / max(counts[i], 1.0), 0.05), 0.95)) if counts[i] > 0.0 else 0.5
-        point[i] = math.log(share / (1.0 - share)) / SLOPE
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _own(one: float, two: float) -> float:
     """Return which part of a pair's variance belongs to that pair alone; the rest is luck of its sources."""
     return one * two / (1.0 - (1.0 - one) * (1.0 - two))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _variances(
     point: FloatArray,
     usable: BoolArray,
@@ -149,13 +101,14 @@ def _variances(
     load: FloatArray,
     share: FloatArray,
     quad: FloatArray,
+    work: FloatArray,
 ) -> float:
     """Fill precision and shared part of every pair's error, and the precision of the prior of realised u.
 
     Returns the log determinants: those of the pairs (each counted once) and minus that of the prior.
     """
     m = len(luck)
-    rest, alone, lucky = np.empty(m), np.empty(m), np.empty(m)
+    rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
         share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
@@ -182,8 +135,9 @@ def _variances(
             precision[a, b] = precision[b, a] = 1.0 / (own + omega * omega)
             log += math.log(own + omega * omega)
     # Prior covariance of the realised u: a block per group (a diagonal and two vectors), and the common mean.
-    ones, whole = np.zeros(m), 0.0
+    whole = 0.0
     for a in range(m):
+        ones[a] = 0.0
         for b in range(m):
             quad[a, b] = 0.0
     for g in range(len(size)):
@@ -211,7 +165,9 @@ def _variances(
                 if group[b] == g:
                     own_b = (tau * tau + lucky[b] ** 2) * (1.0 - share[b] ** 2)
                     one, two = tau * share[b] / own_b, share[b] * lucky[b] / own_b
-                    quad[a, b] -= (fourth * (third * one - second * two) + fifth * (first * two - second * one)) / inside
+                    quad[a, b] -= (
+                        fourth * (third * one - second * two) + fifth * (first * two - second * one)
+                    ) / inside
             for b in range(m):
                 if group[b] == g:
                     ones[a] += quad[a, b]
@@ -225,7 +181,7 @@ def _variances(
     return log
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _terms(
     point: FloatArray,
     value: FloatArray,
@@ -244,18 +200,23 @@ def _terms(
     mean: float,
     gradient: FloatArray,
     hessian: FloatArray,
+    residual: FloatArray,
+    by: FloatArray,
+    features: FloatArray,
+    work: FloatArray,
+    members: IntArray,
 ) -> float:
     """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
     m, length, rank = len(value), len(point), len(sign)
-    phi, slope = np.empty((m, rank)), np.empty((m, rank))
-    _features(point[:m], grid, table, phi, slope)
-    quality, rest, k, rise = np.empty(m), np.empty(m), np.zeros(m), np.zeros(m)
+    quality, rest, k, rise, vector = work[0], work[1], work[2], work[3], work[4]
+    phi, slope = features[0], features[1]
+    _features(point, grid, table, phi, slope)
     for a in range(m):
         quality[a], rest[a] = math.tanh(point[a]), 1.0 / math.cosh(point[a])
+        k[a] = rise[a] = 0.0
         if slot[a] >= 0:
             k[a] = share_of(point[slot[a]])
             rise[a] = SLOPE * k[a] * (1.0 - k[a])
-    residual, by = np.zeros((m, m)), np.zeros((m, m))
     cost = 0.0
     for i in range(m):
         gradient[i] = 0.0
@@ -304,7 +265,6 @@ def _terms(
                 hessian[j, a] += w * x_b * by_a
                 hessian[j, b] += w * x_b * by_b
     # Errors that the members of a group share with another source: one vector per group and source (Woodbury).
-    vector, members = np.empty(m + 1), np.empty(m + 1, dtype=np.int64)
     for g in range(len(size)):
         if size[g] < 2:
             continue
@@ -378,7 +338,6 @@ def fit_hypothesis(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
-    length: int,
     grid: FloatArray,
     table: FloatArray,
     sign: FloatArray,
@@ -389,7 +348,6 @@ def fit_hypothesis(
     spread: float,
     limit: float,
     begin: FloatArray,
-    turned: bool,
     rounds: int,
 ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray]:
     """Maximise the posterior of one hypothesis by Levenberg-Marquardt.
@@ -398,56 +356,44 @@ def fit_hypothesis(
     ----------
     value, usable, variance, luck
         Agreements, which of them count, their sampling variances; variance of realised quality times ``1 - q^2``.
-    group, size, slot, length
-        Number of each source's group, sizes, place of its share among the `length` unknowns (-1: none).
+    group, size, slot
+        Number of each source's group, sizes, place of its share among the unknowns (-1: none).
     grid, table, sign
         The forward map; empty grid for tanh.
     gold
         Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
     begin
-        Where to begin; empty to find out. `turned` begins with the qualities reversed.
+        Where to begin, in the unknowns.
 
     Returns
     -------
     point, evidence, Hessian, prior precision of the realised u, shares used for the variances
     """
-    m = len(value)
-    point = np.zeros(length)
-    if len(begin) == length:
-        point[:] = begin
-    else:
-        _start(value, usable, variance, group, slot, point)
-        if turned:
-            for a in range(m):
-                point[a] = -point[a]
-    precision, load = np.zeros((m, m)), np.zeros((m, m))
-    quad, share = np.zeros((m, m)), np.zeros(m)
-    gradient, hessian, step, trial = np.zeros(length), np.zeros((length, length)), np.zeros(length), np.zeros(length)
-    gradient_new, hessian_new, factor = np.zeros(length), np.zeros((length, length)), np.zeros((length, length))
-    cost, log = 0.0, 0.0
+    m, length = len(value), len(begin)
+    point, trial, step = begin.copy(), begin.copy(), begin.copy()
+    gradient, gradient_new = begin.copy(), begin.copy()
+    pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
+    precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
+    hessian, hessian_new, factor = squares[0], squares[1], squares[2]
+    work, features = np.zeros((6, m + 1)), np.zeros((2, m, len(sign)))
+    share, members = work[5], np.zeros(m + 1, dtype=np.int64)
+    evidence = 0.0
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
     for half in range(2):
         log = _variances(
-            point, usable, variance, luck, group, size, slot, tau, spread, omega, precision, load, share, quad
+            point, usable, variance, luck, group, size, slot, tau, spread, omega, precision, load, share, quad, work
         )
-        cost = _terms(
-            point, value, usable, precision, load, share, quad, group, size, slot, grid, table, sign, gold, mean,
-            gradient, hessian,
-        )  # fmt: skip
-        damp = 1e-3
-        for _ in range(rounds):
-            _cholesky(hessian, damp, factor)
-            _solve(factor, gradient, step)
-            for i in range(length):
-                trial[i] = min(max(point[i] + min(max(step[i], -1.0), 1.0), -limit), limit)
+        cost, damp = 1e300, 1e-3
+        for _ in range(rounds + 1):
             new = _terms(
                 trial, value, usable, precision, load, share, quad, group, size, slot, grid, table, sign, gold, mean,
-                gradient_new, hessian_new,
+                gradient_new, hessian_new, residual, by, features, work, members,
             )  # fmt: skip
             if new <= cost + 1e-12:
                 gain = cost - new
                 cost = new
-                point, trial = trial, point
+                for i in range(length):
+                    point[i] = trial[i]
                 gradient, gradient_new = gradient_new, gradient
                 hessian, hessian_new = hessian_new, hessian
                 damp = max(damp / 10.0, 1e-6)
@@ -457,5 +403,12 @@ def fit_hypothesis(
                 damp = damp * 10.0
                 if damp > 1e6:
                     break
-    evidence = -cost - 0.5 * log - 0.5 * _cholesky(hessian, 0.0, factor)
-    return point, evidence, hessian, quad, share
+            _cholesky(hessian, damp, factor)
+            _solve(factor, gradient, step)
+            for i in range(length):
+                trial[i] = min(max(point[i] + min(max(step[i], -1.0), 1.0), -limit), limit)
+        for i in range(length):
+            trial[i] = point[i]
+        evidence = -cost - 0.5 * log
+    evidence -= 0.5 * _cholesky(hessian, 0.0, factor)
+    return point, evidence, hessian, quad, share[:m]

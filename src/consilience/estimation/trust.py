@@ -131,6 +131,7 @@ class _Problem:
     value: FloatArray
     usable: BoolArray
     variance: FloatArray
+    weight: FloatArray
     luck: FloatArray
     gold: FloatArray
     forward: Forward
@@ -163,6 +164,7 @@ class _Problem:
             np.ascontiguousarray(value),
             np.ascontiguousarray(usable),
             np.ascontiguousarray(error**2),
+            np.where(usable, 1.0 / (error**2 + (np.median(error[usable] ** 2) if usable.any() else 1.0)), 0.0),
             unit / np.diag(both),
             gold,
             forward,
@@ -179,39 +181,42 @@ class _Problem:
     def has_gold(self) -> bool:
         return bool(self.gold.size)
 
-    def fit(
-        self,
-        partition: Partition,
-        school: bool,
-        tau: float,
-        omega: float,
-        begin: FloatArray | None = None,
-        turned: bool = False,
-        rounds: int = 25,
-    ) -> _Fit:
+    def start(self, layout: _Layout) -> FloatArray:
+        """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
+        same = layout.group[:, None] == layout.group
+        between = self.weight * ~same
+        seen = between * self.value
+        level = np.sqrt(np.clip(seen.sum() / max(between.sum(), 1e-9), 0.05, 0.9))
+        quality = np.full(self.m, level)
+        for _ in range(12):
+            below = between @ quality**2
+            new = np.where(below > 1e-9, (seen @ quality) / np.maximum(below, 1e-9), quality)
+            quality = np.clip(0.5 * (quality + new), -0.97, 0.97)
+        quality *= -1.0 if quality.sum() < 0.0 else 1.0
+        point = np.zeros(layout.length)
+        point[: self.m] = np.arctanh(quality)
+        if layout.length > self.m:
+            rest = np.sqrt(np.maximum(1.0 - quality**2, 0.1))
+            inside = same & self.usable
+            alike = np.where(inside, (self.value - np.outer(quality, quality)) / np.outer(rest, rest), 0.0)
+            member = layout.slot >= 0
+            slot = layout.slot[member]
+            total = np.bincount(slot, alike.sum(axis=1)[member], layout.length)[self.m :]
+            count = np.bincount(slot, inside.sum(axis=1)[member], layout.length)[self.m :]
+            share = np.where(count > 0, np.sqrt(np.clip(total / np.maximum(count, 1.0), 0.05, 0.95)), 0.5)
+            point[self.m :] = np.log(share / (1.0 - share)) / SLOPE
+        return point
+
+    def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
         """Return the maximum of one hypothesis."""
-        group = np.array(partition, dtype=np.int64)
-        size = np.bincount(group)
-        member = size[group] > 1
-        slot = np.full(self.m, -1, dtype=np.int64)
-        if school:
-            named = np.flatnonzero(size > 1)
-            place = np.zeros(len(size), dtype=np.int64)
-            place[named] = np.arange(len(named))
-            slot[member] = self.m + place[group[member]]
-            length = self.m + len(named)
-        else:
-            slot[member] = self.m + np.arange(int(member.sum()))
-            length = self.m + int(member.sum())
         point, evidence, hessian, quad, share = fit_hypothesis(
             self.value,
             self.usable,
             self.variance,
             self.luck,
-            group,
-            size,
-            slot,
-            length,
+            layout.group,
+            layout.size,
+            layout.slot,
             self.grid,
             self.features,
             self.sign,
@@ -221,13 +226,34 @@ class _Problem:
             MEAN,
             SPREAD,
             LIMIT,
-            np.zeros(0) if begin is None else begin,
-            turned,
+            self.start(layout) if begin is None else begin,
             rounds,
         )
-        k = np.where(member, 1.0 / (1.0 + np.exp(-SLOPE * point[slot])), 0.0)
-        u = point[: self.m]
-        return _Fit(group, tau, omega, point, u, k, evidence + _majority(u, k), hessian, quad, share)
+        u, k = point[: self.m], np.zeros(self.m)
+        member = layout.slot >= 0
+        k[member] = 1.0 / (1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
+        return _Fit(layout.group, tau, omega, point, u, k, evidence + _majority(u, k), hessian, quad, share)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A partition in one of its two forms: shares of every member (copies), or one for each group (schools)."""
+
+    partition: Partition
+    school: bool
+    group: IntArray
+    size: IntArray
+    slot: IntArray
+    length: int
+
+    @classmethod
+    def of(cls, partition: Partition, school: bool) -> _Layout:
+        group = np.array(partition, dtype=np.int64)
+        m, size = len(group), np.bincount(group)
+        member = size[group] > 1
+        slot = np.full(m, -1, dtype=np.int64)
+        slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
+        return cls(partition, school, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
 
 
 @dataclass(frozen=True)
@@ -330,9 +356,13 @@ class _Search:
     def evaluate(self, partitions: Iterable[Partition]) -> None:
         """Score partitions that were not seen before."""
         for partition in partitions:
-            if partition not in self.score:
+            # What all sources have in common is the truth, unless known labels can tell.
+            everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
+            if partition not in self.score and not everyone:
+                layouts = [_Layout.of(partition, school) for school in (False, True)]
+                begin = [self.problem.start(layout) for layout in layouts]
                 fits = [
-                    self.problem.fit(partition, school, tau, omega, rounds=8).evidence
+                    self.problem.fit(layouts[school], tau, omega, begin[school], rounds=8).evidence
                     for tau, omega, school in self._settings(partition)
                 ]
                 self.score[partition] = max(fits) + _partition_prior(partition)
@@ -360,14 +390,14 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(self.base, True, 0.4, 0.05)
+        fit = problem.fit(_Layout.of(self.base, True), 0.4, 0.05)
         quality = np.tanh(fit.u)
         expected = problem.forward.agreement(fit.u)
         residual = np.where(problem.usable, problem.value - expected, 0.0)
         surprise = residual / np.sqrt(problem.variance + 0.02**2)
         filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):
-            profile = np.nan_to_num(np.corrcoef(filled))
+            profile: FloatArray = np.asarray(np.nan_to_num(np.corrcoef(filled)))
         clusters: dict[tuple[int, ...], None] = {}
         cuts: dict[Partition, None] = {}
         for similarity in (problem.value, surprise, profile):
@@ -389,9 +419,12 @@ class _Search:
         if m > MANY:
             label, taken = np.array(self.base), np.zeros(m, dtype=bool)
             for number, members in enumerate(found):
-                worth = gains[members] - 0.5 * np.log(len(members)) + _partition_prior(
-                    self.join(self.base, members)
-                ) - _partition_prior(self.base)
+                worth = (
+                    gains[members]
+                    - 0.5 * np.log(len(members))
+                    + _partition_prior(self.join(self.base, members))
+                    - _partition_prior(self.base)
+                )
                 if worth > 0.0 and not taken[list(members)].any():
                     label[list(members)] = m + number
                     taken[list(members)] = True
@@ -429,7 +462,7 @@ class _Search:
         if len(loose) > 1:
             moves.append(self.join(partition, loose.tolist()))
             pairs = [(-surprise[a, b], a, b) for a in loose for b in loose if a < b]
-            moves += [self.join(partition, (a, b)) for _, a, b in sorted(pairs)[: min(m, 10)]]
+            moves += [self.join(partition, (int(a), int(b))) for _, a, b in sorted(pairs)[: min(m, 10)]]
         free = set(loose.tolist())
         moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m]
         return moves
@@ -455,8 +488,7 @@ def _dendrogram(similarity: FloatArray, clusters: dict[tuple[int, ...], None], c
 class _Row:
     """One hypothesis with its log posterior."""
 
-    partition: Partition
-    school: bool
+    layout: _Layout
     turned: bool
     tau: float
     omega: float
@@ -475,15 +507,16 @@ def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
     for partition in partitions:
         grouped = max(partition, default=-1) + 1 < problem.m
         for school in (False, True) if grouped else (True,):
+            layout = _Layout.of(partition, school)
             before = _partition_prior(partition) - (np.log(2.0) if grouped else 0.0)
             straight: list[_Row] = []
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
                 tau, previous, start = TAUS[index], -np.inf, begin
                 for place, omega in enumerate(omegas):
-                    fit = problem.fit(partition, school, tau, omega, start)
+                    fit = problem.fit(layout, tau, omega, start)
                     score = fit.evidence + before + log_tau[index] + log_omega[place]
-                    straight.append(_Row(partition, school, False, tau, omega, fit.point, score))
+                    straight.append(_Row(layout, False, tau, omega, fit.point, score))
                     start = fit.point
                     begin = fit.point if begin is None else begin
                     best = max(best, score)
@@ -510,10 +543,10 @@ def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
         if row.score > best - NATS or row.tau == TAUS[-1]:
             begin = row.point.copy()
             begin[: problem.m] *= -1.0
-            fit = problem.fit(row.partition, row.school, row.tau, row.omega, begin)
+            fit = problem.fit(row.layout, row.tau, row.omega, begin)
             if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
-                before = row.score - problem.fit(row.partition, row.school, row.tau, row.omega, row.point, rounds=1).evidence
-                rows.append(_Row(row.partition, row.school, True, row.tau, row.omega, fit.point, fit.evidence + before))
+                before = row.score - problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1).evidence
+                rows.append(_Row(row.layout, True, row.tau, row.omega, fit.point, fit.evidence + before))
     return rows
 
 
@@ -532,7 +565,7 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
     means, variances, shares, draws = np.zeros((len(kept), m)), np.zeros((len(kept), m)), np.zeros((len(kept), m)), []
     no_signal = 0.0
     for index, row in enumerate(kept):
-        fit = problem.fit(row.partition, row.school, row.tau, row.omega, row.point, rounds=1)
+        fit = problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1)
         mean, covariance = fit.posterior()
         means[index], variances[index], shares[index] = mean, np.maximum(np.diag(covariance), 1e-12), fit.k
         if counts[index]:
@@ -545,7 +578,7 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
         no_signal += float(share[index]) * min(max(below / positive, 0.0), 1.0)
     kinds: dict[tuple[Partition, bool, bool], list[int]] = {}
     for index, row in enumerate(kept):
-        kinds.setdefault((row.partition, row.school, row.turned), []).append(index)
+        kinds.setdefault((row.layout.partition, row.layout.school, row.turned), []).append(index)
     hypotheses = []
     together = np.zeros((m, m))
     for (partition, _, _), own in kinds.items():
@@ -578,7 +611,7 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
         np.sqrt(np.maximum(variance, 1e-12))[back],
         np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
         together[np.ix_(back, back)],
-        float(sum(part for part, row in zip(share, kept, strict=True) if len(set(row.partition)) == m)),
+        float(sum(part for part, row in zip(share, kept, strict=True) if len(row.layout.size) == m)),
         float(sum(part for part, row in zip(share, kept, strict=True) if row.tau == TAUS[0])),
         no_signal,
         float(sum(part * row.omega for part, row in zip(share, kept, strict=True))),
