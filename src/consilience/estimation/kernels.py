@@ -13,7 +13,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["fit_hypothesis", "share_of"]
+__all__ = ["fit_hypothesis", "start_point"]
 
 #: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k ~ U(0, 1).
 SLOPE = 1.702
@@ -77,6 +77,69 @@ def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArra
             rise = table[low + 1, k] - table[low, k]
             phi[a, k] = table[low, k] + (place - low) * rise
             slope[a, k] = rise / step
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, point: FloatArray) -> None:
+    """Fill in where to begin: power iterations on the agreements between groups, then the shares inside.
+
+    `weight` is zero where a pair does not count.
+    """
+    m, total, whole = len(value), 0.0, 1e-9
+    for a in range(m):
+        for b in range(a):
+            if group[a] != group[b]:
+                total += weight[a, b] * value[a, b]
+                whole += weight[a, b]
+    level = math.sqrt(min(max(total / whole, 0.05), 0.9))
+    for a in range(m):
+        point[a] = level
+    for _ in range(12):
+        total = 0.0
+        for a in range(m):
+            above, below = 0.0, 0.0
+            for b in range(m):
+                if group[a] != group[b]:
+                    above += weight[a, b] * value[a, b] * point[b]
+                    below += weight[a, b] * point[b] ** 2
+            if below > 1e-9:
+                point[a] = min(max(0.5 * (point[a] + above / below), -0.97), 0.97)
+            total += point[a]
+    turn = -1.0 if total < 0.0 else 1.0
+    for i in range(m, len(point)):
+        above, below = 0.0, 0.0
+        for a in range(m):
+            for b in range(m):
+                if slot[a] == i and group[a] == group[b] and a != b and weight[a, b] > 0.0:
+                    rest = math.sqrt(max((1.0 - point[a] ** 2) * (1.0 - point[b] ** 2), 0.01))
+                    above += (value[a, b] - point[a] * point[b]) / rest
+                    below += 1.0
+        share = math.sqrt(min(max(above / max(below, 1.0), 0.05), 0.95))
+        point[i] = math.log(share / (1.0 - share)) / SLOPE
+    for a in range(m):
+        point[a] = math.atanh(turn * point[a])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _normal(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, contrary: float) -> float:
+    """Return the log probability that the truth is the main common factor, and not opposed by most sources.
+
+    Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
+    """
+    m, truth, sign = len(slot), 0.0, 0.0
+    for a in range(m):
+        quality = math.tanh(point[a])
+        k = share_of(point[slot[a]]) if slot[a] >= 0 else 0.0
+        square = quality**2 + chance**2
+        truth += square / (square + k * k * (1.0 - quality**2)) / m
+        sign += quality / math.sqrt(square) / m
+    follows = _normal((truth - 0.5) / half) * _normal(sign / (2.0 * half))
+    return math.log(contrary + (1.0 - contrary) * follows)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -347,6 +410,9 @@ def fit_hypothesis(
     mean: float,
     spread: float,
     limit: float,
+    chance: float,
+    half: float,
+    contrary: float,
     begin: FloatArray,
     rounds: int,
 ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray]:
@@ -362,6 +428,8 @@ def fit_hypothesis(
         The forward map; empty grid for tanh.
     gold
         Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
+    chance, half, contrary
+        Of the prior that the truth is the main common factor.
     begin
         Where to begin, in the unknowns.
 
@@ -379,7 +447,7 @@ def fit_hypothesis(
     share, members = work[5], np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
-    for half in range(2):
+    for turn in range(2):
         log = _variances(
             point, usable, variance, luck, group, size, slot, tau, spread, omega, precision, load, share, quad, work
         )
@@ -397,7 +465,7 @@ def fit_hypothesis(
                 gradient, gradient_new = gradient_new, gradient
                 hessian, hessian_new = hessian_new, hessian
                 damp = max(damp / 10.0, 1e-6)
-                if gain < (1e-2 if half == 0 else 1e-4):
+                if gain < (1e-2 if turn == 0 else 1e-4):
                     break
             else:
                 damp = damp * 10.0
@@ -410,5 +478,5 @@ def fit_hypothesis(
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
-    evidence -= 0.5 * _cholesky(hessian, 0.0, factor)
+    evidence += _majority(point, slot, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
     return point, evidence, hessian, quad, share[:m]

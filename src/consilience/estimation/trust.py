@@ -38,7 +38,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import betaln, gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.estimation.kernels import SLOPE, fit_hypothesis
+from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
@@ -183,28 +183,8 @@ class _Problem:
 
     def start(self, layout: _Layout) -> FloatArray:
         """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
-        same = layout.group[:, None] == layout.group
-        between = self.weight * ~same
-        seen = between * self.value
-        level = np.sqrt(np.clip(seen.sum() / max(between.sum(), 1e-9), 0.05, 0.9))
-        quality = np.full(self.m, level)
-        for _ in range(12):
-            below = between @ quality**2
-            new = np.where(below > 1e-9, (seen @ quality) / np.maximum(below, 1e-9), quality)
-            quality = np.clip(0.5 * (quality + new), -0.97, 0.97)
-        quality *= -1.0 if quality.sum() < 0.0 else 1.0
         point = np.zeros(layout.length)
-        point[: self.m] = np.arctanh(quality)
-        if layout.length > self.m:
-            rest = np.sqrt(np.maximum(1.0 - quality**2, 0.1))
-            inside = same & self.usable
-            alike = np.where(inside, (self.value - np.outer(quality, quality)) / np.outer(rest, rest), 0.0)
-            member = layout.slot >= 0
-            slot = layout.slot[member]
-            total = np.bincount(slot, alike.sum(axis=1)[member], layout.length)[self.m :]
-            count = np.bincount(slot, inside.sum(axis=1)[member], layout.length)[self.m :]
-            share = np.where(count > 0, np.sqrt(np.clip(total / np.maximum(count, 1.0), 0.05, 0.95)), 0.5)
-            point[self.m :] = np.log(share / (1.0 - share)) / SLOPE
+        start_point(self.value, self.weight, layout.group, layout.slot, point)
         return point
 
     def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
@@ -226,13 +206,16 @@ class _Problem:
             MEAN,
             SPREAD,
             LIMIT,
+            NO_SIGNAL,
+            HALF,
+            CONTRARY,
             self.start(layout) if begin is None else begin,
             rounds,
         )
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
         k[member] = 1.0 / (1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
-        return _Fit(layout.group, tau, omega, point, u, k, evidence + _majority(u, k), hessian, quad, share)
+        return _Fit(layout.group, tau, omega, point, u, k, evidence, hessian, quad, share)
 
 
 @dataclass(frozen=True)
@@ -294,19 +277,6 @@ class _Fit:
         mean = MEAN + float(pull @ (self.u - MEAN))
         seen = np.linalg.solve(self.hessian, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
-
-
-def _majority(u: FloatArray, k: FloatArray) -> float:
-    """Return the log probability that the truth is the main common factor, and not opposed by most sources.
-
-    Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
-    """
-    quality = np.tanh(u)
-    floor = NO_SIGNAL**2
-    truth = (quality**2 + floor) / (quality**2 + k**2 * (1.0 - quality**2) + floor)
-    sign = quality / np.sqrt(quality**2 + floor)
-    follows = ndtr((truth.mean() - 0.5) / HALF) * ndtr(sign.mean() / (2.0 * HALF))
-    return float(np.log(CONTRARY + (1.0 - CONTRARY) * follows))
 
 
 def _partition_prior(partition: Partition) -> float:
