@@ -15,7 +15,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["fit_hypothesis", "start_point"]
 
-#: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k ~ U(0, 1).
+#: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
 SLOPE = 1.702
 #: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
 FLOOR = 0.1
@@ -24,8 +24,8 @@ SAFE = {"reassoc", "contract", "nsz", "arcp"}
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def share_of(x: float) -> float:
-    """Return k, the share of a source's error that it has in common with its group."""
-    return 1.0 / (1.0 + math.exp(-SLOPE * x))
+    """Return k, where k^2 is the share of a source's error variance that it has in common with its group."""
+    return math.sqrt(1.0 / (1.0 + math.exp(-SLOPE * x)))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
@@ -114,7 +114,7 @@ def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: In
                     rest = math.sqrt(max((1.0 - point[a] ** 2) * (1.0 - point[b] ** 2), 0.01))
                     above += (value[a, b] - point[a] * point[b]) / rest
                     below += 1.0
-        share = math.sqrt(min(max(above / max(below, 1.0), 0.05), 0.95))
+        share = min(max(above / max(below, 1.0), 0.05), 0.95)
         point[i] = math.log(share / (1.0 - share)) / SLOPE
     for a in range(m):
         point[a] = math.atanh(turn * point[a])
@@ -279,7 +279,7 @@ def _terms(
         k[a] = rise[a] = 0.0
         if slot[a] >= 0:
             k[a] = share_of(point[slot[a]])
-            rise[a] = SLOPE * k[a] * (1.0 - k[a])
+            rise[a] = 0.5 * SLOPE * k[a] * (1.0 - k[a] ** 2)
     cost = 0.0
     for i in range(m):
         gradient[i] = 0.0

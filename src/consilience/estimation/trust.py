@@ -1,11 +1,11 @@
 """The trust engine: from a table of pairwise agreements to weighted explanations of it.
 
 It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of a source's votes with the truth, and
-``k_a`` the share of its error that it has in common with its group,
+``k_a^2`` the share of its error variance that it has in common with its group,
 
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
     u     ~ N(mu 1, tau^2 R),   R_ab = k_a k_b in a group: who repeats another is as good as that one
-    mu    ~ N(MEAN, SPREAD^2),  k ~ U(0, 1) for every member (copies) or for every group (schools)
+    mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
     groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
              half a Chinese restaurant (everyone belongs to a school)
@@ -214,7 +214,7 @@ class _Problem:
         )
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
-        k[member] = 1.0 / (1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
+        k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
         return _Fit(layout.group, tau, omega, point, u, k, evidence, hessian, quad, share)
 
 
