@@ -158,6 +158,7 @@ def _variances(
     size: IntArray,
     slot: IntArray,
     tau: float,
+    within: float,
     spread: float,
     omega: float,
     precision: FloatArray,
@@ -172,6 +173,7 @@ def _variances(
     """
     m = len(luck)
     rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
+    common, spare = work[4], work[6]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
         share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
@@ -204,30 +206,31 @@ def _variances(
         for b in range(m):
             quad[a, b] = 0.0
     for g in range(len(size)):
-        first, second, third, fourth, fifth = 1.0, 0.0, 1.0, 0.0, 0.0
+        first, second, third = 1.0, 0.0, 1.0
         for a in range(m):
             if group[a] == g:
-                own = (tau * tau + lucky[a] ** 2) * (1.0 - share[a] ** 2)
-                first += (tau * share[a]) ** 2 / own
-                second += tau * share[a] * share[a] * lucky[a] / own
-                third += (share[a] * lucky[a]) ** 2 / own
-                log += math.log(own)
+                # Members are as alike as their errors, or have the spread `within` around the level of their group.
+                common[a], spare[a] = tau * share[a], tau * tau * (1.0 - share[a] ** 2)
+                if within > 0.0 and size[g] > 1:
+                    common[a], spare[a] = math.sqrt(max(tau * tau - within * within, 0.0)), within * within
+                spare[a] += lucky[a] ** 2 * (1.0 - share[a] ** 2)
+                first += common[a] ** 2 / spare[a]
+                second += common[a] * share[a] * lucky[a] / spare[a]
+                third += (share[a] * lucky[a]) ** 2 / spare[a]
+                log += math.log(spare[a])
         inside = first * third - second * second
         log += math.log(inside)
-        fourth, fifth = 0.0, 0.0
         for a in range(m):
             if group[a] != g:
                 continue
-            own_a = (tau * tau + lucky[a] ** 2) * (1.0 - share[a] ** 2)
-            quad[a, a] += 1.0 / own_a
+            quad[a, a] += 1.0 / spare[a]
             if size[g] == 1:
                 ones[a] = quad[a, a]
                 continue
-            fourth, fifth = tau * share[a] / own_a, share[a] * lucky[a] / own_a
+            fourth, fifth = common[a] / spare[a], share[a] * lucky[a] / spare[a]
             for b in range(m):
                 if group[b] == g:
-                    own_b = (tau * tau + lucky[b] ** 2) * (1.0 - share[b] ** 2)
-                    one, two = tau * share[b] / own_b, share[b] * lucky[b] / own_b
+                    one, two = common[b] / spare[b], share[b] * lucky[b] / spare[b]
                     quad[a, b] -= (
                         fourth * (third * one - second * two) + fifth * (first * two - second * one)
                     ) / inside
@@ -406,6 +409,7 @@ def fit_hypothesis(
     sign: FloatArray,
     gold: FloatArray,
     tau: float,
+    within: float,
     omega: float,
     mean: float,
     spread: float,
@@ -428,6 +432,8 @@ def fit_hypothesis(
         The forward map; empty grid for tanh.
     gold
         Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
+    within
+        Spread of u inside a group around its level; zero where members are as alike as their errors.
     chance, half, contrary
         Of the prior that the truth is the main common factor.
     begin
@@ -443,13 +449,28 @@ def fit_hypothesis(
     pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((6, m + 1)), np.zeros((2, m, len(sign)))
+    work, features = np.zeros((7, m + 1)), np.zeros((2, m, len(sign)))
     share, members = work[5], np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
     for turn in range(2):
         log = _variances(
-            point, usable, variance, luck, group, size, slot, tau, spread, omega, precision, load, share, quad, work
+            point,
+            usable,
+            variance,
+            luck,
+            group,
+            size,
+            slot,
+            tau,
+            within,
+            spread,
+            omega,
+            precision,
+            load,
+            share,
+            quad,
+            work,
         )
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):

@@ -28,6 +28,7 @@ A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquard
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -71,7 +72,12 @@ KEPT, NATS = 6, 7.0
 #: Posterior draws: 90% limits are known to about a tenth of a standard deviation.
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
-COARSE = ((0.2, 0.02, False), (0.6, 0.02, False), (0.4, 0.02, True), (0.4, 0.1, True))
+COARSE = (
+    (0.2, 0.02, False, False),
+    (0.6, 0.02, False, True),
+    (0.4, 0.02, True, False),
+    (0.4, 0.1, True, True),
+)
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
 #: Candidates fitted beyond `FEW` sources, the most conspicuous ones.
@@ -202,6 +208,7 @@ class _Problem:
             self.sign,
             self.gold,
             tau,
+            TAUS[0] if layout.even else 0.0,
             omega,
             MEAN,
             SPREAD,
@@ -215,7 +222,7 @@ class _Problem:
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
         k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
-        return _Fit(layout.group, tau, omega, point, u, k, evidence, hessian, quad, share)
+        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share)
 
 
 @dataclass(frozen=True)
@@ -224,26 +231,27 @@ class _Layout:
 
     partition: Partition
     school: bool
+    even: bool
     group: IntArray
     size: IntArray
     slot: IntArray
     length: int
 
     @classmethod
-    def of(cls, partition: Partition, school: bool) -> _Layout:
+    def of(cls, partition: Partition, school: bool, even: bool) -> _Layout:
         group = np.array(partition, dtype=np.int64)
         m, size = len(group), np.bincount(group)
         member = size[group] > 1
         slot = np.full(m, -1, dtype=np.int64)
         slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
-        return cls(partition, school, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
+        return cls(partition, school, even, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
 
 
 @dataclass(frozen=True)
 class _Fit:
     """A maximum: realised u, shares k, log evidence; Hessian and prior precision there."""
 
-    group: IntArray
+    layout: _Layout
     tau: float
     omega: float
     point: FloatArray
@@ -256,7 +264,9 @@ class _Fit:
 
     def lasting(self) -> FloatArray:
         """Return the prior covariance of lasting u."""
-        alike = np.where(self.group[:, None] == self.group, self.share[:, None] * self.share, 0.0)
+        group = self.layout.group
+        inside = 1.0 - (TAUS[0] / self.tau) ** 2 if self.layout.even else np.outer(self.share, self.share)
+        alike = np.where(group[:, None] == group, inside, 0.0)
         np.fill_diagonal(alike, 1.0)
         covariance: FloatArray = self.tau**2 * alike + SPREAD**2
         return covariance
@@ -329,19 +339,11 @@ class _Search:
             # What all sources have in common is the truth, unless known labels can tell.
             everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
             if partition not in self.score and not everyone:
-                layouts = [_Layout.of(partition, school) for school in (False, True)]
-                begin = [self.problem.start(layout) for layout in layouts]
                 fits = [
-                    self.problem.fit(layouts[school], tau, omega, begin[school], rounds=8).evidence
-                    for tau, omega, school in self._settings(partition)
+                    self.problem.fit(_Layout.of(partition, school, even), tau, omega, rounds=8).evidence
+                    for tau, omega, school, even in (COARSE if self.problem.m <= FEW else COARSE[2:])
                 ]
                 self.score[partition] = max(fits) + _partition_prior(partition)
-
-    def _settings(self, partition: Partition) -> Sequence[tuple[float, float, bool]]:
-        few = COARSE if self.problem.m <= FEW else COARSE[2:]
-        if max(partition, default=-1) + 1 < len(partition):
-            return few
-        return [(tau, omega, True) for tau, omega, _ in few]
 
     def closed(self, label: IntArray) -> Partition:
         """Return the partition with all that are linked together."""
@@ -360,7 +362,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(_Layout.of(self.base, True), 0.4, 0.05)
+        fit = problem.fit(_Layout.of(self.base, True, False), 0.4, 0.05)
         quality = np.tanh(fit.u)
         expected = problem.forward.agreement(fit.u)
         residual = np.where(problem.usable, problem.value - expected, 0.0)
@@ -476,9 +478,9 @@ def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
     best = -np.inf
     for partition in partitions:
         grouped = max(partition, default=-1) + 1 < problem.m
-        for school in (False, True) if grouped else (True,):
-            layout = _Layout.of(partition, school)
-            before = _partition_prior(partition) - (np.log(2.0) if grouped else 0.0)
+        for school, even in itertools.product((False, True), repeat=2) if grouped else ((True, False),):
+            layout = _Layout.of(partition, school, even)
+            before = _partition_prior(partition) - (np.log(4.0) if grouped else 0.0)
             straight: list[_Row] = []
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
