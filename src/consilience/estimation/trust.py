@@ -1,448 +1,606 @@
-"""The trust engine: from a table of pairwise agreements to qualities, groups and their probabilities.
+"""The trust engine: from a table of pairwise agreements to weighted explanations of it.
 
-It knows nothing of labels. In: `PairTable`, `Forward`. Out: `Trust`, a short list of weighted hypotheses.
-The model, with q = tanh(u) the correlation of a source with the truth:
+It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of a source's votes with the truth, and
+``k_a^2`` the share of its error variance that it has in common with its group,
 
-    y_ab ~ N(phi(u_a) . phi(u_b), s_ab^2 + omega^2)                a, b in different groups
-    ... + k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)), k ~ U(0, 1)        a, b in one group: a second factor of the errors
-    u_a ~ N(mu, tau^2), mu ~ N(MEAN, SPREAD^2), mu > 0;            partition ~ copying tree with probability COPIES
+    y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
+    u     ~ N(mu 1, tau^2 R),   R_ab = k_a k_b in a group: who repeats another is as good as that one
+    mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
+    var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
+    groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
+             half a Chinese restaurant (everyone belongs to a school)
+
+The truth is the *main* common factor: most sources follow it rather than the error of their group or its opposite.
+That is a probability (`_majority`), which known labels can overrule; nothing else tells the truth from any other
+thing on which sources agree.
+
+Errors of pairs with a source in common are correlated. A vote is ``q_a t + e_a``, so that with ``r_a = 1 - q_a^2``
+
+    var y_ab = [r_a q_b^2 + r_b q_a^2 + r_a r_b] unit / n_ab = s_ab^2
+    of the pair alone:  s_ab^2 r_a r_b / (1 - (1 - r_a)(1 - r_b))
+    luck of a source:   var u~_a = unit / (n_a r_a),   u~ the quality realised on these items, u the lasting one
+
+and inside a group ``r`` is ``r (1 - k^2)``, luck is correlated by ``k_a k_b``, and the error of a pair with an outsider
+is shared by the group in the part ``k^2``. Known labels are one more source, of quality one and without misfit.
+
+A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence.
 """
 
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
-from scipy.special import betaln, gammaln, log_ndtr, ndtr, ndtri
+from scipy.special import betaln, gammaln, log_ndtr, ndtr
 
-# ---- the constants of the engine -------------------------------------------------------------------------------
-MEAN, SPREAD = 0.55, 0.5  # prior of the mean quality: q = .5 (75% right of two classes), one sd down to chance
-COPIES = 0.1  # prior probability that a source repeats another one
-TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)  # spread of u: from "all alike" to "some perfect, some useless"; octaves
-OMEGAS = (0.0, 0.02, 0.05, 0.1)  # misfit of the forward map, in units of correlation; octaves
-SPIKE = 0.2  # prior probability of the first tau (all alike): flat; the one knob between "never worse" and "close to the oracle"
-KEPT, NATS = 6, 7.0  # hypotheses handed on, and how far below the best (a thousandth)
-LIMIT = 4.0  # largest |u|: q = .9993
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable
+from consilience.estimation.protocol import Hypothesis, Trust
+
+__all__ = ["trust"]
+
+#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
+MEAN, SPREAD = 0.55, 0.5
+#: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
+TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
+#: Prior probability of the first of them, that all sources are alike.
+SPIKE = 0.35
+#: Misfit in units of agreement: octaves, from none to so much that any table fits.
+OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
+#: Each further octave of misfit is half as probable as the one before.
+OMEGA_DECAY = 0.5
+#: Mean probability that a source repeats another one; what it is here is learned with the partition.
+COPIES = 0.1
+#: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
+CONCENTRATION = 1.0
+#: Softness of "more than half of the sources": one source of ten.
+HALF = 0.1
+#: Probability that the truth is not the main common factor, or that most sources oppose it.
+CONTRARY = 0.001
+#: Error correlation of any two sources before anything is known about them.
+SHARED_ERROR = 0.02
+#: A mean quality below this is no signal: 52.5% right of two classes.
+NO_SIGNAL = 0.05
+#: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
+KEPT, NATS = 6, 7.0
+#: Posterior draws: 90% limits are known to about a tenth of a standard deviation.
+DRAWS = 400
+#: Search: spreads and misfits at which partitions are compared, copies first, then schools.
+COARSE = (
+    (0.2, 0.02, False, False),
+    (0.6, 0.02, False, True),
+    (0.4, 0.02, True, False),
+    (0.4, 0.1, True, True),
+)
+#: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
+FEW, MANY = 25, 200
+#: Candidates fitted beyond `FEW` sources, the most conspicuous ones.
+CANDIDATES = 40
+
+Partition = tuple[int, ...]
 
 
-from consilience.estimation import protocol
-from consilience.estimation.pair_table import Forward, PairTable
+def trust(
+    table: PairTable,
+    forward: Forward = Forward(),  # noqa: B008 - immutable
+    *,
+    linked: BoolArray | None = None,
+    learn: bool = True,
+    seed: int = 0,
+) -> Trust:
+    """Return what the agreements of the sources say about their qualities and shared errors.
+
+    Parameters
+    ----------
+    table, forward
+        The agreements, and what independent sources of given qualities would show.
+    linked
+        ``(m, m)`` pairs that certainly share errors, beyond those of the table.
+    learn
+        Whether groups are looked for; if not, they are the connected components of the linked pairs.
+    seed
+        Of the posterior draws.
+
+    Examples
+    --------
+    >>> value = np.array([[1.0, 0.48, 0.40], [0.48, 1.0, 0.30], [0.40, 0.30, 1.0]])
+    >>> table = PairTable(value, np.full((3, 3), 0.005), np.full((3, 3), 40_000.0))
+    >>> np.tanh(trust(table).u).round(1).tolist()
+    [0.8, 0.6, 0.5]
+    """
+    order = _canonical_order(table)
+    back = np.argsort(order)
+    m = table.n_sources
+    certain = np.zeros((m, m), dtype=bool)
+    for given in (linked, table.linked):
+        if given is not None:
+            certain |= np.asarray(given, dtype=bool)
+    problem = _Problem.of(table, forward, order)
+    base = _canonical(connected_components((certain | certain.T)[np.ix_(order, order)], directed=False)[1])
+    search = _Search(problem, base)
+    if learn and m > 3 and problem.usable.any():
+        search.run()
+    rows = _all_rows(problem, search.best())
+    return _summarize(problem, rows, back, seed)
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    probability: float
-    groups: tuple  # label of the group of each source
-    u: np.ndarray
-    correlation: np.ndarray  # of the errors of two sources of one group
-    flipped: bool = False
+class _Problem:
+    """The table in canonical order, ready for the kernel."""
 
-
-@dataclass(frozen=True)
-class Trust:
-    hypotheses: list
-    u: np.ndarray  # posterior mean and sd over everything
-    sd: np.ndarray
-    draws: np.ndarray  # posterior draws of u, for intervals
-    tau: float
-    independent: float  # probability that nobody copies
-    table: PairTable
+    value: FloatArray
+    usable: BoolArray
+    variance: FloatArray
+    weight: FloatArray
+    luck: FloatArray
+    gold: FloatArray
     forward: Forward
+    grid: FloatArray
+    features: FloatArray
+    sign: FloatArray
+
+    @classmethod
+    def of(cls, table: PairTable, forward: Forward, order: IntArray) -> _Problem:
+        m = table.n_sources
+        pick = np.ix_(order, order)
+        usable = (table.usable & np.isfinite(table.value))[pick]
+        both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
+        value = np.where(usable, table.value[pick], 0.0)
+        # Sources that never disagree might on one of the next items.
+        error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
+        single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
+        unit = float(np.median(single[usable])) if usable.any() else 1.0
+        rank = 1 if forward.sign is None else len(forward.sign)
+        gold = np.zeros((0, 0))
+        if table.has_gold and table.gold_value is not None and table.gold_error is not None:
+            gold = np.zeros((3, max(m, rank)))
+            known = (np.isfinite(table.gold_error) & np.isfinite(table.gold_value))[order]
+            gold[0, :m] = np.where(known, table.gold_value[order], 0.0)
+            votes = np.maximum(np.diag(both), 1.0)
+            gold[1, :m] = np.where(known, 1.0 / np.maximum(table.gold_error[order], 1.0 / (votes + 1.0)) ** 2, 0.0)
+            gold[2, :rank] = forward.features(np.array([LIMIT]))[0][0]
+        empty = np.zeros(0)
+        return cls(
+            np.ascontiguousarray(value),
+            np.ascontiguousarray(usable),
+            np.ascontiguousarray(error**2),
+            np.where(usable, 1.0 / (error**2 + (np.median(error[usable] ** 2) if usable.any() else 1.0)), 0.0),
+            unit / np.diag(both),
+            gold,
+            forward,
+            empty if forward.grid is None else np.ascontiguousarray(forward.grid, dtype=np.float64),
+            np.zeros((0, 1)) if forward.phi is None else np.ascontiguousarray(forward.phi, dtype=np.float64),
+            np.ones(1) if forward.sign is None else np.ascontiguousarray(forward.sign, dtype=np.float64),
+        )
 
     @property
-    def q(self):
-        return np.tanh(self.u)
+    def m(self) -> int:
+        return len(self.value)
+
+    @property
+    def has_gold(self) -> bool:
+        return bool(self.gold.size)
+
+    def start(self, layout: _Layout) -> FloatArray:
+        """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
+        point = np.zeros(layout.length)
+        start_point(self.value, self.weight, layout.group, layout.slot, point)
+        return point
+
+    def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
+        """Return the maximum of one hypothesis."""
+        point, evidence, hessian, quad, share = fit_hypothesis(
+            self.value,
+            self.usable,
+            self.variance,
+            self.luck,
+            layout.group,
+            layout.size,
+            layout.slot,
+            self.grid,
+            self.features,
+            self.sign,
+            self.gold,
+            tau,
+            TAUS[0] if layout.even else 0.0,
+            omega,
+            MEAN,
+            SPREAD,
+            LIMIT,
+            NO_SIGNAL,
+            HALF,
+            CONTRARY,
+            self.start(layout) if begin is None else begin,
+            rounds,
+        )
+        u, k = point[: self.m], np.zeros(self.m)
+        member = layout.slot >= 0
+        k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
+        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share)
 
 
 @dataclass(frozen=True)
-class Fits:
-    """Rows of maxima: realised u, log evidence, Hessian; lasting u = MEAN + keep (u - MEAN), `left` its variance."""
+class _Layout:
+    """A partition in one of its two forms: shares of every member (copies), or one for each group (schools)."""
 
-    u: np.ndarray
-    evidence: np.ndarray
-    hess: np.ndarray
-    true: np.ndarray
-    keep: np.ndarray
-    left: np.ndarray
-    copied: np.ndarray
+    partition: Partition
+    school: bool
+    even: bool
+    group: IntArray
+    size: IntArray
+    slot: IntArray
+    length: int
 
-
-class _Model:
-    def __init__(self, table, forward):
-        self.y, self.forward = table.value, forward
-        self.m = len(self.y)
-        use = np.isfinite(table.error) & ~np.eye(self.m, dtype=bool)
-        self.use = use
-        self.y = np.where(use, table.value, 0.0)
-        self.s2 = np.where(use, table.error, 1.0) ** 2
-        # error of a pair = that of either source's realised quality + its own; `unit` is the variance of one item
-        f2 = np.clip(self.y, -0.95, 0.95) ** 2
-        self.unit = float(np.median((self.s2 * table.both / (1 - f2))[use])) if use.any() else 1.0
-        self.votes = np.maximum(np.diag(table.both), 1.0)
-        self.gold = table.gold_value is not None and bool(np.isfinite(table.gold_error).any())
-        if self.gold:
-            self.gu = np.isfinite(table.gold_error)
-            self.gy, self.gs2 = np.where(self.gu, table.gold_value, 0.0), np.where(self.gu, table.gold_error, 1.0) ** 2
-
-    def same(self, partitions):
-        p = np.asarray(partitions)
-        return p[:, :, None] == p[:, None, :]
-
-    def start(self, same):
-        """Leading eigenvector of the agreements between groups, completed by power iterations; mean sign positive."""
-        w = np.where(same | ~self.use, 0.0, 1.0 / (self.s2 + np.median(self.s2[self.use])) if self.use.any() else 0.0)
-        level = np.sqrt(np.clip((w * self.y).sum((1, 2)) / np.maximum(w.sum((1, 2)), 1e-9), 0.05, 0.9))
-        q = np.repeat(level[:, None], self.m, 1)
-        for _ in range(12):
-            den = np.einsum("hab,hb->ha", w, q**2)
-            new = np.einsum("hab,hb->ha", w * self.y, q) / np.maximum(den, 1e-9)
-            q = np.where(den > 1e-9, np.clip(0.5 * q + 0.5 * new, -0.97, 0.97), q)
-        q *= np.where(q.sum(1, keepdims=True) < 0, -1, 1)
-        return np.arctanh(q)
-
-    def split(self, u, x, same):
-        """How the errors of pairs hang together, from the factors of the votes as they seem at the start.
-
-        With r = 1 - (share of a vote that the factors explain), the error of a pair of variance 1 - (1 - r_a)(1 - r_b)
-        has the part r_a r_b of its own; the rest is that the sources were lucky or unlucky on these items (`noise`, the
-        covariance of realised u). Members of a group are so together, with the truth and with any other source
-        (`load`).
-        """
-        rest = np.maximum(1 - np.tanh(u) ** 2, 0.1)
-        k = np.where(same.sum(2) > 1, ndtr(x), 0.0)
-        alone = np.maximum(1 - k**2, 0.1)
-
-        def own(r):
-            return r[:, :, None] * r[:, None, :] / (1 - (1 - r[:, :, None]) * (1 - r[:, None, :]))
-
-        cross = own(rest)
-        side = np.where(self._first(same), alone[:, :, None], 1.0)
-        side = np.minimum(side, np.swapaxes(side, 1, 2))
-        v = self.s2 * np.where(same, own(rest * alone), cross * side)
-        load = np.where(self._first(same), k[:, :, None] * np.sqrt(self.s2 * cross), 0.0)
-        sd = np.sqrt(self.unit / (self.votes * rest))
-        noise = np.where(same, (k * sd)[:, :, None] * (k * sd)[:, None, :], 0.0)
-        noise[:, np.arange(self.m), np.arange(self.m)] = sd**2
-        return noise, v, load
-
-    def _first(self, same):
-        """Pairs (a, b) of which a is in the larger group, so that their error is shared by the group of a."""
-        size = same.sum(2)
-        return (size[:, :, None] > size[:, None, :]) & ~same & self.use
-
-    def start_shares(self, u, same):
-        """K of the members of a group, as x with k = ndtr(x): the root of the mean correlation of their errors."""
-        q = np.tanh(u)
-        rest = np.sqrt(np.maximum((1 - q**2)[:, :, None] * (1 - q**2)[:, None, :], 0.01))
-        inside = same & self.use
-        rho = np.where(inside, (self.y - q[:, :, None] * q[:, None, :]) / rest, 0.0).sum(2) / np.maximum(
-            inside.sum(2), 1
-        )
-        return np.where(inside.any(2), ndtri(np.sqrt(np.clip(rho, 0.05, 0.95))), 0.0)
-
-    def _predict(self, t, same):
-        """Expected agreements; derivatives by the u and x of the first of two sources."""
-        m = self.m
-        u, x = t[:, :m], t[:, m:]
-        phi, dphi, sign = self.forward.features(u)
-        q, h, k = np.tanh(u), 1 / np.cosh(u), ndtr(x)
-        g = k * h
-        f = np.einsum("hak,k,hbk->hab", phi, sign, phi) + np.where(same, g[:, :, None] * g[:, None, :], 0.0)
-        by_u = np.einsum("hak,k,hbk->hab", dphi, sign, phi) - np.where(same, (q * g)[:, :, None] * g[:, None, :], 0.0)
-        slope = np.exp(-0.5 * x**2) / np.sqrt(2 * np.pi) * h
-        return f, by_u, np.where(same, slope[:, :, None] * g[:, None, :], 0.0)
-
-    def _gold(self, t):
-        phi, dphi, sign = self.forward.features(t[:, : self.m])
-        top, _, _ = self.forward.features(np.array(LIMIT))
-        return (phi * sign) @ top, (dphi * sign) @ top
-
-    def _terms(self, t, same, v, vg, load, shrink, quad):
-        m, at = self.m, np.arange(self.m)
-        f, by_u, by_x = self._predict(t, same)
-        r, w = self.y - f, np.where(self.use, 1.0 / v, 0.0)
-        cost = 0.25 * (w * r * r).sum((1, 2))
-        grad = np.concatenate([(w * r * by_u).sum(2), (w * r * by_x).sum(2)], 1)
-        hess = np.empty((len(t), 2 * m, 2 * m))
-        for i, one in enumerate((by_u, by_x)):
-            for j, two in enumerate((by_u, by_x)):
-                block = w * one * np.swapaxes(two, 1, 2)
-                block[:, at, at] = (w * one * two).sum(2)
-                hess[:, i * m : (i + 1) * m, j * m : (j + 1) * m] = block
-        for group, once in shrink:  # errors that the members of a group share with each other source (Woodbury)
-            lw = np.where(group[:, :, None], load * w, 0.0)
-            total = (lw * r).sum(1)
-            by = np.swapaxes(lw * by_u, 1, 2)  # [b, a]
-            by[:, at, at] += (lw * np.swapaxes(by_u, 1, 2)).sum(1)
-            cost -= 0.5 * (once * total**2).sum(1)
-            grad[:, :m] -= ((once * total)[:, :, None] * by).sum(1)
-            hess[:, :m, :m] -= np.swapaxes(by, 1, 2) @ (once[:, :, None] * by)
-        if self.gold:
-            fg, sg = self._gold(t)
-            rg, wg = self.gy - fg, np.where(self.gu, 1.0 / vg[0], 0.0)
-            cost += 0.5 * (wg * rg * rg).sum(1)
-            grad[:, :m] += wg * rg * sg
-            hess[:, at, at] += wg * sg**2
-            for group, once in vg[2]:  # copies are right or wrong together on the known items, too
-                lw = np.where(group, vg[1] * wg, 0.0)
-                total, by = (lw * rg).sum(1), lw * sg
-                cost -= 0.5 * once * total**2
-                grad[:, :m] -= (once * total)[:, None] * by
-                hess[:, :m, :m] -= once[:, None, None] * by[:, :, None] * by[:, None, :]
-        d, x = t[:, :m] - MEAN, t[:, m:]
-        qd = (quad @ d[:, :, None])[:, :, 0]
-        cost += 0.5 * (d * qd).sum(1) + 0.5 * (x * x).sum(1)
-        grad -= np.concatenate([qd, x], 1)
-        hess[:, :m, :m] += quad
-        hess[:, m + at, m + at] += 1.0
-        return cost, grad, hess
-
-    def fit(self, same, tau, omega, start, rounds=25):
-        """Maximise every row at once by Levenberg-Marquardt."""
-        m = self.m
-        shares = self.start_shares(start, same)
-        noise, s2, load = self.split(start, shares, same)
-        v = s2 + omega[:, None, None] ** 2
-        k = np.where(same.sum(2) > 1, ndtr(shares), 0.0)
-        known = self.gs2 * np.maximum(1 - k**2, 0.1) + omega[:, None] ** 2 if self.gold else None
-        together = k * np.sqrt(self.gs2) if self.gold else None
-        vg = (known, together, [])
-        # groups that share errors, one after the other; the same Woodbury factor throughout
-        shrink, extra, left = [], 0.0, same.sum(2) > 1
-        while left.any():
-            first = left.argmax(1)
-            group = same[np.arange(len(same)), first] & left
-            left = left & ~group
-            total = 1 + np.where(group[:, :, None] & self.use, load**2 / v, 0.0).sum(1)
-            shrink.append((group, 1 / total))
-            extra = extra + np.log(total).sum(1)
-            if self.gold:
-                total = 1 + np.where(group & self.gu, together**2 / known, 0.0).sum(1)
-                vg[2].append((group, 1 / total))
-                extra = extra + np.log(total)
-        alike = np.where(same, k[:, :, None] * k[:, None, :], 0.0)  # who repeats another is as good as that one
-        alike[:, np.arange(m), np.arange(m)] = 1.0
-        lasting = tau[:, None, None] ** 2 * alike + SPREAD**2  # covariance of true u
-        quad = np.linalg.inv(lasting + noise)
-        t = np.concatenate([np.clip(start, -LIMIT, LIMIT), shares], 1)
-        damp = np.full(len(t), 1e-3)
-        fixed = same, v, vg, load, shrink, quad
-        cost, grad, hess = self._terms(t, *fixed)
-        # only members of groups have an x to solve for
-        member = same.sum(2) > 1
-        some = np.argsort(~member, axis=1, kind="stable")[:, : member.sum(1).max()]
-        pick = np.concatenate([np.broadcast_to(np.arange(m), (len(t), m)), m + some], 1)
-        row, at = np.arange(len(t))[:, None], np.arange(pick.shape[1])
-
-        def packed(matrix):
-            return matrix[row[:, :, None], pick[:, :, None], pick[:, None, :]]
-
-        for _ in range(rounds):
-            damped = packed(hess)
-            damped[:, at, at] *= 1 + damp[:, None]
-            step = np.clip(np.linalg.solve(damped, grad[row, pick][:, :, None])[:, :, 0], -1.0, 1.0)
-            trial = t.copy()
-            trial[row, pick] = np.clip(t[row, pick] + step, -LIMIT, LIMIT)
-            new = self._terms(trial, *fixed)
-            better = new[0] <= cost + 1e-12
-            gain = np.where(better, cost - new[0], 0.0).max()
-            for old, fresh in zip((t, cost, grad, hess), (trial, *new)):
-                old[better] = fresh[better]
-            damp = np.where(better, np.maximum(damp / 10, 1e-6), np.minimum(damp * 10, 1e6))
-            if gain < 1e-3 and better.any():
-                break
-        evidence = -cost - 0.25 * np.where(self.use, np.log(2 * np.pi * v), 0.0).sum((1, 2)) - 0.5 * extra
-        if self.gold:
-            evidence -= 0.5 * np.where(self.gu, np.log(2 * np.pi * known), 0.0).sum(1)
-        evidence += 0.5 * np.linalg.slogdet(quad)[1] - 0.5 * np.linalg.slogdet(packed(hess))[1]
-        u = t[:, :m]
-        keep = lasting @ quad
-        true = MEAN + (keep @ (u - MEAN)[:, :, None])[:, :, 0]  # what of the realised quality will last
-        spread = tau / np.sqrt(m)
-        evidence += log_ndtr(true.mean(1) / spread)  # better than chance on the average
-        return Fits(u, evidence, hess, true, keep, lasting - keep @ lasting, ndtr(t[:, m:]))
-
-    def prior(self, partition):
-        """Log probability of a partition: all members of a group but one repeat another one of it.
-
-        The probability that a source does is common to all, with a Beta(1, 1 / COPIES - 1) prior.
-        """
-        sizes = np.bincount(np.unique(partition, return_inverse=True)[1])
-        copies = self.m - len(sizes)
-        share = betaln(1 + copies, 1 / COPIES - 2 + self.m - copies) - betaln(1, 1 / COPIES - 1)
-        return float(share + gammaln(sizes).sum() - copies * np.log(max(self.m - 1, 1)))
+    @classmethod
+    def of(cls, partition: Partition, school: bool, even: bool) -> _Layout:
+        group = np.array(partition, dtype=np.int64)
+        m, size = len(group), np.bincount(group)
+        member = size[group] > 1
+        slot = np.full(m, -1, dtype=np.int64)
+        slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
+        return cls(partition, school, even, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
 
 
-def canonical(partition):
-    seen = {}
-    return tuple(seen.setdefault(int(g), len(seen)) for g in partition)
+@dataclass(frozen=True)
+class _Fit:
+    """A maximum: realised u, shares k, log evidence; Hessian and prior precision there."""
+
+    layout: _Layout
+    tau: float
+    omega: float
+    point: FloatArray
+    u: FloatArray
+    k: FloatArray
+    evidence: float
+    hessian: FloatArray
+    quad: FloatArray
+    share: FloatArray
+
+    def lasting(self) -> FloatArray:
+        """Return the prior covariance of lasting u."""
+        group = self.layout.group
+        inside = 1.0 - (TAUS[0] / self.tau) ** 2 if self.layout.even else np.outer(self.share, self.share)
+        alike = np.where(group[:, None] == group, inside, 0.0)
+        np.fill_diagonal(alike, 1.0)
+        covariance: FloatArray = self.tau**2 * alike + SPREAD**2
+        return covariance
+
+    def posterior(self) -> tuple[FloatArray, FloatArray]:
+        """Return mean and covariance of the lasting u."""
+        m = len(self.u)
+        lasting = self.lasting()
+        keep = lasting @ self.quad
+        mean = MEAN + keep @ (self.u - MEAN)
+        spread = keep @ np.linalg.inv(self.hessian)[:m, :m] @ keep.T + lasting - keep @ lasting
+        return mean, (spread + spread.T) / 2.0
+
+    def mean_quality(self) -> tuple[float, float]:
+        """Return mean and standard deviation of mu."""
+        m = len(self.u)
+        pull = SPREAD**2 * self.quad.sum(axis=0)
+        mean = MEAN + float(pull @ (self.u - MEAN))
+        seen = np.linalg.solve(self.hessian, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
+        return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 
-def _clusters(similarity, m):
-    """Every cluster of the dendrogram of average linkage."""
-    distance = np.max(similarity) - similarity
-    distance = (distance + distance.T) / 2
-    np.fill_diagonal(distance, 0.0)
-    merges = linkage(squareform(np.maximum(distance, 0), checks=False), "average")
-    members = {i: [i] for i in range(m)}
-    found = []
-    for i, row in enumerate(merges):
-        members[m + i] = members[int(row[0])] + members[int(row[1])]
-        found.append(frozenset(members[m + i]))
-    return found[:-1]
+def _partition_prior(partition: Partition) -> float:
+    """Return the log probability of a partition: half a copying tree, half a Chinese restaurant."""
+    m = len(partition)
+    sizes = np.bincount(partition)
+    copies = m - len(sizes)
+    tree = betaln(1.0 + copies, 1.0 / COPIES - 1.0 + m - copies) - betaln(1.0, 1.0 / COPIES - 1.0)
+    tree += gammaln(sizes).sum() - copies * np.log(max(m - 1, 1))
+    restaurant = len(sizes) * np.log(CONCENTRATION) + gammaln(sizes).sum()
+    restaurant += gammaln(CONCENTRATION) - gammaln(CONCENTRATION + m)
+    return float(np.logaddexp(tree, restaurant) - np.log(2.0))
 
 
-def _trust(table, forward=Forward(), groups=None, linked=None, seed=0):
-    """Return the weighted hypotheses about the sources.
+def _canonical(partition: Iterable[int]) -> Partition:
+    """Return the partition with groups numbered in the order of their first members."""
+    seen: dict[int, int] = {}
+    return tuple(seen.setdefault(int(group), len(seen)) for group in partition)
 
-    `groups` fixes the partition; `linked` ``(m, m)`` says who is certainly in one group (told by the user, or identical
-    votes where labels are continuous).
-    """
-    model = _Model(table, forward)
-    m = model.m
-    known = {}
 
-    def evaluate(partitions, taus, omegas):
-        new = [p for p in dict.fromkeys(partitions) if p not in known]
-        if not new:
-            return
-        same = model.same(new)
-        start = model.start(same)
-        best = np.full(len(new), -np.inf)
-        for tau in taus:
-            for omega in omegas:
-                z = model.fit(same, np.full(len(new), tau), np.full(len(new), omega), start.copy(), rounds=10).evidence
-                best = np.maximum(best, z)
-        for p, z in zip(new, best):
-            known[p] = float(z) + model.prior(p)
+def _canonical_order(table: PairTable) -> IntArray:
+    """Return an order of the sources that does not depend on the order of the columns."""
+    value = np.sort(np.where(table.usable, table.value, 0.0), axis=1)
+    error = np.sort(np.where(table.usable, table.error, 0.0), axis=1)
+    keys = [error.sum(axis=1), (value**3).sum(axis=1), (value**2).sum(axis=1), value.sum(axis=1), np.diag(table.both)]
+    if table.has_gold and table.gold_value is not None and table.gold_error is not None:
+        keys.insert(0, np.where(np.isfinite(table.gold_error), table.gold_value, 0.0))
+    return np.lexsort(keys).astype(np.int64)
 
-    alone = tuple(range(m))
-    if linked is not None and linked.any():
-        alone = canonical(connected_components(linked | np.eye(m, dtype=bool))[1])
-    blocks = [np.flatnonzero(np.array(alone) == g) for g in set(alone)]
 
-    def close(label):
+class _Search:
+    """Looks for the partitions that explain the table best; every one contains the linked pairs."""
+
+    def __init__(self, problem: _Problem, base: Partition) -> None:
+        self.problem = problem
+        self.base = base
+        self.score: dict[Partition, float] = {}
+        self.blocks = [np.flatnonzero(np.array(base) == group) for group in range(max(base, default=-1) + 1)]
+        self.evaluate([base])
+
+    def best(self) -> list[Partition]:
+        """Return the best partitions, at most `KEPT`."""
+        ranked = sorted(self.score, key=lambda partition: (-self.score[partition], partition))
+        top = self.score[ranked[0]]
+        return [partition for partition in ranked[:KEPT] if self.score[partition] > top - NATS]
+
+    def evaluate(self, partitions: Iterable[Partition]) -> None:
+        """Score partitions that were not seen before."""
+        for partition in partitions:
+            # What all sources have in common is the truth, unless known labels can tell.
+            everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
+            if partition not in self.score and not everyone:
+                fits = [
+                    self.problem.fit(_Layout.of(partition, school, even), tau, omega, rounds=8).evidence
+                    for tau, omega, school, even in (COARSE if self.problem.m <= FEW else COARSE[2:])
+                ]
+                self.score[partition] = max(fits) + _partition_prior(partition)
+
+    def closed(self, label: IntArray) -> Partition:
         """Return the partition with all that are linked together."""
-        label = np.array(label)
-        for block in blocks:
-            for other in set(label[block].tolist()):
-                label[label == other] = label[block[0]]
-        return canonical(label)
+        for block in self.blocks:
+            if len(block) > 1:
+                for other in set(label[block].tolist()):
+                    label[label == other] = label[block[0]]
+        return _canonical(label.tolist())
 
-    if groups is not None:
-        evaluate([canonical(groups)], (0.3,), (0.0,))
-    else:
-        coarse = ((0.2, 0.6), (0.02,)) if m <= 25 else ((0.3,), (0.02,))
-        evaluate([alone], *coarse)
-        if m >= 4 and model.use.any():
-            same = model.same([alone])
-            u = model.fit(same, np.array([0.4]), np.array([0.05]), model.start(same)).u
-            phi, _, sign = forward.features(u)
-            f = np.einsum("ak,k,bk->ab", phi[0], sign, phi[0])
-            z = np.where(model.use, (model.y - f) / np.sqrt(model.s2 + 0.02**2), 0.0)
-            y = np.where(model.use, model.y, 0.0)
-            profile = np.corrcoef(y + np.diag(np.where(model.use, y, -1).max(1).clip(0))) if m > 2 else y
-            found = {c for s in (y, z, np.nan_to_num(profile)) for c in _clusters(s, m)}
-            found = [c for c in found if len(c) <= max(2, m - 2)]
-            if m > 25:  # the most conspicuous only
-                inside = {c: np.mean(z[np.ix_(list(c), list(c))]) * np.sqrt(len(c)) for c in found}
-                found = sorted(found, key=lambda c: -inside[c])[:40]
+    def join(self, partition: Partition, members: Sequence[int]) -> Partition:
+        """Return the partition in which these are a group of their own."""
+        label = np.array(partition)
+        label[list(members)] = len(label) + 1
+        return self.closed(label)
 
-            def join(base, cluster):
-                label = np.array(base)
-                label[list(cluster)] = m + 1
-                return close(label)
+    def run(self) -> None:
+        """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
+        problem, m = self.problem, self.problem.m
+        fit = problem.fit(_Layout.of(self.base, True, False), 0.4, 0.05)
+        quality = np.tanh(fit.u)
+        expected = problem.forward.agreement(fit.u)
+        residual = np.where(problem.usable, problem.value - expected, 0.0)
+        surprise = residual / np.sqrt(problem.variance + 0.02**2)
+        filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            profile: FloatArray = np.asarray(np.nan_to_num(np.corrcoef(filled)))
+        clusters: dict[tuple[int, ...], None] = {}
+        cuts: dict[Partition, None] = {}
+        for similarity in (problem.value, surprise, profile):
+            _dendrogram(similarity, clusters, cuts)
+        rest = np.sqrt(np.maximum(1.0 - quality**2, 0.05))
+        shape = np.outer(rest, rest)
+        weight = np.where(problem.usable, 1.0 / (problem.variance + 0.02**2), 0.0)
 
-            evaluate([join(alone, c) for c in found], *coarse)
-            done = set()
-            for _ in range(2 * m):
-                ranked = sorted(known, key=lambda p: -known[p])
-                top = [p for p in ranked[:3] if p not in done and known[p] > known[ranked[0]] - NATS]
-                if not top:
-                    break
-                moves = []
-                for p in top:
-                    done.add(p)
-                    label = np.array(p)
-                    sizes = np.bincount(label)
-                    for g in np.flatnonzero(sizes > 1):
-                        for a in range(m):
-                            changed = label.copy()
-                            changed[a] = m + 1 if label[a] == g else g
-                            moves.append(close(changed))
-                        for h in np.flatnonzero(sizes > 1):
-                            moves.append(canonical(np.where(label == h, g, label)))
-                    loose = np.flatnonzero(sizes[label] == 1)
-                    pairs = sorted((-z[a, b], a, b) for a in loose for b in loose if a < b)[:m]
-                    moves += [join(p, (a, b)) for _, a, b in pairs]
-                    moves += [join(p, c) for c in found if all(sizes[label[a]] == 1 for a in c)][: 2 * m]
-                evaluate(moves, *coarse)
+        def gain(members: tuple[int, ...]) -> float:
+            inside = np.ix_(members, members)
+            above = (weight[inside] * residual[inside] * shape[inside]).sum() / 2.0
+            below = (weight[inside] * shape[inside] ** 2).sum() / 2.0
+            return float(max(above, 0.0) ** 2 / max(below, 1e-12) / 2.0)
 
-    # the best partitions, with every spread and misfit, and turned around
-    best = sorted(known, key=lambda p: -known[p])
-    best = [p for p in best[:KEPT] if known[p] > known[best[0]] - NATS]
-    first = model.start(model.same(best[:1]))[0]
-    ways = (1, -1) if model.gold or first.mean() < 3 * first.std() / np.sqrt(m) else (1,)  # who could be turned around
-    rows = [(p, t, o, turn) for p in best for t in TAUS for o in OMEGAS for turn in ways]
-    same = model.same([r[0] for r in rows])
-    tau, omega = np.array([r[1] for r in rows]), np.array([r[2] for r in rows])
-    turn = np.array([r[3] for r in rows])
-    fits = model.fit(same, tau, omega, model.start(same) * turn[:, None])
-    u, z, true = fits.u, fits.evidence, fits.true
-    turned = (turn < 0) & (u.mean(1) > 0) & ~model.gold  # came back to the same mode
-    z = np.where(turned, -np.inf, z) + np.array([model.prior(r[0]) for r in rows])
-    z += np.log(np.where(tau == TAUS[0], SPIKE, (1 - SPIKE) / (len(TAUS) - 1)))
-    if model.gold:  # modes reached twice count once
-        for i in range(1, len(rows), 2):
-            if np.abs(u[i] - u[i - 1]).max() < 0.05:
-                z[i] = -np.inf
-    p = np.exp(z - z.max())
-    p /= p.sum()
+        found = [members for members in clusters if len(members) < m]
+        if m > FEW:
+            gains = {members: gain(members) for members in found}
+            found = sorted(found, key=lambda members: (-gains[members], members))[:CANDIDATES]
+        if m > MANY:
+            label, taken = np.array(self.base), np.zeros(m, dtype=bool)
+            for number, members in enumerate(found):
+                worth = (
+                    gains[members]
+                    - 0.5 * np.log(len(members))
+                    + _partition_prior(self.join(self.base, members))
+                    - _partition_prior(self.base)
+                )
+                if worth > 0.0 and not taken[list(members)].any():
+                    label[list(members)] = m + number
+                    taken[list(members)] = True
+            self.evaluate([self.closed(label)])
+            return
+        self.evaluate(self.join(self.base, members) for members in found)
+        if m <= FEW:
+            self.evaluate(self.closed(np.array(cut)) for cut in cuts)
+        done: set[Partition] = set()
+        for _ in range(2 * m):
+            top = [partition for partition in self.best()[:3] if partition not in done]
+            if not top:
+                break
+            for partition in top:
+                done.add(partition)
+                self.evaluate(self._moves(partition, surprise, found))
+
+    def _moves(self, partition: Partition, surprise: FloatArray, found: list[tuple[int, ...]]) -> list[Partition]:
+        m = self.problem.m
+        label = np.array(partition)
+        sizes = np.bincount(label)
+        groups = np.flatnonzero(sizes > 1)
+        loose = np.flatnonzero(sizes[label] == 1)
+        moves = []
+        for group in groups:
+            inside = label == group
+            attraction = surprise[:, inside].sum(axis=1)
+            near = np.argsort(-attraction, kind="stable")
+            near = near if m <= FEW else np.concatenate([near[:10], np.flatnonzero(inside)[:20]])
+            for source in near:
+                changed = label.copy()
+                changed[source] = m + 1 if inside[source] else group
+                moves.append(self.closed(changed))
+            moves += [self.closed(np.where(label == other, group, label)) for other in groups if other > group]
+        if len(loose) > 1:
+            moves.append(self.join(partition, loose.tolist()))
+            pairs = [(-surprise[a, b], a, b) for a in loose for b in loose if a < b]
+            moves += [self.join(partition, (int(a), int(b))) for _, a, b in sorted(pairs)[: min(m, 10)]]
+        free = set(loose.tolist())
+        moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m]
+        return moves
+
+
+def _dendrogram(similarity: FloatArray, clusters: dict[tuple[int, ...], None], cuts: dict[Partition, None]) -> None:
+    """Add every cluster of average linkage, and every partition that cutting the tree gives."""
+    m = len(similarity)
+    distance = similarity.max() - (similarity + similarity.T) / 2.0
+    np.fill_diagonal(distance, 0.0)
+    members = {index: [index] for index in range(m)}
+    label = np.arange(m)
+    for index, merge in enumerate(linkage(squareform(np.maximum(distance, 0.0), checks=False), "average")):
+        joined = members[int(merge[0])] + members[int(merge[1])]
+        members[m + index] = joined
+        clusters[tuple(sorted(joined))] = None
+        label[joined] = m + index
+        if m <= FEW:
+            cuts[_canonical(label.tolist())] = None
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One hypothesis with its log posterior."""
+
+    layout: _Layout
+    turned: bool
+    tau: float
+    omega: float
+    point: FloatArray
+    score: float
+
+
+def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
+    """Fit the best partitions with every spread and misfit, in both forms and, where it is in doubt, turned around."""
+    omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
+    decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
+    log_omega = np.log(decay / decay.sum())
+    log_tau = np.log([SPIKE] + [(1.0 - SPIKE) / (len(TAUS) - 1)] * (len(TAUS) - 1))
+    rows: list[_Row] = []
+    best = -np.inf
+    for partition in partitions:
+        grouped = max(partition, default=-1) + 1 < problem.m
+        for school, even in itertools.product((False, True), repeat=2) if grouped else ((True, False),):
+            layout = _Layout.of(partition, school, even)
+            before = _partition_prior(partition) - (np.log(4.0) if grouped else 0.0)
+            straight: list[_Row] = []
+            begin: FloatArray | None = None
+            for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
+                tau, previous, start = TAUS[index], -np.inf, begin
+                for place, omega in enumerate(omegas):
+                    fit = problem.fit(layout, tau, omega, start)
+                    score = fit.evidence + before + log_tau[index] + log_omega[place]
+                    straight.append(_Row(layout, False, tau, omega, fit.point, score))
+                    start = fit.point
+                    begin = fit.point if begin is None else begin
+                    best = max(best, score)
+                    if score < previous and score < best - NATS - 2.0:
+                        break
+                    previous = score
+            rows += straight
+            top = max(straight, key=lambda row: row.score)
+            if top.score > best - NATS and (problem.has_gold or _doubtful(top.point[: problem.m])):
+                rows += _turned(problem, straight, best)
+    return rows
+
+
+def _doubtful(u: FloatArray) -> bool:
+    """Return whether the sources might as well be read the other way round."""
+    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + NO_SIGNAL**2)
+    return bool(log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY))
+
+
+def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
+    """Return the same hypotheses with the qualities reversed, where that is another maximum."""
+    rows = []
+    for row in straight:
+        if row.score > best - NATS or row.tau == TAUS[-1]:
+            begin = row.point.copy()
+            begin[: problem.m] *= -1.0
+            fit = problem.fit(row.layout, row.tau, row.omega, begin)
+            if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
+                before = row.score - problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1).evidence
+                rows.append(_Row(row.layout, True, row.tau, row.omega, fit.point, fit.evidence + before))
+    return rows
+
+
+def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -> Trust:
+    """Turn rows into hypotheses, draws and probabilities, in the order of the columns."""
+    m = problem.m
+    score = np.array([row.score for row in rows])
+    mass = np.exp(score - score.max())
+    mass /= mass.sum()
+    chosen = [int(index) for index in np.argsort(-mass, kind="stable") if mass[index] > np.exp(-NATS)]
+    chosen = chosen if m <= MANY else chosen[:KEPT]
+    share = mass[chosen] / mass[chosen].sum()
+    kept = [rows[index] for index in chosen]
     rng = np.random.default_rng(seed)
-    hypotheses, draws = [], []
-    for part in best:
-        for way in (1, -1):
-            own = np.array([r[0] == part and r[3] == way for r in rows])
-            share = float(p[own].sum())
-            if share < np.exp(-NATS):
-                continue
-            mean = (p[own, None] * true[own]).sum(0) / share
-            k = (p[own, None] * fits.copied[own]).sum(0) / share
-            together = model.same([part])[0] & ~np.eye(m, dtype=bool)
-            correlation = np.where(together, np.outer(k, k), 0.0)
-            hypotheses.append(Hypothesis(share, part, mean, correlation, way < 0))
-    for i in rng.choice(len(rows), 400, p=p):
-        spread = fits.keep[i] @ np.linalg.inv(fits.hess[i])[:m, :m] @ fits.keep[i].T + fits.left[i]
-        draws.append(true[i] + np.linalg.cholesky(spread + 1e-9 * np.eye(m)) @ rng.standard_normal(m))
-    hypotheses = sorted(hypotheses, key=lambda h: -h.probability)[:KEPT]
-    draws = np.array(draws)
-    single = np.array([len(set(r[0])) == m for r in rows])
+    counts = rng.multinomial(DRAWS, share)
+    means, variances, shares, draws = np.zeros((len(kept), m)), np.zeros((len(kept), m)), np.zeros((len(kept), m)), []
+    no_signal = 0.0
+    for index, row in enumerate(kept):
+        fit = problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1)
+        mean, covariance = fit.posterior()
+        means[index], variances[index], shares[index] = mean, np.maximum(np.diag(covariance), 1e-12), fit.k
+        if counts[index]:
+            values, vectors = np.linalg.eigh(covariance)
+            normal = rng.standard_normal((counts[index], m)) * np.sqrt(np.maximum(values, 0.0))
+            draws.append(mean + normal @ vectors.T)
+        middle, scale = fit.mean_quality()
+        positive = max(float(ndtr(middle / scale)), 1e-12)
+        below = float(ndtr((NO_SIGNAL - middle) / scale) - ndtr(-middle / scale))
+        no_signal += float(share[index]) * min(max(below / positive, 0.0), 1.0)
+    kinds: dict[tuple[Partition, bool, bool], list[int]] = {}
+    for index, row in enumerate(kept):
+        kinds.setdefault((row.layout.partition, row.layout.school, row.turned), []).append(index)
+    hypotheses = []
+    together = np.zeros((m, m))
+    for (partition, _, _), own in kinds.items():
+        weight = share[own] / share[own].sum()
+        u = weight @ means[own]
+        variance = weight @ (variances[own] + means[own] ** 2) - u**2
+        group = np.array(partition)
+        same = (group[:, None] == group) & ~np.eye(m, dtype=bool)
+        together += share[own].sum() * same
+        common = np.where(same, np.einsum("h,ha,hb->ab", weight, shares[own], shares[own]), 0.0)
+        omega = float(weight @ [kept[index].omega for index in own])
+        hypotheses.append(
+            Hypothesis(
+                float(share[own].sum()),
+                _renumbered(group[back]),
+                u[back],
+                _correlation(common, u, omega)[np.ix_(back, back)],
+                np.sqrt(np.maximum(variance, 1e-12))[back],
+            )
+        )
+    hypotheses = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)[:KEPT]
+    total = sum(hypothesis.probability for hypothesis in hypotheses)
+    u = share @ means
+    variance = share @ (variances + means**2) - u**2
     return Trust(
-        hypotheses,
-        (p[:, None] * true).sum(0),
-        draws.std(0),
-        draws,
-        float((p * tau).sum()),
-        float(p[single].sum()),
-        table,
-        forward,
+        tuple(
+            Hypothesis(one.probability / total, one.groups, one.u, one.correlation, one.spread) for one in hypotheses
+        ),
+        u[back],
+        np.sqrt(np.maximum(variance, 1e-12))[back],
+        np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
+        together[np.ix_(back, back)],
+        float(sum(part for part, row in zip(share, kept, strict=True) if len(row.layout.size) == m)),
+        float(sum(part for part, row in zip(share, kept, strict=True) if row.tau == TAUS[0])),
+        no_signal,
+        float(sum(part * row.omega for part, row in zip(share, kept, strict=True))),
     )
 
 
-def trust(table, forward=Forward(), *, linked=None, learn=True, seed=0):
-    m = len(table.value)
-    if linked is not None and table.linked is not None:
-        linked = linked | table.linked
-    groups = None
-    if not learn:
-        groups = connected_components(
-            (linked if linked is not None else np.zeros((m, m), bool)) | np.eye(m, dtype=bool)
-        )[1]
-    t = _trust(table, forward, groups=groups, linked=linked, seed=seed)
-    total = sum(h.probability for h in t.hypotheses)
-    hs = tuple(
-        protocol.Hypothesis(h.probability / total, np.array(h.groups), h.u, h.correlation, t.sd) for h in t.hypotheses
-    )
-    tog = sum(h.probability * ((h.groups[:, None] == h.groups) & ~np.eye(m, dtype=bool)) for h in hs)
-    return protocol.Trust(hs, t.u, t.sd, t.draws, tog, t.independent, 0.0, float((t.draws.mean(1) < 0.05).mean()), 0.0)
+def _renumbered(group: IntArray) -> IntArray:
+    return np.array(_canonical(group.tolist()), dtype=np.int64)
+
+
+def _correlation(common: FloatArray, u: FloatArray, omega: float) -> FloatArray:
+    """Return the error correlations: that of the groups, and what any two sources may have in common.
+
+    Misfit is read as shared error, ``omega = rho sqrt(r_a r_b)``; before any table there is `SHARED_ERROR`.
+    """
+    rest = np.sqrt(np.maximum(1.0 - np.tanh(u) ** 2, 0.1))
+    any_two = np.minimum(SHARED_ERROR + omega / np.outer(rest, rest), 1.0)
+    correlation: FloatArray = np.clip(common + (1.0 - common) * any_two, 0.0, 0.99)
+    np.fill_diagonal(correlation, 0.0)
+    return correlation

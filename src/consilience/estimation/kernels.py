@@ -1,0 +1,503 @@
+"""The fit of one hypothesis about the sources, compiled: a maximum and a Laplace evidence.
+
+The model is written down in `consilience.estimation.trust`. Unknowns are the realised qualities ``u`` of the sources,
+followed by the shares ``x`` of the groups: one per member, or one per group, as `slot` says.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+
+__all__ = ["fit_hypothesis", "start_point"]
+
+#: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
+SLOPE = 1.702
+#: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
+FLOOR = 0.1
+SAFE = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def share_of(x: float) -> float:
+    """Return k, where k^2 is the share of a source's error variance that it has in common with its group."""
+    return math.sqrt(1.0 / (1.0 + math.exp(-SLOPE * x)))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+def _cholesky(matrix: FloatArray, damp: float, factor: FloatArray) -> float:
+    """Fill the lower triangle of `factor`, with the diagonal raised by `damp`; return the log determinant."""
+    log = 0.0
+    for i in range(len(matrix)):
+        for j in range(i + 1):
+            total = matrix[i, j]
+            if i == j:
+                total += damp * total
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j:
+                total = math.sqrt(max(total, 1e-12))
+                factor[i, i] = total
+                log += 2.0 * math.log(total)
+            else:
+                factor[i, j] = total / factor[j, j]
+    return log
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+def _solve(factor: FloatArray, right: FloatArray, out: FloatArray) -> None:
+    size = len(right)
+    for i in range(size):
+        total = right[i]
+        for k in range(i):
+            total -= factor[i, k] * out[k]
+        out[i] = total / factor[i, i]
+    for i in range(size - 1, -1, -1):
+        out[i] /= factor[i, i]
+        for k in range(i):
+            out[k] -= factor[i, k] * out[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArray, slope: FloatArray) -> None:
+    """Fill the features of the forward map and their slopes; an empty table means tanh."""
+    for a in range(len(phi)):
+        if len(grid) == 0:
+            phi[a, 0] = math.tanh(u[a])
+            slope[a, 0] = 1.0 - phi[a, 0] ** 2
+            continue
+        step = grid[1] - grid[0]
+        place = min(max((u[a] - grid[0]) / step, 0.0), len(grid) - 1.001)
+        low = int(place)
+        for k in range(phi.shape[1]):
+            rise = table[low + 1, k] - table[low, k]
+            phi[a, k] = table[low, k] + (place - low) * rise
+            slope[a, k] = rise / step
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, point: FloatArray) -> None:
+    """Fill in where to begin: power iterations on the agreements between groups, then the shares inside.
+
+    `weight` is zero where a pair does not count.
+    """
+    m, total, whole = len(value), 0.0, 1e-9
+    for a in range(m):
+        for b in range(a):
+            if group[a] != group[b]:
+                total += weight[a, b] * value[a, b]
+                whole += weight[a, b]
+    level = math.sqrt(min(max(total / whole, 0.05), 0.9))
+    for a in range(m):
+        point[a] = level
+    for _ in range(12):
+        total = 0.0
+        for a in range(m):
+            above, below = 0.0, 0.0
+            for b in range(m):
+                if group[a] != group[b]:
+                    above += weight[a, b] * value[a, b] * point[b]
+                    below += weight[a, b] * point[b] ** 2
+            if below > 1e-9:
+                point[a] = min(max(0.5 * (point[a] + above / below), -0.97), 0.97)
+            total += point[a]
+    turn = -1.0 if total < 0.0 else 1.0
+    for i in range(m, len(point)):
+        above, below = 0.0, 0.0
+        for a in range(m):
+            for b in range(m):
+                if slot[a] == i and group[a] == group[b] and a != b and weight[a, b] > 0.0:
+                    rest = math.sqrt(max((1.0 - point[a] ** 2) * (1.0 - point[b] ** 2), 0.01))
+                    above += (value[a, b] - point[a] * point[b]) / rest
+                    below += 1.0
+        share = min(max(above / max(below, 1.0), 0.05), 0.95)
+        point[i] = math.log(share / (1.0 - share)) / SLOPE
+    for a in range(m):
+        point[a] = math.atanh(turn * point[a])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _normal(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2.0))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, contrary: float) -> float:
+    """Return the log probability that the truth is the main common factor, and not opposed by most sources.
+
+    Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
+    """
+    m, truth, sign = len(slot), 0.0, 0.0
+    for a in range(m):
+        quality = math.tanh(point[a])
+        k = share_of(point[slot[a]]) if slot[a] >= 0 else 0.0
+        square = quality**2 + chance**2
+        truth += square / (square + k * k * (1.0 - quality**2)) / m
+        sign += quality / math.sqrt(square) / m
+    follows = _normal((truth - 0.5) / half) * _normal(sign / (2.0 * half))
+    return math.log(contrary + (1.0 - contrary) * follows)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _own(one: float, two: float) -> float:
+    """Return which part of a pair's variance belongs to that pair alone; the rest is luck of its sources."""
+    return one * two / (1.0 - (1.0 - one) * (1.0 - two))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _variances(
+    point: FloatArray,
+    usable: BoolArray,
+    variance: FloatArray,
+    luck: FloatArray,
+    group: IntArray,
+    size: IntArray,
+    slot: IntArray,
+    tau: float,
+    within: float,
+    spread: float,
+    omega: float,
+    precision: FloatArray,
+    load: FloatArray,
+    share: FloatArray,
+    quad: FloatArray,
+    work: FloatArray,
+) -> float:
+    """Fill precision and shared part of every pair's error, and the precision of the prior of realised u.
+
+    Returns the log determinants: those of the pairs (each counted once) and minus that of the prior.
+    """
+    m = len(luck)
+    rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
+    common, spare = work[4], work[6]
+    for a in range(m):
+        rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
+        share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
+        alone[a] = max(1.0 - share[a] ** 2, FLOOR)
+        lucky[a] = math.sqrt(luck[a] / rest[a])
+    log = 0.0
+    for a in range(m):
+        for b in range(a):
+            precision[a, b] = precision[b, a] = load[a, b] = load[b, a] = 0.0
+            if not usable[a, b]:
+                continue
+            if group[a] == group[b]:
+                own = variance[a, b] * _own(rest[a] * alone[a], rest[b] * alone[b])
+            else:
+                own = variance[a, b] * _own(rest[a], rest[b])
+                # The error of a pair is shared by all members of the larger of its two groups.
+                first = size[group[a]] > size[group[b]] or (size[group[a]] == size[group[b]] and group[a] < group[b])
+                if first and size[group[a]] > 1:
+                    load[a, b] = share[a] * math.sqrt(own)
+                    own *= alone[a]
+                elif not first and size[group[b]] > 1:
+                    load[b, a] = share[b] * math.sqrt(own)
+                    own *= alone[b]
+            precision[a, b] = precision[b, a] = 1.0 / (own + omega * omega)
+            log += math.log(own + omega * omega)
+    # Prior covariance of the realised u: a block per group (a diagonal and two vectors), and the common mean.
+    whole = 0.0
+    for a in range(m):
+        ones[a] = 0.0
+        for b in range(m):
+            quad[a, b] = 0.0
+    for g in range(len(size)):
+        first, second, third = 1.0, 0.0, 1.0
+        for a in range(m):
+            if group[a] == g:
+                # Members are as alike as their errors, or have the spread `within` around the level of their group.
+                common[a], spare[a] = tau * share[a], tau * tau * (1.0 - share[a] ** 2)
+                if within > 0.0 and size[g] > 1:
+                    common[a], spare[a] = math.sqrt(max(tau * tau - within * within, 0.0)), within * within
+                spare[a] += lucky[a] ** 2 * (1.0 - share[a] ** 2)
+                first += common[a] ** 2 / spare[a]
+                second += common[a] * share[a] * lucky[a] / spare[a]
+                third += (share[a] * lucky[a]) ** 2 / spare[a]
+                log += math.log(spare[a])
+        inside = first * third - second * second
+        log += math.log(inside)
+        for a in range(m):
+            if group[a] != g:
+                continue
+            quad[a, a] += 1.0 / spare[a]
+            if size[g] == 1:
+                ones[a] = quad[a, a]
+                continue
+            fourth, fifth = common[a] / spare[a], share[a] * lucky[a] / spare[a]
+            for b in range(m):
+                if group[b] == g:
+                    one, two = common[b] / spare[b], share[b] * lucky[b] / spare[b]
+                    quad[a, b] -= (
+                        fourth * (third * one - second * two) + fifth * (first * two - second * one)
+                    ) / inside
+            for b in range(m):
+                if group[b] == g:
+                    ones[a] += quad[a, b]
+    for a in range(m):
+        whole += ones[a]
+    scale = spread * spread / (1.0 + spread * spread * whole)
+    log += math.log(1.0 + spread * spread * whole)
+    for a in range(m):
+        for b in range(m):
+            quad[a, b] -= scale * ones[a] * ones[b]
+    return log
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _terms(
+    point: FloatArray,
+    value: FloatArray,
+    usable: BoolArray,
+    precision: FloatArray,
+    load: FloatArray,
+    share: FloatArray,
+    quad: FloatArray,
+    group: IntArray,
+    size: IntArray,
+    slot: IntArray,
+    grid: FloatArray,
+    table: FloatArray,
+    sign: FloatArray,
+    gold: FloatArray,
+    mean: float,
+    gradient: FloatArray,
+    hessian: FloatArray,
+    residual: FloatArray,
+    by: FloatArray,
+    features: FloatArray,
+    work: FloatArray,
+    members: IntArray,
+) -> float:
+    """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
+    m, length, rank = len(value), len(point), len(sign)
+    quality, rest, k, rise, vector = work[0], work[1], work[2], work[3], work[4]
+    phi, slope = features[0], features[1]
+    _features(point, grid, table, phi, slope)
+    for a in range(m):
+        quality[a], rest[a] = math.tanh(point[a]), 1.0 / math.cosh(point[a])
+        k[a] = rise[a] = 0.0
+        if slot[a] >= 0:
+            k[a] = share_of(point[slot[a]])
+            rise[a] = 0.5 * SLOPE * k[a] * (1.0 - k[a] ** 2)
+    cost = 0.0
+    for i in range(m):
+        gradient[i] = 0.0
+        for j in range(m):
+            hessian[i, j] = quad[i, j]
+    for i in range(m, length):
+        gradient[i] = 0.0
+        for j in range(i + 1):
+            hessian[i, j] = hessian[j, i] = 0.0
+    for a in range(m):
+        for b in range(a):
+            if not usable[a, b]:
+                continue
+            fitted, by_a, by_b = 0.0, 0.0, 0.0
+            for c in range(rank):
+                fitted += sign[c] * phi[a, c] * phi[b, c]
+                by_a += sign[c] * slope[a, c] * phi[b, c]
+                by_b += sign[c] * phi[a, c] * slope[b, c]
+            inside = group[a] == group[b]
+            if inside:
+                both = k[a] * k[b] * rest[a] * rest[b]
+                fitted += both
+                by_a -= quality[a] * both
+                by_b -= quality[b] * both
+            r, w = value[a, b] - fitted, precision[a, b]
+            residual[a, b] = residual[b, a] = r
+            by[a, b], by[b, a] = by_a, by_b
+            cost += 0.5 * w * r * r
+            gradient[a] += w * r * by_a
+            gradient[b] += w * r * by_b
+            hessian[a, a] += w * by_a * by_a
+            hessian[b, b] += w * by_b * by_b
+            hessian[a, b] += w * by_a * by_b
+            hessian[b, a] += w * by_a * by_b
+            if inside:
+                i, j = slot[a], slot[b]
+                x_a, x_b = rise[a] * k[b] * rest[a] * rest[b], rise[b] * k[a] * rest[a] * rest[b]
+                gradient[i] += w * r * x_a
+                gradient[j] += w * r * x_b
+                hessian[i, i] += w * x_a * x_a
+                hessian[j, j] += w * x_b * x_b
+                hessian[i, j] += w * x_a * x_b
+                hessian[j, i] += w * x_a * x_b
+                hessian[i, a] += w * x_a * by_a
+                hessian[i, b] += w * x_a * by_b
+                hessian[j, a] += w * x_b * by_a
+                hessian[j, b] += w * x_b * by_b
+    # Errors that the members of a group share with another source: one vector per group and source (Woodbury).
+    for g in range(len(size)):
+        if size[g] < 2:
+            continue
+        for b in range(m):
+            if group[b] == g:
+                continue
+            count, total, whole, last = 0, 0.0, 1.0, 0.0
+            for a in range(m):
+                if group[a] == g and load[a, b] > 0.0:
+                    scaled = load[a, b] * precision[a, b]
+                    whole += load[a, b] * scaled
+                    total += scaled * residual[a, b]
+                    vector[count], members[count] = scaled * by[a, b], a
+                    last += scaled * by[b, a]
+                    count += 1
+            if count == 0:
+                continue
+            vector[count], members[count] = last, b
+            cost += 0.5 * math.log(whole) - 0.5 * total * total / whole
+            for i in range(count + 1):
+                gradient[members[i]] -= vector[i] * total / whole
+                for j in range(count + 1):
+                    hessian[members[i], members[j]] -= vector[i] * vector[j] / whole
+    if len(gold):
+        # One more column whose quality is known; copies are right or wrong on the known items together, too.
+        for g in range(len(size)):
+            count, total, whole = 0, 0.0, 1.0
+            for a in range(m):
+                if group[a] != g or gold[1, a] == 0.0:
+                    continue
+                fitted, by_a = 0.0, 0.0
+                for c in range(rank):
+                    fitted += sign[c] * phi[a, c] * gold[2, c]
+                    by_a += sign[c] * slope[a, c] * gold[2, c]
+                own = max(1.0 - share[a] ** 2, FLOOR) / gold[1, a]
+                scaled = share[a] / math.sqrt(gold[1, a]) / own
+                r = gold[0, a] - fitted
+                cost += 0.5 * r * r / own + 0.5 * math.log(own)
+                gradient[a] += r * by_a / own
+                hessian[a, a] += by_a * by_a / own
+                whole += scaled * share[a] / math.sqrt(gold[1, a])
+                total += scaled * r
+                vector[count], members[count] = scaled * by_a, a
+                count += 1
+            cost += 0.5 * math.log(whole) - 0.5 * total * total / whole
+            for i in range(count):
+                gradient[members[i]] -= vector[i] * total / whole
+                for j in range(count):
+                    hessian[members[i], members[j]] -= vector[i] * vector[j] / whole
+    for a in range(m):
+        pull = 0.0
+        for b in range(m):
+            pull += quad[a, b] * (point[b] - mean)
+        cost += 0.5 * (point[a] - mean) * pull
+        gradient[a] -= pull
+    for i in range(m, length):
+        cost += 0.5 * point[i] ** 2
+        gradient[i] -= point[i]
+        hessian[i, i] += 1.0
+        for a in range(m):
+            hessian[a, i] = hessian[i, a]
+    return cost
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fit_hypothesis(
+    value: FloatArray,
+    usable: BoolArray,
+    variance: FloatArray,
+    luck: FloatArray,
+    group: IntArray,
+    size: IntArray,
+    slot: IntArray,
+    grid: FloatArray,
+    table: FloatArray,
+    sign: FloatArray,
+    gold: FloatArray,
+    tau: float,
+    within: float,
+    omega: float,
+    mean: float,
+    spread: float,
+    limit: float,
+    chance: float,
+    half: float,
+    contrary: float,
+    begin: FloatArray,
+    rounds: int,
+) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray]:
+    """Maximise the posterior of one hypothesis by Levenberg-Marquardt.
+
+    Parameters
+    ----------
+    value, usable, variance, luck
+        Agreements, which of them count, their sampling variances; variance of realised quality times ``1 - q^2``.
+    group, size, slot
+        Number of each source's group, sizes, place of its share among the unknowns (-1: none).
+    grid, table, sign
+        The forward map; empty grid for tanh.
+    gold
+        Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
+    within
+        Spread of u inside a group around its level; zero where members are as alike as their errors.
+    chance, half, contrary
+        Of the prior that the truth is the main common factor.
+    begin
+        Where to begin, in the unknowns.
+
+    Returns
+    -------
+    point, evidence, Hessian, prior precision of the realised u, shares used for the variances
+    """
+    m, length = len(value), len(begin)
+    point, trial, step = begin.copy(), begin.copy(), begin.copy()
+    gradient, gradient_new = begin.copy(), begin.copy()
+    pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
+    precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
+    hessian, hessian_new, factor = squares[0], squares[1], squares[2]
+    work, features = np.zeros((7, m + 1)), np.zeros((2, m, len(sign)))
+    share, members = work[5], np.zeros(m + 1, dtype=np.int64)
+    evidence = 0.0
+    # The variances depend on the qualities: once from where the fit begins, once from what it found.
+    for turn in range(2):
+        log = _variances(
+            point,
+            usable,
+            variance,
+            luck,
+            group,
+            size,
+            slot,
+            tau,
+            within,
+            spread,
+            omega,
+            precision,
+            load,
+            share,
+            quad,
+            work,
+        )
+        cost, damp = 1e300, 1e-3
+        for _ in range(rounds + 1):
+            new = _terms(
+                trial, value, usable, precision, load, share, quad, group, size, slot, grid, table, sign, gold, mean,
+                gradient_new, hessian_new, residual, by, features, work, members,
+            )  # fmt: skip
+            if new <= cost + 1e-12:
+                gain = cost - new
+                cost = new
+                for i in range(length):
+                    point[i] = trial[i]
+                gradient, gradient_new = gradient_new, gradient
+                hessian, hessian_new = hessian_new, hessian
+                damp = max(damp / 10.0, 1e-6)
+                if gain < (1e-2 if turn == 0 else 1e-4):
+                    break
+            else:
+                damp = damp * 10.0
+                if damp > 1e6:
+                    break
+            _cholesky(hessian, damp, factor)
+            _solve(factor, gradient, step)
+            for i in range(length):
+                trial[i] = min(max(point[i] + min(max(step[i], -1.0), 1.0), -limit), limit)
+        for i in range(length):
+            trial[i] = point[i]
+        evidence = -cost - 0.5 * log
+    evidence += _majority(point, slot, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
+    return point, evidence, hessian, quad, share[:m]
