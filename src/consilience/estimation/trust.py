@@ -43,7 +43,7 @@ from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
-__all__ = ["trust"]
+__all__ = ["MEAN", "SPREAD", "trust"]
 
 #: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
 MEAN, SPREAD = 0.55, 0.5
