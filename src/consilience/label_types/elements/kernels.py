@@ -543,7 +543,10 @@ def corner_gaps(
 
 @numba.njit(cache=True, nogil=True)
 def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    """Return the middle of the weight; halfway between two values where it falls between them. Both get sorted."""
+    """Return the weighted median, between values as the middle of the weight lies between theirs. Both get sorted.
+
+    Without that interpolation weights that hardly differ would decide between the two middle values.
+    """
     half = 0.0
     for i in range(len(values)):
         here, weight, j = values[i], weights[i], i
@@ -552,11 +555,13 @@ def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
             values[j], weights[j] = values[j - 1], weights[j - 1]
             j -= 1
         values[j], weights[j] = here, weight
-    running = 0.0
-    for i in range(len(values)):
+    middle, running = 0.5 * weights[0], weights[0]
+    if half <= middle:
+        return float(values[0])
+    for i in range(1, len(values)):
+        before, middle = middle, running + 0.5 * weights[i]
         running += weights[i]
-        if running >= half * (1.0 - 1e-9):
-            if running <= half * (1.0 + 1e-9) and i + 1 < len(values):
-                return float(0.5 * (values[i] + values[i + 1]))
-            return float(values[i])
+        if middle >= half:
+            share = (half - before) / max(middle - before, 1e-300)
+            return float(values[i - 1] + share * (values[i] - values[i - 1]))
     return float(values[-1])

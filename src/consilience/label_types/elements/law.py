@@ -25,6 +25,7 @@ from consilience.estimation.protocol import (
 from consilience.label_types.elements.decoder import believe
 from consilience.label_types.elements.matching import ElementTable, flat_sets
 from consilience.label_types.elements.model import (
+    MOST_VISIBILITY,
     VISIBILITY,
     Belief,
     ElementModel,
@@ -228,7 +229,7 @@ class ElementLaw(ElementModel, Law):
     ) -> ElementParameters:
         votes = statistics["votes"]
         share = votes / max(votes.sum(), 1.0)
-        visibility, _ = visibility_nodes(VISIBILITY)
+        visibility, _ = visibility_nodes(parameters.visibility)
         chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + visibility)))
         gradient = statistics["hits"] - (statistics["exposure"] * chance).sum(axis=1)
         curvature = (statistics["exposure"] * chance * (1.0 - chance)).sum(axis=1)
@@ -250,6 +251,7 @@ class ElementLaw(ElementModel, Law):
             precision=precision,
             recall=recall,
             cost=_costs(statistics),
+            visibility=_visibility(statistics["exposure"], votes, visibility),
             real_share=float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99)),
         )
 
@@ -368,6 +370,13 @@ def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
     variance = np.linalg.solve(matrix, right)
     noise: FloatArray = np.sqrt(np.maximum(variance, LEAST_NOISE_SHARE**2 * level))
     return np.maximum(noise, 1e-6)
+
+
+def _visibility(exposure: FloatArray, votes: FloatArray, nodes: FloatArray) -> float:
+    """Return the root mean square of the visibility of real elements, drawn to the usual one."""
+    found = (votes @ exposure) / max(votes.sum(), 1.0)
+    square = (found @ nodes**2 + QUALITY_ITEMS * VISIBILITY**2) / (found.sum() + QUALITY_ITEMS)
+    return float(np.clip(np.sqrt(square), 0.1, MOST_VISIBILITY))
 
 
 def _rates(statistics: Statistics) -> tuple[FloatArray, FloatArray]:

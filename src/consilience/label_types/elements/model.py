@@ -1,15 +1,14 @@
 """What is believed about matched elements, given how often sources miss real ones and mark false ones.
 
-A real element has a visibility h ~ N(0, VISIBILITY^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
+A real element has a visibility h ~ N(0, visibility^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
 only those that somebody marks are seen, and what nobody marked is counted as in capture-recapture studies. A false
-element belongs to one source, and hardly ever do others mark the same. How often false marks coincide, and how far
-visibility varies, is not identified by the votes: both are constants.
+element belongs to one source, and hardly ever do others mark the same. How often false marks coincide is not identified
+by the votes, so it is a constant; how far visibility varies is then learned.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
@@ -18,11 +17,11 @@ from consilience.estimation.protocol import Parameters
 from consilience.label_types.elements.matching import ElementTable, Groups
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["VISIBILITY", "Belief", "ElementModel", "ElementParameters", "Matched", "visibility_nodes"]
+__all__ = ["MOST_VISIBILITY", "VISIBILITY", "Belief", "ElementModel", "ElementParameters", "Matched", "visibility_nodes"]
 
-#: Standard deviation of the visibility of real elements in log-odds. On crowd_boxes 1.5, 2 and 2.5 give a cost of
-#: .296, .297 and .301; larger values lose in simulations.
-VISIBILITY = 1.5
+#: Standard deviation of the visibility of real elements in log-odds before it is learned, and the largest: among
+#: crowd workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, and beyond that single marks are taken for real.
+VISIBILITY, MOST_VISIBILITY = 1.5, 2.5
 #: Points at which the visibility of elements is integrated over.
 NODES = 9
 #: Noise and errors of classes are kept above these, so that no source decides alone.
@@ -53,6 +52,8 @@ class ElementParameters(Parameters):
         ``(m,)`` how far EM may move the log-odds from those that the pair table gives.
     real_share
         Share of real ones among the elements that somebody marks.
+    visibility
+        Standard deviation of the visibility of real elements, in log-odds.
     """
 
     logit: FloatArray
@@ -65,6 +66,7 @@ class ElementParameters(Parameters):
     correlation: FloatArray
     spread: FloatArray
     real_share: float
+    visibility: float = VISIBILITY
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,6 @@ class Matched:
         return cls(table, table.groups(model.threshold), is_known)
 
 
-@cache
 def visibility_nodes(spread: float) -> tuple[FloatArray, FloatArray]:
     """Return the points of visibility ``(9,)``, and the logs of their weights (Gauss and Hermite)."""
     points, weights = np.polynomial.hermite_e.hermegauss(NODES)
@@ -187,7 +188,7 @@ class Belief:
             parameters.false_rate,
             float(parameters.real_share),
             model.coincidence,
-            *visibility_nodes(VISIBILITY),
+            *visibility_nodes(parameters.visibility),
         )
         wrong = np.clip(1.0 - parameters.class_accuracy, LEAST_ERROR, 0.9)
         class_weight = np.maximum(np.log((1.0 - wrong) * max(model.n_classes - 1, 1) / wrong), 0.01)
