@@ -23,7 +23,7 @@ from consilience.label_types import (
     Vectors,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
+from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.votes import Votes, as_votes
 
 __all__ = ["Guess", "guess_space"]

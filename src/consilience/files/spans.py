@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from consilience.exceptions import FileFormatError
-from consilience.spaces.element_records import SPAN_FORMS, corners_and_class
+from consilience.label_types.elements.reader import SPAN_FORMS, corners_and_class
 from consilience.votes import Votes
 
 __all__ = ["check_spans"]

@@ -6,7 +6,7 @@ from consilience.label_types.product.space import Product
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
-from consilience.spaces.boxes import Boxes
+from consilience.label_types.elements.boxes import Boxes
 from consilience.spaces.classes import Classes
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
@@ -15,7 +15,7 @@ from consilience.spaces.preferences import Preferences
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
-from consilience.spaces.spans import Spans
+from consilience.label_types.elements.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags

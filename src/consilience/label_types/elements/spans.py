@@ -11,9 +11,9 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import InvalidLabelError
-from consilience.families.elements import ElementFamily
-from consilience.spaces.element_labels import ElementReader, class_names, united
-from consilience.spaces.element_space import ElementSpace
+from consilience.label_types.elements.law import ElementLaw
+from consilience.label_types.elements.reader import ElementReader, class_names, united
+from consilience.label_types.elements.space import ElementSpace
 
 __all__ = ["Spans"]
 
@@ -72,9 +72,9 @@ class Spans(ElementSpace):
         return ElementReader("span", ("start", "end"), self.classes, limits, whole=True, filled=True)
 
     @cached_property
-    def elements(self) -> ElementFamily:
+    def elements(self) -> ElementLaw:
         """How spans scatter."""
-        return ElementFamily(
+        return ElementLaw(
             1,
             THRESHOLD,
             COINCIDENCE,

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.families.base import Posterior
-from consilience.families.element_rounds import Belief
+from consilience.estimation.protocol import Posterior
+from consilience.label_types.elements.model import (
+    LEAST_ERROR,
+    LEAST_NOISE,
+    Belief,
+    ElementModel,
+    ElementParameters,
+    Matched,
+)
+from consilience.label_types.elements.overlaps import expected_overlap
 from consilience.label_types.vote_correlation import discount_correlated
-from consilience.solvers.overlaps import expected_overlap
-
-if TYPE_CHECKING:
-    from consilience.families.elements import ElementFamily, ElementParameters
 
 __all__ = ["believe", "select"]
 
 #: Standard deviation of normal noise, in mean distances.
 DEVIATION = 1.2533
-#: Noise and errors of classes are kept above these.
-LEAST_NOISE, LEAST_ERROR = 1e-6, 0.02
 
 
 def select(probability: FloatArray, size: FloatArray, may_be_empty: bool = True) -> tuple[IntArray, float]:
@@ -50,17 +50,17 @@ def select(probability: FloatArray, size: FloatArray, may_be_empty: bool = True)
     return order[: best + 1], float(min(expected[best], 1.0))
 
 
-def believe(family: ElementFamily, parameters: ElementParameters, labels: Batch, observed: BoolArray) -> Posterior:
+def believe(model: ElementModel, parameters: ElementParameters, labels: Batch, observed: BoolArray) -> Posterior:
     """Return the sets of largest expected F1."""
-    belief = Belief.of(family, parameters, labels, observed)
+    belief = Belief.of(model, parameters, Matched.of(model, labels, observed))
     groups, n = belief.groups, len(observed)
-    size = belief.places[:, 1] - belief.places[:, 0] if family.by_length else np.ones(len(groups.item))
+    size = belief.places[:, 1] - belief.places[:, 0] if model.by_length else np.ones(len(groups.item))
     marks = np.diff(groups.starts)
     elements = belief.places
-    if family.n_classes:
+    if model.n_classes:
         elements = np.column_stack([elements, belief.kinds])
     empty = _said_nothing(belief, parameters, observed)
-    overlap = _overlaps(family, parameters, belief, observed)
+    overlap = _overlaps(model, parameters, belief, observed)
     right = belief.probability * overlap * size
     chosen, probability, marked_by, confidence = [], [], [], np.ones(n)
     for item in range(n):
@@ -69,12 +69,12 @@ def believe(family: ElementFamily, parameters: ElementParameters, labels: Batch,
         kept = kept + first
         if len(kept):  # what is real is not yet in its right place, and of its right class
             confidence[item] *= _ratio(right[kept].sum(), (belief.probability * size)[kept].sum())
-        if family.apart:
+        if model.apart:
             kept = _without_overlaps(kept, elements)
         kept = kept[np.lexsort(elements[kept].T[::-1])]
         label, own = elements[kept], belief.probability[kept]
         seen_by = marks[kept]
-        if family.united and len(kept) > 1:
+        if model.united and len(kept) > 1:
             label, own, seen_by = _united(label, own, seen_by)
         chosen.append(label)
         probability.append(own)
@@ -83,7 +83,7 @@ def believe(family: ElementFamily, parameters: ElementParameters, labels: Batch,
     return Posterior(as_object_array(chosen), np.clip(confidence, 0.0, 1.0), None, details)
 
 
-def _overlaps(family: ElementFamily, parameters: ElementParameters, belief: Belief, observed: BoolArray) -> FloatArray:
+def _overlaps(model: ElementModel, parameters: ElementParameters, belief: Belief, observed: BoolArray) -> FloatArray:
     """Return how far each place is expected to overlap with what is really there; less where its class is in doubt."""
     groups, m = belief.groups, observed.shape[1]
     counted = groups.member_source < m
@@ -93,14 +93,14 @@ def _overlaps(family: ElementFamily, parameters: ElementParameters, belief: Beli
     noise = np.maximum(parameters.noise[source], LEAST_NOISE)
     weight = np.bincount(group, share / noise, minlength=total)
     variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
-    overlap = expected_overlap(np.sqrt(variance), family.dimension)
-    if not family.n_classes:
+    overlap = expected_overlap(np.sqrt(variance), model.dimension)
+    if not model.n_classes:
         return overlap
     wrong = np.clip(1.0 - parameters.class_accuracy, LEAST_ERROR, 0.9)
-    odds = np.maximum(np.log((1.0 - wrong) * max(family.n_classes - 1, 1) / wrong), 0.01)
+    odds = np.maximum(np.log((1.0 - wrong) * max(model.n_classes - 1, 1) / wrong), 0.01)
     codes = belief.table.sets.codes[groups.members[counted]]
-    cell = group * family.n_classes + codes
-    support = np.bincount(cell, share * odds[source], minlength=total * family.n_classes).reshape(total, -1)
+    cell = group * model.n_classes + codes
+    support = np.bincount(cell, share * odds[source], minlength=total * model.n_classes).reshape(total, -1)
     support = support - support.max(axis=1, keepdims=True)
     chance = np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
     return np.asarray(overlap * chance)

@@ -11,9 +11,9 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.exceptions import InvalidLabelError
-from consilience.families.elements import ElementFamily
-from consilience.spaces.element_labels import ElementReader, class_names
-from consilience.spaces.element_space import ElementSpace
+from consilience.label_types.elements.law import ElementLaw
+from consilience.label_types.elements.reader import ElementReader, class_names
+from consilience.label_types.elements.space import ElementSpace
 
 __all__ = ["Boxes"]
 
@@ -62,9 +62,9 @@ class Boxes(ElementSpace):
         return ElementReader("box", ("x1", "y1", "x2", "y2"), self.classes, self.size)
 
     @cached_property
-    def elements(self) -> ElementFamily:
+    def elements(self) -> ElementLaw:
         """How boxes scatter."""
-        return ElementFamily(2, THRESHOLD, COINCIDENCE, len(self.classes or ()))
+        return ElementLaw(2, THRESHOLD, COINCIDENCE, len(self.classes or ()))
 
     def random_elements(self, count: int, rng: np.random.Generator) -> FloatArray:
         width, height = self.size or (USUAL_SIDE, USUAL_SIDE)

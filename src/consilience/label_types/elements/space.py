@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.elements import ElementFamily
 from consilience.label_types.base import LabelSpace
-from consilience.solvers.overlaps import spread_of_overlap
-from consilience.spaces.element_labels import ElementReader
+from consilience.label_types.elements.law import ElementLaw
+from consilience.label_types.elements.overlaps import spread_of_overlap
+from consilience.label_types.elements.reader import ElementReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,7 +37,7 @@ class ElementSpace(LabelSpace):
 
     @property
     @abstractmethod
-    def elements(self) -> ElementFamily:
+    def elements(self) -> ElementLaw:
         """How votes scatter."""
 
     @abstractmethod
@@ -46,7 +45,7 @@ class ElementSpace(LabelSpace):
         """Return random elements as ``(count, corners)``."""
 
     @property
-    def law(self) -> Family:
+    def law(self) -> ElementLaw:
         return self.elements
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

@@ -32,7 +32,7 @@ class Sets:
 
     def costs(self, pairs: IntArray, by_length: bool) -> FloatArray:
         """Return the costs between pairs of sets ``(n, 2)``."""
-        from consilience.kernels.element_matching import set_costs
+        from consilience.label_types.elements.kernels import set_costs
 
         if len(pairs) == 0:
             return np.zeros(0)
@@ -138,7 +138,7 @@ class ElementTable:
 
     def groups(self, threshold: float) -> Groups:
         """Match elements across sources."""
-        from consilience.kernels.element_matching import match_elements
+        from consilience.label_types.elements.kernels import match_elements
 
         group, item = match_elements(self.sets.values, self.sets.codes, self.sources, self.element_starts, threshold)
         members = np.argsort(group, kind="stable")
