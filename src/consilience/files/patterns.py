@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consilience.encoding import align_sources, encode
-from consilience.families.confusion import ConfusionFamily
-from consilience.families.confusion.parameters import MAX_PATTERNS, MIN_ITEMS
 from consilience.files.writing import label_table
 from consilience.label_model import LabelModel
+from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_patterns, patterns_of
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -41,16 +40,14 @@ class LabelsByPattern:
         """Return what `label_table` returns, or None for votes of another type or for few items."""
         import pyarrow as pa
 
-        if len(votes) < MIN_ITEMS or votes.labels.ndim != 2 or votes.labels.dtype != self.dtype:
+        if votes.labels.dtype != self.dtype or votes.items.dtype.kind != "i":
             return None
-        if votes.items.dtype.kind != "i":
-            return None
-        from consilience.kernels.classes import pattern_numbers
-
         space, learned = self.model.space, self.model.source_model_
         table = align_sources(votes, space, learned.sources, learned.names_given)
         encoded = encode(table, space)
-        numbers = pattern_numbers(encoded.labels, encoded.observed, int(space.n_labels or 0))
+        numbers = patterns_of(encoded.labels, encoded.observed, int(space.n_labels or 0))
+        if numbers is None:
+            return None
         found = self.rows.take(pa.array(numbers))
         return found.add_column(0, "item", pa.array(table.items))
 
@@ -65,11 +62,11 @@ def labels_by_pattern(model: LabelModel, like: Votes) -> LabelsByPattern | None:
     """
     space, sources = model.space, model.source_model_.sources
     k, m = space.n_labels, len(sources)
-    if not isinstance(space.law, ConfusionFamily) or k is None or m * np.log(k + 1) > np.log(MAX_PATTERNS):
+    if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
         return None
     if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
         return None
-    digits: npt.NDArray[Any] = np.indices((k + 1,) * m, dtype=np.int8).reshape(m, -1).T
-    labels = space.as_labels(np.maximum(digits - 1, 0), like.labels.dtype).astype(like.labels.dtype)
-    patterns = Votes(labels, digits > 0, sources, np.arange(len(digits)), names_given=like.names_given)
+    codes, observed = all_patterns(m, k)
+    labels = space.as_labels(codes, like.labels.dtype).astype(like.labels.dtype)
+    patterns = Votes(labels, observed, sources, np.arange(len(codes)), names_given=like.names_given)
     return LabelsByPattern(model, label_table(model, patterns).drop_columns("item"), like.labels.dtype)

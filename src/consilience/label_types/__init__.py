@@ -1,13 +1,13 @@
 """What a label is: one label type per file."""
 
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.classes.space import Classes
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.product.space import Product
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.elements.boxes import Boxes
-from consilience.spaces.classes import Classes
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric

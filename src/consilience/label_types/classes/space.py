@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.confusion import ConfusionFamily
+from consilience.estimation.protocol import Law
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.classes.law import ClassesLaw
 from consilience.label_types.codes import Codebook, plain_value
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Classes(LabelSpace):
         return Codebook(self.names, self.k, "class", "Classes([...])")
 
     @property
-    def law(self) -> Family:
-        return ConfusionFamily(self.k)
+    def law(self) -> Law:
+        return ClassesLaw(self.k)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         left, right = np.asarray(left), np.asarray(right)
@@ -142,7 +142,7 @@ class Classes(LabelSpace):
         return float((predicted == gold).mean()) if len(gold) else float("nan")
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        wrong = rng.random(len(centers)) < ConfusionFamily(self.k).expected_cost(np.array([weight]))[0]
+        wrong = rng.random(len(centers)) < ClassesLaw(self.k).expected_cost(np.array([weight]))[0]
         other = (centers + rng.integers(1, self.k, size=len(centers))) % self.k
         return np.where(wrong, other, centers)
 

@@ -1,0 +1,668 @@
+"""Categorical votes: confusion tables of judges, events of labeling functions.
+
+Sources that vote for every class follow Dawid and Skene given a vote: P(vote | class), one table per source, around
+the one number per source that the trust engine knows. Sources that vote only for some classes are scored by events
+(`labeling_functions`). Which form applies is decided per table by which classes the sources vote for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes, softmax, votes_per_item
+from consilience.estimation.pair_table import PairTable, agreement_table
+from consilience.estimation.protocol import (
+    METHODS,
+    Chunk,
+    Diagnostic,
+    Hypothesis,
+    Law,
+    Mixture,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    Trust,
+    count_statistics,
+)
+from consilience.exceptions import UnsupportedError
+from consilience.label_types.classes import labeling_functions
+from consilience.label_types.dirichlet import shrink_counts
+from consilience.label_types.vote_correlation import discount_correlated
+
+__all__ = ["ClassParameters", "ClassesLaw", "all_patterns", "few_patterns", "patterns_of"]
+
+#: Largest number of (source, class) events for which the joint votes of all pairs are kept.
+MAX_EVENTS = 2048
+#: With at most so many patterns of votes, and at least so many items, labels are looked up by pattern.
+MAX_PATTERNS, MIN_ITEMS = 65_536, 4_096
+#: Probabilities are kept this far away from 0 before a logarithm is taken.
+FLOOR = 1e-6
+#: Largest angle of a tetrachoric correlation, sin(1.5) = .997.
+MAX_ANGLE = 1.5
+#: Rounds of proportional fitting; the rows are exact after any of them.
+FITTING_ROUNDS = 30
+#: Step of the numerical slope of a likelihood by u.
+STEP = 0.05
+
+
+@dataclass(frozen=True)
+class ClassParameters(Parameters):
+    """What is known about categorical sources.
+
+    Parameters
+    ----------
+    table
+        ``(m, k, k)`` as ``[source, vote, class]``: P(vote | class) of judges, P(class | vote) of labeling functions.
+    prior
+        ``(k,)`` class shares of the items with a vote.
+    told
+        ``(k,)`` class shares of the items with a vote that follow from a balance of all items, or zeros where labeling
+        functions were told none. They replace `prior` in labels, not in what a vote says.
+    uncovered
+        ``(k,)`` class probabilities of an item without a vote.
+    correlation
+        ``(m, m)`` of errors given the truth.
+    accuracy
+        ``(m,)`` share of right votes.
+    u, spread
+        ``(m,)`` qualities, and how far EM may move them.
+    habit
+        ``(m, k)`` how often each source votes for each class, whatever the item.
+    gold, gold_classes
+        ``(m, k, k)`` votes on known items as ``[source, vote, class]``, and ``(k,)`` known items of each class.
+    are_functions
+        Whether sources are labeling functions.
+    plain
+        Whether all votes count the same and their shares are the probabilities: the plain vote.
+    learns_prior
+        Whether EM learns how frequent the classes are.
+    """
+
+    table: FloatArray
+    prior: FloatArray
+    told: FloatArray
+    uncovered: FloatArray
+    correlation: FloatArray
+    accuracy: FloatArray
+    u: FloatArray
+    spread: FloatArray
+    habit: FloatArray
+    gold: FloatArray
+    gold_classes: FloatArray
+    are_functions: bool = False
+    plain: bool = False
+    learns_prior: bool = False
+
+    def score_table(self) -> FloatArray:
+        """Return ``(m, k + 1, k)``: what each vote adds to each class; the last row is abstaining."""
+        m, k, _ = self.table.shape
+        scores = np.zeros((m, k + 1, k))
+        scores[:, :k] = np.log(np.maximum(self.table, FLOOR))
+        if self.are_functions:
+            scores[:, :k] -= np.log(np.maximum(self.prior, FLOOR))
+        return scores
+
+    def probabilities(self, labels: Batch, observed: BoolArray) -> FloatArray:
+        """Return ``(n, k)`` class probabilities for hard votes ``(n, m)`` or soft votes ``(n, m, k)``."""
+        if self.plain:
+            return self._vote_shares(labels, observed)
+        found = self.beliefs(labels, observed, self.told if self.told.any() else self.prior)
+        if self.are_functions:
+            found[votes_per_item(observed) == 0] = self.uncovered
+        return found
+
+    def beliefs(self, labels: Batch, observed: BoolArray, prior: FloatArray) -> FloatArray:
+        """Return the same where classes have the given shares, whoever voted."""
+        from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
+
+        offset = np.log(np.maximum(prior, FLOOR))
+        shared = bool(self.correlation.any())
+        if labels.ndim == 3:
+            return softmax(offset + self._soft_scores(labels, observed))
+        k = len(offset)
+        table = self.score_table().reshape(-1, k)
+        if few_votes(observed):
+            return beliefs_from_few(labels, observed, table, offset, self.correlation)
+        shares = discount_correlated(observed, self.correlation) if shared else np.empty((0, 0))
+        return beliefs(labels, observed, table, offset, shares)
+
+    def _soft_scores(self, labels: Batch, observed: BoolArray) -> FloatArray:
+        """Return ``(n, k)`` sums of log evidence from soft votes.
+
+        A vote is a distribution over the classes the source may have meant; its evidence is the average of the
+        evidence of those classes (of likelihoods, or of precisions).
+        """
+        scores = np.log(np.maximum(np.einsum("nav,avc->nac", labels, self.table), FLOOR))
+        if self.are_functions:
+            scores -= np.log(np.maximum(self.prior, FLOOR))
+        total: FloatArray = np.einsum("nac,na->nc", scores, discount_correlated(observed, self.correlation))
+        return total
+
+    def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
+        counts = np.zeros((len(observed), len(self.prior)))
+        if labels.ndim == 3:
+            counts += (labels * observed[:, :, None]).sum(axis=1)
+        else:
+            for source in range(observed.shape[1]):
+                rows = np.flatnonzero(observed[:, source])
+                counts[rows, labels[rows, source].astype(np.int64)] += 1.0
+        # Ties go to the class that gets more votes overall; so do items without a vote.
+        counts += np.where(counts.any(axis=1, keepdims=True), 1e-9, 1.0) * self.prior
+        shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
+        return shares
+
+    def looked_up(self, labels: Batch, observed: BoolArray) -> FloatArray | None:
+        """Return ``(n, k)`` probabilities by the pattern of the votes, or None where patterns hardly repeat."""
+        numbers = patterns_of(labels, observed, len(self.prior))
+        return None if numbers is None else self._by_pattern.take(numbers, axis=0)
+
+    @cached_property
+    def _by_pattern(self) -> FloatArray:
+        m, k, _ = self.table.shape
+        return self.probabilities(*all_patterns(m, k))
+
+
+def patterns_of(labels: Batch, observed: BoolArray, k: int) -> IntArray | None:
+    """Return the number of each row's pattern of votes; None for too many patterns, few items or soft votes."""
+    from consilience.label_types.classes.kernels import pattern_numbers
+
+    few_items = labels.ndim != 2 or len(labels) < MIN_ITEMS
+    return None if few_items or not few_patterns(labels.shape[1], k) else pattern_numbers(labels, observed, k)
+
+
+def few_patterns(m: int, k: int) -> bool:
+    """Return whether there are so few patterns of votes that each is labeled once."""
+    return bool(m * np.log(k + 1) <= np.log(MAX_PATTERNS))
+
+
+def all_patterns(m: int, k: int) -> tuple[Batch, BoolArray]:
+    """Return every pattern of the votes of m sources, as class codes and who voted; in the order of their numbers."""
+    digits = np.indices((k + 1,) * m, dtype=np.int8).reshape(m, -1).T
+    return np.maximum(digits - 1, 0), digits > 0
+
+
+@dataclass(frozen=True)
+class ClassesLaw(Law):
+    """Categorical votes over `n_classes` classes."""
+
+    n_classes: int
+    methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
+    has_em: ClassVar[bool] = True
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
+    def measures_like(self, other: Law) -> bool:
+        return isinstance(other, ClassesLaw) and other.n_classes == self.n_classes
+
+    # --- level 0 ------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        k, m = self.n_classes, chunk.observed.shape[1]
+        from consilience.label_types.classes.kernels import count_few_pairs, count_pairs
+
+        labels, observed = chunk.labels, chunk.observed
+        if labels.ndim == 3 or m * k <= MAX_EVENTS:
+            if labels.ndim == 3:
+                flat = (labels * observed[:, :, None]).reshape(len(chunk), m * k)
+                parts, pairs = count_statistics(chunk), flat.T @ flat
+                parts["votes"] = flat.sum(axis=0).reshape(m, k)
+            else:
+                pairs = (count_few_pairs if few_votes(observed) else count_pairs)(labels, observed, k)
+                parts = count_statistics(chunk, both=pairs.reshape(m, k, m, k).sum(axis=(1, 3)))
+                parts["votes"] = np.diag(pairs).reshape(m, k)
+            parts["pairs"] = pairs
+        else:
+            votes, agree, both = _agreements(labels, observed, k)
+            parts = count_statistics(chunk, both=both)
+            parts["votes"], parts["agree"] = votes, agree
+        rows = chunk.gold_rows
+        rows = rows[votes_per_item(observed[rows]) > 0]
+        if len(rows) and chunk.known is not None:
+            truth = np.eye(k)[chunk.known[rows].astype(np.int64)]
+            hard = np.eye(k)[np.where(observed[rows], labels[rows], 0)] if labels.ndim == 2 else labels[rows]
+            parts["gold"] = np.einsum("nav,nc->avc", hard * observed[rows][:, :, None], truth)
+            parts["gold_classes"] = truth.sum(axis=0)
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        votes = statistics["votes"].astype(np.float64)
+        m, k = votes.shape
+        agree, both = _agree(statistics), statistics["both"].astype(np.float64)
+        share = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
+        base = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
+        sums = _agreement_sums(statistics, share, agree, both)
+        gold_spread = 1.0
+        if "gold" in statistics:
+            gold, gold_spread = _gold_sums(statistics, share, base)
+            sums |= gold
+        table = replace(agreement_table(sums), cost=1.0 - agree / np.maximum(both, 1.0))
+        if "gold" in statistics:
+            right = np.einsum("acc->a", statistics["gold"])
+            table = replace(table, gold_cost=1.0 - right / np.maximum(statistics["gold"].sum(axis=(1, 2)), 1.0))
+        if labeling_functions.vote_only_some_classes(votes):
+            # Two functions that vote for one class each agree always or never, however good they are.
+            repeats = labeling_functions.repeated_votes(agree, both)[1]
+            return replace(table, value=np.eye(m), error=np.full((m, m), np.inf), linked=repeats)
+        if k == 2:
+            return _without_strictness(table, votes, gold_spread)
+        spread = max(1.0 - float((base**2).sum()), 0.05)
+        value = np.where(np.eye(m, dtype=bool), 1.0, table.value / spread)
+        if table.gold_value is not None and table.gold_error is not None:
+            table = replace(
+                table, gold_value=table.gold_value / gold_spread, gold_error=table.gold_error / gold_spread
+            )
+        return replace(table, value=value, error=table.error / spread)
+
+    def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
+        votes = statistics["votes"].astype(np.float64)
+        m, k = votes.shape
+        if "pairs" not in statistics:
+            raise UnsupportedError(
+                f"method='quadratic' keeps a table of {m} x {k} events squared, too large here. Use 'auto' or 'em'."
+            )
+        pairs = statistics["pairs"].reshape(m, k, m, k).astype(np.float64)
+        return np.einsum("acbc->cab", pairs), votes, self._prior(statistics, request)
+
+    def weight_from_accuracy(self, accuracy: FloatArray) -> FloatArray:
+        accuracy = np.clip(accuracy, 1e-9, 1 - 1e-9)
+        weight: FloatArray = np.log(accuracy * (self.n_classes - 1) / (1 - accuracy))
+        return weight
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        votes = statistics["votes"]
+        constant: BoolArray = ((votes > 0).sum(axis=1) == 1) & (votes.sum(axis=1) >= 10)
+        return constant
+
+    # --- level 2 ------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ClassParameters:
+        votes = statistics["votes"].astype(np.float64)
+        m, k = votes.shape
+        base = votes.sum(axis=0) + 1.0
+        prior = self._prior(statistics, request)
+        has_gold = "gold" in statistics
+        start = ClassParameters(
+            table=_coin_tables(hypothesis.u, prior, np.tile(prior, (m, 1))),
+            prior=prior,
+            told=np.zeros(k),
+            uncovered=prior,
+            correlation=hypothesis.correlation,
+            accuracy=np.zeros(m),
+            u=hypothesis.u,
+            spread=hypothesis.spread,
+            habit=shrink_counts(votes, np.tile(base / base.sum(), (m, 1))),
+            gold=statistics["gold"] if has_gold else np.zeros((m, k, k)),
+            gold_classes=statistics["gold_classes"] if has_gold else np.zeros(k),
+            learns_prior=request.prior_is("auto"),
+        )
+        if hypothesis.is_plain or m == 1:  # of one source nothing can be learned, it is simply believed
+            told = base / base.sum() if isinstance(request.prior, str) else prior
+            start = replace(start, prior=told, uncovered=told, plain=True, learns_prior=False)
+            return replace(start, accuracy=_accuracy(start))
+        if labeling_functions.vote_only_some_classes(votes):
+            return _functions(start, hypothesis, statistics, request)
+        return _confusions(start, start, np.zeros((m, k, k)), np.zeros(k))
+
+    def e_step(self, parameters: ClassParameters, prepared: Chunk) -> Statistics:
+        from consilience.label_types.classes.kernels import expected_votes
+
+        labels, observed = prepared.labels, prepared.observed
+        belief = parameters.beliefs(labels, observed, parameters.prior)
+        # Known labels are counted once, at full weight, in `gold`.
+        uncounted = votes_per_item(observed) == 0
+        if prepared.is_known is not None:
+            uncounted = uncounted | prepared.is_known
+        belief[uncounted] = 0.0
+        if labels.ndim == 3:
+            counts = _meant(parameters, labels * observed[:, :, None], belief)
+        else:
+            counts = expected_votes(labels, observed, belief, few_votes(observed))
+        return Statistics(
+            {
+                "counts": counts,
+                "classes": belief.sum(axis=0),
+                "square": np.array((belief**2).sum()),
+            }
+        )
+
+    def m_step(self, parameters: ClassParameters, statistics: Statistics, start: ClassParameters) -> ClassParameters:
+        counts, classes = statistics["counts"], statistics["classes"]
+        if parameters.plain:
+            return parameters
+        if parameters.are_functions:
+            prior = (classes + start.gold_classes + 1.0) / (classes + start.gold_classes + 1.0).sum()
+            if not parameters.learns_prior:
+                prior = parameters.prior
+            uncovered = parameters.uncovered if parameters.told.any() else prior
+            return replace(parameters, prior=prior, uncovered=uncovered, accuracy=_right_share(counts + start.gold))
+        # Doubtful items carry less than one item of information.
+        by_chance = float((parameters.prior**2).sum())
+        known = (float(statistics["square"]) / max(float(classes.sum()), 1e-9) - by_chance) / (1.0 - by_chance)
+        known = max(known, 1e-3)
+        return _confusions(parameters, start, known * counts, known * classes)
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        first = mixture[0][1]
+        same = isinstance(first, ClassParameters) and (first.are_functions or first.plain)
+        return ((1.0, first),) if same else mixture
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: ClassParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        found = parameters.looked_up(labels, observed)
+        return _decoded(parameters.probabilities(labels, observed) if found is None else found)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        return _decoded(np.asarray(sum(share * np.asarray(one.probabilities) for share, one in posteriors)))
+
+    # --- in shared words --------------------------------------------------------------------------------
+
+    def summary(self, parameters: ClassParameters) -> Summary:
+        unknown = np.full(len(parameters.accuracy), np.inf)
+        weight = self.weight_from_accuracy(parameters.accuracy)
+        return Summary(1.0 - parameters.accuracy, weight, unknown, unknown, parameters.correlation)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> ClassParameters:
+        m, k = len(weight), self.n_classes
+        prior = np.full(k, 1.0 / k) if isinstance(request.prior, str) else request.prior
+        accuracy = 1.0 - self.expected_cost(weight)
+        even = np.clip((1.0 - accuracy) / (k - 1), FLOOR, 1 - FLOOR)[:, None, None]
+        table = np.where(np.eye(k, dtype=bool), np.clip(accuracy, FLOOR, 1 - FLOOR)[:, None, None], even)
+        unknown = np.full(m, np.inf)
+        return ClassParameters(
+            table=table,
+            prior=prior,
+            told=np.zeros(k),
+            uncovered=prior,
+            correlation=np.zeros((m, m)),
+            accuracy=accuracy,
+            u=np.arctanh(np.clip((k * accuracy - 1) / (k - 1), -0.999, 0.999)),
+            spread=unknown,
+            habit=np.full((m, k), 1.0 / k),
+            gold=np.zeros((m, k, k)),
+            gold_classes=np.zeros(k),
+        )
+
+    def restore(self, fields: Mapping[str, Any]) -> ClassParameters:
+        return ClassParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        right = 1.0 / (1.0 + (self.n_classes - 1) * np.exp(-np.clip(weight, -700.0, 700.0)))
+        cost: FloatArray = 1.0 - right
+        return cost
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        return self.weight_from_accuracy(1.0 - np.asarray(cost, dtype=float))
+
+    def findings(
+        self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
+    ) -> tuple[Diagnostic, ...]:
+        if not labeling_functions.vote_only_some_classes(statistics["votes"].astype(np.float64)):
+            return ()
+        message = (
+            "The sources vote only for some classes, as labeling functions do, so that their agreement does not show "
+            "which are better. All votes count alike, save those of copies; pass gold= with 30 known labels to learn more."
+        )
+        return (Diagnostic("labeling-functions", "info", (), message),)
+
+    def _prior(self, statistics: Statistics, request: Request) -> FloatArray:
+        """Return the class shares that were told, or those of the votes as far as they are uneven beyond chance."""
+        k = self.n_classes
+        even = np.full(k, 1.0 / k)
+        if not isinstance(request.prior, str):
+            return request.prior
+        if not request.prior_is("auto"):
+            return even  # with a 0/1 cost the normalizer is the same for every class, so "gibbs" is "uniform"
+        votes = statistics["votes"].sum(axis=0)
+        items = votes * (float(statistics["voted_items"]) / max(float(votes.sum()), 1.0))
+        return shrink_counts(items[None], even[None])[0]
+
+
+# --- level 0: agreement --------------------------------------------------------------------------------------
+
+
+def _agreements(labels: Batch, observed: BoolArray, k: int) -> tuple[IntArray, IntArray, IntArray | None]:
+    """Votes per class, agreements and common votes, for so many sources or classes that no joint table fits."""
+    if few_votes(observed):
+        from consilience.label_types.classes.kernels import count_agreements
+
+        return count_agreements(labels, observed, k)
+    m = observed.shape[1]
+    votes, agree = np.zeros((m, k), dtype=np.int64), np.zeros((m, m), dtype=np.int64)
+    for c in range(k):
+        voted = (observed & (labels == c)).astype(np.float32)
+        votes[:, c] = voted.sum(axis=0)
+        agree += np.rint(voted.T @ voted).astype(np.int64)
+    return votes, agree, None
+
+
+def _agree(statistics: Statistics) -> FloatArray:
+    if "agree" in statistics:
+        return statistics["agree"].astype(np.float64)
+    m, k = statistics["votes"].shape
+    agree: FloatArray = np.einsum("acbc->ab", statistics["pairs"].reshape(m, k, m, k)).astype(np.float64)
+    return agree
+
+
+def _agreement_sums(
+    statistics: Statistics, share: FloatArray, agree: FloatArray, both: FloatArray
+) -> dict[str, FloatArray]:
+    """Return sums of the inner products of votes as one-hot vectors minus what the source votes whatever the item."""
+    m, k = share.shape
+    total, square = np.zeros((m, m)), np.zeros((m, m))
+    if "pairs" in statistics:
+        pairs = statistics["pairs"].reshape(m, k, m, k)
+        for a in range(m):
+            joint = pairs[a].transpose(1, 0, 2).astype(np.float64)  # other source, vote of a, vote of the other
+            inner = np.eye(k) - share[:, :, None] - share[a][None, None, :] + (share @ share[a])[:, None, None]
+            total[a], square[a] = (joint * inner).sum(axis=(1, 2)), (joint * inner**2).sum(axis=(1, 2))
+    else:
+        total = agree - both * (share @ share.T)
+        agreement = agree / np.maximum(both, 1.0)
+        square = both * (agreement * (1.0 - agreement) + (total / np.maximum(both, 1.0)) ** 2)
+    return {"agreement": total, "agreement_square": square, "agreement_count": both, "agreement_votes": np.diag(both)}
+
+
+def _gold_sums(statistics: Statistics, share: FloatArray, base: FloatArray) -> tuple[dict[str, FloatArray], float]:
+    """Return the same with known labels, and the mean square of these as centered vectors."""
+    gold, classes = statistics["gold"], statistics["gold_classes"]
+    k = len(base)
+    inner = np.eye(k)[None] - base[None, :, None] - share[:, None, :] + (share @ base)[:, None, None]
+    length = 1.0 - 2.0 * base + (base**2).sum()
+    sums = {
+        "gold_agreement": (gold * inner).sum(axis=(1, 2)),
+        "gold_agreement_square": (gold * inner**2).sum(axis=(1, 2)),
+        "gold_agreement_count": gold.sum(axis=(1, 2)),
+    }
+    # A few known labels spread more or less than all items do.
+    return sums, max(float(classes @ length) / max(float(classes.sum()), 1.0), 0.1)
+
+
+def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float) -> PairTable:
+    """Return the agreement of two classes as it would be if every source voted for both equally often.
+
+    Judges who only differ in strictness put different thresholds on the same score. The correlation of normal scores
+    behind two thresholded votes (tetrachoric), turned into the agreement of votes with the thresholds at the median,
+    is a product of qualities whether errors are independent given the class or given the score.
+    """
+    from scipy.special import ndtri
+
+    level = ndtri((votes[:, 1] + 0.5) / (votes.sum(axis=1) + 1.0))
+    value, error = _median_agreement(table.value / 2.0, table.error / 2.0, level[:, None], level[None, :])
+    value = np.where(np.eye(len(votes), dtype=bool), 1.0, value)
+    if table.gold_value is None or table.gold_error is None:
+        return replace(table, value=value, error=error)
+    pooled = ndtri((votes[:, 1].sum() + 0.5) / (votes.sum() + 1.0))
+    base = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
+    scale = (1.0 - float((base**2).sum())) / gold_spread
+    gold = _median_agreement(table.gold_value * scale / 2.0, table.gold_error * scale / 2.0, level, np.array(pooled))
+    return replace(table, value=value, error=error, gold_value=gold[0], gold_error=gold[1])
+
+
+def _median_agreement(
+    covariance: FloatArray, error: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return ``(2 / pi) angle`` and its error, where sin(angle) is the tetrachoric correlation.
+
+    The covariance of two thresholded normal scores is
+    ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``.
+    """
+    shape = np.broadcast_shapes(covariance.shape, first.shape, second.shape)
+    usable = np.broadcast_to(np.isfinite(error), shape)
+    h, k = (np.broadcast_to(one, shape)[usable] for one in (first, second))
+    target, deviation = 2.0 * np.pi * covariance[usable], 2.0 * np.pi * error[usable]
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+
+    def density(angle: FloatArray) -> FloatArray:
+        value: FloatArray = np.exp(-(h**2 + k**2 - 2.0 * h * k * np.sin(angle)) / (2.0 * np.cos(angle) ** 2))
+        return value
+
+    angle = np.zeros(len(h))
+    low, high = np.full(len(h), -MAX_ANGLE), np.full(len(h), MAX_ANGLE)
+    for _ in range(12):
+        reached = sum(w * density(angle * (x + 1.0) / 2.0) for x, w in zip(nodes, weights, strict=True)) * angle / 2.0
+        low, high = np.where(reached < target, angle, low), np.where(reached < target, high, angle)
+        newton = angle + (target - reached) / np.maximum(density(angle), 1e-9)
+        angle = np.where((newton > low) & (newton < high), newton, (low + high) / 2.0)
+    value, spread = np.zeros(shape), np.full(shape, np.inf)
+    value[usable] = 2.0 / np.pi * angle
+    # Where thresholds are so far apart that votes hardly show the correlation, the agreement may be anything.
+    spread[usable] = np.minimum(2.0 / np.pi * deviation / np.maximum(density(angle), 1e-9), 1.0)
+    return value, spread
+
+
+# --- level 2: confusion tables ---------------------------------------------------------------------------------
+
+
+def _coin_tables(u: FloatArray, prior: FloatArray, habit: FloatArray) -> FloatArray:
+    """Return P(vote | class) of sources of one quality each, ``(m, k, k)`` as ``[source, vote, class]``.
+
+    The right vote has odds of ``(1 + (k - 1) q) / (1 - q)`` to any other. Rows and columns are fitted to the class
+    shares and to how often the source votes for each class, so that strict sources are strict and one that always
+    votes for the same class says nothing.
+    """
+    m, k = habit.shape
+    q = np.clip(np.tanh(u), -0.9 / (k - 1), 0.999)
+    joint = np.where(np.eye(k, dtype=bool), ((1.0 + (k - 1) * q) / (1.0 - q))[:, None, None], 1.0)
+    for _ in range(FITTING_ROUNDS):
+        joint = joint * (habit / joint.sum(axis=2))[:, :, None]
+        joint = joint * (prior / joint.sum(axis=1))[:, None, :]
+    table: FloatArray = np.clip(joint / prior, FLOOR, 1.0)
+    return table / table.sum(axis=1, keepdims=True)
+
+
+def _confusions(
+    parameters: ClassParameters, start: ClassParameters, counts: FloatArray, classes: FloatArray
+) -> ClassParameters:
+    """Return the tables that expected votes and known labels ask for, around those of one quality per source.
+
+    Parameters
+    ----------
+    counts, classes
+        ``(m, k, k)`` expected votes as ``[source, vote, class]`` and ``(k,)`` expected items, in items that are known.
+    """
+    prior = parameters.prior
+    if parameters.learns_prior:
+        prior = shrink_counts(classes[None], start.prior[None])[0]
+        prior = shrink_counts(start.gold_classes[None], prior[None])[0]
+    u = _moved(parameters, start, prior, counts + start.gold)
+    table = _shrink_votes(counts, _coin_tables(u, prior, start.habit))
+    # Known labels overrule beliefs as far as they contradict them.
+    table = _shrink_votes(start.gold, table)
+    found = replace(parameters, table=table, prior=prior, uncovered=prior, u=u)
+    return replace(found, accuracy=_accuracy(found))
+
+
+def _moved(parameters: ClassParameters, start: ClassParameters, prior: FloatArray, counts: FloatArray) -> FloatArray:
+    """Return the qualities after one Newton step of their likelihood, drawn to those of the start."""
+    free = np.isfinite(start.spread) & (start.spread > 0)
+    if not counts.any() or not free.any():
+        return parameters.u
+    spread = np.where(free, start.spread, 1.0)
+
+    def objective(u: FloatArray) -> FloatArray:
+        fit = (counts * np.log(_coin_tables(u, prior, start.habit))).sum(axis=(1, 2))
+        value: FloatArray = fit - 0.5 * ((u - start.u) / spread) ** 2
+        return value
+
+    below, here, above = (objective(parameters.u + step) for step in (-STEP, 0.0, STEP))
+    slope, bend = (above - below) / (2.0 * STEP), (above - 2.0 * here + below) / STEP**2
+    step = np.clip(slope / np.maximum(-bend, 1.0 / spread**2), -0.5, 0.5)
+    return np.where(free, np.clip(parameters.u + step, -4.0, 4.0), parameters.u)
+
+
+def _shrink_votes(counts: FloatArray, table: FloatArray) -> FloatArray:
+    """Return tables from counts, both as ``[source, vote, class]``, drawn to `table` by evidence."""
+    if not counts.any():
+        return table
+    return shrink_counts(counts.transpose(0, 2, 1), table.transpose(0, 2, 1)).transpose(0, 2, 1)
+
+
+def _accuracy(parameters: ClassParameters) -> FloatArray:
+    accuracy: FloatArray = np.einsum("acc,c->a", parameters.table, parameters.prior)
+    return np.clip(accuracy, FLOOR, 1.0 - FLOOR)
+
+
+def _meant(parameters: ClassParameters, labels: FloatArray, belief: FloatArray) -> FloatArray:
+    """Return expected votes of soft votes: which class did the source mean? For judges that depends on the truth."""
+    if parameters.are_functions:
+        counts: FloatArray = np.einsum("nav,nc->avc", labels, belief)
+        return counts
+    evidence = np.maximum(np.einsum("nav,avc->nac", labels, parameters.table), 1e-12)
+    meant: FloatArray = np.einsum("nav,nac->avc", labels, belief[:, None, :] / evidence) * parameters.table
+    return meant
+
+
+# --- level 2: labeling functions ---------------------------------------------------------------------------------
+
+
+def _functions(
+    start: ClassParameters, hypothesis: Hypothesis, statistics: Statistics, request: Request
+) -> ClassParameters:
+    """Return the events of labeling functions: one precision, no class more frequent than another before EM."""
+    votes = statistics["votes"].astype(np.float64)
+    m, k = votes.shape
+    agree, both = _agree(statistics), statistics["both"].astype(np.float64)
+    precision = labeling_functions.common_precision(agree, both, k)
+    table = labeling_functions.event_tables(precision, start.gold)
+    together = hypothesis.groups[:, None] == hypothesis.groups[None, :]
+    repeated = labeling_functions.repeated_votes(agree, both)[0]
+    told, uncovered, even = np.zeros(k), np.full(k, 1.0 / k), np.full(k, 1.0 / k)
+    if not isinstance(request.prior, str):
+        items = max(float(statistics["items"]), 1.0)
+        told, uncovered = labeling_functions.covered_balance(
+            request.prior, votes / items, table, float(statistics["voted_items"]) / items
+        )
+    return replace(
+        start,
+        table=table,
+        prior=even,
+        told=told,
+        uncovered=uncovered,
+        accuracy=_right_share(votes[:, :, None] * table),
+        correlation=np.where(together & ~np.eye(m, dtype=bool), repeated, 0.0),
+        are_functions=True,
+        learns_prior=not (request.prior_is("uniform") or request.prior_is("gibbs")),
+    )
+
+
+def _right_share(counts: FloatArray) -> FloatArray:
+    right, total = np.einsum("acc->a", counts), counts.sum(axis=(1, 2))
+    active = total > 0
+    usual = right[active].sum() / max(float(total[active].sum()), 1e-12) if active.any() else 0.5
+    return np.clip(np.where(active, right / np.maximum(total, 1e-12), usual), FLOOR, 1.0 - FLOOR)
+
+
+def _decoded(probabilities: FloatArray) -> Posterior:
+    # Under the 0/1 cost the most probable class is also the one of least expected cost.
+    best = probabilities.argmax(axis=1)
+    return Posterior(best, probabilities[np.arange(len(best)), best], probabilities)
