@@ -23,6 +23,7 @@ from consilience.label_types import (
     Product,
     Rankings,
     Scores,
+    Sequences,
     Spans,
     Sphere,
     Tags,
@@ -145,9 +146,9 @@ def _tags(argument: str, votes: Votes) -> LabelSpace:
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Tags(_names(argument), sequence=True, chain=True)
+        return Sequences(_names(argument), chain=True)
     names = sorted({tag for cell in votes.labels[votes.observed].tolist() for tag in cell}, key=str)
-    return Tags(names, sequence=True, chain=True)
+    return Sequences(names, chain=True)
 
 
 def _vectors(argument: str, votes: Votes) -> LabelSpace:

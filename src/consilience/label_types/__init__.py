@@ -6,8 +6,8 @@ from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.product.space import Product
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
-from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.elements.boxes import Boxes
+from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
@@ -18,7 +18,7 @@ from consilience.spaces.scores import Scores
 from consilience.label_types.elements.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
-from consilience.spaces.tags import Tags
+from consilience.label_types.tags.space import Sequences, Tags
 from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
@@ -39,6 +39,7 @@ __all__ = [
     "SO3",
     "SPD",
     "Scores",
+    "Sequences",
     "Spans",
     "Sphere",
     "Tags",

@@ -20,6 +20,7 @@ from consilience.label_types import (
     Product,
     Rankings,
     Scores,
+    Sequences,
     Spans,
     Sphere,
     Tags,
@@ -82,9 +83,13 @@ def _(space: Preferences) -> Wording:
 @wording.register
 def _(space: Tags) -> Wording:
     names = "" if space.names is None else f": {listed(space.names)}"
-    if space.sequence:
-        return Wording(f"a sequence of tags, one of {space.size} per position{names}", "the share of wrong positions")
     return Wording(f"a set of tags out of {space.size}{names}", "the share of tags that are wrong")
+
+
+@wording.register
+def _(space: Sequences) -> Wording:
+    names = "" if space.names is None else f": {listed(space.names)}"
+    return Wording(f"a sequence of tags, one of {space.size} per position{names}", "the share of wrong positions")
 
 
 @wording.register

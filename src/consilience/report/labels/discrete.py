@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from consilience.arrays import IntArray, as_object_array
 from consilience.families.comparisons import UNPARSABLE
-from consilience.label_types import Classes, FiniteMetric, Preferences, Rankings, Tags
+from consilience.label_types import Classes, FiniteMetric, Preferences, Rankings, Sequences, Tags
 from consilience.report.labels.base import MAX_PIECES, chip, encoded, label_html, plain_text
 from consilience.report.svg import element, joined
 
@@ -94,11 +94,13 @@ def _moved(positions: IntArray, before: IntArray, index: int) -> bool:
 def _(space: Tags, label: Any, other: Any = None) -> Markup:
     codes = encoded(space, label).astype(np.int64)
     beside = None if other is None else encoded(space, other).astype(np.int64)
-    return _sequence(space, codes, beside) if space.sequence else _tag_set(space, codes, beside)
+    return _tag_set(space, codes, beside)
 
 
-def _sequence(space: Tags, codes: IntArray, beside: IntArray | None) -> Markup:
-    """Return one chip per position."""
+@label_html.register
+def _(space: Sequences, label: Any, other: Any = None) -> Markup:
+    codes = encoded(space, label).astype(np.int64)
+    beside = None if other is None else encoded(space, other).astype(np.int64)
     shown = []
     for place, code in enumerate(codes[: 2 * MAX_PIECES].tolist()):
         differs = beside is not None and place < len(beside) and code >= 0 and beside[place] not in (code, -1)
@@ -124,5 +126,5 @@ def _tag_set(space: Tags, codes: IntArray, beside: IntArray | None) -> Markup:
     return joined(shown) if shown else element("small", "no tag")
 
 
-def _tag(space: Tags, code: int) -> str:
+def _tag(space: Tags | Sequences, code: int) -> str:
     return plain_text(code if space.names is None else space.names[code])

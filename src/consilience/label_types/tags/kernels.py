@@ -1,13 +1,111 @@
-"""First-order chains over the positions of sequences: forward-backward, expected counts, Viterbi."""
+"""Counting answers and adding up what they say, and first-order chains: forward-backward and Viterbi."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import FloatArray, IntArray
+from consilience.arrays import Batch, FloatArray, IntArray
 
-__all__ = ["best_paths", "chain_marginals", "chain_round"]
+__all__ = ["add_evidence", "best_paths", "chain_round", "count_answers", "count_pairs"]
+
+
+@numba.njit(cache=True, nogil=True)
+def count_pairs(
+    codes: Batch, kind: IntArray, starts: IntArray, joint: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Count what each two sources answer together, question by question and item by item.
+
+    Parameters
+    ----------
+    codes
+        ``(questions, m)`` answers, below 0 where there is none.
+    kind
+        ``(questions,)`` which of the kinds of questions each one is.
+    starts
+        ``(n + 1,)`` first question of each item, and the end of the last.
+    joint
+        ``(kinds, m, k, m, k)``; numbers of joint answers are added to it, unless it is empty.
+
+    Returns
+    -------
+    array of shape (6, m, m)
+        With T the questions of an item that both answer and S those that they answer alike, the sums over items of
+        [T > 0], T, S, T T, T S and S S.
+    """
+    m = codes.shape[1]
+    sums = np.zeros((6, m, m))
+    who = np.empty(m, np.int64)
+    alike = np.zeros((m, m))
+    asked = np.zeros((m, m))
+    for i in range(starts.shape[0] - 1):
+        seen = 0
+        for a in range(m):
+            for u in range(starts[i], starts[i + 1]):
+                if codes[u, a] >= 0:
+                    who[seen] = a
+                    seen += 1
+                    break
+        for u in range(starts[i], starts[i + 1]):
+            for x in range(seen):
+                a = who[x]
+                if codes[u, a] < 0:
+                    continue
+                for y in range(seen):
+                    b = who[y]
+                    if codes[u, b] < 0:
+                        continue
+                    asked[x, y] += 1.0
+                    if codes[u, a] == codes[u, b]:
+                        alike[x, y] += 1.0
+                    if joint.shape[0] > 0:
+                        joint[kind[u], a, codes[u, a], b, codes[u, b]] += 1
+        for x in range(seen):
+            for y in range(seen):
+                a, b, both, same = who[x], who[y], asked[x, y], alike[x, y]
+                if both > 0.0:
+                    sums[0, a, b] += 1.0
+                    sums[1, a, b] += both
+                    sums[2, a, b] += same
+                    sums[3, a, b] += both * both
+                    sums[4, a, b] += both * same
+                    sums[5, a, b] += same * same
+                asked[x, y] = 0.0
+                alike[x, y] = 0.0
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def add_evidence(codes: Batch, kind: IntArray, share: FloatArray, evidence: FloatArray, scores: FloatArray) -> None:
+    """Add to the ``(questions, k)`` scores of each true answer what the answers given say about it.
+
+    Parameters
+    ----------
+    share
+        ``(questions, m)`` by how much each answer counts.
+    evidence
+        ``(m, kinds, k, k)`` log probabilities by source, kind, true answer and answer given.
+    """
+    k = scores.shape[1]
+    for u in range(codes.shape[0]):
+        for a in range(codes.shape[1]):
+            code = codes[u, a]
+            if code >= 0:
+                for c in range(k):
+                    scores[u, c] += share[u, a] * evidence[a, kind[u], c, code]
+
+
+@numba.njit(cache=True, nogil=True)
+def count_answers(codes: Batch, kind: IntArray, belief: FloatArray, counts: FloatArray) -> None:
+    """Add the expected numbers of answers, ``(m, kinds, k, k)`` by source, kind, true answer and answer given."""
+    k = belief.shape[1]
+    for u in range(codes.shape[0]):
+        for a in range(codes.shape[1]):
+            code = codes[u, a]
+            if code >= 0:
+                for c in range(k):
+                    counts[a, kind[u], c, code] += belief[u, c]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -56,26 +154,6 @@ def _forward_backward(
             for b in range(k):
                 backward[t, b] /= mass
     return total
-
-
-@numba.njit(cache=True, nogil=True)
-def chain_marginals(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> FloatArray:
-    """Return ``(positions, k)`` probabilities of the tags given all votes of the sequence.
-
-    Parameters
-    ----------
-    scores
-        ``(positions, k)`` log-likelihoods of the votes at every position, of all sequences one after the other.
-    starts
-        ``(n + 1,)`` first position of each sequence, and the end of the last.
-    initial, transition
-        ``(k,)`` and ``(k, k)``, rows the tag before.
-    """
-    counts = np.zeros(scores.shape)
-    first = np.zeros(initial.shape)
-    steps = np.zeros(transition.shape)
-    chain_round(scores, starts, initial, transition, counts, first, steps)
-    return counts
 
 
 @numba.njit(cache=True, nogil=True)

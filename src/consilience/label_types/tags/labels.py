@@ -11,10 +11,14 @@ import numpy as np
 
 from consilience.arrays import Batch, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.tags.codes import ABSENT, UNKNOWN
 from consilience.label_types.codes import plain_value
 
-__all__ = ["TagReader"]
+__all__ = ["ABSENT", "UNKNOWN", "TagReader"]
+
+#: A source has no opinion on this tag or position.
+UNKNOWN = -1
+#: The sequence has ended.
+ABSENT = -2
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,419 @@
+"""Questions with few answers: every tag of an item, or every position of a sequence, is one question of k answers.
+
+All questions of an item count as one observation of how two sources agree, as questions of one item are not
+independent. A source has a table P(answer | true answer) for every kind of question (every tag is a kind; the
+positions of sequences are one): around its table for all kinds, and that around the coin of the quality that the
+trust engine gave it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, softmax
+from consilience.estimation.pair_table import PairTable, agreement_table
+from consilience.estimation.protocol import (
+    METHODS,
+    Chunk,
+    Hypothesis,
+    Law,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    count_statistics,
+)
+from consilience.exceptions import ModelFormatError
+from consilience.label_types.dirichlet import shrink_counts
+from consilience.label_types.tags.labels import UNKNOWN
+from consilience.label_types.vote_correlation import discount_correlated
+
+__all__ = ["AnswerLaw", "AnswerParameters", "Questions", "TagLaw"]
+
+#: Largest table of joint answers that is kept; beyond it the scatter of agreements is that of a coin.
+MAX_JOINT = 20_000_000
+#: Rates are kept this far from 0 and 1.
+LEAST_RATE = 1e-4
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions that some items consist of, item by item.
+
+    Parameters
+    ----------
+    codes
+        ``(questions, m)`` answers; -1 where there is none.
+    kind
+        ``(questions,)`` such as which tag is asked for.
+    starts
+        ``(n + 1,)`` first question of each item, and the end of the last.
+    known
+        ``(questions,)`` true answers, -1 where unknown.
+    """
+
+    codes: Batch
+    kind: IntArray
+    starts: IntArray
+    known: IntArray
+
+    @property
+    def item(self) -> IntArray:
+        """``(questions,)`` position of the item of each question."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
+    @property
+    def answered(self) -> BoolArray:
+        """``(questions,)`` whether some source has an opinion."""
+        return np.asarray((self.codes >= 0).any(axis=1))
+
+
+@dataclass(frozen=True)
+class AnswerParameters(Parameters):
+    """What is known about sources that answer questions.
+
+    Parameters
+    ----------
+    table
+        ``(m, kinds, k, k)`` P(answer | true answer) by source, kind, true answer and answer given.
+    prior
+        ``(kinds, k)`` how frequent the true answers are.
+    correlation
+        ``(m, m)`` of the errors of two sources.
+    initial, transition
+        ``(k,)`` and ``(k, k)`` (rows: the tag before) laws of a chain over the positions; empty without one.
+    shares
+        Whether probabilities are shares of votes: the plain vote.
+    """
+
+    table: FloatArray
+    prior: FloatArray
+    correlation: FloatArray
+    initial: FloatArray
+    transition: FloatArray
+    shares: bool = False
+
+
+class AnswerLaw(Law):
+    """What several tags per item and sequences of tags have in common."""
+
+    methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
+    has_em: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Number of kinds of questions, and of answers to each."""
+
+    @abstractmethod
+    def questions(self, chunk: Chunk) -> Questions:
+        """Return the questions of some items."""
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
+    def measures_like(self, other: Law) -> bool:
+        return isinstance(other, type(self)) and other.shape == self.shape
+
+    # --- level 0 ------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        from consilience.label_types.tags.kernels import count_answers, count_pairs
+
+        asked = self.questions(chunk)
+        (d, k), m = self.shape, chunk.observed.shape[1]
+        joint = np.zeros((d if d * (m * k) ** 2 <= MAX_JOINT else 0, m, k, m, k), dtype=np.int64)
+        pairs = count_pairs(asked.codes, asked.kind, asked.starts, joint)
+        answers = np.zeros((m, d, 1, k))
+        count_answers(asked.codes, asked.kind, np.ones((len(asked.kind), 1)), answers)
+        parts = count_statistics(chunk)
+        parts |= {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0], "shared": pairs[1]}
+        told = asked.known >= 0
+        parts["gold_items"] = np.array(len(np.unique(asked.item[told])), dtype=np.int64)
+        if told.any():
+            gold = np.zeros((m, d, k, k))
+            count_answers(asked.codes[told], asked.kind[told], np.eye(k)[asked.known[told]], gold)
+            seen = np.zeros((len(asked.starts) - 1, m), dtype=bool)
+            np.logical_or.at(seen, asked.item[told], asked.codes[told] >= 0)
+            parts |= {"gold": gold, "gold_counts": seen.sum(axis=0)}
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        items, asked, alike, asked_square, asked_alike, alike_square = statistics["pairs"]
+        own, pooled = _shares(statistics["answers"]), _pooled_shares(statistics)
+        variance = 1.0 - (pooled**2).sum(axis=1)
+        m, off = len(items), ~np.eye(len(items), dtype=bool)
+        total, scatter, scale, expected = (np.zeros((m, m)) for _ in range(4))
+        for kind, joint in enumerate(statistics["joint"]):
+            product = _products(own[:, kind], own[:, kind])
+            both, agreed = joint.sum(axis=(1, 3)), np.einsum("acbc->ab", joint)
+            sums = (joint * product).sum(axis=(1, 3))
+            total += sums
+            scatter += (joint * product**2).sum(axis=(1, 3)) - sums**2 / np.maximum(both, 1)
+            scale += both * variance[kind]
+            expected += agreed * (1.0 - agreed / np.maximum(both, 1))
+        rate = alike / np.maximum(asked, 1.0)
+        if not len(statistics["joint"]):
+            total = alike - asked * np.einsum("atc,btc->ab", own, own) / len(pooled)
+            scale, expected = asked * float(variance.mean()), alike * (1.0 - rate)
+            scatter = np.maximum(scale**2 - total**2, 0.0) / np.maximum(asked, 1.0)
+        # Questions of one item are not independent: by how much more than theirs do agreements of items scatter?
+        found = alike_square - 2.0 * rate * asked_alike + rate**2 * asked_square
+        excess = max(1.0, float(found[off].sum()) / max(float(expected[off].sum()), 1e-12))
+        scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
+        sums = _item_sums(total / scale, excess * scatter / scale**2, items)
+        parts = {"agreement": sums[0], "agreement_square": sums[1], "agreement_count": np.where(off, items, 0.0)}
+        parts["agreement_votes"] = np.diag(items)
+        gold_cost = None
+        if "gold" in statistics:
+            gold, counts = statistics["gold"], statistics["gold_counts"].astype(np.float64)
+            value, error = _gold_agreement(gold, own, pooled)
+            sums = _item_sums(value, excess * error, counts)
+            parts |= {"gold_agreement": sums[0], "gold_agreement_square": sums[1], "gold_agreement_count": counts}
+            seen = gold.sum(axis=(1, 2, 3))
+            gold_cost = 1.0 - np.einsum("atcc->a", gold) / np.maximum(seen, 1.0)
+        return replace(agreement_table(parts), cost=1.0 - rate, gold_cost=gold_cost)
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        answers = statistics["answers"]
+        constant: BoolArray = ((answers > 0).sum(axis=2) <= 1).all(axis=1) & (answers.sum(axis=(1, 2)) >= 10)
+        return constant
+
+    def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
+        if not len(statistics["joint"]):
+            from consilience.exceptions import UnsupportedError
+
+            raise UnsupportedError("method='quadratic' needs a table per answer, too large here. Use 'auto' or 'em'.")
+        joint = np.einsum("tacbc->cab", statistics["joint"]) / np.maximum(statistics["pairs"][1], 1.0)
+        votes = statistics["answers"].sum(axis=1)
+        return joint * statistics["both"], votes, votes.sum(axis=0) / max(float(votes.sum()), 1.0)
+
+    def weight_from_accuracy(self, accuracy: FloatArray) -> FloatArray:
+        return self.weight_from_cost(1.0 - accuracy)
+
+    # --- level 2 ------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> AnswerParameters:
+        pooled = _pooled_shares(statistics)
+        table = self._coins(hypothesis.quality)
+        if hypothesis.is_plain:
+            return self._chained(AnswerParameters(table, pooled, hypothesis.correlation, *_NO_CHAIN, shares=True))
+        even = np.full(self.shape, 1.0 / self.shape[1])
+        return self._chained(AnswerParameters(table, even, hypothesis.correlation, *_NO_CHAIN))
+
+    def _coins(self, quality: FloatArray) -> FloatArray:
+        """Return the tables of sources that know the answer with probability q, and guess otherwise."""
+        (d, k), m = self.shape, len(quality)
+        table = quality[:, None, None] * np.eye(k) + (1.0 - quality)[:, None, None] / k
+        table = np.maximum(table, LEAST_RATE)
+        table /= table.sum(axis=2, keepdims=True)
+        return np.repeat(table[:, None], d, axis=1).reshape(m, d, k, k)
+
+    def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
+        return parameters
+
+    def prepare(self, chunk: Chunk) -> Questions:
+        return self.questions(chunk)
+
+    def e_step(self, parameters: AnswerParameters, prepared: Questions) -> Statistics:
+        from consilience.label_types.tags.kernels import count_answers
+
+        d, k = self.shape
+        told = prepared.known >= 0
+        scores = self._scores(parameters, prepared)
+        scores[told] = np.where(np.arange(k) == prepared.known[told, None], 0.0, -1e9)
+        belief, steps = self._belief(parameters, scores, prepared)
+        # By how much a question is known, from 0 for an even belief to 1: it counts that much.
+        counted = prepared.answered | told
+        sure = ((belief[counted] ** 2).sum(axis=1) - 1.0 / k) / (1.0 - 1.0 / k)
+        belief[~counted] = 0.0
+        counts = np.zeros((len(parameters.table), d, k, k))
+        count_answers(prepared.codes, prepared.kind, belief, counts)
+        labels = np.stack([np.bincount(prepared.kind, belief[:, c], minlength=d) for c in range(k)], axis=1)
+        sums = {"counts": counts, "labels": labels, "known": np.array([sure.sum(), counted.sum()])}
+        return Statistics(sums | steps)
+
+    def m_step(
+        self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters
+    ) -> AnswerParameters:
+        sure, counted = statistics["known"]
+        known = sure / max(counted, 1.0)
+        counts = known * statistics["counts"]
+        source = shrink_counts(counts.sum(axis=1), start.table.mean(axis=1))
+        table = source[:, None] if self.shape[0] == 1 else shrink_counts(counts, source[:, None])
+        prior = shrink_counts(known * statistics["labels"], np.full(self.shape, 1.0 / self.shape[1]))
+        return replace(parameters, table=np.clip(table, LEAST_RATE, 1.0), prior=prior)
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def _probabilities(self, parameters: AnswerParameters, asked: Questions) -> tuple[FloatArray, FloatArray]:
+        """Return ``(questions, k)`` probabilities of the true answers, and their scores before any chain."""
+        if parameters.shares:
+            votes = _FAVORED * parameters.prior[asked.kind]
+            for answer in range(votes.shape[1]):
+                votes[:, answer] += (asked.codes == answer).sum(axis=1)
+            probability = votes / votes.sum(axis=1, keepdims=True)
+            return probability, np.log(np.maximum(probability, 1e-300))
+        scores = self._scores(parameters, asked)
+        return self._belief(parameters, scores.copy(), asked)[0], scores
+
+    def _scores(self, parameters: AnswerParameters, asked: Questions) -> FloatArray:
+        """Return ``(questions, k)`` log probabilities of the answers given, under every true answer."""
+        from consilience.label_types.tags.kernels import add_evidence
+
+        share = discount_correlated(asked.codes >= 0, parameters.correlation)
+        scores = np.zeros((len(asked.kind), self.shape[1]))
+        add_evidence(asked.codes, asked.kind, share, np.log(parameters.table), scores)
+        return scores
+
+    def _belief(
+        self, parameters: AnswerParameters, scores: FloatArray, asked: Questions
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        """Return the probabilities of true answers, and further expected sums."""
+        return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
+
+    def _confidence(self, right: FloatArray, chosen: IntArray, asked_of: IntArray, n: int) -> FloatArray:
+        """Return the share of chance-level cost that each label is expected to remove, over the questions it answers."""
+        judged = np.bincount(asked_of, chosen >= 0, minlength=n)
+        wrong = np.bincount(asked_of, np.where(chosen >= 0, 1.0 - right, 0.0), minlength=n) / np.maximum(judged, 1.0)
+        return np.where(judged > 0, np.clip(1.0 - wrong / self.chance_cost, 0.0, 1.0), 0.0)
+
+    # --- in shared words ----------------------------------------------------------------------------
+
+    def summary(self, parameters: AnswerParameters) -> Summary:
+        right = np.einsum("atcc,tc->a", parameters.table, parameters.prior) / len(parameters.prior)
+        unknown = np.full(len(right), np.inf)
+        return Summary(1.0 - right, self.weight_from_cost(1.0 - right), unknown, unknown, parameters.correlation)
+
+    def quality_errors(
+        self, parameters: AnswerParameters, quality: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        # A source of no quality is wrong as often as two true answers differ.
+        cost = self.summary(parameters).expected_cost
+        cost_error = error * float((1.0 - (parameters.prior**2).sum(axis=1)).mean())
+        return cost_error, cost_error / np.maximum(cost * (1.0 - cost), LEAST_RATE)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> AnswerParameters:
+        m = len(weight)
+        quality = 1.0 - self.expected_cost(weight) / self.chance_cost
+        even = np.full(self.shape, 1.0 / self.shape[1])
+        return self._chained(AnswerParameters(self._coins(quality), even, np.zeros((m, m)), *_NO_CHAIN))
+
+    def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
+        parameters = AnswerParameters(**fields)
+        if parameters.prior.shape != self.shape:
+            raise ModelFormatError(
+                f"The model was fitted on {parameters.prior.shape[0]} tag(s) of {parameters.prior.shape[1]} values, and "
+                f"the given space has {self.shape[0]} of {self.shape[1]}. Pass the space that it was fitted with."
+            )
+        return parameters
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        others = self.shape[1] - 1.0
+        cost: FloatArray = others / (others + np.exp(np.asarray(weight, dtype=float)))
+        return cost
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        wrong = np.clip(np.asarray(cost, dtype=float), LEAST_RATE, 1.0 - LEAST_RATE)
+        weight: FloatArray = np.log((1.0 - wrong) * (self.shape[1] - 1.0) / wrong)
+        return weight
+
+
+@dataclass(frozen=True)
+class TagLaw(AnswerLaw):
+    """Votes on `n_tags` tags, each present (1) or not (0); -1 where a source has no opinion on a tag."""
+
+    n_tags: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_tags, 2
+
+    def questions(self, chunk: Chunk) -> Questions:
+        (n, m), d = chunk.observed.shape, self.n_tags
+        codes = np.full((n * d, m), UNKNOWN, dtype=np.int8)
+        if chunk.labels.ndim == 3:  # otherwise nobody votes, and the labels are as they came
+            votes = np.where(chunk.observed[:, :, None], chunk.labels, UNKNOWN)
+            codes = np.ascontiguousarray(votes.transpose(0, 2, 1)).reshape(n * d, m).astype(np.int8, copy=False)
+        known = np.full((n, d), UNKNOWN, dtype=np.int64)
+        if chunk.known is not None and chunk.known.ndim == 2:
+            known[chunk.gold_rows] = chunk.known[chunk.gold_rows]
+        return Questions(codes, np.tile(np.arange(d), n), d * np.arange(n + 1), known.ravel())
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        found = super().statistics(chunk)
+        return found + Statistics({"votes": found["answers"][:, :, 1]})
+
+    def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        # Tags are independent given the votes, so the most probable label is also the one of least expected cost.
+        asked = self.questions(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        probability = self._probabilities(parameters, asked)[0][:, 1].reshape(-1, self.n_tags)
+        return self._decoded(probability, asked.answered.reshape(-1, self.n_tags))
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        probability = sum(share * one.details["tag_probability"] for share, one in posteriors)
+        return self._decoded(np.asarray(probability), posteriors[0][1].labels >= 0)
+
+    def _decoded(self, probability: FloatArray, answered: BoolArray) -> Posterior:
+        chosen = np.where(answered, probability > 0.5, UNKNOWN).astype(np.int8)
+        right = np.maximum(probability, 1.0 - probability)
+        item = np.repeat(np.arange(len(chosen)), self.n_tags)
+        confidence = self._confidence(right.ravel(), chosen.ravel(), item, len(chosen))
+        return Posterior(chosen, confidence, details={"tag_probability": probability})
+
+
+_NO_CHAIN = (np.zeros(0), np.zeros((0, 0)))
+#: The part of a vote that goes to what the sources answer overall: it decides ties and nothing else.
+_FAVORED = 1e-6
+
+
+def _shares(answers: FloatArray) -> FloatArray:
+    share: FloatArray = answers / np.maximum(answers.sum(axis=-1, keepdims=True), 1.0)
+    return share
+
+
+def _pooled_shares(statistics: Statistics) -> FloatArray:
+    """Return ``(kinds, k)`` how often the sources give each answer, all together; even where nobody does."""
+    counts = statistics["answers"].sum(axis=0)
+    total = counts.sum(axis=1, keepdims=True)
+    return np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / counts.shape[1])
+
+
+def _products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return ``(a, k, b, k)`` inner products of one-hot answers, less the shares ``(a, k)`` and ``(b, k)`` of each."""
+    product: FloatArray = (
+        np.eye(left.shape[1])[None, :, None, :]
+        - left[:, None, None, :]
+        - right.T[None, :, :, None]
+        + (left @ right.T)[:, None, :, None]
+    )
+    return product
+
+
+def _gold_agreement(gold: FloatArray, own: FloatArray, pooled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``(m,)`` agreements with known answers and their variances, from ``(m, kinds, known, given)`` counts."""
+    m = len(gold)
+    total, scatter, scale, floor = (np.zeros(m) for _ in range(4))
+    for kind, share in enumerate(pooled):
+        product = _products(own[:, kind], share[None])[:, :, 0].transpose(0, 2, 1)  # known, given
+        counts = gold[:, kind]
+        sums, seen = (counts * product).sum(axis=(1, 2)), counts.sum(axis=(1, 2))
+        total += sums
+        scatter += (counts * product**2).sum(axis=(1, 2)) - sums**2 / np.maximum(seen, 1.0)
+        # A few known answers spread more or less than all do, so they are the unit.
+        scale += counts.sum(axis=2) @ (1.0 - 2.0 * share + share @ share)
+        floor += 0.1 * seen * (1.0 - share @ share)
+    scale = np.maximum(np.maximum(scale, floor), 1e-3)
+    return total / scale, scatter / scale**2
+
+
+def _item_sums(mean: FloatArray, variance: FloatArray, items: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums and squares of one number per item whose mean has this value and this variance."""
+    return mean * items, variance * items**2 + items * mean**2

@@ -1,0 +1,298 @@
+"""Tags: several yes-or-no labels per item; and sequences: one tag per position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
+from consilience.estimation.protocol import Law
+from consilience.exceptions import InvalidLabelError
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import Codebook, plain_value
+from consilience.label_types.tags.bio import follows_bio, legal_starts, legal_steps
+from consilience.label_types.tags.labels import ABSENT, UNKNOWN, TagReader
+from consilience.label_types.tags.law import TagLaw
+from consilience.label_types.tags.sequences import SequenceLaw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Sequences", "Tags"]
+
+#: Lengths of random sequences.
+SHORTEST, LONGEST = 3, 7
+
+
+class _TagSpace(LabelSpace):
+    """What tags and sequences of them have in common: names, codes, and the share that differs as the cost."""
+
+    names: tuple[str, ...] | None
+    size: int
+    is_sequence: ClassVar[bool]
+
+    @property
+    def _reader(self) -> TagReader:
+        return TagReader(self.names, self.size, self.is_sequence)
+
+    @property
+    def _values(self) -> int:
+        return self.size if self.is_sequence else 2
+
+    def as_batch(self, labels: Any) -> Batch:
+        return self._reader.read(labels)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        both = (left >= 0) & (right >= 0)
+        differ = ((left != right) & both).sum(axis=1)
+        share: FloatArray = differ / np.maximum(both.sum(axis=1), 1)
+        return share
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        wrong = rng.random(centers.shape) < self.law.expected_cost(np.array([weight]))[0]
+        other = (centers + rng.integers(1, self._values, size=centers.shape)) % self._values
+        return np.where(wrong & (centers >= 0), other, centers).astype(centers.dtype)
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the tag of most weight at every place; that of the lower code in a tie."""
+        counts = [((votes == code) * weights[:, :, None]).sum(axis=1) for code in range(self._values)]
+        told = np.max(counts, axis=0) > 0
+        there = ((votes != ABSENT) & (weights > 0)[:, :, None]).any(axis=1)
+        chosen = np.where(told, np.argmax(counts, axis=0), np.where(there, UNKNOWN, ABSENT))
+        return chosen.astype(votes.dtype)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        """Return lists of codes or of names; null where there is no label."""
+        import pyarrow as pa
+
+        rows = [None if _is_missing(label) else _plain(label) for label in batch]
+        named = any(isinstance(label, (set, frozenset)) for label in batch)
+        named = named or any(isinstance(value, str) for row in rows if row is not None for value in row)
+        return pa.array(rows, type=pa.list_(pa.string() if named else pa.int32()))
+
+
+@dataclass(frozen=True, init=False)
+class Tags(_TagSpace):
+    """Several tags per item, each present or not.
+
+    The cost is the share of tags that differ, between 0 and 1. Where one of two labels has no opinion on a tag (None,
+    NaN or -1 inside a label) the other is not compared.
+
+    Parameters
+    ----------
+    tags
+        How many tags there are, or their names. A label is a vector of zeros and ones, or a set of names.
+
+    Examples
+    --------
+    >>> from consilience import LabelModel
+    >>> votes = [
+    ...     [{"news"}, {"news"}, {"news", "sport"}],
+    ...     [{"sport"}, {"sport"}, set()],
+    ...     [{"news", "sport"}, {"news", "sport"}, {"sport"}],
+    ...     [set(), {"news"}, set()],
+    ... ] * 25
+    >>> model = LabelModel(Tags(["news", "sport"])).fit(votes)
+    >>> [sorted(label) for label in model.predict(votes)[:3]]
+    [['news'], ['sport'], ['news', 'sport']]
+    >>> Tags(3).distance(np.array([[0, 1, 1]]), np.array([[1, 1, 1]])).round(2)
+    array([0.33])
+    """
+
+    names: tuple[str, ...] | None
+    size: int
+    is_sequence: ClassVar[bool] = False
+
+    def __init__(self, tags: int | Iterable[str]) -> None:
+        names, size = _read_tags(tags, "Tags", least=1)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "size", size)
+
+    def __repr__(self) -> str:
+        return f"Tags({self.size if self.names is None else list(self.names)})"
+
+    @cached_property
+    def law(self) -> Law:
+        return TagLaw(self.size)
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        return rng.integers(2, size=(n, self.size)).astype(np.int8)
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        if labels.ndim != 3 or labels.dtype.kind not in "biu" or labels.shape[2] != self.size:
+            return None
+        if labels.dtype.kind == "b":
+            return labels.view(np.int8)
+        wrong = ((labels < UNKNOWN) | (labels > 1)).any(axis=2) & observed
+        return None if wrong.any() else labels.astype(np.int8, copy=False)  # the way by single cells names it
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        if self.names is None or (like is not None and np.dtype(like).kind in "biuf"):
+            return batch.astype(np.int64)
+        names = self.names
+        return as_object_array(
+            frozenset(name for name, code in zip(names, row, strict=True) if code == 1) for row in batch.tolist()
+        )
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        rows = column.to_pylist()
+        if any(row is None or len(row) != self.size or isinstance(row[0], str) for row in rows):
+            return as_object_array(rows)
+        return np.array(rows, dtype=np.int64).reshape(len(rows), self.size)
+
+    def spec(self) -> dict[str, Any]:
+        return {"tags": self.size if self.names is None else list(self.names)}
+
+
+@dataclass(frozen=True, init=False)
+class Sequences(_TagSpace):
+    """A sequence of any length with one tag per position.
+
+    All sources see the same positions of an item. The cost is the share of positions that differ, between 0 and 1;
+    a position on which one of two labels has no opinion (None, NaN or -1) is not compared.
+
+    Parameters
+    ----------
+    tags
+        The names of the tags, or how many there are; zeros and ones by default.
+    chain
+        Whether neighboring tags depend on each other (a first-order Markov chain). With tags named O, B-X, I-X, an
+        I-X then follows B-X or I-X only, in every label that is predicted.
+
+    Examples
+    --------
+    >>> from consilience import LabelModel
+    >>> votes = [[["noun", "verb"], ["noun", "verb"], ["noun", "noun"]], [["verb"], ["verb"], ["verb"]]] * 20
+    >>> LabelModel(Sequences(["noun", "verb"])).fit(votes).predict(votes)[0]
+    ['noun', 'verb']
+    """
+
+    names: tuple[str, ...] | None
+    size: int
+    chain: bool
+    is_sequence: ClassVar[bool] = True
+
+    def __init__(self, tags: int | Iterable[str] | None = None, *, chain: bool = False) -> None:
+        names, size = _read_tags(2 if tags is None else tags, "Sequences", least=2)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "chain", bool(chain))
+
+    def __repr__(self) -> str:
+        shown = [] if self._binary else [str(self.size if self.names is None else list(self.names))]
+        return f"Sequences({', '.join(shown + ['chain=True'] * self.chain)})"
+
+    @property
+    def _binary(self) -> bool:
+        return self.names is None and self.size == 2
+
+    @cached_property
+    def law(self) -> Law:
+        first, steps = np.ones(self.size, dtype=bool), np.ones((self.size, self.size), dtype=bool)
+        if self.chain and self.names is not None and follows_bio(self.names):
+            first, steps = legal_starts(self.names), legal_steps(self.names)
+        return SequenceLaw(self.size, self.chain, first, steps, self._binary)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        return super().distance(*_same_length(left, right))
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return `n` random possible sequences; row t of every call has the same length."""
+        law, codes = self.law, np.empty((n, LONGEST), dtype=np.int64)
+        for place in range(LONGEST):
+            possible = law.steps[codes[:, place - 1]] if place else np.tile(law.first, (n, 1))  # type: ignore[attr-defined]
+            codes[:, place] = np.where(possible, rng.random((n, self.size)), -1.0).argmax(axis=1)
+        sizes = SHORTEST + np.arange(n) % (LONGEST - SHORTEST + 1)
+        return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._reader.dtype)
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch:
+        """Return a table of sequences, padded to the longest, or say which differs in length from its row."""
+        n, m = observed.shape
+        rows, columns = np.nonzero(observed)
+        try:
+            batch = self.as_batch(labels[rows, columns])
+        except InvalidLabelError as error:
+            if error.index is None:
+                raise
+            raise InvalidLabelError(str(error), int(rows[error.index] * m + columns[error.index])) from None
+        sizes = (batch != ABSENT).sum(axis=1)
+        first = np.searchsorted(rows, rows)  # the first vote on the same item
+        wrong = np.flatnonzero(sizes != sizes[first])
+        if len(wrong):
+            cell = int(wrong[0])
+            raise InvalidLabelError(
+                f"this sequence has {sizes[cell]} tags, but that of the first source that votes on the item has "
+                f"{sizes[first[cell]]}. Give every source the same positions; None where it has no opinion.",
+                int(rows[cell] * m + columns[cell]),
+            )
+        table = np.full((n, m, batch.shape[1]), ABSENT, dtype=batch.dtype)
+        table[rows, columns] = batch
+        return table
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        sizes = (batch != ABSENT).sum(axis=1)
+        rows = [row[:size] for row, size in zip(batch.astype(np.int64), sizes, strict=True)]
+        if self.names is None or (like is not None and np.dtype(like).kind in "biuf"):
+            return as_object_array(rows)
+        names = (*self.names, None)  # -1 is the last one
+        return as_object_array([names[code] for code in row.tolist()] for row in rows)
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        return as_object_array(column.to_pylist())
+
+    def spec(self) -> dict[str, Any]:
+        return {"tags": self.size if self.names is None else list(self.names), "chain": self.chain}
+
+
+def _read_tags(tags: Any, space: str, least: int) -> tuple[tuple[str, ...] | None, int]:
+    if isinstance(tags, (int, np.integer)) and not isinstance(tags, bool):
+        names, size = None, int(tags)
+    elif isinstance(tags, (str, bytes)) or not isinstance(tags, Iterable):
+        raise InvalidLabelError(f"{space}({tags!r}) is neither a number of tags nor a list of names. Give one of them.")
+    else:
+        given = list(tags)
+        unfit = next((name for name in given if not isinstance(name, str)), None)
+        if unfit is not None:
+            raise InvalidLabelError(
+                f"A tag cannot be called {plain_value(unfit)!r}: names are text. Give {space}(d) for numbered tags."
+            )
+        names, size = Codebook.of_names(given, "tag", f"{space}([...])").names, len(given)
+    if size < least:
+        raise InvalidLabelError(f"{space} needs at least {least} tag(s), got {size}.")
+    return names, size
+
+
+def _same_length(left: Batch, right: Batch) -> tuple[Batch, Batch]:
+    """Pad two batches of sequences to one width, or name the first pair that differs in length."""
+    # Votes that were encoded at different times may be padded to different widths, each in an array of its own.
+    left, right = (np.stack(batch.tolist()) if batch.dtype == object else batch for batch in (left, right))
+    sizes = [(batch != ABSENT).sum(axis=1) for batch in (left, right)]
+    wrong = np.flatnonzero(sizes[0] != sizes[1])
+    if len(wrong):
+        pair = int(wrong[0])
+        raise InvalidLabelError(
+            f"Two sequences of {sizes[0][pair]} and {sizes[1][pair]} tags cannot be compared (pair {pair}). "
+            "Give both the same positions."
+        )
+    width = int(max(sizes[0].max(initial=0), 1))
+    padded = [np.full((len(batch), width), ABSENT, dtype=np.int64) for batch in (left, right)]
+    for table, batch in zip(padded, (left, right), strict=True):
+        table[:, : min(batch.shape[1], width)] = batch[:, :width]
+    return padded[0], padded[1]
+
+
+def _is_missing(label: Any) -> bool:
+    if isinstance(label, np.ndarray):
+        return len(label) > 0 and label.dtype.kind in "if" and bool((label == UNKNOWN).all())
+    return is_null(label)
+
+
+def _plain(label: Any) -> list[Any]:
+    if isinstance(label, (set, frozenset)):
+        return sorted(label)
+    return [plain_value(value) for value in label]
