@@ -33,7 +33,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 0): "io",
         (3, 1): "votes",
         (3, 2): "encoding",
-        (3, 3): "rank_aggregation treebanks",
+        (3, 3): "rankings treebanks",
         (4, 0): "moments source_model partitions settings simulation storage",
         (4, 1): "labeling",
         (5, 0): "explanation inference model_files",

@@ -68,7 +68,7 @@ from consilience.label_types import (
 from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
 from consilience.moments import Moments
 from consilience.partitions import InMemoryPartitions, VotePartitions
-from consilience.rank_aggregation import borda, copeland, kemeny
+from consilience.rankings import borda, copeland, kemeny
 from consilience.report import report_html, write_report
 from consilience.simulation import simulate
 from consilience.source_model import SourceModel, SourceTable

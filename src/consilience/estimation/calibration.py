@@ -146,8 +146,8 @@ def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArr
     """Return 1 for a right label of a finite type, else the share of chance-level cost that the label removes."""
     if belief.probabilities is not None:
         return (space.distance(belief.labels, known) == 0).astype(np.float64)
-    chance = law.chance_cost
-    if not np.isfinite(chance) or chance <= 0:
-        chance = max(float(space.cost(known, np.roll(known, 1, axis=0)).mean()), 1e-12)
-    share: FloatArray = np.clip(1.0 - space.cost(belief.labels, known) / chance, 0.0, 1.0)
+    chance = law.chance_costs(known)
+    if not np.isfinite(chance).all() or not chance.any():
+        chance = np.full(len(known), space.cost(known, np.roll(known, 1, axis=0)).mean())
+    share: FloatArray = np.clip(1.0 - space.cost(belief.labels, known) / np.maximum(chance, 1e-12), 0.0, 1.0)
     return share

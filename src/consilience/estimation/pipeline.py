@@ -288,7 +288,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePa
 
 
 def _polished(law: Law, mixture: Mixture, found: Trust | None, reason: str, passes: VotePasses | None) -> _Estimate:
-    if passes is None or not law.has_em:
+    if passes is None or not law.refines(mixture):
         return _Estimate(mixture, reason, found)
     mixture, notes = polish(law, mixture, passes)
     return _Estimate(mixture, f"{reason}, then EM", found, notes)

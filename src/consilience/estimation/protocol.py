@@ -410,6 +410,10 @@ class Law(ABC):
         ``hypothesis.is_plain`` is the plain vote: all sources count the same.
         """
 
+    def refines(self, mixture: Mixture) -> bool:
+        """Return whether EM improves these parameters; where it does not, its passes are saved."""
+        return self.has_em
+
     def prepare(self, chunk: Chunk) -> Any:
         """Return what `e_step` needs of a chunk and does not depend on the parameters; made once, not every round."""
         return chunk
@@ -471,6 +475,10 @@ class Law(ABC):
     def chance_cost(self) -> float:
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
+
+    def chance_costs(self, labels: Batch) -> FloatArray:
+        """Return ``(n,)`` mean costs of unrelated votes to each of these labels, where they differ in size."""
+        return np.full(len(labels), self.chance_cost)
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what Algorithm 3 needs, for types that offer "quadratic".

@@ -33,7 +33,7 @@ from consilience.label_types import (
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import class_of
-from consilience.spaces.ranking_labels import order_of_text
+from consilience.label_types.rankings.labels import order_of_text
 from consilience.votes import Votes
 
 __all__ = ["NOTATIONS", "Notation", "space_of_text"]

@@ -13,7 +13,7 @@ from consilience.encoding import read_votes
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.spaces.preferences import Preferences
-from consilience.spaces.rankings import Rankings
+from consilience.label_types.rankings.space import Rankings
 
 __all__ = ["Orders", "SharedOrders", "ordered_rows", "shared_orders"]
 

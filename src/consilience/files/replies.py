@@ -15,7 +15,7 @@ import numpy as np
 
 from consilience.arrays import is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.ranking_labels import order_of_text
+from consilience.label_types.rankings.labels import order_of_text
 
 __all__ = ["UNREAD", "Reply", "failed", "read_order", "read_score", "read_winner", "read_word"]
 

@@ -4,6 +4,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.label_types.classes.space import Classes
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.product.space import Product
+from consilience.label_types.rankings.space import Rankings
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.label_types.elements.boxes import Boxes
@@ -12,7 +13,6 @@ from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
 from consilience.spaces.preferences import Preferences
-from consilience.spaces.rankings import Rankings
 from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
 from consilience.label_types.elements.spans import Spans

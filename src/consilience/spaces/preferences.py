@@ -15,9 +15,9 @@ from consilience.families.base import Family
 from consilience.families.bradley_terry import BradleyTerryFamily
 from consilience.families.comparisons import UNPARSABLE, Comparisons, net_outcomes
 from consilience.label_types.base import LabelSpace
-from consilience.solvers.kemeny import minimise_disagreement
+from consilience.label_types.rankings.kemeny import minimize_disagreement
 from consilience.spaces import preference_labels
-from consilience.spaces.ranking_labels import order_of_text
+from consilience.label_types.rankings.labels import order_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,5 +212,5 @@ def _kemeny(names: tuple[Any, ...], margins: dict[tuple[int, int], float]) -> Co
     table = np.zeros((size, size))
     for (one, two), margin in margins.items():
         table[one, two] = margin
-    positions = minimise_disagreement(table[np.triu_indices(size, 1)][None], size).positions[0]
+    positions = minimize_disagreement(table[np.triu_indices(size, 1)][None], size).positions[0]
     return Comparisons.of_ranking([(names[int(at)],) for at in np.argsort(positions, kind="stable")])

@@ -6,18 +6,27 @@ difference between an item that a source did not see (-1) and one that it ranked
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.spaces.ranking_items import MOST_ITEMS, UNSEEN, ItemCodes, Positions
+from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions
 
-__all__ = ["positions_from_orders", "positions_from_pairs", "positions_from_scores", "positions_from_top_k"]
+__all__ = [
+    "PrefLibProfile",
+    "positions_from_orders",
+    "positions_from_pairs",
+    "positions_from_scores",
+    "positions_from_top_k",
+    "read_preflib",
+]
 
 Result = TypeVar("Result")
 
@@ -67,7 +76,7 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
 def positions_from_top_k(lists: Any, items: int | Sequence[str]) -> Positions:
     """Return positions from lists of the best items; all others are tied behind them.
 
-    "Ranked below" is not "not seen": a source that names its three favourites of seven did see the other four. For
+    "Ranked below" is not "not seen": a source that names its three favorites of seven did see the other four. For
     items that it really was not shown, set the positions to -1 afterwards.
 
     Parameters
@@ -254,7 +263,7 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
         if len(free) > 1:
             one, two = (codes.name(group) for group in free[:2])
             raise InvalidLabelError(
-                f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie; judgements that "
+                f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie; judgments that "
                 "make no whole ranking need a model of pairwise preferences (Bradley-Terry)."
             )
         group = free.pop()
@@ -267,7 +276,7 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
         cycle = " > ".join(repr(codes.name(group)) for group in _cycle(behind, set(occurring) - set(place)))
         counted = " (tied items count as one)" if equal else ""
         raise InvalidLabelError(
-            f"the preferences go in a circle: {cycle}{counted}. Drop one of them; judgements that contradict each "
+            f"the preferences go in a circle: {cycle}{counted}. Drop one of them; judgments that contradict each "
             "other need a model of pairwise preferences (Bradley-Terry)."
         )
     return np.array([place.get(leader[item], UNSEEN) for item in range(number)], dtype=np.int16)
@@ -290,3 +299,84 @@ def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:
             raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
         result.append((codes.find(pair[0]), codes.find(pair[1])))
     return result
+
+
+@dataclass(frozen=True, eq=False)
+class PrefLibProfile:
+    """Rankings of a PrefLib file.
+
+    Attributes
+    ----------
+    positions : array of shape (n, r)
+        The distinct rankings.
+    counts : array of shape (n,)
+        How many voters gave each of them.
+    names : tuple of r strings
+        Names of the items, their numbers where the file gives none.
+    """
+
+    positions: Positions
+    counts: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+
+    def expanded(self) -> Positions:
+        """Return one ranking per voter."""
+        return np.repeat(self.positions, self.counts, axis=0)
+
+
+def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") -> PrefLibProfile:
+    r"""Return the rankings of PrefLib text (soc, soi, toc or toi): comment lines, then ``count: 1,2,{3,4}``.
+
+    Parameters
+    ----------
+    unlisted
+        What incomplete orders (soi, toi) mean by the items they leave out: the voter did not see them, or ranks them
+        "below" the listed ones, as in elections where one lists favorites.
+
+    Examples
+    --------
+    >>> profile = read_preflib("# ALTERNATIVE NAME 1: tea\n# ALTERNATIVE NAME 2: milk\n2: 1,2\n1: {1,2}\n")
+    >>> profile.positions.tolist(), profile.counts.tolist(), profile.names
+    ([[0, 1], [0, 0]], [2, 1], ('tea', 'milk'))
+    """
+    if unlisted not in ("unseen", "below"):
+        raise UnsupportedError(f"unlisted={unlisted!r} is unknown. Use 'unseen' or 'below'.")
+    names: dict[int, str] = {}
+    declared, orders, counts = 0, [], []
+    for line_number, line in enumerate(text.splitlines(), start=1):
+        if named := re.match(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", line):
+            names[int(named[1])] = named[2]
+        elif total := re.match(r"#\s*NUMBER ALTERNATIVES\s*:\s*(\d+)", line):
+            declared = int(total[1])
+        elif line.strip() and not line.startswith("#"):
+            count, order = _read_line(line, line_number, declared)
+            counts.append(count)
+            orders.append(order)
+    if not orders:
+        raise InvalidLabelError("The text holds no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
+    number = declared or max(
+        max(names, default=0), 1 + max(item for order in orders for group in order for item in group)
+    )
+    build = positions_from_orders if unlisted == "unseen" else positions_from_top_k
+    positions = build(orders, number)
+    return PrefLibProfile(
+        positions, np.array(counts), tuple(names.get(item, str(item)) for item in range(1, number + 1))
+    )
+
+
+def _read_line(line: str, number: int, declared: int) -> tuple[int, list[Any]]:
+    matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
+    entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
+    if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
+        raise InvalidLabelError(
+            f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that PrefLib "
+            "used before 2022 have to be downloaded again."
+        )
+    groups = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
+    items = [item + 1 for group in groups for item in group]
+    wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
+    if wrong is not None:
+        raise InvalidLabelError(f"Line {number} ranks item {wrong}; the items are 1 .. {declared or 'n'}.")
+    if len(set(items)) < len(items):
+        raise InvalidLabelError(f"Line {number} ranks an item twice: {line.strip()[:60]!r}. Correct the line.")
+    return int(matched[1]), groups

@@ -1,7 +1,7 @@
 """Kemeny aggregation: the order of items that contradicts the least pair weight, with a certificate.
 
 The input is a table of pair margins: for items i < j the total weight of the sources that put i before j, minus that
-of those that put j before i. The weighted Kemeny rule minimises the summed ``|margin|`` of the pairs that an order
+of those that put j before i. The weighted Kemeny rule minimizes the summed ``|margin|`` of the pairs that an order
 contradicts. Borda and Copeland, which are cheaper and not optimal, stand beside it.
 """
 
@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.solvers.linear_ordering import contradicted, linear_ordering
 
-__all__ = ["KemenyResult", "borda", "copeland", "minimise_disagreement"]
+__all__ = ["KemenyResult", "borda", "copeland", "linear_ordering", "minimize_disagreement", "sum_by_item"]
 
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
@@ -47,7 +46,7 @@ class KemenyResult:
     optimal: BoolArray
 
 
-def minimise_disagreement(
+def minimize_disagreement(
     margins: npt.ArrayLike,
     r: int,
     sizes: npt.ArrayLike | None = None,
@@ -63,7 +62,7 @@ def minimise_disagreement(
 ) -> KemenyResult:
     """Return the order of the items of every row that contradicts the least weight.
 
-    The items fall into blocks (strongly connected components of "is favoured over") between which nothing has to be
+    The items fall into blocks (strongly connected components of "is favored over") between which nothing has to be
     contradicted; a row without cyclic majorities has blocks of one item and needs no search. Blocks of up to
     `max_exact` items are solved exactly by a recursion over subsets, larger ones by a local search with a lower bound.
 
@@ -73,7 +72,7 @@ def minimise_disagreement(
     Parameters
     ----------
     margins
-        ``(n, r (r - 1) / 2)``; positive favours i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
+        ``(n, r (r - 1) / 2)``; positive favors i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
     r
         Number of items.
     sizes
@@ -98,7 +97,7 @@ def minimise_disagreement(
     --------
     A cycle: 0 before 1 by 3, 1 before 2 by 2, and 2 before 0 by 1. The weakest of the three is given up.
 
-    >>> result = minimise_disagreement([[3.0, -1.0, 2.0]], 3)
+    >>> result = minimize_disagreement([[3.0, -1.0, 2.0]], 3)
     >>> result.positions, result.cost, result.optimal
     (array([[0, 1, 2]]), array([1.]), array([ True]))
     """
@@ -135,7 +134,7 @@ def borda(
     tie_break: npt.ArrayLike | None = None,
     keys: npt.ArrayLike | None = None,
 ) -> IntArray:
-    """Return positions ``(n, r)`` by the sum of an item's margins; ties as in `minimise_disagreement`.
+    """Return positions ``(n, r)`` by the sum of an item's margins; ties as in `minimize_disagreement`.
 
     Examples
     --------
@@ -145,7 +144,7 @@ def borda(
     rows = _Rows.of(margins, r, sizes, tie_break, keys)
     largest = np.abs(rows.visible).max(axis=1, initial=0.0, keepdims=True)
     # rounded, lest rounding errors decide between equal items
-    score = np.rint(rows.visible @ _incidence(r) / np.where(largest > 0, 1e-9 * largest, 1.0))
+    score = np.rint(sum_by_item(rows.visible, r) / np.where(largest > 0, 1e-9 * largest, 1.0))
     return _sorted_by(score, rows, seed)
 
 
@@ -160,7 +159,7 @@ def copeland(
 ) -> IntArray:
     """Return positions ``(n, r)`` by the number of pairs an item wins minus those it loses.
 
-    Ties as in `minimise_disagreement`.
+    Ties as in `minimize_disagreement`.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def copeland(
     rows = _Rows.of(margins, r, sizes, tie_break, keys)
     largest = np.abs(rows.visible).max(axis=1, initial=0.0, keepdims=True)
     wins = np.where(np.abs(rows.visible) > 1e-12 * largest, np.sign(rows.visible), 0.0)
-    return _sorted_by(wins @ _incidence(r), rows, seed)
+    return _sorted_by(sum_by_item(wins, r), rows, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +221,7 @@ class _Rows:
         return np.where(later < self.sizes[:, None], self.margins, 0.0)
 
     def preference(self, seed: int) -> IntArray:
-        from consilience.kernels.kemeny import preference_ranks
+        from consilience.label_types.rankings.kernels import preference_ranks
 
         ranks: IntArray = preference_ranks(self.margins, self.r, self.sizes, self.tie_break, self.keys, seed)
         return ranks
@@ -241,7 +240,7 @@ class _Solution:
     open_blocks: IntArray
 
     def result(self) -> KemenyResult:
-        from consilience.kernels.kemeny import finish_rows
+        from consilience.label_types.rankings.kernels import finish_rows
 
         n = len(self.settled)
         positions, cost, lower, optimal = self.settled, np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
@@ -255,7 +254,7 @@ class _Solution:
 
 
 def _solve(rows: _Rows, seed: int, max_exact: int, starts: int) -> _Solution:
-    from consilience.kernels.kemeny import condorcet_rows, solve_blocks
+    from consilience.label_types.rankings.kernels import condorcet_rows, solve_blocks
 
     positions, settled = condorcet_rows(rows.margins, rows.r, rows.sizes)
     left = np.flatnonzero(~settled)
@@ -273,13 +272,16 @@ def _parts(n: int, n_threads: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(edges)]
 
 
-def _incidence(r: int) -> FloatArray:
-    """Matrix ``(pairs, r)`` that adds a margin to the first item of its pair and takes it from the second."""
-    first, second = np.triu_indices(r, 1)
-    matrix = np.zeros((len(first), r))
-    matrix[np.arange(len(first)), first] = 1.0
-    matrix[np.arange(len(first)), second] = -1.0
-    return matrix
+def sum_by_item(pairs: FloatArray, r: int) -> FloatArray:
+    """Return ``(n, r)``: the value of each pair added to its first item and taken from its second."""
+    total = np.zeros((len(pairs), r))
+    first = 0
+    for item in range(r - 1):
+        own = pairs[:, first : first + r - 1 - item]
+        total[:, item] += own.sum(axis=1)
+        total[:, item + 1 :] -= own
+        first += r - 1 - item
+    return total
 
 
 def _sorted_by(score: FloatArray, rows: _Rows, seed: int) -> IntArray:
@@ -299,12 +301,97 @@ def _solve_open_blocks(solution: _Solution, deadline: float) -> None:
         matrix[first, second] = rows.margins[row]
         matrix -= matrix.T
         order = solution.orders[row, : rows.sizes[row]]
-        bound = contradicted(matrix, order)  # of all blocks; each open one is then replaced by its own bound
+        bound = _contradicted(matrix, order)  # of all blocks; each open one is then replaced by its own bound
         for _, start, stop in blocks[blocks[:, 0] == row]:
             items = order[start:stop].copy()
             inner = matrix[np.ix_(items, items)]
-            searched = contradicted(inner, np.arange(len(items)))
+            searched = _contradicted(inner, np.arange(len(items)))
             best, block_bound = linear_ordering(inner, searched, deadline)
             order[start:stop] = items[best]
             bound += block_bound - searched
         solution.bound[row] = max(solution.bound[row], bound)
+
+
+def _contradicted(matrix: FloatArray, order: IntArray) -> float:
+    """Return the weight that an order contradicts; ``matrix[i, j]`` is the margin by which i is favored over j."""
+    return float(np.maximum(np.tril(matrix[np.ix_(order, order)]), 0.0).sum())
+
+
+def linear_ordering(matrix: FloatArray, searched: float, deadline: float) -> tuple[IntArray, float]:
+    """Return a best order of one block and a lower bound of its cost, by integer programming.
+
+    ``x_ij = 1`` puts i before j, for i < j; ``0 <= x_ij + x_jk - x_ik <= 1`` forbids cycles. There are too many of
+    these constraints to write down, so those that a solution breaks are added until none is; the relaxation comes
+    first. The identity is the order already known, at cost `searched`.
+    """
+    size = len(matrix)
+    first, second = np.triu_indices(size, 1)
+    column = np.zeros((size, size), dtype=np.int64)
+    column[first, second] = np.arange(len(first))
+    gain = matrix[first, second]
+    base = float(np.maximum(gain, 0.0).sum())  # every x = 0 loses all positive margins; x = 1 loses the negative ones
+    triples = np.empty((0, 3), dtype=np.int64)
+    best, least, bound, integral = np.arange(size), searched, 0.0, False
+    while monotonic() < deadline:
+        solution, value = _program(gain, triples, column, integral, deadline)
+        bound = max(bound, base + value)
+        if solution is None or least - bound <= _EQUAL * least:
+            break
+        order = _rounded(solution, size)
+        cost = _contradicted(matrix, order)
+        if cost < least:
+            best, least = order, cost
+            if least - bound <= _EQUAL * least:
+                break
+        broken = _broken(solution, size)
+        if len(broken):
+            triples = np.concatenate([triples, broken])
+        elif integral:
+            break
+        else:
+            integral = True
+    return best, min(bound, least)
+
+
+def _program(
+    gain: FloatArray, triples: IntArray, column: IntArray, integral: bool, deadline: float
+) -> tuple[FloatArray | None, float]:
+    """Solve one (relaxed) program; return its solution, if any, and a lower bound of its value."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
+    remaining = max(deadline - monotonic(), 0.01)
+    constraints = []
+    if len(triples):
+        i, j, k = triples.T
+        columns = np.stack([column[i, j], column[j, k], column[i, k]], axis=1).ravel()
+        signs = np.tile([1.0, 1.0, -1.0], len(triples))
+        matrix = csr_array((signs, columns, np.arange(0, len(columns) + 1, 3)), shape=(len(triples), len(gain)))
+        constraints.append(LinearConstraint(matrix, 0.0, 1.0))
+    found = milp(
+        -gain,
+        integrality=np.full(len(gain), int(integral)),
+        bounds=Bounds(0.0, 1.0),
+        constraints=constraints,
+        options={"mip_rel_gap": 0.0, "time_limit": remaining},
+    )
+    value = found.mip_dual_bound if integral else (found.fun if found.status == 0 else None)
+    return found.x, -np.inf if value is None else float(value)
+
+
+def _rounded(solution: FloatArray, size: int) -> IntArray:
+    """Sort items by how much of the solution puts them before others."""
+    ahead = np.zeros((size, size))
+    ahead[np.triu_indices(size, 1)] = solution - 0.5
+    order: IntArray = np.argsort(-(ahead - ahead.T).sum(axis=1), kind="stable")
+    return order
+
+
+def _broken(solution: FloatArray, size: int) -> IntArray:
+    """Return the triples i < j < k whose constraint the solution breaks."""
+    x = np.zeros((size, size))
+    x[np.triu_indices(size, 1)] = solution
+    around = x[:, :, None] + x[None, :, :] - x[:, None, :]
+    i, j, k = np.ogrid[:size, :size, :size]
+    broken = ((around > 1.0 + 1e-6) | (around < -1e-6)) & (i < j) & (j < k)
+    return np.argwhere(broken)

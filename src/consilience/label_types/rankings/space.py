@@ -11,14 +11,20 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.mallows import MallowsFamily
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
-from consilience.solvers.kemeny import KemenyResult, minimise_disagreement
-from consilience.spaces import preflib, ranking_builders
-from consilience.spaces.ranking_items import ABSENT, UNSEEN, ItemCodes, Positions, dense_positions
-from consilience.spaces.ranking_labels import RankingReader, order_of_text
+from consilience.label_types.rankings import builders
+from consilience.label_types.rankings.kemeny import KemenyResult, minimize_disagreement
+from consilience.label_types.rankings.labels import (
+    ABSENT,
+    UNSEEN,
+    ItemCodes,
+    Positions,
+    RankingReader,
+    dense_positions,
+    order_of_text,
+)
+from consilience.label_types.rankings.law import RankingLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,11 +85,11 @@ class Rankings(LabelSpace):
     exact: Literal["dp", "milp"] = field(default="dp", kw_only=True)
     time_limit: float | None = field(default=None, kw_only=True)
 
-    positions_from_orders = staticmethod(ranking_builders.positions_from_orders)
-    positions_from_scores = staticmethod(ranking_builders.positions_from_scores)
-    positions_from_top_k = staticmethod(ranking_builders.positions_from_top_k)
-    positions_from_pairs = staticmethod(ranking_builders.positions_from_pairs)
-    read_preflib = staticmethod(preflib.read_preflib)
+    positions_from_orders = staticmethod(builders.positions_from_orders)
+    positions_from_scores = staticmethod(builders.positions_from_scores)
+    positions_from_top_k = staticmethod(builders.positions_from_top_k)
+    positions_from_pairs = staticmethod(builders.positions_from_pairs)
+    read_preflib = staticmethod(builders.read_preflib)
 
     def __post_init__(self) -> None:
         codes = ItemCodes.of(self.items)
@@ -117,8 +123,10 @@ class Rankings(LabelSpace):
         return self.items if self.items is None or isinstance(self.items, int) else len(self.items)
 
     @property
-    def law(self) -> Family:
-        return MallowsFamily(self.n_items, self.signed, self.ragged, self.exact, self.time_limit)
+    def law(self) -> RankingLaw:  # type: ignore[override]
+        return RankingLaw.of(
+            self.n_items, signed=self.signed, ragged=self.ragged, exact=self.exact, time_limit=self.time_limit
+        )
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
@@ -204,11 +212,11 @@ class Rankings(LabelSpace):
         return positions
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one draw per centre from the Mallows law; the draw has no ties, and sees what the centre sees.
+        """Return one draw per center from the Mallows law; the draw has no ties, and sees what the center sees.
 
-        Ties of a centre are broken at random first.
+        Ties of a center are broken at random first.
         """
-        from consilience.kernels.mallows import sample_mallows
+        from consilience.label_types.rankings.kernels import sample_mallows
 
         seen = centers >= 0
         strict = centers
@@ -241,12 +249,12 @@ class Rankings(LabelSpace):
 
 @dataclass(frozen=True, eq=False)
 class PairMargins:
-    """By how much weight the votes of each row favour one item of a pair.
+    """By how much weight the votes of each row favor one item of a pair.
 
     Parameters
     ----------
     margins
-        ``(n, r (r - 1) / 2)``, as `minimise_disagreement` takes them.
+        ``(n, r (r - 1) / 2)``, as `minimize_disagreement` takes them.
     sizes
         ``(n,)`` numbers of items of the rows.
     seen
@@ -260,7 +268,7 @@ class PairMargins:
     @classmethod
     def of(cls, votes: Batch, weights: FloatArray) -> PairMargins:
         """Add up votes ``(n, m, r)``; those of weight zero are not there."""
-        from consilience.kernels.mallows import margins_of
+        from consilience.label_types.rankings.kernels import margins_of
 
         there = (weights > 0)[:, :, None]
         sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
@@ -275,7 +283,7 @@ class PairMargins:
 
     def kemeny(self, **options: Any) -> KemenyResult:
         """Return the ranking of each row that contradicts the least weight; -1 for items that no vote sees."""
-        found = minimise_disagreement(self.margins, self.width, self.sizes, **options)
+        found = minimize_disagreement(self.margins, self.width, self.sizes, **options)
         return replace(found, positions=self.of_seen(found.positions))
 
     def of_seen(self, positions: IntArray) -> IntArray:
@@ -287,7 +295,7 @@ class PairMargins:
 
 def _agreement(left: Batch, right: Batch) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Return ``(n,)`` pairs of items ordered alike minus differently, and pairs that both order."""
-    from consilience.kernels.mallows import pair_agreements
+    from consilience.label_types.rankings.kernels import pair_agreements
 
     width = max(left.shape[1], right.shape[1])
     pair = np.full((len(left), 2, width), ABSENT, dtype=np.int16)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.encoding import encode
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.solvers import kemeny as solvers
-from consilience.spaces.rankings import PairMargins, Rankings
+from consilience.label_types.rankings import kemeny as solvers
+from consilience.label_types.rankings.space import PairMargins, Rankings
 from consilience.votes import Votes
 
 __all__ = ["KemenyRankings", "borda", "copeland", "kemeny"]

@@ -1,0 +1,1 @@
+"""Rankings of items: full, partial, tied, top-k, and of different lengths."""

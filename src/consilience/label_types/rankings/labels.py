@@ -1,0 +1,412 @@
+"""Rankings as users write them, and as positions: items by number or name, orders of names, positions without gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, as_object_array
+from consilience.exceptions import InvalidLabelError
+from consilience.label_types.codes import plain_value
+
+__all__ = [
+    "ABSENT",
+    "MOST_ITEMS",
+    "UNSEEN",
+    "ItemCodes",
+    "Positions",
+    "RankingReader",
+    "dense_positions",
+    "order_of_text",
+]
+
+Positions = npt.NDArray[np.int16]
+
+#: Position of an item that the source did not see.
+UNSEEN = -1
+#: Position of an item that the row does not have, where rows differ in their number of items.
+ABSENT = -2
+#: The most items whose positions fit the type.
+MOST_ITEMS = 32767
+
+_GROUPS = (tuple, set, frozenset)
+
+
+@dataclass(frozen=True)
+class ItemCodes:
+    """The numbers of items that are given by number or by name.
+
+    Parameters
+    ----------
+    number
+        How many items there are; None if that is not known.
+    names
+        Their names; None if they have none.
+    """
+
+    number: int | None
+    names: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, items: int | Iterable[str] | None) -> ItemCodes:
+        """Return the codes of this many items, or of items with these names, or say what is wrong with them."""
+        if items is None:
+            return cls(None, None)
+        if isinstance(items, (int, np.integer)) and not isinstance(items, bool):
+            if not 2 <= items <= MOST_ITEMS:
+                raise InvalidLabelError(f"items={items}: a ranking has 2 to {MOST_ITEMS} items.")
+            return cls(int(items), None)
+        if isinstance(items, (bool, str, bytes)) or not isinstance(items, Iterable):
+            raise InvalidLabelError(
+                f"items={items!r} says neither how many items there are nor how they are called. "
+                "Give a whole number or a list of names."
+            )
+        names = [plain_value(name) for name in items]
+        known: set[str] = set()
+        for name in names:
+            if not isinstance(name, str):
+                raise InvalidLabelError(f"An item cannot be called {name!r}. Names are text.")
+            if name in known:
+                raise InvalidLabelError(f"Item {name!r} is named twice. Name each one once.")
+            known.add(name)
+        return cls(cls.of(len(names)).number, tuple(names))
+
+    @cached_property
+    def by_name(self) -> dict[str, int]:
+        """Numbers of the items that have names."""
+        return {name: code for code, name in enumerate(self.names or ())}
+
+    def find(self, item: Any) -> int:
+        """Return the number of an item."""
+        if self.names is not None and isinstance(item, str):
+            if item not in self.by_name:
+                shown = ", ".join(map(repr, self.names[:6])) + (", ..." if len(self.names) > 6 else "")
+                raise InvalidLabelError(f"item {item!r} is unknown; known are {shown}. Correct the name, or add it.")
+            return self.by_name[item]
+        whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
+        if not whole or item < 0 or item >= (self.number or MOST_ITEMS):
+            known = "0, 1, ..." if self.number is None else f"0 .. {self.number - 1}"
+            hint = "To use names, pass items=[...]." if isinstance(item, str) else "Correct it, or declare more items."
+            raise InvalidLabelError(f"item {plain_value(item)!r} is not one of the items {known}. {hint}")
+        return int(item)
+
+    def name(self, code: int) -> str | int:
+        """Return what an item is called: its name, or its number where it has none."""
+        return code if self.names is None else self.names[code]
+
+    def groups(self, order: Any) -> list[list[int]]:
+        """Return the numbers of the items of an order, best first, one list per group of ties; none for None."""
+        if order is None:
+            return []
+        if not isinstance(order, (list, tuple, np.ndarray)):
+            raise InvalidLabelError(f"{order!r} is not an order. Give a list of items, best first.")
+        entries = [entry if isinstance(entry, _GROUPS) else (entry,) for entry in order]
+        groups = [[self.find(item) for item in entry] for entry in entries if len(entry)]
+        listed = [item for group in groups for item in group]
+        if not listed:
+            raise InvalidLabelError("the order is empty. Use None where a source does not rank anything.")
+        if len(set(listed)) < len(listed):
+            twice = next(item for item in listed if listed.count(item) > 1)
+            raise InvalidLabelError(f"item {self.name(twice)!r} is listed twice. List each item once; ties are tuples.")
+        return groups
+
+
+def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
+    """Return positions without gaps, in an array of their own, or name the first row that is no ranking.
+
+    Parameters
+    ----------
+    table
+        ``(n, r)`` whole numbers; -1 is unseen, -2 is no item of this row. Two ways of counting are understood: the
+        group behind a tie follows at once (0, 1, 1, 2), or skips one place per tied item (0, 1, 1, 3).
+    """
+    quick = _dense_already(table, allow_ties)
+    if quick is not None:
+        return quick
+    negative: BoolArray = np.asarray((table < ABSENT).any(axis=1))
+    if negative.any():
+        raise _error(table, negative, "holds a position below -1", "Positions count from 0; -1 is not seen")
+    seen = table >= 0
+    count = seen.sum(axis=1)
+    if not count.all():
+        step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
+        raise _error(table, count == 0, "ranks no item", step)
+    far = (table >= count[:, None]).any(axis=1)
+    if far.any():
+        raise _gap(table, far)
+    r = table.shape[1]
+    small: Positions = table.astype(np.int16)
+    ordered = np.sort(np.where(seen, small, np.int16(MOST_ITEMS)), axis=1)
+    inside = np.arange(1, r) < count[:, None]
+    step_up = np.diff(ordered, axis=1)
+    tied = (step_up == 0) & inside
+    if not allow_ties and tied.any():
+        step = "Make its positions different, or allow ties: Rankings(..., allow_ties=True)"
+        raise _error(table, tied.any(axis=1), "repeats a position", step)
+    dense = ((step_up <= 1) | ~inside).all(axis=1)
+    skipping = (tied | (ordered[:, 1:] == np.arange(1, r)) | ~inside).all(axis=1)
+    wrong = (ordered[:, 0] != 0) | ~(dense | skipping)
+    if wrong.any():
+        raise _gap(table, wrong)
+    rows = np.flatnonzero(~dense)
+    if len(rows):
+        small[rows] = _closed_up(small[rows], ordered[rows])
+    return small
+
+
+def _dense_already(table: Batch, allow_ties: bool) -> Positions | None:
+    """Return the positions if all rows are dense, found without sorting; None if one may not be, or for many items."""
+    r = table.shape[1]
+    if not 0 < r < 64 or len(table) == 0 or table.min() < ABSENT or table.max() >= r:
+        return None
+    small: Positions = table.astype(np.int16)
+    bit = np.zeros(r + 2, dtype=np.uint64)  # its last two are those of the positions -1 and -2
+    bit[:r] = np.uint64(1) << np.arange(r, dtype=np.uint64)
+    taken = np.zeros(len(table), dtype=np.uint64)
+    for column in small.T:
+        taken |= bit[column]
+    if np.any((taken & (taken + np.uint64(1))) != 0) or not taken.all():
+        return None
+    if not allow_ties and np.any(np.bitwise_count(taken) < (small >= 0).sum(axis=1)):
+        return None
+    return small
+
+
+def _closed_up(positions: Positions, ordered: Positions) -> Positions:
+    """Number the distinct positions of each row."""
+    rank = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(np.diff(ordered, axis=1) > 0, axis=1)], axis=1)
+    result = positions.copy()
+    np.put_along_axis(result, _stable_order(positions), rank.astype(np.int16), axis=1)
+    return np.where(positions >= 0, result, positions)
+
+
+def _stable_order(positions: Positions) -> npt.NDArray[np.int64]:
+    order: npt.NDArray[np.int64] = np.argsort(
+        np.where(positions >= 0, positions, np.int16(MOST_ITEMS)), axis=1, kind="stable"
+    )
+    return order
+
+
+def _gap(table: Batch, wrong: BoolArray) -> InvalidLabelError:
+    row = table[int(np.flatnonzero(wrong)[0])]
+    used = np.unique(row[row >= 0]).tolist()
+    if used[0] > 0:
+        fact, step = f"has nothing at position 0, its best is {used[0]}", f"Positions count from 0: subtract {used[0]}"
+        if len(used) > 1 and used != list(range(used[0], used[0] + len(used))):
+            step = "Positions count from 0 without gaps: positions_from_scores(..., larger_is_better=False) closes them"
+    else:
+        after = next(one for one, two in zip(used, [*used[1:], None], strict=True) if two != one + 1)
+        fact = f"has a gap in its positions after {after}"
+        step = "Count without gaps; positions_from_scores(..., larger_is_better=False) closes them"
+    return _error(table, wrong, fact, step)
+
+
+def _error(table: Batch, wrong: BoolArray, fact: str, step: str) -> InvalidLabelError:
+    index = int(np.flatnonzero(wrong)[0])
+    row = table[index]
+    shown: Sequence[int] = row[row != ABSENT].tolist()
+    text = str(shown) if len(shown) <= 24 else f"{str(shown[:24])[:-1]}, ...]"
+    return InvalidLabelError(f"ranking {text} {fact}. {step}.", index)
+
+
+@dataclass(frozen=True)
+class RankingReader:
+    """Turns labels into a table of whole numbers, one column per item, or says which label is wrong.
+
+    Parameters
+    ----------
+    codes
+        Number and names of the items.
+    ragged
+        Whether rows may have fewer items than that.
+    """
+
+    codes: ItemCodes
+    ragged: bool
+
+    def read(self, labels: Any) -> Batch:
+        """Return ``(n, r)`` whole numbers: positions, -1 for unseen, -2 for no item of this row."""
+        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+        if array.ndim == 2 and array.dtype.kind in "iuf":
+            table = array
+        elif array.ndim == 2:
+            table = self._from_cells(as_object_array(array.tolist()))
+        elif array.ndim == 1:
+            table = self._from_cells(array)
+        else:
+            raise InvalidLabelError(f"labels of shape {array.shape[1:]} are no rankings. Give {self._expected}.", 0)
+        return self._sized(_whole(table))
+
+    @property
+    def _expected(self) -> str:
+        if self.ragged:
+            return "a list with the position of each item"
+        names = ", or a list of their names, best first" if self.codes.names is not None else ""
+        return f"the positions of {self.codes.number} items{names}"
+
+    def _from_cells(self, cells: Batch) -> Batch:
+        """Return ``(n, longest)`` positions of labels that may be lists, arrays, orders of names, or dicts."""
+        listed = cells.tolist()
+        flat = _flat_numbers(listed)
+        if flat is None:
+            listed = [self._positions_of(cell, index) for index, cell in enumerate(listed)]
+            flat = np.array([float(value) for row in listed for value in row])
+        sizes = np.array([len(cell) for cell in listed], dtype=np.int64)
+        if not sizes.all():
+            raise InvalidLabelError(
+                "the ranking is empty. Use None where a source abstains.", int(np.flatnonzero(sizes == 0)[0])
+            )
+        if not self.ragged and np.any(sizes != self.codes.number):
+            index = int(np.flatnonzero(sizes != self.codes.number)[0])
+            raise self._wrong_size(int(sizes[index]), index)
+        width = int(sizes.max(initial=0))
+        table = np.full((len(cells), width), ABSENT, dtype=flat.dtype if flat.dtype.kind == "f" else np.int64)
+        table[np.arange(width) < sizes[:, None]] = flat
+        return table
+
+    def _positions_of(self, cell: Any, index: int) -> Sequence[Any]:
+        try:
+            if _is_compared(cell):
+                raise InvalidLabelError(
+                    f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles "
+                    "and depend on the order shown. Use Preferences, with cs.read_preferences(table, by=...) for one "
+                    "ranking per row."
+                )
+            if isinstance(cell, dict):
+                return self._by_name(cell)
+            if not isinstance(cell, (list, tuple, np.ndarray)):
+                raise InvalidLabelError(
+                    f"label {plain_value(cell)!r} is no ranking. Give {self._expected}, for each row and source."
+                )
+            entries = [plain_value(entry) for entry in cell]
+            if any(isinstance(entry, (str, tuple, set, frozenset)) for entry in entries):
+                return self._by_order(entries)
+        except InvalidLabelError as error:
+            raise InvalidLabelError(str(error), index) from None
+        wrong = [entry for entry in entries if isinstance(entry, bool) or not isinstance(entry, (int, float))]
+        if wrong:
+            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is no position.", index)
+        return entries
+
+    def _by_order(self, entries: list[Any]) -> list[int]:
+        if self.codes.names is None:
+            raise InvalidLabelError(
+                f"label {str(entries)[:80]} is an order, not a list of positions. To use names, say Rankings([...]); "
+                "Rankings.positions_from_orders turns orders into positions."
+            )
+        positions = [UNSEEN] * len(self.codes.names)
+        for place, group in enumerate(self.codes.groups(entries)):
+            for item in group:
+                positions[item] = place
+        return positions
+
+    def _by_name(self, cell: dict[Any, Any]) -> list[Any]:
+        if self.codes.names is None:
+            raise InvalidLabelError(
+                f"label {str(cell)[:80]} is a dict, but the items have no names. Say Rankings([...])."
+            )
+        positions: list[Any] = [UNSEEN] * len(self.codes.names)
+        for name, position in cell.items():
+            position = plain_value(position)
+            if isinstance(position, bool) or not isinstance(position, (int, float)):
+                raise InvalidLabelError(f"item {name!r} is at {position!r}, which is no position.")
+            positions[self.codes.find(name)] = position
+        return positions
+
+    def _sized(self, table: Batch) -> Batch:
+        """Return positions with as many columns as there are items, or say which row has too few or too many."""
+        width = table.shape[1]
+        if not len(table):
+            return np.zeros((0, self.codes.number or max(width, 1)), dtype=table.dtype)
+        if not self.ragged:
+            if width != self.codes.number:
+                raise self._wrong_size(width, 0)
+            padded = table == ABSENT
+            if padded.any():
+                index = int(np.argwhere(padded)[0, 0])
+                raise InvalidLabelError(
+                    f"ranking {table[index].tolist()} holds a position below -1. -1 is not seen; -2 says that a row "
+                    "has no such item, which is possible with ragged=True only.",
+                    index,
+                )
+            return table
+        exists = table != ABSENT
+        sizes = exists.sum(axis=1)
+        inner = (exists != (np.arange(width) < sizes[:, None])).any(axis=1)
+        if inner.any():
+            index = int(np.flatnonzero(inner)[0])
+            raise InvalidLabelError(
+                f"ranking {table[index].tolist()} has -2 before its end. Write -1 for an item that is not seen.", index
+            )
+        if self.codes.number is None:
+            return table  # with its padding: the parts of a large table keep one width
+        if np.any(sizes > self.codes.number):
+            index = int(np.flatnonzero(sizes > self.codes.number)[0])
+            raise self._wrong_size(int(sizes[index]), index)
+        grown = np.full((len(table), self.codes.number), ABSENT, dtype=np.int64)
+        shared = min(width, self.codes.number)
+        grown[:, :shared] = table[:, :shared]
+        return grown
+
+    def _wrong_size(self, size: int, index: int) -> InvalidLabelError:
+        declared = self.codes.number or 0
+        at_most = "at most " if self.ragged else ""
+        if size > declared:
+            step = f"Declare them: Rankings({size}{', ragged=True' if self.ragged else ''})."
+        else:
+            step = "Write -1 for items that are not seen, or say ragged=True where rows differ in their items."
+        return InvalidLabelError(f"the ranking has {size} items; expected {at_most}{declared}. {step}", index)
+
+
+def order_of_text(text: str) -> list[Any]:
+    """Return an order written as text, best first; names that are tied as a tuple.
+
+    Examples
+    --------
+    >>> order_of_text("tea > milk = juice > water")
+    ['tea', ('milk', 'juice'), 'water']
+    """
+    groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
+    if not all(name for group in groups for name in group):
+        raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
+    return [tuple(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def _is_compared(cell: Any) -> bool:
+    """Return whether a label holds comparisons: a table of them, or records with a first and a second item."""
+    if getattr(cell, "outcome", None) is not None:
+        return True
+    return isinstance(cell, (list, tuple)) and any(isinstance(one, dict) and "first" in one for one in cell)
+
+
+def _whole(table: Batch) -> Batch:
+    if table.dtype.kind != "f":
+        return table
+    wrong = (~(np.abs(table) <= MOST_ITEMS) | (table != np.round(table))).any(axis=1)
+    if wrong.any():
+        index = int(np.flatnonzero(wrong)[0])
+        raise InvalidLabelError(
+            f"ranking {table[index].tolist()} holds a number that is no position. Positions are 0, 1, ...; write -1 "
+            "for an item that is not seen. Rankings.positions_from_scores ranks by score.",
+            index,
+        )
+    return table.astype(np.int64)
+
+
+def _flat_numbers(cells: list[Any]) -> Batch | None:
+    """Return the numbers of all cells in one array, or None where a cell is anything but a list of numbers."""
+    kinds = set(map(type, cells))
+    if not kinds <= {list, tuple, np.ndarray}:
+        return None
+    try:
+        arrays = kinds == {np.ndarray}
+        flat = np.concatenate(cells) if arrays else np.array(list(chain.from_iterable(cells)))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return flat if flat.ndim == 1 and flat.dtype.kind in "iuf" else None

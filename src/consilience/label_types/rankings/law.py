@@ -1,0 +1,468 @@
+"""Rankings: P(vote | truth) proportional to exp(-weight * discordant pairs), the Mallows law.
+
+Two votes agree by the mean product of their pair signs (Kendall's tau), over the pairs of items that both order. A
+weight becomes a quality, the mean sign of agreement with the truth, by the exact moments of the Mallows law.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
+from consilience.estimation.protocol import (
+    Chunk,
+    Hypothesis,
+    Law,
+    Mixture,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    count_statistics,
+)
+from consilience.exceptions import InvalidLabelError
+from consilience.label_types.rankings.ballots import Ballots, of_width
+from consilience.label_types.rankings.labels import ABSENT
+from consilience.label_types.rankings.mallows import (
+    RetentionCurve,
+    pair_retention,
+    pair_retention_slope,
+    pairs_at_gaps,
+)
+from consilience.label_types.rankings.posterior import blocks, decode_rankings, joined, log_odds, pair_probabilities
+from consilience.label_types.vote_correlation import gls_weights
+
+__all__ = ["RankingLaw", "RankingParameters"]
+
+#: Votes that order fewer of their pairs of items in common than this are refined by their likelihood, which uses all.
+LITTLE_IN_COMMON = 0.5
+#: Largest weight: neighbors are swapped once in 3,000 votes.
+MAX_WEIGHT = 8.0
+#: A source at or below chance still decides where nobody else speaks.
+LEAST_WEIGHT = 1e-6
+#: Rankings of more items than this need the number of items declared.
+MAX_RAGGED = 128
+#: Items of a ranking to which `expected_cost` refers before any vote was seen, where the number is not declared.
+USUAL_ITEMS = 5
+#: Sweeps of the sampler in a round of learning, and for a prediction; the first quarter is left out.
+LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
+#: Points of u at which the forward map is tabulated.
+POINTS = 161
+
+
+@dataclass(frozen=True)
+class RankingParameters(Parameters):
+    """Weights of sources of rankings, under each of h hypotheses.
+
+    Parameters
+    ----------
+    probability
+        ``(h,)`` of the hypotheses.
+    weight
+        ``(h, m)``.
+    correlation
+        ``(h, m, m)`` of errors given the truth.
+    agreement
+        ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
+        together; zero under a hypothesis of independent sources.
+    pairs
+        ``(m, gaps)`` mean number of pairs of items 1, 2, ... places apart in a vote of each source.
+    spread
+        ``(m,)`` how far EM may move the weights; zero where the pairs of sources have said all.
+    share
+        ``(gaps,)`` share of the pairs of items at each gap, in all votes together.
+    plain
+        Whether labels are those of the plain vote, unweighted Kemeny.
+    """
+
+    probability: FloatArray
+    weight: FloatArray
+    correlation: FloatArray
+    agreement: FloatArray
+    pairs: FloatArray
+    spread: FloatArray
+    share: FloatArray
+    plain: bool = False
+
+    @property
+    def curve(self) -> RetentionCurve:
+        """Quality against weight, for votes of all sources together."""
+        return RetentionCurve(self.share)
+
+
+@dataclass(frozen=True)
+class RankingLaw(Law):
+    """Votes on rankings under Kendall's tau.
+
+    Parameters
+    ----------
+    max_items
+        Number of items of a ranking, or the largest one; None where it is not declared.
+    signed
+        Whether a source may be worse than random (a negative weight).
+    ragged
+        Whether the number of items differs from row to row.
+    exact, time_limit
+        How rankings of more than 15 items are decoded: by local search with a bound ("dp"), or by integer
+        programming ("milp") within so many seconds.
+    typical
+        The number of items to which `expected_cost` refers.
+    """
+
+    max_items: int | None
+    signed: bool = False
+    ragged: bool = False
+    exact: Literal["dp", "milp"] = "dp"
+    time_limit: float | None = None
+    typical: int = USUAL_ITEMS
+    rows: ClassVar[int] = 1 << 12
+    has_em: ClassVar[bool] = True
+    adapts_to_votes: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, max_items: int | None, **options: Any) -> RankingLaw:
+        """Return the law of rankings of this many items, or of any number."""
+        return cls(max_items, typical=USUAL_ITEMS if max_items is None else max_items, **options)
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
+    @property
+    def largest(self) -> int:
+        """The largest number of items there can be."""
+        return MAX_RAGGED if self.max_items is None else self.max_items
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Smallest and largest weight."""
+        return (-MAX_WEIGHT if self.signed else LEAST_WEIGHT, MAX_WEIGHT)
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> RankingLaw:
+        if sample is None or not self.ragged:
+            return self
+        votes = Ballots.of(sample.labels, sample.observed)
+        sizes = self._row_sizes(votes, sample.labels).astype(np.float64)
+        pairs = float((sizes * (sizes - 1.0)).mean()) if len(sizes) else 0.0
+        return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2))
+
+    def measures_like(self, other: Law) -> bool:
+        return isinstance(other, RankingLaw) and other.max_items == self.max_items
+
+    # --- level 0 ------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        from consilience.label_types.rankings.kernels import bucket_counts, pair_sums
+
+        votes = Ballots.of(chunk.labels, chunk.observed)
+        if votes.positions.shape[2] > self.largest:
+            raise InvalidLabelError(
+                f"rankings of {votes.positions.shape[2]} items, but at most {self.largest} are expected. "
+                "Declare the largest number: Rankings(n, ragged=True)."
+            )
+        sums = pair_sums(votes.positions, votes.observed, votes.who, votes.m)
+        parts = count_statistics(chunk, sums[5])
+        # The number of votes over s items, and minus one for every bucket of tied items.
+        parts["buckets"] = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        parts |= dict(zip(_SUMS, sums[:5], strict=True))
+        if len(chunk.gold_rows) and chunk.known is not None:
+            told = votes.with_known(chunk.gold_rows, chunk.known[chunk.gold_rows])
+            known = pair_sums(told.positions, told.observed, told.who, told.m)[:, :-1, -1]
+            parts |= {f"gold_{name}": value for name, value in zip((*_SUMS, "both"), known, strict=True)}
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        votes = np.diag(statistics["both"]).astype(np.float64)
+        sums = {"agreement_votes": votes, **_effective_items(statistics, "")}
+        if "gold_both" in statistics:
+            sums |= _effective_items(statistics, "gold_")
+        table = agreement_table(sums)
+        gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
+        return replace(table, cost=self.chance_cost * (1.0 - table.value), gold_cost=gold)
+
+    def forward(self, statistics: Statistics) -> Forward:
+        curve = RetentionCurve.of_pairs(pairs_at_gaps(statistics["buckets"].sum(axis=0)))
+        grid = np.linspace(-LIMIT, LIMIT, POINTS)
+        return Forward.of_table(grid, curve.agreement(curve.weight(np.tanh(grid))))
+
+    # --- level 2 ------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> RankingParameters:
+        pairs = pairs_at_gaps(statistics["buckets"])
+        curve = RetentionCurve.of_pairs(pairs.sum(axis=0))
+        quality = hypothesis.quality
+        weight = np.clip(curve.weight(quality), *self.bounds)
+        agreement = np.zeros_like(hypothesis.correlation)
+        if hypothesis.correlation.any():
+            table = self.pair_table(statistics)
+            alone = np.sqrt(1.0 - quality**2)
+            agreement = curve.agreement(weight) + hypothesis.correlation * np.outer(alone, alone)
+            measured = (hypothesis.correlation > 0) & table.usable
+            agreement = np.where(measured, table.value, agreement)
+            np.fill_diagonal(agreement, 1.0)
+        spread = np.zeros(len(weight))
+        if request.method == "em" or (not hypothesis.is_plain and _in_common(statistics, pairs) < LITTLE_IN_COMMON):
+            spread = (1.0 - quality**2) / curve.slope(weight) * hypothesis.spread
+        votes = np.diag(statistics["both"])[:, None]
+        mean = np.where(votes > 0, pairs / np.maximum(votes, 1), pairs.sum(axis=0) / max(votes.sum(), 1))
+        return RankingParameters(
+            np.ones(1),
+            weight[None],
+            hypothesis.correlation[None],
+            agreement[None],
+            mean,
+            spread,
+            curve.share,
+            hypothesis.is_plain,
+        )
+
+    def refines(self, mixture: Mixture) -> bool:
+        return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
+
+    def prepare(self, chunk: Chunk) -> _Prepared:
+        from consilience.label_types.rankings.kernels import bucket_counts
+
+        votes = Ballots.of(chunk.labels, chunk.observed)
+        buckets = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        known = None
+        if len(chunk.gold_rows) and chunk.known is not None:
+            known = of_width(chunk.known[chunk.gold_rows], votes.positions.shape[2])
+        return _Prepared(votes, self._row_sizes(votes, chunk.labels), pairs_at_gaps(buckets), chunk.gold_rows, known)
+
+    def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
+        from consilience.label_types.rankings.kernels import expected_discordance
+
+        votes = prepared.votes
+        spent = np.zeros(votes.m)
+        for rows in blocks(len(votes.observed), votes.positions.shape[2]):
+            some = votes[rows]
+            margins = some.margins(self._loads(parameters, some, 0))
+            probability = pair_probabilities(margins, some.positions.shape[2], prepared.sizes[rows], LEARNING_SWEEPS)
+            prepared.clamp(probability, rows)
+            spent += some.by_source(expected_discordance(some.positions, probability))
+        return Statistics({"spent": spent, "pairs": prepared.pairs})
+
+    def m_step(
+        self, parameters: RankingParameters, statistics: Statistics, start: RankingParameters
+    ) -> RankingParameters:
+        free = start.spread > 0
+        precision = np.where(free, 1.0 / np.maximum(start.spread, 1e-12) ** 2, 0.0)
+        solved = _solve_weights(
+            statistics["pairs"], statistics["spent"], parameters.weight[0], start.weight[0], precision, self.bounds
+        )
+        return replace(parameters, weight=np.where(free, solved, parameters.weight[0])[None])
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        """Put all hypotheses into one parameter set, so that the votes are compared and decoded once."""
+        shares = np.array([share for share, _ in mixture])
+        each: list[RankingParameters] = [one for _, one in mixture]  # type: ignore[misc]
+        return ((1.0, replace(each[0], **_stacked(each), probability=shares / shares.sum())),)
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: RankingParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        votes = Ballots.of(labels, observed)
+        sizes = self._row_sizes(votes, labels)
+        width = votes.positions.shape[2]
+        parts = []
+        for rows in blocks(len(observed), width):
+            some, size = votes[rows], sizes[rows]
+            probability: Any = 0.0
+            for number, share in enumerate(parameters.probability):
+                margins = some.margins(self._loads(parameters, some, number))
+                sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
+                probability = probability + share * pair_probabilities(margins, width, size, sweeps)
+            decided = None
+            if parameters.plain or decode == "map":
+                decided = margins if len(parameters.probability) == 1 else log_odds(probability)
+            parts.append(decode_rankings(probability, decided, some.ranked, size, self.exact, self.time_limit))
+        return joined(parts)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
+        labels = posteriors[0][1].labels
+        margins = log_odds(probability) if decode == "map" else None
+        sizes = (labels != ABSENT).sum(axis=1)
+        return decode_rankings(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
+
+    def _loads(self, parameters: RankingParameters, votes: Ballots, number: int) -> FloatArray:
+        """Return ``(n, cells)`` how loudly each vote counts under one of the hypotheses."""
+        weight = parameters.weight[number]
+        if not parameters.correlation[number].any():
+            return votes.of_sources(weight)
+        curve = parameters.curve
+        quality = curve.quality(weight)
+        linear, together = gls_weights(votes.observed, parameters.agreement[number], quality, votes.who)
+        # All votes on an item together are as good as one source that agrees with the truth as often as they do.
+        joint = np.interp(together, *_inverse(curve))
+        loads: FloatArray = linear * (joint / np.maximum(together, 1e-9))[:, None]
+        return loads
+
+    def _row_sizes(self, votes: Ballots, labels: Batch) -> IntArray:
+        """Return how many items each row has."""
+        if labels.ndim == 2:
+            return np.zeros(len(labels), dtype=np.int64)
+        if not self.ragged:
+            return np.full(len(labels), labels.shape[2], dtype=np.int64)
+        exists = (votes.positions != ABSENT) & votes.observed[:, :, None]
+        sizes: IntArray = exists.any(axis=1).sum(axis=1).astype(np.int64)
+        return sizes
+
+    # --- in shared words --------------------------------------------------------------------------------
+
+    def summary(self, parameters: RankingParameters) -> Summary:
+        weight = parameters.probability @ parameters.weight
+        lost = (1.0 - pair_retention(parameters.weight, parameters.pairs.shape[1])) / 2.0
+        cost = parameters.probability @ (lost * parameters.pairs).sum(axis=2)
+        unknown = np.full(len(weight), np.inf)
+        return Summary(cost, weight, unknown, unknown, np.tensordot(parameters.probability, parameters.correlation, 1))
+
+    def quality_errors(
+        self, parameters: RankingParameters, quality: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        slope = parameters.curve.slope(np.clip(parameters.curve.weight(quality), *self.bounds))
+        return parameters.pairs.sum(axis=1) / 2.0 * error, error / np.maximum(slope, 1e-9)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> RankingParameters:
+        m = len(weight)
+        nobody, pairs = np.zeros((1, m, m)), np.arange(self.typical - 1.0, 0.0, -1.0)
+        return RankingParameters(
+            np.ones(1),
+            np.clip(weight, *self.bounds)[None],
+            nobody,
+            nobody,
+            np.tile(pairs, (m, 1)),
+            np.zeros(m),
+            pairs / pairs.sum(),
+        )
+
+    def restore(self, fields: Mapping[str, Any]) -> RankingParameters:
+        return RankingParameters(**fields)
+
+    @cached_property
+    def typical_curve(self) -> RetentionCurve:
+        """Quality against weight of complete rankings of the usual number of items."""
+        return RetentionCurve.of_items(self.typical)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        return self._typical_pairs / 2.0 * (1.0 - self.typical_curve.quality(weight))
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        return self.typical_curve.weight(1.0 - 2.0 * np.asarray(cost, dtype=float) / self._typical_pairs)
+
+    def chance_costs(self, labels: Batch) -> FloatArray:
+        left, right = np.triu_indices(labels.shape[1], 1)
+        one, two = labels[:, left], labels[:, right]
+        chance: FloatArray = ((one >= 0) & (two >= 0) & (one != two)).sum(axis=1) / 2.0
+        return chance
+
+    @property
+    def _typical_pairs(self) -> float:
+        return self.typical * (self.typical - 1) / 2.0
+
+
+# --- sums and rounds of EM ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Votes of a chunk with the pairs that each source orders by their gap, and the rows whose truth is known."""
+
+    votes: Ballots
+    sizes: IntArray
+    pairs: FloatArray
+    gold_rows: IntArray
+    known: npt.NDArray[np.int16] | None
+
+    def clamp(self, probability: FloatArray, rows: slice) -> None:
+        """Write what is known about some of the rows into their pair probabilities."""
+        if self.known is None:
+            return
+        here = np.flatnonzero((self.gold_rows >= rows.start) & (self.gold_rows < rows.stop))
+        truth, places = self.known[here], self.gold_rows[here] - rows.start
+        left, right = np.triu_indices(truth.shape[1], 1)
+        one, two = truth[:, left], truth[:, right]
+        ordered = (one >= 0) & (two >= 0) & (one != two)
+        probability[places] = np.where(ordered, (one < two).astype(np.float64), probability[places])
+
+
+#: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
+_SUMS = ("pair_sign", "pair_common", "sign_sign", "sign_common", "common_common")
+
+
+def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArray]:
+    """Return the sums behind an agreement table in which every pair of items that both order counts once.
+
+    Rows with more such pairs weigh more; ``(sum C)^2 / sum C^2`` rows of one weight would be as precise.
+    """
+    sign, common, sign_sign, sign_common, common_common = (
+        statistics[f"{prefix}{name}"].astype(np.float64) for name in _SUMS
+    )
+    items = common**2 / np.maximum(common_common, 1.0)
+    mean = sign / np.maximum(common, 1.0)
+    scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
+    return {
+        f"{prefix}agreement": items * mean,
+        f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),
+        f"{prefix}agreement_count": items,
+    }
+
+
+def _in_common(statistics: Statistics, pairs: FloatArray) -> float:
+    """Return which share of the pairs of items that a vote orders another vote on the row orders, too."""
+    both = statistics["both"].astype(np.float64)
+    alone = np.sqrt(pairs.sum(axis=1) / np.maximum(np.diag(both), 1.0))
+    off = ~np.eye(len(both), dtype=bool)
+    possible = float((both * np.outer(alone, alone))[off].sum())
+    return float(statistics["pair_common"][off].sum()) / possible if possible > 0 else 1.0
+
+
+def _solve_weights(
+    pairs: FloatArray,
+    spent: FloatArray,
+    start: FloatArray,
+    center: FloatArray,
+    precision: FloatArray,
+    bounds: tuple[float, float],
+) -> FloatArray:
+    """Return the weights at which the expected discordances, pulled to the center, are those found.
+
+    Parameters
+    ----------
+    pairs
+        ``(m, gaps)`` pairs that each source orders; `spent` ``(m,)`` are the discordances found.
+    """
+    gaps = pairs.shape[1]
+    weight: FloatArray = np.clip(start, *bounds)
+    low, high = np.full(len(weight), bounds[0]), np.full(len(weight), bounds[1])
+    for _ in range(60):
+        expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
+        excess = expected - spent - (weight - center) * precision
+        low, high = np.where(excess > 0, weight, low), np.where(excess > 0, high, weight)
+        slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
+        step = weight + excess / np.maximum(slope, 1e-12)
+        proposal: FloatArray = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        if np.abs(proposal - weight).max() < 1e-10:
+            return proposal
+        weight = proposal
+    return weight
+
+
+def _stacked(each: list[RankingParameters]) -> dict[str, FloatArray]:
+    return {
+        name: np.concatenate([getattr(one, name) for one in each]) for name in ("weight", "correlation", "agreement")
+    }
+
+
+def _inverse(curve: RetentionCurve) -> tuple[FloatArray, FloatArray]:
+    """Return qualities and their weights, to interpolate between."""
+    weight = np.linspace(0.0, 1.0, 400) ** 2 * MAX_WEIGHT
+    return curve.quality(weight), weight
