@@ -3,7 +3,9 @@
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.registry import register_distance
-from consilience.spaces.arborescence import maximum_arborescence
+from consilience.label_types.trees.arborescence import maximum_arborescence
+from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.space import DependencyTrees
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.boxes import Boxes
 from consilience.spaces.classes import Classes
@@ -20,8 +22,6 @@ from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags
 from consilience.spaces.texts import Texts
-from consilience.spaces.tree_scores import las, uas
-from consilience.spaces.trees import DependencyTrees
 from consilience.spaces.vectors import Vectors
 
 __all__ = [
