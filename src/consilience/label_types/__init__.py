@@ -6,9 +6,11 @@ from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.product.space import Product
 from consilience.label_types.rankings.space import Rankings
 from consilience.label_types.registry import register_distance
-from consilience.spaces.arborescence import maximum_arborescence
 from consilience.label_types.elements.boxes import Boxes
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
+from consilience.label_types.trees.arborescence import maximum_arborescence
+from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.space import DependencyTrees
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
@@ -20,8 +22,6 @@ from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.label_types.tags.space import Sequences, Tags
 from consilience.spaces.texts import Texts
-from consilience.spaces.tree_scores import las, uas
-from consilience.spaces.trees import DependencyTrees
 from consilience.spaces.vectors import Vectors
 
 __all__ = [

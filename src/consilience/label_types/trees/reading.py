@@ -112,7 +112,7 @@ class TreeReader:
 
 def check_trees(cells: list[IntArray]) -> None:
     """Raise an error for the first array that is no tree with one root."""
-    from consilience.kernels.arborescence import tree_faults
+    from consilience.label_types.trees.kernels import tree_faults
 
     if not cells:
         return

@@ -30,7 +30,7 @@ def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
     >>> maximum_arborescence([[0, 1, 3], [0, 0, 9], [0, 9, 0]])
     array([2, 0])
     """
-    from consilience.kernels import arborescence
+    from consilience.label_types.trees import kernels
 
     try:
         table = np.ascontiguousarray(score, dtype=np.float64)
@@ -49,4 +49,4 @@ def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
             f"The score of head {head} for token {column + 1} is {read[head, column]}. Give finite scores; a very "
             "small one rules an edge out."
         )
-    return arborescence.maximum_arborescence(table)
+    return kernels.maximum_arborescence(table)

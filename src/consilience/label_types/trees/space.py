@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.edge_tokens import TokenTable, cut
-from consilience.families.edges import EdgeFamily
+from consilience.estimation.protocol import Law
 from consilience.label_types.base import LabelSpace
-from consilience.solvers.tree_law import strength_for_error
-from consilience.spaces.tree_labels import TreeReader, flatten
-from consilience.spaces.tree_scores import las, uas
+from consilience.label_types.trees.law import TreeLaw, cut
+from consilience.label_types.trees.reading import TreeReader, flatten
+from consilience.label_types.trees.sampling import strength_for_error
+from consilience.label_types.trees.scores import las, uas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,9 +43,8 @@ class DependencyTrees(LabelSpace):
         and codes of relations, or a list of (head, name) pairs. The relation of an edge is voted among the sources
         that have the edge; distance and weights are about heads.
     plausible_heads
-        How many wrong heads of a token are plausible, K: a source that errs on a share e of the heads has the weight
-        ``log((1 - e) / e) + log K``. The more there are, the more do two sources that agree outvote a better third.
-        2 is safe where sources share errors, as parsers do; independent errors over all tokens would deserve n - 1.
+        How many wrong heads of a token are plausible, K: two wrong votes coincide with probability 1 / K. The more
+        there are, the more do two sources that agree outvote a better third. None learns it from the votes.
 
     Examples
     --------
@@ -57,24 +55,26 @@ class DependencyTrees(LabelSpace):
     """
 
     relations: tuple[str, ...] | None = None
-    plausible_heads: float = 2.0
+    plausible_heads: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "relations", _names(self.relations))
         count = self.plausible_heads
+        if count is None:
+            return
         if isinstance(count, bool) or not isinstance(count, (int, float, np.number)) or not 0 < float(count) < np.inf:
             raise InvalidLabelError(
-                f"plausible_heads={count!r} is not a positive number. Give how many there are, such as 2."
+                f"plausible_heads={count!r} is not a positive number. Give how many there are, or None to learn it."
             )
         object.__setattr__(self, "plausible_heads", float(count))
 
     @cached_property
-    def law(self) -> Family:
+    def law(self) -> Law:
         return self._edges
 
     @cached_property
-    def _edges(self) -> EdgeFamily:
-        return EdgeFamily(self.plausible_heads, len(self.relations or ()))
+    def _edges(self) -> TreeLaw:
+        return TreeLaw(self.plausible_heads, len(self.relations or ()))
 
     @cached_property
     def _reader(self) -> TreeReader:
@@ -129,7 +129,7 @@ class DependencyTrees(LabelSpace):
     def _drawn(
         self, heads: IntArray, starts: IntArray, boosts: FloatArray, rng: np.random.Generator, centers: Batch | None
     ) -> Batch:
-        from consilience.kernels.tree_sampling import draw_trees
+        from consilience.label_types.trees.kernels import draw_trees
 
         drawn = draw_trees(heads, starts, boosts, rng)
         if self.relations is None:
@@ -148,8 +148,7 @@ class DependencyTrees(LabelSpace):
         for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # nobody counts: any vote will do
             given = [column for column, cell in enumerate(votes[row]) if isinstance(cell, np.ndarray)]
             counted[row, given[:1]] = 1.0
-        trees, _ = self._edges.consensus(TokenTable.of(votes, counted > 0), counted)
-        return trees
+        return self._edges.weighted_trees(votes, counted)
 
     def as_batch(self, labels: Any) -> Batch:
         return self._reader.read(list(labels))

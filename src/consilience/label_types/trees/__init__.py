@@ -1,0 +1,1 @@
+"""Dependency trees of sentences: one head per token."""

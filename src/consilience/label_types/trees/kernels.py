@@ -1,0 +1,618 @@
+"""Compiled loops of dependency trees: best trees, votes on heads by token, beliefs about heads, random trees.
+
+Maximum spanning arborescences follow Chu-Liu and Edmonds. Node 0 is the root of the sentence, tokens are 1 .. n, and
+exactly one token hangs on node 0. That constraint is exact, without a large constant: a token takes node 0 for its
+head only when nothing else is left. As node 0 never lies on a cycle, this is the limit of subtracting an ever larger
+constant from the edges of the root, carried out in the order of comparisons instead of in floating point.
+"""
+
+from __future__ import annotations
+
+from math import lgamma
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import FloatArray, IntArray
+
+__all__ = [
+    "best_trees",
+    "block_beliefs",
+    "draw_trees",
+    "expected_heads",
+    "maximum_arborescence",
+    "relation_votes",
+    "sentence_agreement",
+    "spread_cells",
+    "tree_faults",
+    "vote_blocks",
+    "vote_support",
+]
+
+Heads = npt.NDArray[np.int16]
+
+
+@numba.njit(cache=True, nogil=True)
+def maximum_arborescence(score: FloatArray) -> IntArray:
+    """Return the heads ``(n,)`` of the tree with one root whose edges have the largest sum of scores.
+
+    Dense, in O(n^2). Equal scores: the nearer head, of two equally near ones the left; node 0 counts as the farthest.
+    Where a cycle has to be broken, equally good ways are decided by the order of the tokens. The same matrix always
+    gives the same tree.
+
+    Parameters
+    ----------
+    score
+        ``(n + 1, n + 1)``, ``score[h, d]`` for head h of token d; the diagonal and column 0 are not read.
+    """
+    n = score.shape[0] - 1
+    heads = np.zeros(n, dtype=np.int64)
+    if n <= 1:
+        return heads
+    best = _nearest_best(score, n)
+    root = _only_root(best, n)
+    if root > 0 and _reaches(best, n, root):
+        heads[:] = best[1:]
+        return heads
+    return _contracted(score, n)
+
+
+@numba.njit(cache=True, nogil=True)
+def _nearest_best(score: FloatArray, n: int) -> IntArray:
+    """Return the best head of each token, the nearer one of equals."""
+    best = np.zeros(n + 1, dtype=np.int64)
+    for d in range(1, n + 1):
+        value, chosen = -np.inf, 0
+        for gap in range(1, n):
+            for h in (d - gap, d + gap):
+                if 1 <= h <= n and score[h, d] > value:
+                    value, chosen = score[h, d], h
+        if score[0, d] > value:
+            chosen = 0
+        best[d] = chosen
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _only_root(heads: IntArray, n: int) -> int:
+    """Return the only token whose head is 0, or -1 where there is none or more than one."""
+    root = -1
+    for d in range(1, n + 1):
+        if heads[d] == 0:
+            if root > 0:
+                return -1
+            root = d
+    return root
+
+
+@numba.njit(cache=True, nogil=True)
+def _reaches(heads: IntArray, n: int, root: int) -> bool:
+    """Return whether every token leads to the root, that is, whether there is no cycle."""
+    seen = np.zeros(n + 1, dtype=np.int64)
+    seen[root] = -1
+    for d in range(1, n + 1):
+        node = d
+        while seen[node] == 0:
+            seen[node] = d
+            node = heads[node]
+        if seen[node] == d:
+            return False
+        node = d
+        while seen[node] == d:
+            seen[node] = -1
+            node = heads[node]
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _contracted(score: FloatArray, n: int) -> IntArray:
+    """Return the heads of the best tree by contracting cycles until one node is left, which the root enters.
+
+    Every contraction costs O(n x length of the cycle), and only the new node looks for its best head again.
+    """
+    total = 2 * n + 1  # contracted nodes get numbers of their own, so that they can be opened again
+    value = np.full((n + 1, n + 1), -np.inf)  # rows and columns are slots; a contracted node takes over a slot
+    source = np.zeros((n + 1, n + 1), dtype=np.int64)  # the token behind the tail of an edge between slots
+    target = np.zeros((n + 1, n + 1), dtype=np.int64)  # and the one behind its head
+    for h in range(n + 1):
+        for d in range(1, n + 1):
+            if h != d:
+                value[h, d] = score[h, d]
+                source[h, d] = h
+                target[h, d] = d
+    alive = np.ones(n + 1, dtype=np.bool_)
+    node_of = np.arange(n + 1)
+    parent = np.full(total + 1, -1)  # contracted node that a node is part of
+    edge_source = np.zeros(total + 1, dtype=np.int64)  # the edge that enters each node
+    edge_target = np.zeros(total + 1, dtype=np.int64)
+    best = _best_slots(value, alive, n)
+    path = np.zeros(n + 1, dtype=np.int64)
+    mark = np.zeros(n + 1, dtype=np.int64)
+    left, fresh, walk, current = n, n + 1, 0, 1
+    while left > 1:
+        # Walk from any living slot; as each has a best head among the living, the walk ends in a cycle.
+        while not alive[current]:
+            current += 1
+        walk += 1
+        node = current
+        while mark[node] != walk:
+            mark[node] = walk
+            node = best[node]
+        length, first = 0, node
+        while True:
+            path[length] = node
+            length += 1
+            node = best[node]
+            if node == first:
+                break
+        keep = path[0]
+        spent = 0.0
+        for index in range(length):
+            slot = path[index]
+            spent += value[best[slot], slot]
+            inside = node_of[slot]
+            parent[inside] = fresh
+            edge_source[inside] = source[best[slot], slot]
+            edge_target[inside] = target[best[slot], slot]
+            alive[slot] = slot == keep
+            mark[slot] = -1
+        for other in range(n + 1):
+            if not alive[other] or other == keep:
+                continue
+            enter, leave = -np.inf, -np.inf
+            enter_slot, leave_slot = keep, keep
+            for index in range(length):
+                slot = path[index]
+                gain = value[other, slot] - value[best[slot], slot]
+                if gain > enter:
+                    enter, enter_slot = gain, slot
+                if other > 0 and value[slot, other] > leave:
+                    leave, leave_slot = value[slot, other], slot
+            held_source, held_target = source[other, enter_slot], target[other, enter_slot]
+            value[other, keep] = enter + spent
+            source[other, keep], target[other, keep] = held_source, held_target
+            if other > 0:
+                held_source, held_target = source[leave_slot, other], target[leave_slot, other]
+                value[keep, other] = leave
+                source[keep, other], target[keep, other] = held_source, held_target
+                if parent[node_of[best[other]]] == fresh:  # its best head is part of the cycle, and stays the best
+                    best[other] = keep
+        value[keep, keep] = -np.inf
+        node_of[keep] = fresh
+        fresh += 1
+        left -= length - 1
+        if left > 1:
+            best[keep] = _best_of(value, alive, n, keep)
+        current = keep
+    last = 1
+    while not alive[last]:
+        last += 1
+    top = node_of[last]
+    edge_source[top] = source[0, last]
+    edge_target[top] = target[0, last]
+    heads = np.zeros(n, dtype=np.int64)
+    # Open the contracted nodes, latest first: the edge that enters one replaces the cycle's edge at the token it hits.
+    for node in range(fresh - 1, n, -1):
+        inside = edge_target[node]
+        while parent[inside] != node:
+            inside = parent[inside]
+        edge_source[inside] = edge_source[node]
+        edge_target[inside] = edge_target[node]
+    for d in range(1, n + 1):
+        heads[d - 1] = edge_source[d]
+    return heads
+
+
+@numba.njit(cache=True, nogil=True)
+def _best_slots(value: FloatArray, alive: npt.NDArray[np.bool_], n: int) -> IntArray:
+    best = np.zeros(n + 1, dtype=np.int64)
+    for slot in range(1, n + 1):
+        best[slot] = _best_of(value, alive, n, slot)
+    return best
+
+
+@numba.njit(cache=True, nogil=True)
+def _best_of(value: FloatArray, alive: npt.NDArray[np.bool_], n: int, slot: int) -> int:
+    """Return the best living head of a slot among the tokens, the nearer one of equals; never the root."""
+    top, chosen = -np.inf, -1
+    for gap in range(1, n):
+        for h in (slot - gap, slot + gap):
+            if 1 <= h <= n and alive[h] and (chosen < 0 or value[h, slot] > top):
+                top, chosen = value[h, slot], h
+    return chosen
+
+
+@numba.njit(cache=True, nogil=True)
+def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> Heads:
+    """Return the heads ``(t,)`` of the trees with the largest sum of scores; edges nobody voted for score 0.
+
+    Parameters
+    ----------
+    votes
+        ``(t, m)`` heads by token of all sentences one after the other; -1 where a source abstains.
+    score
+        ``(t, m)`` score of the head that each source voted for, not negative.
+    starts
+        ``(n + 1,)`` first token of each sentence.
+    """
+    count, m = votes.shape
+    heads = np.zeros(count, dtype=np.int16)
+    for sentence in range(len(starts) - 1):
+        start, n = starts[sentence], starts[sentence + 1] - starts[sentence]
+        best = np.zeros(n + 1, dtype=np.int64)
+        voted = True
+        for d in range(1, n + 1):
+            t = start + d - 1
+            value, chosen, gap = -1.0, -1, 0
+            for a in range(m):
+                h = votes[t, a]
+                if h < 0:
+                    continue
+                away = n + 1 if h == 0 else abs(h - d)
+                here = score[t, a]
+                if here > value or (here == value and (away < gap or (away == gap and h < d))):
+                    value, chosen, gap = here, h, away
+            best[d] = chosen
+            voted = voted and chosen >= 0
+        root = _only_root(best, n)
+        if voted and root > 0 and _reaches(best, n, root):
+            for d in range(1, n + 1):
+                heads[start + d - 1] = best[d]
+        elif n > 1:
+            table = np.zeros((n + 1, n + 1))
+            for d in range(1, n + 1):
+                for a in range(m):
+                    if votes[start + d - 1, a] >= 0:
+                        table[votes[start + d - 1, a], d] = score[start + d - 1, a]
+            found = maximum_arborescence(table)
+            for d in range(n):
+                heads[start + d] = found[d]
+    return heads
+
+
+@numba.njit(cache=True, nogil=True)
+def vote_support(votes: Heads, weights: FloatArray, starts: IntArray) -> FloatArray:
+    """Return ``(t, m)`` the weighted votes, ``(n, m)`` by sentence, for the head that each source voted for."""
+    count, m = votes.shape
+    support = np.zeros((count, m))
+    for sentence in range(len(starts) - 1):
+        for t in range(starts[sentence], starts[sentence + 1]):
+            for a in range(m):
+                if votes[t, a] < 0:
+                    continue
+                for b in range(m):
+                    if votes[t, b] == votes[t, a]:
+                        support[t, a] += weights[sentence, b]
+    return support
+
+
+@numba.njit(cache=True, nogil=True)
+def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
+    """Return ``(5, m, m)`` sums over sentences of two tokens or more on which two sources vote.
+
+    With S heads in common of T tokens: the sums of S, T, S^2, S T and T^2.
+    """
+    m = votes.shape[1]
+    sums = np.zeros((5, m, m))
+    for sentence in range(len(starts) - 1):
+        start, stop = starts[sentence], starts[sentence + 1]
+        tokens = float(stop - start)
+        if tokens < 2:
+            continue
+        for a in range(m):
+            if votes[start, a] < 0:
+                continue
+            for b in range(a + 1):
+                if votes[start, b] < 0:
+                    continue
+                same = 0.0
+                for t in range(start, stop):
+                    same += votes[t, a] == votes[t, b]
+                sums[0, a, b] += same
+                sums[1, a, b] += tokens
+                sums[2, a, b] += same * same
+                sums[3, a, b] += same * tokens
+                sums[4, a, b] += tokens * tokens
+    for a in range(m):
+        for b in range(a):
+            sums[:, b, a] = sums[:, a, b]
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def vote_blocks(votes: Heads, known: Heads) -> Heads:
+    """Return ``(t, m + 1)`` which votes are for the same head: equal heads of a token have equal numbers.
+
+    Heads are numbered in the order of the sources; -1 where a source abstains. The last column is the number of the
+    known head, -1 where it is not known, -2 where nobody voted for it.
+    """
+    count, m = votes.shape
+    blocks = np.full((count, m + 1), -1, dtype=np.int16)
+    for t in range(count):
+        found = 0
+        for a in range(m):
+            if votes[t, a] < 0:
+                continue
+            for b in range(a):
+                if votes[t, b] == votes[t, a]:
+                    blocks[t, a] = blocks[t, b]
+                    break
+            if blocks[t, a] < 0:
+                blocks[t, a] = found
+                found += 1
+            if known[t] == votes[t, a]:
+                blocks[t, m] = blocks[t, a]
+        if known[t] >= 0 and blocks[t, m] < 0:
+            blocks[t, m] = -2
+    return blocks
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_coincidence(size: float, alpha: float) -> float:
+    """Return what a wrong head with this many votes adds to the log probability of how wrong votes coincide.
+
+    ``log(alpha Gamma(size))``; below one vote, where correlated sources share one, linear.
+    """
+    if size <= 1.0:
+        return size * np.log(alpha)
+    return np.log(alpha) + lgamma(size)
+
+
+@numba.njit(cache=True, nogil=True)
+def _token_joint(
+    blocks: Heads, share: FloatArray, log_right: FloatArray, log_wrong: FloatArray, log_prior: FloatArray,
+    alpha: float, size: FloatArray, joint: FloatArray,
+) -> int:  # fmt: skip
+    """Write ``(nodes, found + 1)`` probabilities of difficulty and true head into `joint`; return the heads found.
+
+    The last true head is one that nobody voted for. `size` becomes the votes for each head.
+    """
+    m, nodes = len(share), log_right.shape[0]
+    found, total = 0, 0.0
+    for a in range(m):
+        if blocks[a] >= 0:
+            if blocks[a] >= found:
+                found = blocks[a] + 1
+                size[blocks[a]] = 0.0
+            size[blocks[a]] += share[a]
+            total += share[a]
+    wrong = 0.0
+    for j in range(found):
+        wrong += _log_coincidence(size[j], alpha)
+    top = -np.inf
+    for g in range(nodes):
+        base = log_prior[g]
+        for j in range(found):
+            joint[g, j] = 0.0
+        for a in range(m):
+            if blocks[a] >= 0:
+                base += share[a] * log_wrong[g, a]
+                joint[g, blocks[a]] += share[a] * (log_right[g, a] - log_wrong[g, a])
+        for j in range(found):
+            joint[g, j] += base + wrong - _log_coincidence(size[j], alpha) - lgamma(alpha + total - size[j])
+            top = max(top, joint[g, j])
+        joint[g, found] = base + wrong - lgamma(alpha + total)
+        top = max(top, joint[g, found])
+    known = blocks[m]
+    norm = 0.0
+    for g in range(nodes):
+        for j in range(found + 1):
+            excluded = known != -1 and j != (known if known >= 0 else found)
+            joint[g, j] = 0.0 if excluded else np.exp(joint[g, j] - top)
+            norm += joint[g, j]
+    for g in range(nodes):
+        for j in range(found + 1):
+            joint[g, j] /= max(norm, 1e-300)
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def block_beliefs(
+    blocks: Heads, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray, log_prior: FloatArray,
+    alpha: float,
+) -> FloatArray:  # fmt: skip
+    """Return ``(patterns, m + 1)`` probabilities: of the head of each number, and at the end of a head without votes.
+
+    Parameters
+    ----------
+    blocks
+        ``(patterns, m + 1)`` as of `vote_blocks`.
+    shares
+        ``(patterns, m)`` how much each vote counts.
+    log_right, log_wrong
+        ``(nodes, m)`` log probability of a right and a wrong head at each level of difficulty.
+    log_prior
+        ``(nodes,)`` log probability of the levels.
+    alpha
+        Wrong heads coincide as in Ewens' law: two of them with probability ``1 / (1 + alpha)``.
+    """
+    count, m = shares.shape
+    belief = np.zeros((count, m + 1))
+    joint = np.zeros((log_right.shape[0], m + 1))
+    size = np.zeros(m)
+    for p in range(count):
+        found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alpha, size, joint)
+        for j in range(found):
+            belief[p, j] = joint[:, j].sum()
+        belief[p, m] = joint[:, found].sum()
+    return belief
+
+
+@numba.njit(cache=True, nogil=True)
+def expected_heads(
+    blocks: Heads, count: FloatArray, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray,
+    log_prior: FloatArray, alphas: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """Return the expected sums of the E-step, arguments as of `block_beliefs`.
+
+    ``(nodes, m)`` right and wrong votes by level of difficulty, and ``(3,)`` expected log probability of how wrong
+    votes coincide at each of three alphas, of which the second is the present one.
+
+    Parameters
+    ----------
+    count
+        ``(patterns,)`` tokens of each pattern.
+    """
+    nodes, m = log_right.shape
+    right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
+    coincidence = np.zeros(3)
+    joint = np.zeros((nodes, m + 1))
+    size = np.zeros(m)
+    for p in range(len(blocks)):
+        found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alphas[1], size, joint)
+        total = 0.0
+        for j in range(found):
+            total += size[j]
+        for g in range(nodes):
+            here = 0.0
+            for j in range(found + 1):
+                here += joint[g, j]
+            for a in range(m):
+                if blocks[p, a] >= 0:
+                    right[g, a] += count[p] * joint[g, blocks[p, a]]
+                    wrong[g, a] += count[p] * (here - joint[g, blocks[p, a]])
+        for k in range(3):
+            all_wrong = lgamma(alphas[k])
+            for j in range(found):
+                all_wrong += _log_coincidence(size[j], alphas[k])
+            for j in range(found + 1):
+                belief = joint[:, j].sum()
+                own = _log_coincidence(size[j], alphas[k]) if j < found else 0.0
+                rest = total - size[j] if j < found else total
+                coincidence[k] += count[p] * belief * (all_wrong - own - lgamma(alphas[k] + rest))
+    return right, wrong, coincidence
+
+
+@numba.njit(cache=True, nogil=True)
+def spread_cells(flat: IntArray, rows: IntArray, columns: IntArray, starts: IntArray, m: int) -> Heads:
+    """Return ``(t, m)`` votes by token, -1 where a source abstains, from the votes of all cells one after the other.
+
+    Parameters
+    ----------
+    rows, columns
+        Item and source of each cell.
+    starts
+        ``(n + 1,)`` first token of each item.
+    """
+    votes = np.full((starts[-1], m), -1, dtype=np.int16)
+    place = 0
+    for cell in range(len(rows)):
+        for t in range(starts[rows[cell]], starts[rows[cell] + 1]):
+            votes[t, columns[cell]] = flat[place]
+            place += 1
+    return votes
+
+
+@numba.njit(cache=True, nogil=True)
+def relation_votes(
+    votes: Heads, relations: Heads, weights: FloatArray, starts: IntArray, heads: Heads, n_relations: int
+) -> Heads:
+    """Return ``(t,)`` the relation of each chosen edge: the weighted vote of the sources that have this edge.
+
+    Where nobody has it, all sources of the token vote. Equal votes: the relation of the smaller code.
+    """
+    count, m = votes.shape
+    chosen = np.zeros(count, dtype=np.int16)
+    support = np.zeros(n_relations)
+    for item in range(len(starts) - 1):
+        for t in range(starts[item], starts[item + 1]):
+            support[:] = 0.0
+            shared = False
+            for a in range(m):
+                if votes[t, a] >= 0 and votes[t, a] == heads[t] and weights[item, a] > 0:
+                    support[relations[t, a]] += weights[item, a]
+                    shared = True
+            if not shared:
+                for a in range(m):
+                    if votes[t, a] >= 0:
+                        support[relations[t, a]] += weights[item, a]
+            chosen[t] = np.argmax(support)
+    return chosen
+
+
+@numba.njit(cache=True, nogil=True)
+def tree_faults(heads: IntArray, starts: IntArray) -> IntArray:
+    """Return the first tree that is none, what is wrong with it, and the token: ``(tree, fault, token)``.
+
+    Faults are 0 none (tree is -1), 1 a head outside of 0 .. n, 2 a token that is its own head, 3 no root, 4 more
+    than one root (token: the second), 5 a cycle (token: the first on it), 6 no tokens.
+    """
+    for tree in range(len(starts) - 1):
+        start, n = starts[tree], starts[tree + 1] - starts[tree]
+        if n == 0:
+            return np.array([tree, 6, 0])
+        shifted = np.zeros(n + 1, dtype=np.int64)
+        first = 0
+        for d in range(1, n + 1):
+            h = heads[start + d - 1]
+            if h < 0 or h > n:
+                return np.array([tree, 1, d])
+            if h == d:
+                return np.array([tree, 2, d])
+            shifted[d] = h
+        for d in range(1, n + 1):
+            if shifted[d] == 0:
+                if first > 0:
+                    return np.array([tree, 4, d])
+                first = d
+        if first == 0:
+            return np.array([tree, 3, 0])
+        if not _reaches(shifted, n, first):
+            for d in range(1, n + 1):
+                node = shifted[d]
+                steps = 0
+                while node not in (0, d) and steps <= n:
+                    node = shifted[node]
+                    steps += 1
+                if node == d:
+                    return np.array([tree, 5, d])
+    return np.array([-1, 0, 0])
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Return the heads ``(t,)`` of one tree per sentence, with probability proportional to ``boost ** matches``.
+
+    A match is a head that equals the centre's; boost 1 draws uniformly. Trees with several roots are drawn again,
+    which is exact; at boost 1 about one in e has a single root.
+
+    Parameters
+    ----------
+    centers
+        ``(t,)`` heads of the sentences one after the other.
+    starts
+        ``(n + 1,)`` first token of each sentence.
+    boosts
+        ``(n,)`` one per sentence, positive.
+    """
+    heads = np.zeros(starts[-1], dtype=np.int64)
+    for sentence in range(len(starts) - 1):
+        start, n = starts[sentence], starts[sentence + 1] - starts[sentence]
+        boost = boosts[sentence]
+        stays = boost / (boost + n - 1.0)
+        joined = np.zeros(n + 1, dtype=np.bool_)
+        while n > 1:
+            joined[:] = False
+            joined[0] = True
+            for token in range(1, n + 1):
+                node = token
+                while not joined[node]:  # a later visit overwrites the step taken before, which erases the loop
+                    kept = centers[start + node - 1]
+                    step = kept
+                    if rng.random() >= stays:
+                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its centre
+                        step += step >= min(node, kept)
+                        step += step >= max(node, kept)
+                    heads[start + node - 1] = step
+                    node = step
+                node = token
+                while not joined[node]:
+                    joined[node] = True
+                    node = heads[start + node - 1]
+            roots = 0
+            for token in range(n):
+                roots += heads[start + token] == 0
+            if roots == 1:
+                break
+    return heads
