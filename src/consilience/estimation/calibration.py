@@ -80,7 +80,7 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
         confidence = probabilities[np.arange(len(own)), own]
     details = {
         name: _tempered(value, b)
-        if name.endswith("_probability")
+        if name.endswith("_probability") and value.dtype.kind == "f"
         else value * calibration.interval_scale
         if name == "standard_deviation"
         else value * calibration.interval_scale**2

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.estimation.pair_table import PairTable, agreement_table
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     METHODS,
     Chunk,
@@ -25,7 +25,6 @@ from consilience.estimation.protocol import (
 from consilience.label_types.elements.decoder import believe
 from consilience.label_types.elements.matching import ElementTable, flat_sets
 from consilience.label_types.elements.model import (
-    MOST_VISIBILITY,
     VISIBILITY,
     Belief,
     ElementModel,
@@ -133,6 +132,23 @@ class ElementLaw(ElementModel, Law):
         )
         return replace(table, cost=(1.0 - by_chance) * (1.0 - table.value))
 
+    def forward(self, statistics: Statistics) -> Forward:
+        """Return how much independent sources agree: they miss the same elements, those that are hard to see.
+
+        Two sources of precision and recall ``r`` have the F1 ``E sigmoid(l_a + h) sigmoid(l_b + h)`` with each other,
+        the mean over the visibility h; with the truth it is ``r``.
+        """
+        grid = np.linspace(-LIMIT, LIMIT, 81)
+        right = np.clip(1.0 - self.chance_cost * (1.0 - np.tanh(grid)), 0.005, 0.995)
+        nodes, log_weight = visibility_nodes(VISIBILITY)
+        level = _stretch() * (np.log(right) - np.log1p(-right))
+        seen = 1.0 / (1.0 + np.exp(-(level[:, None] + nodes)))
+        common = (seen * np.exp(log_weight)) @ seen.T
+        # The logistic curve is flattened by averaging, to first order: F1 with the truth stays as it was.
+        scale = right / (seen @ np.exp(log_weight))
+        common *= scale[:, None] * scale
+        return Forward.of_table(grid, (common - self.unrelated) / self.chance_cost)
+
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         """Return which sources never mark anything, where others do."""
         votes = np.diag(statistics["both"])
@@ -151,7 +167,8 @@ class ElementLaw(ElementModel, Law):
         marks = statistics["marks"].sum() / max(float(np.trace(statistics["both"])), 1.0)
         start = replace(
             self._of_rights(right),
-            correlation=hypothesis.correlation,
+            # What all sources share, elements that are hard to see, is in the visibility; groups share more.
+            correlation=np.where(hypothesis.groups[:, None] == hypothesis.groups, hypothesis.correlation, 0.0),
             spread=_slope(right) * self.chance_cost * (1.0 - quality**2) * spread,
         )
         return replace(start, false_rate=marks * (1.0 - right) + 0.01)
@@ -376,7 +393,7 @@ def _visibility(exposure: FloatArray, votes: FloatArray, nodes: FloatArray) -> f
     """Return the root mean square of the visibility of real elements, drawn to the usual one."""
     found = (votes @ exposure) / max(votes.sum(), 1.0)
     square = (found @ nodes**2 + QUALITY_ITEMS * VISIBILITY**2) / (found.sum() + QUALITY_ITEMS)
-    return float(np.clip(np.sqrt(square), 0.1, MOST_VISIBILITY))
+    return float(np.clip(np.sqrt(square), 0.1, VISIBILITY))
 
 
 def _rates(statistics: Statistics) -> tuple[FloatArray, FloatArray]:

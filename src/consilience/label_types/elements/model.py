@@ -17,11 +17,11 @@ from consilience.estimation.protocol import Parameters
 from consilience.label_types.elements.matching import ElementTable, Groups
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["MOST_VISIBILITY", "VISIBILITY", "Belief", "ElementModel", "ElementParameters", "Matched", "visibility_nodes"]
+__all__ = ["VISIBILITY", "Belief", "ElementModel", "ElementParameters", "Matched", "visibility_nodes"]
 
-#: Standard deviation of the visibility of real elements in log-odds before it is learned, and the largest: among
-#: crowd workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, and beyond that single marks are taken for real.
-VISIBILITY, MOST_VISIBILITY = 1.5, 2.5
+#: Largest standard deviation of the visibility of real elements in log-odds, and where learning starts: among crowd
+#: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
+VISIBILITY = 1.5
 #: Points at which the visibility of elements is integrated over.
 NODES = 9
 #: Noise and errors of classes are kept above these, so that no source decides alone.
