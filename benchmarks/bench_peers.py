@@ -67,7 +67,7 @@ def our_em(votes_file: str, k: int) -> dict[str, Any]:
     """Time EM of independent sources, and return the likelihood that it reached."""
     matrix = np.load(votes_file)
     votes = cs.Votes.from_matrix(matrix, abstain=-1, sources=[f"s{column}" for column in range(matrix.shape[1])])
-    model = cs.LabelModel(cs.Classes(k), method="em", dependencies=None, random_state=0).fit(votes)
+    model = cs.LabelModel(cs.Classes(k), method="em", dependencies="none", random_state=0).fit(votes)
     seconds = min(cpu_seconds(lambda: model.fit(votes)) for _ in range(2))
     learned = model.source_model_.parameters.as_dict()
     return {"fit": seconds, "likelihood": log_likelihood(matrix, learned["table"], learned["prior"])}
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "*flyingsquid* goes over the votes in Python, so it gets fewer of them, and knows two classes only.",
         _rows({case: loops}, "flyingsquid"),
         _accuracies(loops),
-        "EM of independent sources (`LabelModel(method='em', dependencies=None)`) and crowd-kit's `DawidSkene` (at "
+        "EM of independent sources (`LabelModel(method='em', dependencies='none')`) and crowd-kit's `DawidSkene` (at "
         "most 100 rounds, tolerance 1e-5); *log-likelihood* per item of what each learned, by the same formula.",
         markdown_table(["votes", "em s", "log-likelihood", "crowd-kit s", "its log-likelihood"], [em]),
         "## Targets",

@@ -89,7 +89,7 @@ def run_films(folder: Path, sets: int, draws: int) -> dict[str, Row]:
     rows = [
         Row("majority", [error(cs.LabelModel(space, method="majority"))]),
         Row("auto", [error(auto)], findings(auto)),
-        Row("independent", [error(cs.LabelModel(space, dependencies=None))]),
+        Row("independent", [error(cs.LabelModel(space, dependencies="none"))]),
         Row("told", [error(cs.LabelModel(space, dependencies=list(combinations(POOR, 2))))]),
     ]
     for count in KNOWN:

@@ -1,7 +1,7 @@
 """Claim: copies among sources are found from the votes alone and counted once; independent sources are left alone.
 
 Five repetitions of every setting, sources redrawn. The baseline is the same model told that all are independent
-(`dependencies=None`), which is Dawid and Skene's with weak priors.
+(`dependencies="none"`), which is Dawid and Skene's with weak priors.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def measure(name: str, seed: int, n: int) -> FloatArray:
     covered = (matrix >= 0).any(axis=1)
     space, truth = cs.Classes(made.k), made.truth[covered]
     plain = fit_quietly(cs.LabelModel(space, method="majority"), votes)
-    alone = fit_quietly(cs.LabelModel(space, dependencies=None, random_state=0), votes)
+    alone = fit_quietly(cs.LabelModel(space, dependencies="none", random_state=0), votes)
     model = fit_quietly(cs.LabelModel(space, random_state=0), votes)
     accuracy = [100.0 * (each.predict(votes)[covered] == truth).mean() for each in (plain, alone, model)]
     error = 100.0 * calibration_error(truth, model.predict_proba(votes)[covered])
@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     blocks = [
         "Accuracy in percent, mean over the seeds, on items that somebody votes on. *plain*: majority vote. *alone*: "
-        "the same model told that sources are independent (`dependencies=None`). *default*: dependence learned, with "
+        "the same model told that sources are independent (`dependencies="none"`). *default*: dependence learned, with "
         "its standard deviation over the seeds where above 1, its expected calibration error (15 bins), the pairs "
         "found and the share of fits that fell back to equal weights. Two equal classes, ten sources, 30% abstention "
         "unless said otherwise. *corr*: five independent sources (.72 to .90) and five 90% copies of one of accuracy "

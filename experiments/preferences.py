@@ -211,7 +211,7 @@ def copies(settings: Settings) -> tuple[str, list[str]]:
         for seed in range(settings.seeds):
             drawn = draw_copies(seed, kind, number, per_judge, repeated)
             votes, model = _fitted(drawn)
-            independent = cs.LabelModel(cs.Preferences(), dependencies=None)
+            independent = cs.LabelModel(cs.Preferences(), dependencies="none")
             alone = _tau(fit_quietly(independent, votes), votes, drawn)
             taus.append([_tau(model, votes, drawn), alone, _baseline_tau(model, votes, drawn)])
             worth.append(model.source_model_.summary.effective_range)

@@ -74,7 +74,7 @@ def measure(n: int, m: int, unequal: bool, rng: np.random.Generator) -> dict[str
     matrix = draw_votes(truth, noise, rng)
     space = cs.Scores(mean=float(truth.mean()), variance=float(truth.var()))
     votes = cs.Votes.from_array(matrix)
-    model = fit_quietly(cs.LabelModel(space, dependencies=None, random_state=0), votes)
+    model = fit_quietly(cs.LabelModel(space, dependencies="none", random_state=0), votes)
     found = {
         "ours": model.predict(votes),
         "mean": matrix.mean(axis=1),

@@ -105,7 +105,7 @@ def scaled(matrix: FloatArray, dimensions: int) -> FloatArray:
 
 def fit(matrix: FloatArray, votes: cs.Votes) -> cs.LabelModel:
     space = cs.FiniteMetric(matrix)
-    return fit_quietly(cs.LabelModel(space, method="em", prior="uniform", dependencies=None, decode="map"), votes)
+    return fit_quietly(cs.LabelModel(space, method="em", prior="uniform", dependencies="none", decode="map"), votes)
 
 
 def examine(sources: str, matrix: FloatArray, rng: np.random.Generator, quick: bool) -> list[Row]:

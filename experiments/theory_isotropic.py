@@ -47,7 +47,7 @@ def run(sizes: Sequence[int], seeds: int) -> Errors:
         for method in METHODS:
             if n > LARGEST.get(method, n):
                 continue
-            model = cs.LabelModel(space, method=method, dependencies=None, random_state=0)
+            model = cs.LabelModel(space, method=method, dependencies="none", random_state=0)
             fitted = fit_quietly(model, votes)
             squares["weight", method, n].append(float(np.mean((fitted.weight_ - weight) ** 2)))
             squares["cost", method, n].append(float(np.mean((fitted.expected_cost_ - cost) ** 2)))

@@ -60,7 +60,7 @@ def score_error(rng: np.random.Generator, n: int, slope: FloatArray) -> FloatArr
     truth = rng.normal(size=n)
     votes = np.outer(truth, slope) + rng.normal(size=(n, len(slope))) * np.sqrt(NOISE)
     space = cs.Scores(mean=0.0, variance=1.0)
-    model = fit_quietly(cs.LabelModel(space, method="triplets", dependencies=None), cs.Votes.from_array(votes))
+    model = fit_quietly(cs.LabelModel(space, method="triplets", dependencies="none"), cs.Votes.from_array(votes))
     return np.asarray(model.source_model_.parameters.slope) - slope
 
 

@@ -116,7 +116,7 @@ def test_sums_of_few_scores_are_those_of_all_cells(monkeypatch):
 def test_rounds_over_few_scores_are_those_over_all_cells(degrees, monkeypatch):
     labels, observed, noise = scores_of_a_crowd()
     m = len(noise)
-    learned = cs.LabelModel(cs.Scores(), dependencies=None, random_state=0).fit(
+    learned = cs.LabelModel(cs.Scores(), dependencies="none", random_state=0).fit(
         cs.Votes(labels, observed, tuple(map(str, range(m))), np.arange(len(labels)))
     )
     parameters = replace(learned.source_model_.parameters, degrees=degrees)

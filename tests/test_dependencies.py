@@ -47,7 +47,7 @@ def copied_nodes(seed: int = 0, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
 def test_declared_copies_of_a_weak_class_source_do_not_mislead(method):
     # 5000 items: an accuracy of 0.92 has a standard error of 0.004, so that 0.90 is 5 of them away.
     votes, truth = copied_classes()
-    misled = cs.LabelModel(cs.Classes(2), method=method, dependencies=None).fit(votes)
+    misled = cs.LabelModel(cs.Classes(2), method=method, dependencies="none").fit(votes)
     told = cs.LabelModel(cs.Classes(2), method=method, dependencies=EDGES).fit(votes)
     assert misled.score(votes, truth) < 0.75
     assert told.score(votes, truth) >= 0.90
@@ -75,7 +75,7 @@ def test_declared_copies_of_a_weak_node_source_do_not_mislead(space, method):
     codes, truth = copied_nodes()
     votes = codes if space.n_labels else codes.astype(float)
     gold = truth if space.n_labels else truth.astype(float)
-    misled = cs.LabelModel(space, method=method, dependencies=None).fit(votes)
+    misled = cs.LabelModel(space, method=method, dependencies="none").fit(votes)
     told = cs.LabelModel(space, method=method, dependencies=EDGES).fit(votes)
     assert told.score(votes, gold) > misled.score(votes, gold) + 0.1
     assert told.score(votes, gold) > -0.4

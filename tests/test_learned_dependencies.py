@@ -167,7 +167,7 @@ def test_near_copies_among_labeling_functions_count_once():
     model = quiet(cs.Classes(2), votes)
     expected = set(combinations(["source_0", *(f"source_{index}" for index in range(9, 14))], 2))
     assert set(model.source_model_.dependencies) == expected
-    alone = quiet(cs.Classes(2), votes, dependencies=None)
+    alone = quiet(cs.Classes(2), votes, dependencies="none")
     voted = (votes >= 0).any(axis=1)
     assert model.score(votes[voted], truth[voted]) > alone.score(votes[voted], truth[voted]) + 0.02
 
@@ -189,7 +189,7 @@ def test_copies_of_a_weak_tagger_are_found_and_do_not_mislead(space):
     model = quiet(space, votes)
     assert set(model.source_model_.dependencies) == COPIES
     assert share_right(model, votes, truth) > 0.86
-    assert share_right(quiet(space, votes, dependencies=None), votes, truth) < 0.8
+    assert share_right(quiet(space, votes, dependencies="none"), votes, truth) < 0.8
 
 
 # --- very uneven classes ---------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_copies_are_found_and_independent_sources_are_not_called_copies():
     group = ["source 0", "source 5", "source 6", "source 7"]
     found = {frozenset(pair) for pair in model.source_model_.dependencies}
     assert found == {frozenset((one, two)) for one in group for two in group if one < two}
-    alone = fit(cs.Texts(), votes, dependencies=None)
+    alone = fit(cs.Texts(), votes, dependencies="none")
     space = cs.Texts()
     own, fooled = (space.distance(space.as_batch(one.predict(votes)), truth).mean() for one in (model, alone))
     assert own < 0.5 * fooled

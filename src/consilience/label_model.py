@@ -48,11 +48,12 @@ class LabelModel(Configurable):
     space
         What a label is: ``Classes(2)``, ``FiniteMetric(graph)``, ``Metric(distance)``, ...
     method
-        "auto" picks and says why; "majority", the paper's "isotropic", "triplets" and "quadratic";
-        "moments", "em", "labelled"; or an object that implements `SourceEstimator`.
+        "auto" asks the trust engine; "majority" counts all sources the same; "isotropic", "triplets" and "quadratic" are
+        the paper's; "em" takes sources as independent; "labelled" learns from `gold` alone; or an object that
+        implements `SourceEstimator`.
     dependencies
-        "learn" looks for sources that are not independent given the truth; or the pairs of their names, which are
-        then the only ones; or None if there are none.
+        By default, sources that share errors are looked for. Pairs of names say who certainly does; others are still
+        looked for. "none" takes all sources as independent given the truth.
     prior
         "auto" learns how frequent the labels are; "uniform"; "gibbs" (the paper's joint law); or
         one probability per label.
@@ -85,7 +86,7 @@ class LabelModel(Configurable):
         space: LabelSpace,
         *,
         method: str | SourceEstimator = "auto",
-        dependencies: Any = "learn",
+        dependencies: Any = None,
         prior: Any = "auto",
         decode: str = "auto",
         random_state: int | None = None,

@@ -125,4 +125,4 @@ def test_near_copies_do_not_take_over_where_items_are_few(kind):
 
 def test_dependencies_none_does_not_look_for_copies():
     space, votes, _ = simulated("scores", np.random.default_rng(0))
-    assert cs.LabelModel(space, dependencies=None).fit(votes).source_model_.dependencies == ()
+    assert cs.LabelModel(space, dependencies="none").fit(votes).source_model_.dependencies == ()

@@ -120,7 +120,7 @@ def learn(
     passes: VotePasses | None = None,
     *,
     method: str | SourceEstimator = "auto",
-    dependencies: Any = "learn",
+    dependencies: Any = None,
     prior: Any = "auto",
     seed: int = 0,
     names_given: bool = True,
@@ -150,7 +150,7 @@ def learn(
         prior=read_prior(prior, space),
         n_gold=moments.n_gold,
         seed=seed,
-        learn=isinstance(dependencies, str) and dependencies == "learn",
+        learn=not isinstance(dependencies, str) or dependencies != "none",
     )
     statistics = moments.sums
     if isinstance(method, str):
@@ -400,12 +400,12 @@ def _named_pairs(mask: BoolArray, sources: tuple[str, ...]) -> tuple[tuple[str, 
 
 def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Return the dependent pairs by name, or say which name is unknown."""
-    if dependencies is None or (isinstance(dependencies, str) and dependencies == "learn"):
+    if dependencies is None or (isinstance(dependencies, str) and dependencies in ("learn", "none")):
         return ()
     if isinstance(dependencies, str) or not isinstance(dependencies, Iterable):
         raise UnsupportedError(
             f"dependencies={dependencies!r} is not a list of pairs of source names. "
-            "Pass 'learn', None, or a list such as [('a', 'b')]."
+            "Pass a list such as [('a', 'b')], 'none' if all are independent, or leave it out."
         )
     pairs = []
     for pair in dependencies:

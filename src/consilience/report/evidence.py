@@ -123,7 +123,7 @@ def _encoded(space: LabelSpace, found: Inference, rows: IntArray) -> Batch:
 
 
 def _plain_vote(model: LabelModel, votes: Votes, rows: IntArray) -> Batch:
-    plain = LabelModel(model.space, method="majority", dependencies=None, random_state=model.random_state)
+    plain = LabelModel(model.space, method="majority", dependencies="none", random_state=model.random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)  # what there is to say was said about the model itself
         plain.fit(replace(votes, names_given=True))

@@ -44,7 +44,7 @@ def test_the_error_of_the_unit_is_how_much_it_varies_between_sets_of_items():
         truth = rng.uniform(-1.0, 1.0, (150, 1, 3))
         noise = rng.normal(0.0, 1.0, (150, 5, 3)) * np.array([0.1, 0.15, 0.2, 0.25, 0.3])[:, None]
         votes = truth + noise
-        model = cs.LabelModel(space, method="moments", dependencies=None).fit(
+        model = cs.LabelModel(space, method="moments", dependencies="none").fit(
             space.records(one=votes[:, :, 0], two=votes[:, :, 1:])
         )
         units.append(model.source_model_.parameters.scale)
