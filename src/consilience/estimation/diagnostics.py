@@ -41,7 +41,7 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
             f"The sources agree no more than chance would explain (probability {trust.no_signal:.0%}). "
             "Add better sources, or pass gold= with a few known labels."
         )
-        found.append(Diagnostic("no-signal", "warning", (), message))
+        found.append(Diagnostic("no-signal", "error", (), message))
     found += _competing(trust, request)
     found += _dependent(trust, request)
     if trust.alike > LIKELY and active.sum() >= 3:
