@@ -158,7 +158,6 @@ def _variances(
     size: IntArray,
     slot: IntArray,
     tau: float,
-    within: float,
     spread: float,
     omega: float,
     precision: FloatArray,
@@ -209,10 +208,9 @@ def _variances(
         first, second, third = 1.0, 0.0, 1.0
         for a in range(m):
             if group[a] == g:
-                # Members are as alike as their errors, or have the spread `within` around the level of their group.
-                common[a], spare[a] = tau * share[a], tau * tau * (1.0 - share[a] ** 2)
-                if within > 0.0 and size[g] > 1:
-                    common[a], spare[a] = math.sqrt(max(tau * tau - within * within, 0.0)), within * within
+                # Who repeats a share k of the votes of one original and has its own quality on the rest.
+                alike = share[a] ** 2 / (share[a] ** 2 + (1.0 - share[a]) ** 2)
+                common[a], spare[a] = tau * math.sqrt(alike), tau * tau * (1.0 - alike)
                 spare[a] += lucky[a] ** 2 * (1.0 - share[a] ** 2)
                 first += common[a] ** 2 / spare[a]
                 second += common[a] * share[a] * lucky[a] / spare[a]
@@ -409,7 +407,6 @@ def fit_hypothesis(
     sign: FloatArray,
     gold: FloatArray,
     tau: float,
-    within: float,
     omega: float,
     mean: float,
     spread: float,
@@ -432,8 +429,6 @@ def fit_hypothesis(
         The forward map; empty grid for tanh.
     gold
         Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
-    within
-        Spread of u inside a group around its level; zero where members are as alike as their errors.
     chance, half, contrary
         Of the prior that the truth is the main common factor.
     begin
@@ -463,7 +458,6 @@ def fit_hypothesis(
             size,
             slot,
             tau,
-            within,
             spread,
             omega,
             precision,

@@ -28,7 +28,6 @@ A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquard
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -73,10 +72,10 @@ KEPT, NATS = 6, 7.0
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
 COARSE = (
-    (0.2, 0.02, False, False),
-    (0.6, 0.02, False, True),
-    (0.4, 0.02, True, False),
-    (0.4, 0.1, True, True),
+    (0.2, 0.02, False),
+    (0.6, 0.02, False),
+    (0.4, 0.02, True),
+    (0.4, 0.1, True),
 )
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
@@ -208,7 +207,6 @@ class _Problem:
             self.sign,
             self.gold,
             tau,
-            TAUS[0] if layout.even else 0.0,
             omega,
             MEAN,
             SPREAD,
@@ -231,20 +229,19 @@ class _Layout:
 
     partition: Partition
     school: bool
-    even: bool
     group: IntArray
     size: IntArray
     slot: IntArray
     length: int
 
     @classmethod
-    def of(cls, partition: Partition, school: bool, even: bool) -> _Layout:
+    def of(cls, partition: Partition, school: bool) -> _Layout:
         group = np.array(partition, dtype=np.int64)
         m, size = len(group), np.bincount(group)
         member = size[group] > 1
         slot = np.full(m, -1, dtype=np.int64)
         slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
-        return cls(partition, school, even, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
+        return cls(partition, school, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
 
 
 @dataclass(frozen=True)
@@ -265,8 +262,8 @@ class _Fit:
     def lasting(self) -> FloatArray:
         """Return the prior covariance of lasting u."""
         group = self.layout.group
-        inside = 1.0 - (TAUS[0] / self.tau) ** 2 if self.layout.even else np.outer(self.share, self.share)
-        alike = np.where(group[:, None] == group, inside, 0.0)
+        inside = self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
+        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
         np.fill_diagonal(alike, 1.0)
         covariance: FloatArray = self.tau**2 * alike + SPREAD**2
         return covariance
@@ -340,8 +337,8 @@ class _Search:
             everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
             if partition not in self.score and not everyone:
                 fits = [
-                    self.problem.fit(_Layout.of(partition, school, even), tau, omega, rounds=8).evidence
-                    for tau, omega, school, even in (COARSE if self.problem.m <= FEW else COARSE[2:])
+                    self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8).evidence
+                    for tau, omega, school in (COARSE if self.problem.m <= FEW else COARSE[2:])
                 ]
                 self.score[partition] = max(fits) + _partition_prior(partition)
 
@@ -362,7 +359,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(_Layout.of(self.base, True, False), 0.4, 0.05)
+        fit = problem.fit(_Layout.of(self.base, True), 0.4, 0.05)
         quality = np.tanh(fit.u)
         expected = problem.forward.agreement(fit.u)
         residual = np.where(problem.usable, problem.value - expected, 0.0)
@@ -478,9 +475,9 @@ def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
     best = -np.inf
     for partition in partitions:
         grouped = max(partition, default=-1) + 1 < problem.m
-        for school, even in itertools.product((False, True), repeat=2) if grouped else ((True, False),):
-            layout = _Layout.of(partition, school, even)
-            before = _partition_prior(partition) - (np.log(4.0) if grouped else 0.0)
+        for school in (False, True) if grouped else (True,):
+            layout = _Layout.of(partition, school)
+            before = _partition_prior(partition) - (np.log(2.0) if grouped else 0.0)
             straight: list[_Row] = []
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
