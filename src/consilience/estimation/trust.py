@@ -4,7 +4,7 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
 ``k_a^2`` the share of its error variance that it has in common with its group,
 
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
-    u     ~ N(mu 1, tau^2 R),   R_ab = k_a k_b in a group: who repeats another is as good as that one
+    u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one
     mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
     groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
@@ -48,6 +48,8 @@ __all__ = ["trust"]
 MEAN, SPREAD = 0.55, 0.5
 #: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
 TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
+#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
+TAILS = 3.0
 #: Prior probability of the first of them, that all sources are alike.
 SPIKE = 0.35
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
@@ -194,7 +196,7 @@ class _Problem:
 
     def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
         """Return the maximum of one hypothesis."""
-        point, evidence, hessian, quad, share = fit_hypothesis(
+        point, evidence, hessian, quad, share, scale = fit_hypothesis(
             self.value,
             self.usable,
             self.variance,
@@ -207,6 +209,7 @@ class _Problem:
             self.sign,
             self.gold,
             tau,
+            TAILS,
             omega,
             MEAN,
             SPREAD,
@@ -220,7 +223,7 @@ class _Problem:
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
         k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
-        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share)
+        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share, scale)
 
 
 @dataclass(frozen=True)
@@ -258,14 +261,15 @@ class _Fit:
     hessian: FloatArray
     quad: FloatArray
     share: FloatArray
+    scale: FloatArray
 
     def lasting(self) -> FloatArray:
         """Return the prior covariance of lasting u."""
         group = self.layout.group
-        inside = self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
+        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
         alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
-        np.fill_diagonal(alike, 1.0)
-        covariance: FloatArray = self.tau**2 * alike + SPREAD**2
+        np.fill_diagonal(alike, self.scale**2)
+        covariance: FloatArray = alike + SPREAD**2
         return covariance
 
     def posterior(self) -> tuple[FloatArray, FloatArray]:
