@@ -7,7 +7,8 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
     u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one
     mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
-    groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
+    groups ~ none but those given, with probability INDEPENDENT; otherwise
+             half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
              half a Chinese restaurant (everyone belongs to a school)
 
 The truth is the *main* common factor: most sources follow it rather than the error of their group or its opposite.
@@ -54,8 +55,10 @@ TAILS = 3.0
 SPIKE = 0.35
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-#: Each further octave of misfit is half as probable as the one before.
-OMEGA_DECAY = 0.5
+#: Each further octave of misfit is about a third as probable as the one before.
+OMEGA_DECAY = 0.35
+#: Probability that nobody shares errors beyond the links that were given.
+INDEPENDENT = 0.8
 #: Mean probability that a source repeats another one; what it is here is learned with the partition.
 COPIES = 0.1
 #: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
@@ -65,7 +68,7 @@ HALF = 0.1
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
 CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.
-SHARED_ERROR = 0.02
+SHARED_ERROR = 0.015
 #: A mean quality below this is no signal: 52.5% right of two classes.
 NO_SIGNAL = 0.05
 #: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
@@ -127,7 +130,7 @@ def trust(
     search = _Search(problem, base)
     if learn and m > 3 and problem.usable.any():
         search.run()
-    rows = _all_rows(problem, search.best())
+    rows = _all_rows(problem, search.best(), base)
     return _summarize(problem, rows, back, seed)
 
 
@@ -290,8 +293,8 @@ class _Fit:
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 
-def _partition_prior(partition: Partition) -> float:
-    """Return the log probability of a partition: half a copying tree, half a Chinese restaurant."""
+def _partition_prior(partition: Partition, base: Partition) -> float:
+    """Return the log probability of a partition: nothing but the links, or half a copying tree, half a restaurant."""
     m = len(partition)
     sizes = np.bincount(partition)
     copies = m - len(sizes)
@@ -299,7 +302,8 @@ def _partition_prior(partition: Partition) -> float:
     tree += gammaln(sizes).sum() - copies * np.log(max(m - 1, 1))
     restaurant = len(sizes) * np.log(CONCENTRATION) + gammaln(sizes).sum()
     restaurant += gammaln(CONCENTRATION) - gammaln(CONCENTRATION + m)
-    return float(np.logaddexp(tree, restaurant) - np.log(2.0))
+    grouped = np.logaddexp(tree, restaurant) + np.log((1.0 - INDEPENDENT) / 2.0)
+    return float(np.logaddexp(grouped, np.log(INDEPENDENT)) if partition == base else grouped)
 
 
 def _canonical(partition: Iterable[int]) -> Partition:
@@ -344,7 +348,7 @@ class _Search:
                     self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8).evidence
                     for tau, omega, school in (COARSE if self.problem.m <= FEW else COARSE[2:])
                 ]
-                self.score[partition] = max(fits) + _partition_prior(partition)
+                self.score[partition] = max(fits) + _partition_prior(partition, self.base)
 
     def closed(self, label: IntArray) -> Partition:
         """Return the partition with all that are linked together."""
@@ -395,8 +399,8 @@ class _Search:
                 worth = (
                     gains[members]
                     - 0.5 * np.log(len(members))
-                    + _partition_prior(self.join(self.base, members))
-                    - _partition_prior(self.base)
+                    + _partition_prior(self.join(self.base, members), self.base)
+                    - _partition_prior(self.base, self.base)
                 )
                 if worth > 0.0 and not taken[list(members)].any():
                     label[list(members)] = m + number
@@ -469,7 +473,7 @@ class _Row:
     score: float
 
 
-def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
+def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -> list[_Row]:
     """Fit the best partitions with every spread and misfit, in both forms and, where it is in doubt, turned around."""
     omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
     decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
@@ -481,7 +485,7 @@ def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
         grouped = max(partition, default=-1) + 1 < problem.m
         for school in (False, True) if grouped else (True,):
             layout = _Layout.of(partition, school)
-            before = _partition_prior(partition) - (np.log(2.0) if grouped else 0.0)
+            before = _partition_prior(partition, base) - (np.log(2.0) if grouped else 0.0)
             straight: list[_Row] = []
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
