@@ -149,6 +149,45 @@ def _own(one: float, two: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
+def _scales(
+    point: FloatArray, lucky: FloatArray, group: IntArray, size: IntArray, tau: float, tails: float, scale: FloatArray
+) -> float:
+    """Fill the spread of every source: a t distribution of u, as the normal one with its curvature at this point.
+
+    The level of a group is drawn once. Returns by how much the log density exceeds that of the normal distributions.
+    """
+    m, mean, excess = len(group), 0.0, 0.0
+    for a in range(m):
+        scale[a] = tau
+        mean += point[a] / m
+    for turn in range(6):
+        above, below, excess = 0.0, 0.0, 0.0
+        for a in range(m):
+            # The first member stands for its group.
+            first, level, luck = True, 0.0, 0.0
+            if size[group[a]] > 1:
+                for b in range(m):
+                    if group[b] == group[a]:
+                        first = first and b >= a
+                        level += point[b] / size[group[a]]
+                        luck += lucky[b] / size[group[a]]
+            else:
+                level, luck = point[a], lucky[a]
+            away = max((level - mean) ** 2 - luck**2, 0.0)
+            square = (tails * tau * tau + away) / (tails + 1.0)
+            scale[a] = math.sqrt(square)
+            if first:
+                above += level / (square + luck**2)
+                below += 1.0 / (square + luck**2)
+                excess += 0.5 * math.log(2.0 * square / (tails * tau * tau)) + 0.5 * away / square
+                excess -= 0.5 * (tails + 1.0) * math.log(1.0 + away / (tails * tau * tau))
+                excess += math.lgamma(0.5 * (tails + 1.0)) - math.lgamma(0.5 * tails)
+        if turn < 5:
+            mean = above / below
+    return excess
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _variances(
     point: FloatArray,
     usable: BoolArray,
@@ -158,12 +197,14 @@ def _variances(
     size: IntArray,
     slot: IntArray,
     tau: float,
-    within: float,
+    tails: float,
     spread: float,
     omega: float,
+    value: FloatArray,
     precision: FloatArray,
     load: FloatArray,
     share: FloatArray,
+    scale: FloatArray,
     quad: FloatArray,
     work: FloatArray,
 ) -> float:
@@ -179,16 +220,22 @@ def _variances(
         share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
         alone[a] = max(1.0 - share[a] ** 2, FLOOR)
         lucky[a] = math.sqrt(luck[a] / rest[a])
-    log = 0.0
+    log = -2.0 * _scales(point, lucky, group, size, tau, tails, scale)
     for a in range(m):
         for b in range(a):
             precision[a, b] = precision[b, a] = load[a, b] = load[b, a] = 0.0
             if not usable[a, b]:
                 continue
+            # The scatter goes with one minus the squared agreement: with that of the fit, not that of this table,
+            # or a pair that agrees by luck would also look exact.
+            fitted = math.tanh(point[a]) * math.tanh(point[b])
             if group[a] == group[b]:
-                own = variance[a, b] * _own(rest[a] * alone[a], rest[b] * alone[b])
+                fitted += share[a] * share[b] * math.sqrt(rest[a] * rest[b])
+            sampled = variance[a, b] * max(1.0 - fitted**2, FLOOR) / max(1.0 - value[a, b] ** 2, FLOOR)
+            if group[a] == group[b]:
+                own = sampled * _own(rest[a] * alone[a], rest[b] * alone[b])
             else:
-                own = variance[a, b] * _own(rest[a], rest[b])
+                own = sampled * _own(rest[a], rest[b])
                 # The error of a pair is shared by all members of the larger of its two groups.
                 first = size[group[a]] > size[group[b]] or (size[group[a]] == size[group[b]] and group[a] < group[b])
                 if first and size[group[a]] > 1:
@@ -209,10 +256,9 @@ def _variances(
         first, second, third = 1.0, 0.0, 1.0
         for a in range(m):
             if group[a] == g:
-                # Members are as alike as their errors, or have the spread `within` around the level of their group.
-                common[a], spare[a] = tau * share[a], tau * tau * (1.0 - share[a] ** 2)
-                if within > 0.0 and size[g] > 1:
-                    common[a], spare[a] = math.sqrt(max(tau * tau - within * within, 0.0)), within * within
+                # Who repeats a share k of the votes of one original and has its own quality on the rest.
+                alike = share[a] ** 2 / (share[a] ** 2 + (1.0 - share[a]) ** 2)
+                common[a], spare[a] = scale[a] * math.sqrt(alike), scale[a] ** 2 * (1.0 - alike)
                 spare[a] += lucky[a] ** 2 * (1.0 - share[a] ** 2)
                 first += common[a] ** 2 / spare[a]
                 second += common[a] * share[a] * lucky[a] / spare[a]
@@ -239,11 +285,11 @@ def _variances(
                     ones[a] += quad[a, b]
     for a in range(m):
         whole += ones[a]
-    scale = spread * spread / (1.0 + spread * spread * whole)
+    shrink = spread * spread / (1.0 + spread * spread * whole)
     log += math.log(1.0 + spread * spread * whole)
     for a in range(m):
         for b in range(m):
-            quad[a, b] -= scale * ones[a] * ones[b]
+            quad[a, b] -= shrink * ones[a] * ones[b]
     return log
 
 
@@ -409,7 +455,7 @@ def fit_hypothesis(
     sign: FloatArray,
     gold: FloatArray,
     tau: float,
-    within: float,
+    tails: float,
     omega: float,
     mean: float,
     spread: float,
@@ -419,7 +465,7 @@ def fit_hypothesis(
     contrary: float,
     begin: FloatArray,
     rounds: int,
-) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray]:
+) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Maximise the posterior of one hypothesis by Levenberg-Marquardt.
 
     Parameters
@@ -432,8 +478,8 @@ def fit_hypothesis(
         The forward map; empty grid for tanh.
     gold
         Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
-    within
-        Spread of u inside a group around its level; zero where members are as alike as their errors.
+    tau, tails
+        Scale and degrees of freedom of the t distribution of u.
     chance, half, contrary
         Of the prior that the truth is the main common factor.
     begin
@@ -441,7 +487,7 @@ def fit_hypothesis(
 
     Returns
     -------
-    point, evidence, Hessian, prior precision of the realised u, shares used for the variances
+    point, evidence, Hessian, prior precision of the realised u, shares and spreads of the sources in it
     """
     m, length = len(value), len(begin)
     point, trial, step = begin.copy(), begin.copy(), begin.copy()
@@ -449,29 +495,16 @@ def fit_hypothesis(
     pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((7, m + 1)), np.zeros((2, m, len(sign)))
-    share, members = work[5], np.zeros(m + 1, dtype=np.int64)
+    work, features = np.zeros((8, m + 1)), np.zeros((2, m, len(sign)))
+    share, scale = work[5], work[7]
+    members = np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
     for turn in range(2):
         log = _variances(
-            point,
-            usable,
-            variance,
-            luck,
-            group,
-            size,
-            slot,
-            tau,
-            within,
-            spread,
-            omega,
-            precision,
-            load,
-            share,
-            quad,
-            work,
-        )
+            point, usable, variance, luck, group, size, slot, tau, tails, spread, omega, value,
+            precision, load, share, scale, quad, work,
+        )  # fmt: skip
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
@@ -500,4 +533,4 @@ def fit_hypothesis(
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
     evidence += _majority(point, slot, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
-    return point, evidence, hessian, quad, share[:m]
+    return point, evidence, hessian, quad, share[:m], scale[:m]

@@ -4,10 +4,11 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
 ``k_a^2`` the share of its error variance that it has in common with its group,
 
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
-    u     ~ N(mu 1, tau^2 R),   R_ab = k_a k_b in a group: who repeats another is as good as that one
+    u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one
     mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
-    groups ~ half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
+    groups ~ none but those given, with probability INDEPENDENT; otherwise
+             half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
              half a Chinese restaurant (everyone belongs to a school)
 
 The truth is the *main* common factor: most sources follow it rather than the error of their group or its opposite.
@@ -28,7 +29,6 @@ A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquard
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -49,12 +49,16 @@ __all__ = ["MEAN", "SPREAD", "trust"]
 MEAN, SPREAD = 0.55, 0.5
 #: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
 TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
+#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
+TAILS = 3.0
 #: Prior probability of the first of them, that all sources are alike.
 SPIKE = 0.35
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-#: Each further octave of misfit is half as probable as the one before.
-OMEGA_DECAY = 0.5
+#: Each further octave of misfit is about a third as probable as the one before.
+OMEGA_DECAY = 0.35
+#: Probability that nobody shares errors beyond the links that were given.
+INDEPENDENT = 0.8
 #: Mean probability that a source repeats another one; what it is here is learned with the partition.
 COPIES = 0.1
 #: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
@@ -64,7 +68,7 @@ HALF = 0.1
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
 CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.
-SHARED_ERROR = 0.02
+SHARED_ERROR = 0.015
 #: A mean quality below this is no signal: 52.5% right of two classes.
 NO_SIGNAL = 0.05
 #: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
@@ -73,10 +77,10 @@ KEPT, NATS = 6, 7.0
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
 COARSE = (
-    (0.2, 0.02, False, False),
-    (0.6, 0.02, False, True),
-    (0.4, 0.02, True, False),
-    (0.4, 0.1, True, True),
+    (0.2, 0.02, False),
+    (0.6, 0.02, False),
+    (0.4, 0.02, True),
+    (0.4, 0.1, True),
 )
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
@@ -126,7 +130,7 @@ def trust(
     search = _Search(problem, base)
     if learn and m > 3 and problem.usable.any():
         search.run()
-    rows = _all_rows(problem, search.best())
+    rows = _all_rows(problem, search.best(), base)
     return _summarize(problem, rows, back, seed)
 
 
@@ -195,7 +199,7 @@ class _Problem:
 
     def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
         """Return the maximum of one hypothesis."""
-        point, evidence, hessian, quad, share = fit_hypothesis(
+        point, evidence, hessian, quad, share, scale = fit_hypothesis(
             self.value,
             self.usable,
             self.variance,
@@ -208,7 +212,7 @@ class _Problem:
             self.sign,
             self.gold,
             tau,
-            TAUS[0] if layout.even else 0.0,
+            TAILS,
             omega,
             MEAN,
             SPREAD,
@@ -222,7 +226,7 @@ class _Problem:
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
         k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
-        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share)
+        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share, scale)
 
 
 @dataclass(frozen=True)
@@ -231,20 +235,19 @@ class _Layout:
 
     partition: Partition
     school: bool
-    even: bool
     group: IntArray
     size: IntArray
     slot: IntArray
     length: int
 
     @classmethod
-    def of(cls, partition: Partition, school: bool, even: bool) -> _Layout:
+    def of(cls, partition: Partition, school: bool) -> _Layout:
         group = np.array(partition, dtype=np.int64)
         m, size = len(group), np.bincount(group)
         member = size[group] > 1
         slot = np.full(m, -1, dtype=np.int64)
         slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
-        return cls(partition, school, even, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
+        return cls(partition, school, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
 
 
 @dataclass(frozen=True)
@@ -261,14 +264,15 @@ class _Fit:
     hessian: FloatArray
     quad: FloatArray
     share: FloatArray
+    scale: FloatArray
 
     def lasting(self) -> FloatArray:
         """Return the prior covariance of lasting u."""
         group = self.layout.group
-        inside = 1.0 - (TAUS[0] / self.tau) ** 2 if self.layout.even else np.outer(self.share, self.share)
-        alike = np.where(group[:, None] == group, inside, 0.0)
-        np.fill_diagonal(alike, 1.0)
-        covariance: FloatArray = self.tau**2 * alike + SPREAD**2
+        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
+        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
+        np.fill_diagonal(alike, self.scale**2)
+        covariance: FloatArray = alike + SPREAD**2
         return covariance
 
     def posterior(self) -> tuple[FloatArray, FloatArray]:
@@ -289,8 +293,8 @@ class _Fit:
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 
-def _partition_prior(partition: Partition) -> float:
-    """Return the log probability of a partition: half a copying tree, half a Chinese restaurant."""
+def _partition_prior(partition: Partition, base: Partition) -> float:
+    """Return the log probability of a partition: nothing but the links, or half a copying tree, half a restaurant."""
     m = len(partition)
     sizes = np.bincount(partition)
     copies = m - len(sizes)
@@ -298,7 +302,8 @@ def _partition_prior(partition: Partition) -> float:
     tree += gammaln(sizes).sum() - copies * np.log(max(m - 1, 1))
     restaurant = len(sizes) * np.log(CONCENTRATION) + gammaln(sizes).sum()
     restaurant += gammaln(CONCENTRATION) - gammaln(CONCENTRATION + m)
-    return float(np.logaddexp(tree, restaurant) - np.log(2.0))
+    grouped = np.logaddexp(tree, restaurant) + np.log((1.0 - INDEPENDENT) / 2.0)
+    return float(np.logaddexp(grouped, np.log(INDEPENDENT)) if partition == base else grouped)
 
 
 def _canonical(partition: Iterable[int]) -> Partition:
@@ -340,10 +345,10 @@ class _Search:
             everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
             if partition not in self.score and not everyone:
                 fits = [
-                    self.problem.fit(_Layout.of(partition, school, even), tau, omega, rounds=8).evidence
-                    for tau, omega, school, even in (COARSE if self.problem.m <= FEW else COARSE[2:])
+                    self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8).evidence
+                    for tau, omega, school in (COARSE if self.problem.m <= FEW else COARSE[2:])
                 ]
-                self.score[partition] = max(fits) + _partition_prior(partition)
+                self.score[partition] = max(fits) + _partition_prior(partition, self.base)
 
     def closed(self, label: IntArray) -> Partition:
         """Return the partition with all that are linked together."""
@@ -362,7 +367,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(_Layout.of(self.base, True, False), 0.4, 0.05)
+        fit = problem.fit(_Layout.of(self.base, True), 0.4, 0.05)
         quality = np.tanh(fit.u)
         expected = problem.forward.agreement(fit.u)
         residual = np.where(problem.usable, problem.value - expected, 0.0)
@@ -394,8 +399,8 @@ class _Search:
                 worth = (
                     gains[members]
                     - 0.5 * np.log(len(members))
-                    + _partition_prior(self.join(self.base, members))
-                    - _partition_prior(self.base)
+                    + _partition_prior(self.join(self.base, members), self.base)
+                    - _partition_prior(self.base, self.base)
                 )
                 if worth > 0.0 and not taken[list(members)].any():
                     label[list(members)] = m + number
@@ -468,7 +473,7 @@ class _Row:
     score: float
 
 
-def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
+def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -> list[_Row]:
     """Fit the best partitions with every spread and misfit, in both forms and, where it is in doubt, turned around."""
     omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
     decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
@@ -478,9 +483,9 @@ def _all_rows(problem: _Problem, partitions: list[Partition]) -> list[_Row]:
     best = -np.inf
     for partition in partitions:
         grouped = max(partition, default=-1) + 1 < problem.m
-        for school, even in itertools.product((False, True), repeat=2) if grouped else ((True, False),):
-            layout = _Layout.of(partition, school, even)
-            before = _partition_prior(partition) - (np.log(4.0) if grouped else 0.0)
+        for school in (False, True) if grouped else (True,):
+            layout = _Layout.of(partition, school)
+            before = _partition_prior(partition, base) - (np.log(2.0) if grouped else 0.0)
             straight: list[_Row] = []
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
