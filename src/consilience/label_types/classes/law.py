@@ -270,7 +270,7 @@ class ClassesLaw(Law):
                 f"method='quadratic' keeps a table of {m} x {k} events squared, too large here. Use 'auto' or 'em'."
             )
         pairs = statistics["pairs"].reshape(m, k, m, k).astype(np.float64)
-        return np.einsum("acbc->cab", pairs), votes, self._prior(statistics, request)
+        return np.einsum("acbc->cab", pairs), votes, self._prior(np.full(m, 0.55), statistics, request)
 
     def weight_from_accuracy(self, accuracy: FloatArray) -> FloatArray:
         accuracy = np.clip(accuracy, 1e-9, 1 - 1e-9)
@@ -288,10 +288,10 @@ class ClassesLaw(Law):
         votes = statistics["votes"].astype(np.float64)
         m, k = votes.shape
         base = votes.sum(axis=0) + 1.0
-        prior = self._prior(statistics, request)
+        prior = self._prior(hypothesis.u, statistics, request)
         has_gold = "gold" in statistics
         start = ClassParameters(
-            table=_coin_tables(hypothesis.u, prior, np.tile(prior, (m, 1))),
+            table=np.zeros((m, k, k)),
             prior=prior,
             told=np.zeros(k),
             uncovered=prior,
@@ -299,14 +299,15 @@ class ClassesLaw(Law):
             accuracy=np.zeros(m),
             u=hypothesis.u,
             spread=hypothesis.spread,
-            habit=shrink_counts(votes, np.tile(base / base.sum(), (m, 1))),
+            habit=shrink_counts(votes, _unbiased(hypothesis.u, prior)),
             gold=statistics["gold"] if has_gold else np.zeros((m, k, k)),
             gold_classes=statistics["gold_classes"] if has_gold else np.zeros(k),
             learns_prior=request.prior_is("auto"),
         )
         if hypothesis.is_plain or m == 1:  # of one source nothing can be learned, it is simply believed
             told = base / base.sum() if isinstance(request.prior, str) else prior
-            start = replace(start, prior=told, uncovered=told, plain=True, learns_prior=False)
+            table = _coin_tables(hypothesis.u, prior, start.habit)
+            start = replace(start, table=table, prior=told, uncovered=told, plain=True, learns_prior=False)
             return replace(start, accuracy=_accuracy(start))
         if labeling_functions.vote_only_some_classes(votes):
             return _functions(start, hypothesis, statistics, request)
@@ -414,16 +415,15 @@ class ClassesLaw(Law):
         )
         return (Diagnostic("labeling-functions", "info", (), message),)
 
-    def _prior(self, statistics: Statistics, request: Request) -> FloatArray:
-        """Return the class shares that were told, or those of the votes as far as they are uneven beyond chance."""
+    def _prior(self, u: FloatArray, statistics: Statistics, request: Request) -> FloatArray:
+        """Return the class shares that were told, or those that the votes suggest beyond chance."""
         k = self.n_classes
         even = np.full(k, 1.0 / k)
         if not isinstance(request.prior, str):
             return request.prior
         if not request.prior_is("auto"):
             return even  # with a 0/1 cost the normalizer is the same for every class, so "gibbs" is "uniform"
-        votes = statistics["votes"].sum(axis=0)
-        items = votes * (float(statistics["voted_items"]) / max(float(votes.sum()), 1.0))
+        items = _class_shares(u, statistics["votes"].astype(np.float64)) * float(statistics["voted_items"])
         return shrink_counts(items[None], even[None])[0]
 
 
@@ -511,52 +511,112 @@ def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float)
 def _median_agreement(
     covariance: FloatArray, error: FloatArray, first: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return ``(2 / pi) angle`` and its error, where sin(angle) is the tetrachoric correlation.
-
-    The covariance of two thresholded normal scores is
-    ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``.
-    """
+    """Return ``(2 / pi) angle`` and its error, where sin(angle) is the tetrachoric correlation."""
     shape = np.broadcast_shapes(covariance.shape, first.shape, second.shape)
     usable = np.broadcast_to(np.isfinite(error), shape)
     h, k = (np.broadcast_to(one, shape)[usable] for one in (first, second))
-    target, deviation = 2.0 * np.pi * covariance[usable], 2.0 * np.pi * error[usable]
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-
-    def density(angle: FloatArray) -> FloatArray:
-        value: FloatArray = np.exp(-(h**2 + k**2 - 2.0 * h * k * np.sin(angle)) / (2.0 * np.cos(angle) ** 2))
-        return value
-
+    target = covariance[usable]
     angle = np.zeros(len(h))
     low, high = np.full(len(h), -MAX_ANGLE), np.full(len(h), MAX_ANGLE)
     for _ in range(12):
-        reached = sum(w * density(angle * (x + 1.0) / 2.0) for x, w in zip(nodes, weights, strict=True)) * angle / 2.0
+        reached = _threshold_covariance(angle, h, k)
         low, high = np.where(reached < target, angle, low), np.where(reached < target, high, angle)
-        newton = angle + (target - reached) / np.maximum(density(angle), 1e-9)
+        newton = angle + (target - reached) / np.maximum(_threshold_slope(angle, h, k), 1e-9)
         angle = np.where((newton > low) & (newton < high), newton, (low + high) / 2.0)
     value, spread = np.zeros(shape), np.full(shape, np.inf)
     value[usable] = 2.0 / np.pi * angle
     # Where thresholds are so far apart that votes hardly show the correlation, the agreement may be anything.
-    spread[usable] = np.minimum(2.0 / np.pi * deviation / np.maximum(density(angle), 1e-9), 1.0)
+    slope = np.maximum(_threshold_slope(angle, h, k), 1e-9)
+    spread[usable] = np.minimum(2.0 / np.pi * error[usable] / slope, 1.0)
     return value, spread
+
+
+def _threshold_slope(angle: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    exponent = (first**2 + second**2 - 2.0 * first * second * np.sin(angle)) / (2.0 * np.cos(angle) ** 2)
+    slope: FloatArray = np.exp(-exponent) / (2.0 * np.pi)
+    return slope
+
+
+def _threshold_covariance(angle: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return the covariance of two normal scores of correlation sin(angle), cut at these levels.
+
+    It is ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    total = np.zeros(np.broadcast_shapes(angle.shape, first.shape, second.shape))
+    for node, weight in zip(nodes, weights, strict=True):
+        total += weight * _threshold_slope(angle * (node + 1.0) / 2.0, first, second)
+    covariance: FloatArray = total * angle / 2.0
+    return covariance
 
 
 # --- level 2: confusion tables ---------------------------------------------------------------------------------
 
 
+def _class_shares(u: FloatArray, votes: FloatArray) -> FloatArray:
+    """Return the class shares at which sources are neither strict nor lenient on the average.
+
+    A source of quality q votes for class c with probability ``1/k + q (p_c - 1/k)``, give or take its strictness. This
+    is a line through the origin, fitted with as much shrinkage as the scatter of the sources around it asks for.
+    """
+    k = votes.shape[1]
+    cast = votes.sum(axis=1)
+    active = cast > 0
+    if not active.any():
+        return np.full(k, 1.0 / k)
+    excess = votes[active] / cast[active, None] - 1.0 / k
+    base = votes.sum(axis=0) / votes.sum()
+    q, prior = np.tanh(u[active]), base
+    before = (k - 1) / (k**2 * (k + 1.0))  # variance of class shares of which nothing is known
+    ridge = 0.0
+    for _ in range(5):
+        skill = np.clip(q * _stretch(prior, base), -1.0, 1.0)
+        slope = skill @ excess / max(float(skill @ skill) + ridge, 1e-6)
+        prior = np.maximum(1.0 / k + slope, 0.2 / k)
+        prior = prior / prior.sum()
+        scatter = ((excess - skill[:, None] * (prior - 1.0 / k)) ** 2).sum() / (k - 1) / max(len(q) - 1, 1)
+        ridge = float(scatter) / before
+    return prior
+
+
+def _unbiased(u: FloatArray, prior: FloatArray) -> FloatArray:
+    """Return how often sources that are neither strict nor lenient vote for each class, ``(m, k)``."""
+    k = len(prior)
+    share: FloatArray = 1.0 / k + np.clip(np.tanh(u), 0.0, 1.0)[:, None] * (prior - 1.0 / k)
+    return share
+
+
+def _stretch(prior: FloatArray, base: FloatArray) -> float:
+    """Return by how much a source that errs evenly is better than its correlation with uneven classes says."""
+    return float(np.sqrt((1.0 - (base**2).sum()) / max(1.0 - float((prior**2).sum()), 1e-3)))
+
+
 def _coin_tables(u: FloatArray, prior: FloatArray, habit: FloatArray) -> FloatArray:
     """Return P(vote | class) of sources of one quality each, ``(m, k, k)`` as ``[source, vote, class]``.
 
-    The right vote has odds of ``(1 + (k - 1) q) / (1 - q)`` to any other. Rows and columns are fitted to the class
-    shares and to how often the source votes for each class, so that strict sources are strict and one that always
-    votes for the same class says nothing.
+    Both margins are kept: the class shares, and how often the source votes for each class. So strict sources are
+    strict, and one that always votes for the same class says nothing. Of two classes, votes are normal scores above
+    the source's threshold, as in the pair table; of more, the right vote has odds of ``(1 + (k - 1) q) / (1 - q)``
+    to any other, and proportional fitting does the rest.
     """
+    from scipy.special import ndtri
+
     m, k = habit.shape
-    q = np.clip(np.tanh(u), -0.9 / (k - 1), 0.999)
-    joint = np.where(np.eye(k, dtype=bool), ((1.0 + (k - 1) * q) / (1.0 - q))[:, None, None], 1.0)
-    for _ in range(FITTING_ROUNDS):
-        joint = joint * (habit / joint.sum(axis=2))[:, :, None]
-        joint = joint * (prior / joint.sum(axis=1))[:, None, :]
-    table: FloatArray = np.clip(joint / prior, FLOOR, 1.0)
+    if k == 2:
+        angle = np.clip(np.pi / 2.0 * np.tanh(u), -MAX_ANGLE, MAX_ANGLE)
+        above = habit[:, 1] * prior[1] + _threshold_covariance(angle, ndtri(habit[:, 1]), np.asarray(ndtri(prior[1])))
+        joint = np.empty((m, 2, 2))
+        joint[:, 1, 1] = above
+        joint[:, 0, 1] = prior[1] - above
+        joint[:, 1, 0] = habit[:, 1] - above
+        joint[:, 0, 0] = prior[0] - joint[:, 1, 0]
+    else:
+        q = np.clip(np.tanh(u) * _stretch(prior, habit.mean(axis=0)), -0.9 / (k - 1), 0.999)
+        joint = np.where(np.eye(k, dtype=bool), ((1.0 + (k - 1) * q) / (1.0 - q))[:, None, None], 1.0)
+        for _ in range(FITTING_ROUNDS):
+            joint = joint * (habit / joint.sum(axis=2))[:, :, None]
+            joint = joint * (prior / joint.sum(axis=1))[:, None, :]
+    table: FloatArray = np.clip(joint / prior, 1e-4, 1.0)
     return table / table.sum(axis=1, keepdims=True)
 
 
