@@ -2,6 +2,8 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.finite.space import FiniteMetric
+from consilience.label_types.linear.scores import Scores
+from consilience.label_types.linear.vectors import Vectors
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
@@ -14,7 +16,6 @@ from consilience.spaces.preferences import Preferences
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.rotations import SO3
-from consilience.spaces.scores import Scores
 from consilience.spaces.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
@@ -22,7 +23,6 @@ from consilience.spaces.tags import Tags
 from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
-from consilience.spaces.vectors import Vectors
 
 __all__ = [
     "Boxes",
