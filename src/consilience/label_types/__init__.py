@@ -5,6 +5,8 @@ from consilience.label_types.classes.space import Classes
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.product.space import Product
 from consilience.label_types.rankings.space import Rankings
+from consilience.label_types.linear.scores import Scores
+from consilience.label_types.linear.vectors import Vectors
 from consilience.label_types.registry import register_distance
 from consilience.label_types.elements.boxes import Boxes
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
@@ -16,13 +18,11 @@ from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
 from consilience.spaces.preferences import Preferences
 from consilience.spaces.rotations import SO3
-from consilience.spaces.scores import Scores
 from consilience.label_types.elements.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
 from consilience.label_types.tags.space import Sequences, Tags
 from consilience.spaces.texts import Texts
-from consilience.spaces.vectors import Vectors
 
 __all__ = [
     "Boxes",

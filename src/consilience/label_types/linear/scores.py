@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.gaussian import GaussianFamily
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import locate, plain_value
+from consilience.label_types.linear.gauge import Told
+from consilience.label_types.linear.law import LinearLaw
 
 __all__ = ["Scores"]
 
@@ -91,11 +91,15 @@ class Scores(LabelSpace):
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
 
     @cached_property
-    def law(self) -> Family:
-        return GaussianFamily(
-            mean=self.mean,
-            variance=self.variance,
-            range=self.range,
+    def law(self) -> LinearLaw:  # type: ignore[override]
+        return LinearLaw(
+            1,
+            flat=True,
+            told=Told(
+                None if self.mean is None else np.array([self.mean]),
+                None if self.variance is None else np.array([[self.variance]]),
+                self.range,
+            ),
             clip=self.range is not None and self.clip is not False,
             integer=self.integer,
             scale=self._spread,

@@ -7,28 +7,14 @@ of the votes through the quantile functions of the sources, each weighted by wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray
-from consilience.families.base import Chunk, Passes, Sums
+from consilience.label_types.linear.belief import LinearParameters
 
-if TYPE_CHECKING:
-    from consilience.families.gaussian import GaussianParameters
-
-__all__ = [
-    "NormalScorePasses",
-    "QuantileScales",
-    "beside",
-    "label_scale",
-    "normal_sums",
-    "quantile_label",
-    "straightness",
-]
+__all__ = ["PREFIX", "QuantileScales", "label_scale", "quantile_label", "straightness"]
 
 #: Sums of normal scores stand beside those of the votes under names that start like this.
 PREFIX = "normal "
@@ -78,11 +64,10 @@ class QuantileScales:
             scores[seen, a] = _normal_scores(np.asarray(labels[seen, a], dtype=np.float64), knots)
         return scores
 
-    def chunk(self, chunk: Chunk) -> Chunk:
-        """Return a chunk of normal scores, without known labels, which are on another scale."""
-        observed = chunk.observed
-        labels = self.normal(chunk.labels, observed) if observed.any() else np.zeros(observed.shape)
-        return replace(chunk, labels=labels, known=None, is_known=None)
+    def within(self, low: float, high: float) -> BoolArray:
+        """Return the sources that vote inside of a range."""
+        inside: BoolArray = (self.knots[:, 0] >= low) & (self.knots[:, -1] <= high)
+        return inside
 
 
 def straightness(votes: FloatArray) -> float:
@@ -115,7 +100,7 @@ def _normal_scores(votes: FloatArray, knots: FloatArray) -> FloatArray:
     return np.asarray(ndtri(np.clip(rank / size, 0.5 / size, 1.0 - 0.5 / size)))
 
 
-def quantile_label(parameters: GaussianParameters, factor: FloatArray) -> FloatArray:
+def quantile_label(parameters: LinearParameters, factor: FloatArray) -> FloatArray:
     """Return labels on the scale of the votes from a factor of mean 0 and variance 1."""
     from scipy.special import ndtr
 
@@ -128,48 +113,9 @@ def quantile_label(parameters: GaussianParameters, factor: FloatArray) -> FloatA
     return label
 
 
-def label_scale(parameters: GaussianParameters) -> float:
+def label_scale(parameters: LinearParameters) -> float:
     """Return the variance of the labels that the quantile functions give to a normal factor."""
     from scipy.special import ndtri
 
     levels = (np.arange(KNOTS) + 0.5) / KNOTS
     return max(float(np.var(quantile_label(parameters, ndtri(levels)))), 1e-12)
-
-
-@dataclass(frozen=True)
-class NormalScorePasses:
-    """Passes over the normal scores of votes."""
-
-    votes: Passes
-    scales: QuantileScales
-
-    @property
-    def n_items(self) -> int:
-        return self.votes.n_items
-
-    @property
-    def n_sampled(self) -> int:
-        return self.votes.n_sampled
-
-    @property
-    def complete(self) -> bool:
-        return self.votes.complete
-
-    def over_all(self, function: Callable[[Chunk], Sums]) -> Sums:
-        """Sum `function` over chunks of normal scores."""
-        return self.votes.over_all(lambda chunk: function(self.scales.chunk(chunk)))
-
-    def over_sample(self, function: Callable[[Chunk], Sums]) -> Sums:
-        """Sum `function` over normal scores of the sample."""
-        return self.votes.over_sample(lambda chunk: function(self.scales.chunk(chunk)))
-
-
-def beside(sums: Mapping[str, npt.NDArray[Any]], normal: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """Return sums of votes with those of normal scores beside them."""
-    return {**sums, **{PREFIX + name: value for name, value in normal.items()}}
-
-
-def normal_sums(sums: Sums) -> Sums:
-    """Return the sums of normal scores alone."""
-    own = {name.removeprefix(PREFIX): value for name, value in sums.parts.items() if name.startswith(PREFIX)}
-    return Sums(own)

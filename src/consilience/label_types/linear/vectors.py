@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.vector import VectorFamily
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
+from consilience.label_types.linear.gauge import Told
+from consilience.label_types.linear.law import LinearLaw
 
 __all__ = ["Vectors"]
 
@@ -66,13 +66,12 @@ class Vectors(LabelSpace):
             object.__setattr__(self, "covariance", tuple(map(tuple, matrix.tolist())))
 
     @cached_property
-    def law(self) -> Family:
-        return VectorFamily(
-            self.d,
+    def law(self) -> LinearLaw:  # type: ignore[override]
+        told = Told(
             None if self.mean is None else np.array(self.mean),
             None if self.covariance is None else np.array(self.covariance),
-            scale=float(np.trace(self._spread)) / self.d,
         )
+        return LinearLaw(self.d, told=told, scale=float(np.trace(self._spread)) / self.d)
 
     @property
     def _spread(self) -> FloatArray:

@@ -1,14 +1,13 @@
-"""Sums of real-valued votes that are few per item, as in a crowd: the cost follows the votes, not the cells."""
+"""Compiled loops for linear votes: sums of votes that are few per item, as in a crowd, and identical votes."""
 
 from __future__ import annotations
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 
-__all__ = ["beliefs_of_few", "round_of_few", "score_sums_of_few"]
+__all__ = ["beliefs_of_few", "count_identical", "round_of_few", "sums_of_few"]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -22,37 +21,82 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def score_sums_of_few(
-    labels: Batch, observed: BoolArray, centre: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    """Return sums over the items on which two sources vote, of votes minus the centre of their source.
+def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int]:
+    """Return how often each two sources cast the same vote on an item, and how often any two do on neighboring items.
+
+    Parameters
+    ----------
+    labels
+        ``(n, m, d)``.
+    """
+    n, m, d = labels.shape
+    same = np.zeros((m, m), np.int64)
+    elsewhere = 0
+    voters = np.empty(m, np.int64)
+    before = np.empty(m, np.int64)
+    earlier = 0
+    for i in range(n):
+        votes = _voters(observed, i, voters)
+        for place in range(votes):
+            a = voters[place]
+            for other in range(place):
+                b = voters[other]
+                k = 0
+                while k < d and labels[i, a, k] == labels[i, b, k]:
+                    k += 1
+                if k == d:
+                    same[a, b] += 1
+                    same[b, a] += 1
+            for other in range(earlier):
+                b = before[other]
+                k = 0
+                while k < d and labels[i, a, k] == labels[i - 1, b, k]:
+                    k += 1
+                if k == d:
+                    elsewhere += 1
+        before[:votes] = voters[:votes]
+        earlier = votes
+    return same, elsewhere
+
+
+@numba.njit(cache=True, nogil=True)
+def sums_of_few(
+    labels: Batch, observed: BoolArray, center: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
+    """Return sums over the items on which two sources vote, of votes minus the center of their source.
 
     Returns
     -------
-    product, total, square, both
-        ``(m, m)``: of the product of both votes, of the vote of the first source, of its square, and of one.
+    product, total, square, skew, fourth, both
+        ``(m, m)``: of the product of both votes, of the vote of the first source, of its square, of that square times
+        the other vote, of the product of the squares, and of one.
     """
     n, m = observed.shape
     product = np.zeros((m, m))
     total = np.zeros((m, m))
     square = np.zeros((m, m))
+    skew = np.zeros((m, m))
+    fourth = np.zeros((m, m))
     both = np.zeros((m, m), np.int64)
     voters = np.empty(m, np.int64)
     value = np.empty(m)
     for i in range(n):
         votes = _voters(observed, i, voters)
         for place in range(votes):
-            value[place] = labels[i, voters[place]] - centre[voters[place]]
+            value[place] = labels[i, voters[place]] - center[voters[place]]
         for place in range(votes):
             a = voters[place]
             here = value[place]
             for other in range(votes):
                 b = voters[other]
-                product[a, b] += here * value[other]
+                there = value[other]
+                product[a, b] += here * there
                 total[a, b] += here
                 square[a, b] += here * here
+                skew[a, b] += here * here * there
+                fourth[a, b] += here * here * there * there
                 both[a, b] += 1
-    return product, total, square, both
+    return product, total, square, skew, fourth, both
 
 
 @numba.njit(cache=True, nogil=True)
@@ -97,7 +141,7 @@ def round_of_few(
     degrees: float,
     rounds: int,
     least: float,
-) -> tuple[FloatArray, FloatArray, float]:
+) -> tuple[FloatArray, FloatArray]:
     """Run one E-step of independent sources and return the sums that it yields.
 
     Parameters
@@ -109,7 +153,7 @@ def round_of_few(
     width
         Variance of y where the votes say nothing.
     degrees
-        Of freedom of Student-t noise; infinite for Gaussian noise.
+        Of freedom of Student-t noise; infinite for normal noise.
     rounds, least
         Weights of votes are renewed at most so often, until the mean of the item moves by less than `least`.
 
@@ -119,16 +163,13 @@ def round_of_few(
         ``(7, m)``: weight, truth, truth squared, vote, vote squared, truth times vote, and number of votes.
     overall
         ``(3,)``: truth, truth squared and number of items with a vote.
-    log_likelihood
     """
     n, m = observed.shape
     by_source = np.zeros((7, m))
     overall = np.zeros(3)
-    likelihood = 0.0
     voters = np.empty(m, np.int64)
     residual = np.empty(m)
     weight = np.empty(m)
-    log_noise = np.log(noise)
     for i in range(n):
         votes = _voters(observed, i, voters)
         if votes == 0:
@@ -140,17 +181,9 @@ def round_of_few(
         overall[0] += mean
         overall[1] += second
         overall[2] += 1.0
-        precision = 0.0
-        evidence = 0.0
-        fit = 0.0
-        spread = 0.0
         for place in range(votes):
             a = voters[place]
             weighted = weight[place] * residual[place]
-            precision += weight[place] * slope[a] ** 2 / noise[a]
-            evidence += weighted * slope[a] / noise[a]
-            fit += weighted * residual[place] / noise[a]
-            spread += log_noise[a]
             by_source[0, a] += weight[place]
             by_source[1, a] += mean * weight[place]
             by_source[2, a] += second * weight[place]
@@ -158,8 +191,7 @@ def round_of_few(
             by_source[4, a] += weighted * residual[place]
             by_source[5, a] += mean * weighted
             by_source[6, a] += 1.0
-        likelihood -= 0.5 * (fit - evidence * mean + spread + np.log1p(precision))
-    return by_source, overall, likelihood
+    return by_source, overall
 
 
 @numba.njit(cache=True, nogil=True)
@@ -201,7 +233,7 @@ def beliefs_of_few(
 def _belief(
     residual: FloatArray,
     weight: FloatArray,
-    voters: npt.NDArray[np.int64],
+    voters: IntArray,
     votes: int,
     slope: FloatArray,
     noise: FloatArray,

@@ -1,0 +1,388 @@
+"""Linear votes in d dimensions, ``vote = offset + slope * y + noise``: one line per source.
+
+Location and scale of y are a choice of gauge: votes alone identify ``slope * sd(y)`` and the noise. See
+`consilience.label_types.linear.gauge` for how the gauge is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.estimation.pair_table import PairTable
+from consilience.estimation.protocol import (
+    Chunk,
+    Diagnostic,
+    Hypothesis,
+    Law,
+    Mixture,
+    Passes,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    Trust,
+    count_statistics,
+)
+from consilience.exceptions import UnsupportedError
+from consilience.label_types.linear.belief import LinearParameters, believe
+from consilience.label_types.linear.gauge import Told, in_gauge, known_from_sums, source_say
+from consilience.label_types.linear.lines import Prepared, lines_of, plain_lines, round_sums, updated
+from consilience.label_types.linear.moments import (
+    LinearMoments,
+    correlation_table,
+    gold_moments,
+    gold_sums,
+    identical_sums,
+    linear_sums,
+)
+from consilience.label_types.linear.ranks import PREFIX, QuantileScales, label_scale, quantile_label
+
+__all__ = ["LinearLaw"]
+
+#: A source that tells nothing costs this many times the variance of y, so that costs stay finite.
+MAX_COST = 1e4
+#: Beyond this many coordinates the covariances of single items would fill the memory.
+MOST_COORDINATES = 64
+#: Votes before a source can be called constant.
+MIN_VOTES = 10
+#: Share of the votes of a source that may lie outside of the range of y, as slips, before it is on another scale.
+SLIPS = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLaw(Law):
+    """Scores (d = 1) and vectors around a line of the truth.
+
+    Parameters
+    ----------
+    d
+        Number of coordinates.
+    flat
+        Whether labels are single numbers, without an axis for the coordinate.
+    told
+        What is known about y.
+    clip, integer
+        Whether labels are moved into the range of y, and rounded.
+    scale
+        Variance of a coordinate that stands for "unrelated" in the maps between weight and cost: two unrelated labels
+        cost ``2 d scale``. Infinite once votes are seen, where ``cost = d / (2 weight)``.
+    gauge
+        "linear" takes votes as they are, "quantile" their normal scores; "auto" decides by the shape of the votes.
+    scales
+        Quantile functions of the sources, where normal scores are looked at.
+    """
+
+    d: int
+    flat: bool = False
+    told: Told = field(default_factory=Told)
+    clip: bool = False
+    integer: bool = False
+    scale: float = 1.0
+    gauge: str = "linear"
+    scales: QuantileScales | None = None
+    adapts_to_votes: ClassVar[bool] = True
+    has_em: ClassVar[bool] = True
+
+    @property
+    def side_by_side(self) -> bool:
+        return True
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Law:
+        scales = None
+        if sample is not None and self.gauge != "linear" and sample.observed.any():
+            told = self.told.mean is not None or self.told.covariance is not None
+            if self.gauge == "quantile" or not told:
+                scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
+        return replace(self, scale=float("inf"), scales=scales)
+
+    def measures_like(self, other: Law) -> bool:
+        return isinstance(other, LinearLaw) and self.d == other.d and self.scales is other.scales
+
+    def check_method(self, method: str, passes: Passes | None) -> None:
+        super().check_method(method, passes)
+        if self.gauge == "quantile" and passes is None:
+            raise UnsupportedError(
+                "gauge='quantile' needs the votes, moments alone do not suffice. "
+                "Call fit(votes), or use gauge='linear'."
+            )
+
+    # --- level 0 ------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        labels, observed = self._votes(chunk.labels, chunk.observed), chunk.observed
+        sums = linear_sums(labels, observed)
+        parts = {**_counts(chunk, sums["both"]), **sums, **identical_sums(labels, observed)}
+        if self.told.range is not None:
+            low, high = self.told.range
+            outside = (((labels < low) | (labels > high)).any(axis=2)) & observed
+            parts["outside"] = outside.sum(axis=0).astype(np.int64)
+        rows = chunk.gold_rows
+        if len(rows) and chunk.known is not None:
+            truth = chunk.known[rows].astype(np.float64).reshape(len(rows), self.d)
+            parts |= gold_sums(labels[rows], observed[rows], truth)
+        if self.scales is not None:
+            normal = linear_sums(self.scales.normal(labels[..., 0], observed)[..., None], observed)
+            parts |= {PREFIX + name: value for name, value in normal.items()}
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        table = correlation_table(statistics)
+        if not self._is_bent(statistics):
+            return table
+        own = correlation_table(_normal_sums(statistics))
+        return replace(table, value=own.value, error=own.error)
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        moments = LinearMoments(statistics)
+        constant: BoolArray = (moments.votes >= MIN_VOTES) & ~moments.varied
+        return constant
+
+    # --- level 2 ------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
+        moments = LinearMoments(statistics)
+        if hypothesis.is_plain and request.method != "triplets":
+            return self._with_told_law(plain_lines(moments))
+        if self._is_bent(statistics):
+            return self._bent_lines(hypothesis, statistics, request)
+        standard = lines_of(hypothesis, moments, request.method)
+        if moments.varied.sum() < 3 and not request.n_gold:
+            # Two sources do not tell how precise they are, so nothing says how far to draw their labels to a mean.
+            standard = replace(standard, shrink=0.0, learns=False)
+        allowed = np.ones(len(moments.votes), dtype=bool)
+        if "outside" in statistics:
+            allowed = statistics["outside"] <= SLIPS * moments.votes
+        standard = replace(standard, say=source_say(standard, allowed))
+        gold = gold_moments(statistics)
+        if gold is not None:
+            standard = replace(standard, known=known_from_sums(standard, gold))
+        return in_gauge(standard, self.told)
+
+    def _with_told_law(self, plain: LinearParameters) -> LinearParameters:
+        mean, covariance = self.told.mean, self.told.covariance
+        return replace(
+            plain,
+            mean=plain.mean if mean is None else mean,
+            variance=plain.variance if covariance is None else covariance,
+        )
+
+    def _bent_lines(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
+        scales = self.scales
+        if scales is None:
+            raise RuntimeError("Normal scores without quantile functions.")
+        lines = lines_of(hypothesis, LinearMoments(_normal_sums(statistics)), request.method)
+        told = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
+        if self.told.range is not None:
+            within = scales.within(*self.told.range)
+            told = np.where(within, told, 0.0) if (told * within).any() else told
+        return replace(lines, knots=scales.knots, say=told / told.sum() if told.any() else np.ones(len(told)) / len(told))
+
+    def _is_bent(self, statistics: Statistics) -> bool:
+        """Return whether lines are those of normal scores: where these were taken and nothing is known about y."""
+        return PREFIX + "both" in statistics and int(statistics["gold_items"]) == 0
+
+    def prepare(self, chunk: Chunk) -> Any:
+        labels = self._votes(chunk.labels, chunk.observed)
+        own = Prepared.of(labels, chunk)
+        if self.scales is None:
+            return own, own
+        normal = self.scales.normal(labels[..., 0], chunk.observed)[..., None]
+        return own, Prepared.of(normal, replace(chunk, known=None, is_known=None))
+
+    def e_step(self, parameters: LinearParameters, prepared: Any) -> Statistics:
+        return round_sums(parameters, prepared[int(parameters.bent)])
+
+    def m_step(
+        self, parameters: LinearParameters, statistics: Statistics, start: LinearParameters
+    ) -> LinearParameters:
+        if not start.learns:
+            return parameters
+        standard = updated(parameters, statistics, start).standard()
+        return standard if parameters.bent else in_gauge(standard, self.told)
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: LinearParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return posterior means, with ``details["standard_deviation"]``, for vectors also ``details["covariance"]``.
+
+        The latter is left out beyond `MOST_COORDINATES`. Where labels are clipped or rounded, ``details["mean"]``
+        holds what they were before. Confidence is the share of the variance of y that the votes of the item remove:
+        0 if they say nothing, 1 if y is certain.
+        """
+        votes = self._votes(labels, observed)
+        if parameters.bent:
+            votes = QuantileScales(parameters.knots).normal(votes[..., 0], observed)[..., None]
+        belief = believe(parameters, votes, observed, only_labels=True)
+        left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
+        confidence = np.clip(1.0 - left, 0.0, 1.0)[belief.pattern]
+        mean = belief.mean
+        deviation = np.sqrt(np.diagonal(belief.covariance, axis1=1, axis2=2))[belief.pattern]
+        if parameters.bent:
+            mean, low, high = (quantile_label(parameters, mean + step * deviation) for step in (0.0, -1.0, 1.0))
+            deviation = (high - low) / 2.0
+        covariance = belief.covariance[belief.pattern] if not self.flat and self.d <= MOST_COORDINATES else None
+        return self._decoded(mean, deviation, covariance, confidence)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        """Return the mean of the means; the variance is that within hypotheses and that between them."""
+        n = len(posteriors[0][1].labels)
+        shares = [share for share, _ in posteriors]
+        means = [np.asarray(one.details.get("mean", one.labels)).reshape(n, self.d) for _, one in posteriors]
+        mean = np.asarray(sum(share * own for share, own in zip(shares, means, strict=True)))
+        within = [one.details["standard_deviation"].reshape(n, self.d) ** 2 for _, one in posteriors]
+        variance = np.asarray(
+            sum(share * (own + (at - mean) ** 2) for share, own, at in zip(shares, within, means, strict=True))
+        )
+        # Each confidence is 1 - variance / prior variance, so that both together tell the prior variance.
+        doubt = np.asarray(sum(share * (1.0 - one.confidence) for share, one in posteriors))
+        known = np.asarray(sum(share * own.sum(axis=1) for share, own in zip(shares, within, strict=True)))
+        confidence = np.clip(1.0 - doubt * variance.sum(axis=1) / np.maximum(known, 1e-300), 0.0, 1.0)
+        covariance = None
+        if "covariance" in posteriors[0][1].details:
+            covariance = np.zeros((n, self.d, self.d))
+            for (share, one), at in zip(posteriors, means, strict=True):
+                away = at - mean
+                covariance += share * (one.details["covariance"] + away[:, :, None] * away[:, None, :])
+        return self._decoded(mean, np.sqrt(variance), covariance, confidence)
+
+    def _decoded(
+        self, mean: FloatArray, deviation: FloatArray, covariance: FloatArray | None, confidence: FloatArray
+    ) -> Posterior:
+        labels = mean
+        if self.clip and self.told.range is not None:
+            labels = np.clip(labels, *self.told.range)
+        if self.integer:
+            labels = np.round(labels)
+        details = {} if covariance is None else {"covariance": covariance}
+        details["standard_deviation"] = self._shaped(deviation)
+        if self.clip or self.integer:
+            details["mean"] = self._shaped(mean)
+        return Posterior(self._shaped(labels), confidence, None, details)
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[:, 0] if self.flat else values
+
+    def _votes(self, labels: Batch, observed: BoolArray) -> npt.NDArray[Any]:
+        """Return votes ``(n, m, d)``; zeros where nobody votes and the cells may be of any type."""
+        if not observed.any():
+            return np.zeros((*observed.shape, self.d))
+        return np.asarray(labels, dtype=np.float64).reshape(*observed.shape, self.d)
+
+    # --- in shared words --------------------------------------------------------------------------------
+
+    def summary(self, parameters: LinearParameters) -> Summary:
+        """Return costs and weights of the votes once offset and slope are undone.
+
+        The expected cost is the noise variance on the scale of y, ``trace(noise) / slope^2``, and the weight
+        ``d / (2 cost)``, so that votes with the same noise in all directions have the density ``exp(-weight * cost)``.
+        """
+        noise = self.d * parameters.noise_variance
+        largest = MAX_COST * float(np.trace(parameters.variance))
+        # A constant source has no noise either, and yet tells nothing.
+        cost = np.where(parameters.slope == 0.0, largest, noise / np.maximum(parameters.slope**2, noise / largest))
+        cost = np.maximum(cost, 1e-300) * (label_scale(parameters) if parameters.bent else 1.0)
+        weight = np.where(parameters.slope == 0.0, 0.0, self.d / (2.0 * cost))
+        unknown = np.full(len(cost), np.inf)
+        return Summary(cost, weight, unknown, unknown, parameters.correlation)
+
+    def quality_errors(
+        self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the standard errors of cost and weight: ``cost = variance * (1 / quality^2 - 1)``."""
+        found = self.summary(parameters)
+        size = np.maximum(np.abs(quality), 1e-3)
+        spread = float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
+        cost_error = np.where(parameters.slope == 0.0, np.inf, 2.0 * spread / size**3 * error)
+        tells = np.isfinite(cost_error)
+        return cost_error, np.where(tells, self.d / (2.0 * found.expected_cost**2) * np.where(tells, cost_error, 0), np.inf)
+
+    def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
+        """Return unbiased sources of these weights; y has the law that is told, or a flat one."""
+        m, d = len(weight), self.d
+        weight = np.asarray(weight, dtype=np.float64)
+        cost = self.expected_cost(np.maximum(weight, 0.0)) / d
+        noise = np.where(np.isfinite(cost), cost, MAX_COST)
+        told = self.told
+        return LinearParameters(
+            offset=np.zeros((m, d)),
+            slope=np.where(weight > 0, 1.0, 0.0),
+            noise=noise[:, None, None] * np.eye(d),
+            correlation=np.zeros((m, m)),
+            mean=np.zeros(d) if told.mean is None else told.mean,
+            variance=2.0 * float(noise.max()) * np.eye(d) if told.covariance is None else told.covariance,
+            shrink=float(told.mean is not None and told.covariance is not None),
+        )
+
+    def restore(self, fields: Mapping[str, Any]) -> LinearParameters:
+        return LinearParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        """Return the mean squared distance of votes from the truth, ``d / (2 weight + 1 / (2 scale))``."""
+        total = 2.0 * np.asarray(weight, dtype=np.float64) + 0.5 / self.scale
+        with np.errstate(divide="ignore"):
+            cost: FloatArray = self.d / total
+        return cost
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        smallest = 1e-12 * (self.scale if np.isfinite(self.scale) else 1.0)
+        apart = np.maximum(np.asarray(cost, dtype=np.float64) / self.d, smallest)
+        weight: FloatArray = 0.5 / apart - 0.25 / self.scale
+        return weight
+
+    def findings(
+        self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
+    ) -> tuple[Diagnostic, ...]:
+        lines: Any = mixture[0][1]
+        found = []
+        if np.isfinite(lines.degrees):
+            message = (
+                "Some votes lie much farther off than normal noise would have them. Noise is taken as Student-t, so that "
+                "outliers count little."
+            )
+            found.append(Diagnostic("heavy-tails", "info", (), message))
+        if lines.bent and self.gauge == "auto":
+            message = (
+                "The scales of the sources are bent: skewed, with a ceiling, or unlike each other. Votes were replaced by "
+                "the normal quantiles of their ranks; say Scores(gauge='linear') to take them as they are."
+            )
+            found.append(Diagnostic("bent-scales", "info", (), message))
+        if self.gauge == "quantile" and not lines.bent:
+            message = (
+                "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
+            )
+            found.append(Diagnostic("bent-scales", "warning", (), message))
+        return (*found, *self._level(statistics))
+
+    def _level(self, statistics: Statistics) -> tuple[Diagnostic, ...]:
+        moments = LinearMoments(statistics)
+        means, spread = moments.mean[moments.varied], float(np.sqrt(moments.typical_variance))
+        if self.told.mean is not None or int(statistics["gold_items"]) or len(means) < 2:
+            return ()
+        apart = float(np.ptp(means, axis=0).max())
+        if apart <= spread:
+            return ()
+        message = (
+            f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the typical "
+            f"spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
+        )
+        return (Diagnostic("scale-not-identified", "warning", (), message),)
+
+
+def _normal_sums(statistics: Statistics) -> Statistics:
+    """Return the sums of normal scores alone."""
+    own = {name.removeprefix(PREFIX): part for name, part in statistics.parts.items() if name.startswith(PREFIX)}
+    return Statistics(own)
+
+
+def _counts(chunk: Chunk, both: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return `count_statistics`, without a look at every item where everybody votes on all of them."""
+    if not (both == len(chunk)).all():
+        return count_statistics(chunk, both)
+    items = np.array(len(chunk), dtype=np.int64)
+    return {"items": items, "voted_items": items, "both": both, "gold_items": np.array(len(chunk.gold_rows))}
