@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, as_object_array
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
 
 
 def _tempered(confidence: FloatArray, b: float) -> FloatArray:
+    if confidence.dtype == object:  # one array of probabilities per item
+        return as_object_array(_tempered(np.asarray(one, dtype=np.float64), b) for one in confidence)
     with np.errstate(divide="ignore"):
         odds = b * (np.log(confidence) - np.log1p(-confidence))
     tempered: FloatArray = 1.0 / (1.0 + np.exp(-odds))

@@ -19,12 +19,14 @@ from consilience.arrays import FloatArray, IntArray
 __all__ = [
     "best_trees",
     "block_beliefs",
+    "block_distances",
     "draw_trees",
     "expected_heads",
     "maximum_arborescence",
     "relation_votes",
     "sentence_agreement",
     "spread_cells",
+    "subset_patterns",
     "tree_faults",
     "vote_blocks",
     "vote_support",
@@ -443,11 +445,12 @@ def block_beliefs(
 def expected_heads(
     blocks: Heads, count: FloatArray, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray,
     log_prior: FloatArray, alphas: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Return the expected sums of the E-step, arguments as of `block_beliefs`.
 
-    ``(nodes, m)`` right and wrong votes by level of difficulty, and ``(3,)`` expected log probability of how wrong
-    votes coincide at each of three alphas, of which the second is the present one.
+    ``(nodes, m)`` right and wrong votes by level of difficulty; ``(nodes,)`` tokens of each level; ``(3,)`` expected
+    log probability of how wrong votes coincide at each of three alphas, of which the second is the present one; and
+    the beliefs as of `block_beliefs`.
 
     Parameters
     ----------
@@ -456,7 +459,8 @@ def expected_heads(
     """
     nodes, m = log_right.shape
     right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
-    coincidence = np.zeros(3)
+    mass, coincidence = np.zeros(nodes), np.zeros(3)
+    beliefs = np.zeros((len(blocks), m + 1))
     joint = np.zeros((nodes, m + 1))
     size = np.zeros(m)
     for p in range(len(blocks)):
@@ -468,6 +472,7 @@ def expected_heads(
             here = 0.0
             for j in range(found + 1):
                 here += joint[g, j]
+            mass[g] += count[p] * here
             for a in range(m):
                 if blocks[p, a] >= 0:
                     right[g, a] += count[p] * joint[g, blocks[p, a]]
@@ -478,10 +483,66 @@ def expected_heads(
                 all_wrong += _log_coincidence(size[j], alphas[k])
             for j in range(found + 1):
                 belief = joint[:, j].sum()
+                beliefs[p, j if j < found else m] = belief
                 own = _log_coincidence(size[j], alphas[k]) if j < found else 0.0
                 rest = total - size[j] if j < found else total
                 coincidence[k] += count[p] * belief * (all_wrong - own - lgamma(alphas[k] + rest))
-    return right, wrong, coincidence
+    return right, wrong, mass, coincidence, beliefs
+
+
+@numba.njit(cache=True, nogil=True)
+def block_distances(distance: FloatArray, position: IntArray, blocks: Heads) -> FloatArray:
+    """Return ``(2, patterns, m)`` sums over tokens of the log distance of the head of each number, and of its square.
+
+    Parameters
+    ----------
+    distance
+        ``(t, m)`` log distance of the head of each vote.
+    position
+        ``(t,)`` pattern of each token.
+    """
+    count, m = len(blocks), distance.shape[1]
+    sums = np.zeros((2, count, m))
+    for t in range(len(distance)):
+        p, found = position[t], 0
+        for a in range(m):
+            if blocks[p, a] == found:  # numbers come in the order of the sources
+                sums[0, p, found] += distance[t, a]
+                sums[1, p, found] += distance[t, a] ** 2
+                found += 1
+    return sums
+
+
+@numba.njit(cache=True, nogil=True)
+def subset_patterns(votes: Heads, starts: IntArray, subsets: IntArray, n_codes: int) -> IntArray:
+    """Return ``(subsets, codes)`` how often the votes of some sources on a token make each pattern.
+
+    The code of four numbers of heads 0 b c d, in the order of the sources, is ``12 b + 4 c + d``. Tokens on which one
+    of the sources abstains, and sentences of one token, are left out.
+    """
+    size = subsets.shape[1]
+    counts = np.zeros((len(subsets), n_codes), dtype=np.int64)
+    number = np.zeros(4, dtype=np.int64)
+    for sentence in range(len(starts) - 1):
+        if starts[sentence + 1] - starts[sentence] < 2:
+            continue
+        for s in range(len(subsets)):
+            voted = True
+            for k in range(size):
+                voted = voted and votes[starts[sentence], subsets[s, k]] >= 0
+            if not voted:
+                continue
+            for t in range(starts[sentence], starts[sentence + 1]):
+                found = 0
+                for k in range(size):
+                    number[k] = found
+                    for other in range(k):
+                        if votes[t, subsets[s, other]] == votes[t, subsets[s, k]]:
+                            number[k] = number[other]
+                            break
+                    found += number[k] == found
+                counts[s, 12 * number[1] + 4 * number[2] + number[3]] += 1
+    return counts
 
 
 @numba.njit(cache=True, nogil=True)

@@ -2,9 +2,10 @@
 
 Given the difficulty z ~ N(0, 1) of a token, a source errs with the log-odds ``l_a + difficulty * z``, independently of
 the others. Wrong votes on a token coincide as in Ewens' law: two of them with probability 1 / K, where K is the number
-of plausible wrong heads, and a wrong head with many votes attracts more. So three numbers are common to all sources and
-learned from the votes: K, the difficulty, and the level of errors, which agreement alone makes look too low, as hard
-tokens are hard for everybody.
+of plausible wrong heads, and a wrong head with many votes attracts more. Both numbers are common to all sources and
+learned from the votes. They matter, as agreement on easy tokens and on common errors makes sources look better than
+they are. Of the heads that are named for a token, near ones are right more often than far ones; how much more, the
+votes tell as well.
 
 The votes on a token matter only by who agrees with whom, which is a short list of patterns, however many tokens there
 are. Labels are the trees with the largest expected number of right heads (maximum arborescences).
@@ -14,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property, lru_cache
+from itertools import combinations, pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.pair_table import PairTable, agreement_table
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
     Hypothesis,
@@ -47,14 +49,17 @@ PLAUSIBLE_HEADS = 4.0
 DIFFICULTY = 1.0
 #: Standard deviation of the logarithms of (K - 1) and of the difficulty before any vote: a factor of two either way.
 LOG_SPREAD = 0.7
-#: Log-odds by which the level of all errors may be off, before any vote: agreement cannot tell it from difficulty.
-LEVEL_SPREAD = 1.0
+#: Log-odds by which error rates after the pair table may be off beyond its standard errors, for one source and for all
+#: together: K and difficulty are estimates, and agreement cannot tell the level of errors from difficulty.
+SOURCE_MISFIT, LEVEL_MISFIT = 0.3, 1.0
 #: Error rates are kept within these, so that no single vote decides for sure.
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 #: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
 LEAST_WEIGHT = 0.01
 #: Step of log(K - 1) in which the curvature of its likelihood is measured.
 STEP = 0.1
+#: Sources whose votes are counted together to learn K and difficulty, in how many choices, and rounds of that fit.
+SUBSET, SUBSETS, SUBSET_ROUNDS = 4, 80, 60
 
 
 def _difficulty_levels() -> tuple[FloatArray, FloatArray]:
@@ -64,6 +69,8 @@ def _difficulty_levels() -> tuple[FloatArray, FloatArray]:
 
 #: Gauss-Hermite nodes of the difficulty of a token and their log probabilities.
 NODES, LOG_NODE_PROBABILITY = _difficulty_levels()
+#: All patterns of the votes of four sources, as numbers of heads in the order of the sources, by their code.
+CODES = np.array([(0, *rest) for rest in product(range(2), range(3), range(4))], dtype=np.int16)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,9 @@ class TreeParameters(Parameters):
         ``(h, m)`` how far EM may move the log-odds apart: their standard deviation after the pair table.
     plausible, difficulty
         ``(h,)`` number of plausible wrong heads, and standard deviation of the difficulty of tokens.
+    nearness, middle
+        ``(h,)`` by how much the log-odds of a named head fall with the logarithm of its distance, and the mean of that
+        logarithm.
     correlation
         ``(h, m, m)`` of errors given the truth.
     weighted
@@ -91,6 +101,8 @@ class TreeParameters(Parameters):
     spread: FloatArray
     plausible: FloatArray
     difficulty: FloatArray
+    nearness: FloatArray
+    middle: FloatArray
     correlation: FloatArray
     weighted: bool = False
 
@@ -107,10 +119,21 @@ class TreeParameters(Parameters):
 
 @dataclass(frozen=True, eq=False)
 class _Patterns:
-    """The tokens of a chunk by who agrees with whom: patterns as of `vote_blocks`, and how many tokens have each."""
+    """The tokens of a chunk by who agrees with whom.
+
+    Parameters
+    ----------
+    blocks
+        ``(patterns, m + 1)`` as of `vote_blocks`.
+    count
+        ``(patterns,)`` tokens of each.
+    distance
+        ``(2, patterns, m)`` sums of the log distance of the head of each number, and of its square.
+    """
 
     blocks: Heads
     count: FloatArray
+    distance: FloatArray
 
 
 @dataclass(frozen=True)
@@ -147,8 +170,11 @@ class TreeLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        """Return agreement by sentence; those of one token, which have one tree, are left out."""
-        from consilience.label_types.trees.kernels import sentence_agreement
+        """Return agreement by sentence, and patterns of the votes of a few sources by token.
+
+        Sentences of one token, which have one tree, are left out.
+        """
+        from consilience.label_types.trees.kernels import sentence_agreement, subset_patterns
 
         table = TokenTable.of(chunk.labels, chunk.observed)
         known = table.known(chunk.known, chunk.is_known)
@@ -156,13 +182,14 @@ class TreeLaw(Law):
         m = chunk.observed.shape[1]
         parts = {**count_statistics(chunk), "sentence_sums": sums[:, :m, :m]}
         parts["shared"] = np.rint(sums[1, :m, :m]).astype(np.int64)
+        parts["patterns"] = subset_patterns(table.heads, table.starts, _subsets(m), len(CODES))
         if (known >= 0).any():
             parts["gold_sentence_sums"] = sums[:, m, :m]
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return shares of equal heads, corrected for chance: of K + 1 heads with equal chances one is hit by luck."""
-        chance = 1.0 / (self.heads + 1.0)
+        chance = _chance(self._common(statistics)[0])
 
         def corrected(mean: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (mean - chance) / (1.0 - chance), error / (1.0 - chance)
@@ -181,63 +208,110 @@ class TreeLaw(Law):
         cost = 1.0 - total / np.maximum(count, 1e-12)
         return replace(table, value=np.where(np.eye(len(count), dtype=bool), 1.0, table.value), cost=cost)
 
+    def forward(self, statistics: Statistics) -> Forward:
+        """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
+        plausible, difficulty = self._common(statistics)
+        chance = _chance(plausible)
+        grid = np.linspace(-LIMIT, LIMIT, 161)
+        log_odds = _log_odds(_error(np.tanh(grid), chance), difficulty)
+        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty * NODES)))
+        share = np.exp(LOG_NODE_PROBABILITY)
+        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / plausible
+        return Forward.of_table(grid, (agree - chance) / (1.0 - chance))
+
+    def _common(self, statistics: Statistics) -> tuple[float, float]:
+        """Return K and the difficulty, as the patterns of a few sources at a time show them.
+
+        Sources that repeat each other would look like common errors, so that the quarter of the choices is taken in
+        which no two sources agree much more than they do with others.
+        """
+        same, tokens = statistics["sentence_sums"][:2]
+        agree = np.where((tokens > 0) & ~np.eye(len(tokens), dtype=bool), same / np.maximum(tokens, 1.0), np.nan)
+        middle = [float(np.median(row[np.isfinite(row)])) if np.isfinite(row).any() else 1.0 for row in agree]
+        close = np.nan_to_num(agree / np.maximum(np.outer(middle, middle), 1e-3))
+        subsets = _subsets(len(agree))
+        worst = close[subsets[:, :, None], subsets[:, None, :]].max(axis=(1, 2), initial=0.0)
+        kept = np.sort(np.argsort(worst, kind="stable")[: -(-len(subsets) // 4)])
+        return _common_numbers(self, statistics["patterns"][kept].tobytes(), tuple(kept.tolist()), len(agree))
+
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> TreeParameters:
         m = len(hypothesis.u)
         if hypothesis.is_plain:
             return self.from_weights(np.ones(m), request)
-        chance = 1.0 / (self.heads + 1.0)
-        quality = hypothesis.quality
-        error = np.clip((1.0 - chance) * (1.0 - quality), LEAST_ERROR, MOST_ERROR)
-        slope = (1.0 - chance) * (1.0 - quality**2) / (error * (1.0 - error))
-        stretch = _stretch(np.array([DIFFICULTY]))
-        spread = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * slope * stretch
+        plausible, difficulty = self._common(statistics)
+        chance, quality = _chance(plausible), hypothesis.quality
+        error = _error(quality, chance)
+        step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
+        slope = (1.0 - chance) / (error * (1.0 - error))
+        return self._start(_log_odds(error, difficulty), step * slope, plausible, difficulty, hypothesis.correlation)
+
+    def _start(
+        self, log_odds: FloatArray, spread: FloatArray, plausible: float, difficulty: float, correlation: FloatArray
+    ) -> TreeParameters:
+        one = np.ones(1)
         return TreeParameters(
-            probability=np.ones(1),
-            log_odds=(stretch * (np.log(error) - np.log1p(-error)))[None],
-            spread=spread[None],
-            plausible=np.full(1, self.heads),
-            difficulty=np.full(1, DIFFICULTY),
-            correlation=hypothesis.correlation[None],
+            one, log_odds[None], spread[None], plausible * one, difficulty * one, 0.0 * one, 0.0 * one, correlation[None]
         )
 
     def prepare(self, chunk: Chunk) -> _Patterns:
+        from consilience.label_types.trees.kernels import block_distances
+
         table = TokenTable.of(chunk.labels, chunk.observed)
         counted = np.repeat(table.lengths > 1, table.lengths)
-        blocks, _, count = _patterns(table.heads[counted], table.known(chunk.known, chunk.is_known)[counted])
-        return _Patterns(blocks, count)
+        votes, known = table.heads[counted], table.known(chunk.known, chunk.is_known)[counted]
+        blocks, position, count = _patterns(votes, known)
+        return _Patterns(blocks, count, block_distances(table.log_distance[counted], position, blocks))
 
     def e_step(self, parameters: TreeParameters, prepared: _Patterns) -> Statistics:
         from consilience.label_types.trees.kernels import expected_heads
 
         shares = discount_correlated(prepared.blocks[:, :-1] >= 0, parameters.correlation[0])
         alphas = (parameters.plausible[0] - 1.0) * np.exp(STEP * np.array([-1.0, 0.0, 1.0]))
-        right, wrong, coincidence = expected_heads(
+        right, wrong, mass, coincidence, belief = expected_heads(
             prepared.blocks, prepared.count, shares, *parameters.log_rates(0), LOG_NODE_PROBABILITY, alphas
         )
-        return Statistics({"right": right, "wrong": wrong, "coincidence": coincidence})
+        named = _named(prepared.blocks)
+        contested = named & (prepared.blocks[:, :-1].max(axis=1, initial=-1) > 0)[:, None]
+        correct, other = np.where(contested, belief[:, :-1], 0.0), np.where(contested, 1.0 - belief[:, :-1], 0.0)
+        first, second = prepared.distance
+        each = [
+            [(share * prepared.count[:, None]).sum(), (share * first).sum(), (share * second).sum()]
+            for share in (correct, other)
+        ]
+        return Statistics(
+            {"right": right, "wrong": wrong, "mass": mass, "coincidence": coincidence, "distance": np.array(each)}
+        )
 
     def m_step(self, parameters: TreeParameters, statistics: Statistics, start: TreeParameters) -> TreeParameters:
-        right, wrong = statistics["right"], statistics["wrong"]
-        log_odds, difficulty = parameters.log_odds[0], parameters.difficulty[0]
-        pull = np.where(start.spread[0] > 0, 1.0 / np.maximum(start.spread[0], 1e-6) ** 2, 0.0)
-        level = (pull * (log_odds - start.log_odds[0])).sum() / (pull.sum() + LEVEL_SPREAD**-2)
-        votes = right + wrong
+        right, wrong, mass = statistics["right"], statistics["wrong"], statistics["mass"]
+        log_odds, difficulty = parameters.log_odds[0], float(parameters.difficulty[0])
+        pull = 1.0 / (start.spread[0] ** 2 + SOURCE_MISFIT**2)
+        level = (pull * (log_odds - start.log_odds[0])).sum() / (pull.sum() + LEVEL_MISFIT**-2)
+        votes, at = right + wrong, NODES[:, None]
         for _ in range(3):
-            rate = 1.0 / (1.0 + np.exp(-(log_odds + difficulty * NODES[:, None])))
+            rate = 1.0 / (1.0 + np.exp(-(log_odds + difficulty * at)))
             residual, bend = wrong - votes * rate, votes * rate * (1.0 - rate)
-            slope = (residual * NODES[:, None]).sum() * difficulty - np.log(difficulty / DIFFICULTY) / LOG_SPREAD**2
-            curve = (bend * NODES[:, None] ** 2).sum() * difficulty**2 + LOG_SPREAD**-2
+            slope = (residual * at).sum() * difficulty - np.log(difficulty / DIFFICULTY) / LOG_SPREAD**2
+            curve = (bend * at**2).sum() * difficulty**2 + LOG_SPREAD**-2
             gain = residual.sum(axis=0) - pull * (log_odds - start.log_odds[0] - level)
             log_odds = log_odds + np.clip(gain / np.maximum(bend.sum(axis=0) + pull, 1e-9), -1.0, 1.0)
-            difficulty = difficulty * np.exp(np.clip(slope / curve, -0.5, 0.5))
-        edge = np.log([LEAST_ERROR / (1.0 - LEAST_ERROR), MOST_ERROR / (1.0 - MOST_ERROR)]) * _stretch(difficulty)
+            difficulty = difficulty * float(np.exp(np.clip(slope / curve, -0.5, 0.5)))
+        if mass.sum() > 0:
+            # The difficulties of these tokens need not have mean 0 and variance 1: what they have instead goes into
+            # the parameters, which takes EM to the same place in fewer rounds.
+            mean = float(mass @ NODES / mass.sum())
+            log_odds = log_odds + difficulty * mean
+            difficulty *= float(np.sqrt(mass @ (NODES - mean) ** 2 / mass.sum()))
+        nearness, middle = _nearness(statistics["distance"])
         return replace(
             parameters,
-            log_odds=np.clip(log_odds, *edge)[None],
-            difficulty=np.array([difficulty]),
+            log_odds=np.clip(log_odds, *_log_odds(np.array([LEAST_ERROR, MOST_ERROR]), difficulty))[None],
+            difficulty=np.array([max(difficulty, 0.05)]),
             plausible=self._plausible(parameters.plausible[0], statistics["coincidence"]),
+            nearness=np.array([nearness]),
+            middle=np.array([middle]),
         )
 
     def _plausible(self, now: float, log_probability: FloatArray) -> FloatArray:
@@ -256,7 +330,7 @@ class TreeLaw(Law):
         first = each[0][1]
         if len(each) < 2 or first.weighted:
             return mixture
-        names = ("log_odds", "spread", "plausible", "difficulty", "correlation")
+        names = ("log_odds", "spread", "plausible", "difficulty", "nearness", "middle", "correlation")
         stacked = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in names}
         probability = np.concatenate([share * one.probability for share, one in each])
         return ((1.0, replace(first, probability=probability, **stacked)),)
@@ -334,14 +408,19 @@ class TreeLaw(Law):
         voted = blocks[:, :-1] >= 0
         if parameters.weighted:
             return _weighted_chances(_support(table, weights), table, float(parameters.plausible[0]))
-        belief = np.zeros(blocks.shape)
+        chance, unseen = np.zeros(table.heads.shape), np.zeros(len(table.heads))
+        number = np.maximum(blocks[:, :-1], 0).astype(np.int64)
+        once = _named_once(blocks)[position]
         for index, share in enumerate(parameters.probability):
             shares = discount_correlated(voted, parameters.correlation[index])
-            rates = parameters.log_rates(index)
-            alpha = float(parameters.plausible[index]) - 1.0
-            belief += share * block_beliefs(blocks, shares, *rates, LOG_NODE_PROBABILITY, alpha)
-        chance = np.where(voted, np.take_along_axis(belief, np.maximum(blocks[:, :-1], 0).astype(np.int64), 1), 0.0)
-        return chance[position], belief[position, -1]
+            rates, alpha = parameters.log_rates(index), float(parameters.plausible[index]) - 1.0
+            belief = block_beliefs(blocks, shares, *rates, LOG_NODE_PROBABILITY, alpha)
+            near = np.exp(-parameters.nearness[index] * (table.log_distance - parameters.middle[index]))
+            own = np.where(voted, np.take_along_axis(belief, number, 1), 0.0)[position] * near
+            norm = share / np.maximum((own * once).sum(axis=1) + belief[position, -1], 1e-300)
+            chance += own * norm[:, None]
+            unseen += belief[position, -1] * norm
+        return chance, unseen
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -365,6 +444,8 @@ class TreeLaw(Law):
             spread=np.zeros((1, m)),
             plausible=np.full(1, self.heads),
             difficulty=np.zeros(1),
+            nearness=np.zeros(1),
+            middle=np.zeros(1),
             correlation=np.zeros((1, m, m)),
             weighted=True,
         )
@@ -385,7 +466,15 @@ class TreeLaw(Law):
         return weight
 
 
-# --- difficulty ---------------------------------------------------------------------------------------
+# --- error rates ----------------------------------------------------------------------------------------
+
+
+def _chance(plausible: float) -> float:
+    return 1.0 / (plausible + 1.0)
+
+
+def _error(quality: FloatArray, chance: float) -> FloatArray:
+    return np.clip((1.0 - chance) * (1.0 - quality), LEAST_ERROR, MOST_ERROR)
 
 
 def _mean_error(log_odds: FloatArray, difficulty: FloatArray) -> FloatArray:
@@ -394,9 +483,56 @@ def _mean_error(log_odds: FloatArray, difficulty: FloatArray) -> FloatArray:
     return mean
 
 
-def _stretch(difficulty: FloatArray | float) -> FloatArray:
-    """Return the ratio of log-odds at middle difficulty to those of the mean error (a logistic law is nearly normal)."""
-    return np.asarray(np.sqrt(1.0 + np.pi / 8.0 * np.asarray(difficulty) ** 2))
+def _log_odds(error: FloatArray, difficulty: float) -> FloatArray:
+    """Return the log-odds at middle difficulty with which tokens of all difficulties have this share of errors."""
+    grid = np.linspace(-20.0, 20.0, 1601)
+    return np.interp(error, _mean_error(grid, np.asarray(difficulty)), grid)
+
+
+def _nearness(sums: FloatArray) -> tuple[float, float]:
+    """Return how fast the odds of a head fall with its log distance (linear discriminant), and the mean log distance.
+
+    The prior of the slope is standard normal.
+    """
+    (right, first_right, second_right), (wrong, first_wrong, second_wrong) = sums
+    if right <= 0 or wrong <= 0:
+        return 0.0, 0.0
+    near, far = first_right / right, first_wrong / wrong
+    scatter = max(second_right + second_wrong - right * near**2 - wrong * far**2, 0.0)
+    variance = scatter / (right + wrong)
+    pairs = right * wrong / (right + wrong)
+    return float(pairs * (far - near) / (pairs * variance + 1.0)), float((first_right + first_wrong) / (right + wrong))
+
+
+@lru_cache(maxsize=32)
+def _common_numbers(law: TreeLaw, counts: bytes, kept: tuple[int, ...], m: int) -> tuple[float, float]:
+    """Return K and the difficulty by EM on the votes of a few sources at a time (a composite likelihood)."""
+    subsets = _subsets(m)[list(kept)]
+    blocks = np.full((len(subsets), len(CODES), m + 1), -1, dtype=np.int16)
+    for index, members in enumerate(subsets):
+        blocks[index][:, members] = CODES[:, : len(members)]
+    # Every vote counts once, however many subsets it is in.
+    count = np.frombuffer(counts, dtype=np.int64).reshape(-1) * m / max(subsets.size, 1)
+    seen = count > 0
+    patterns = _Patterns(blocks.reshape(-1, m + 1)[seen], count[seen], np.zeros((2, int(seen.sum()), m)))
+    start = law._start(np.full(m, -1.0), np.ones(m), law.heads, DIFFICULTY, np.zeros((m, m)))
+    fitted = start
+    for _ in range(SUBSET_ROUNDS if seen.any() else 0):
+        fitted = law.m_step(fitted, law.e_step(fitted, patterns), start)
+    return float(fitted.plausible[0]), float(fitted.difficulty[0])
+
+
+@lru_cache(maxsize=32)
+def _subsets(m: int) -> IntArray:
+    """Return ``(subsets, 4)`` choices of four sources, of three if there are no more; none of fewer."""
+    size = min(m, SUBSET)
+    if m <= SUBSET + 2:
+        return np.array(list(combinations(range(m), size)) if m >= 3 else np.zeros((0, size)), dtype=np.int64)
+    rng = np.random.default_rng(0)
+    # Every source comes in at least one of them.
+    order = np.concatenate([rng.permutation(m) for _ in range(-(-SUBSETS * SUBSET // m))])
+    chosen = [order[at : at + SUBSET] for at in range(0, len(order) - SUBSET + 1, SUBSET)]
+    return np.array([np.sort(one) for one in chosen if len(set(one.tolist())) == SUBSET], dtype=np.int64)
 
 
 # --- sums -----------------------------------------------------------------------------------------------
@@ -419,6 +555,19 @@ def _patterns(votes: Heads, known: Heads) -> tuple[Heads, IntArray, FloatArray]:
     rows = np.ascontiguousarray(blocks).view(np.dtype((np.void, blocks.dtype.itemsize * blocks.shape[1]))).reshape(-1)
     _, first, position, count = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
     return blocks[first], position.reshape(-1), count.astype(np.float64)
+
+
+def _named(blocks: Heads) -> BoolArray:
+    """Return ``(patterns, m)`` whether there is a head of this number."""
+    named: BoolArray = np.arange(blocks.shape[1] - 1) <= blocks[:, :-1].max(axis=1, initial=-1)[:, None]
+    return named
+
+
+def _named_once(blocks: Heads) -> FloatArray:
+    """Return ``(patterns, m)`` one over the number of votes for the same head, so that heads count once; else 0."""
+    votes = blocks[:, :-1]
+    same = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
+    return np.where(votes >= 0, 1.0 / same, 0.0)
 
 
 # --- tokens -----------------------------------------------------------------------------------------------
@@ -470,10 +619,17 @@ class TokenTable:
             spread_cells(heads, rows, columns, starts, m), spread_cells(relations, rows, columns, starts, m), starts
         )
 
-    @property
+    @cached_property
     def lengths(self) -> IntArray:
         """Tokens of each sentence."""
         return np.diff(self.starts)
+
+    @cached_property
+    def log_distance(self) -> FloatArray:
+        """``(t, m)`` logarithm of how far away the head of each vote is; the root is as far as the sentence is long."""
+        length = np.repeat(self.lengths, self.lengths)[:, None]
+        place = np.arange(len(length))[:, None] - np.repeat(self.starts[:-1], self.lengths)[:, None] + 1
+        return np.log(np.maximum(np.where(self.heads > 0, np.abs(self.heads - place), length), 1))
 
     def known(self, truth: Batch | None, is_known: BoolArray | None) -> Heads:
         """Return ``(t,)`` the true heads, -1 where they are not known or nobody votes."""
