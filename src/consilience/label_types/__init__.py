@@ -2,22 +2,19 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.finite.space import FiniteMetric
+from consilience.label_types.manifolds.manifold import Manifold
+from consilience.label_types.manifolds.spaces import SO3, SPD, Hyperbolic, Sphere
+from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import register_distance
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.boxes import Boxes
 from consilience.spaces.classes import Classes
-from consilience.spaces.hyperbolic import Hyperbolic
-from consilience.spaces.manifold import Manifold
-from consilience.spaces.metric import Metric
 from consilience.spaces.preferences import Preferences
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
-from consilience.spaces.rotations import SO3
 from consilience.spaces.scores import Scores
 from consilience.spaces.spans import Spans
-from consilience.spaces.spd import SPD
-from consilience.spaces.sphere import Sphere
 from consilience.spaces.tags import Tags
 from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
