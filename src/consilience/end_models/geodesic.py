@@ -11,9 +11,8 @@ from consilience.arrays import Batch, FloatArray
 from consilience.end_models.inputs import read_covariates, read_labels, read_weights
 from consilience.exceptions import ConsilienceWarning, InvalidInputError, NotFittedError, UnsupportedError
 from consilience.settings import Configurable
-from consilience.solvers.manifolds.regression import GeodesicFit, fit_geodesic, geodesic_points, moved_along
-from consilience.spaces.hyperbolic import Hyperbolic
-from consilience.spaces.sphere import Sphere
+from consilience.end_models.geodesic_fit import GeodesicFit, fit_geodesic, geodesic_points, moved_along
+from consilience.label_types.manifolds.spaces import Hyperbolic, Sphere
 
 __all__ = ["GeodesicRegression"]
 

@@ -13,15 +13,12 @@ from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.trees.arborescence import maximum_arborescence
 from consilience.label_types.trees.scores import las, uas
 from consilience.label_types.trees.space import DependencyTrees
-from consilience.spaces.hyperbolic import Hyperbolic
-from consilience.spaces.manifold import Manifold
-from consilience.spaces.metric import Metric
 from consilience.spaces.preferences import Preferences
-from consilience.spaces.rotations import SO3
 from consilience.label_types.elements.spans import Spans
-from consilience.spaces.spd import SPD
-from consilience.spaces.sphere import Sphere
 from consilience.label_types.tags.space import Sequences, Tags
+from consilience.label_types.manifolds.manifold import Manifold
+from consilience.label_types.manifolds.spaces import SO3, SPD, Hyperbolic, Sphere
+from consilience.label_types.metric.space import Metric
 from consilience.spaces.texts import Texts
 
 __all__ = [

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
-from consilience.families.base import Family
-from consilience.families.distance import DistanceFamily
 from consilience.label_types.codes import plain_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from consilience.estimation.protocol import Law
 
 __all__ = ["LabelSpace", "check_distances", "with_missing"]
 
@@ -118,23 +118,22 @@ class LabelSpace(ABC):
         weights
             ``(n, m)``; zero = not there.
         """
-        return self.law_from_distance.best_vote(votes, weights)
+        from consilience.label_types.pair_costs import best_vote
+
+        return best_vote(self.cost, votes, weights)
 
     @property
-    def law(self) -> Family:
-        """How votes scatter around the truth."""
-        return self.law_from_distance
+    def law(self) -> Law:
+        """How votes scatter around the truth; by default the law that needs nothing but a distance."""
+        from consilience.label_types.metric.law import MetricLaw  # that file needs this one
 
-    @property
-    def law_from_distance(self) -> DistanceFamily:
-        """The family that needs nothing but a distance."""
-        has_coordinates = type(self).embed is not LabelSpace.embed
-        has_mean = type(self).weighted_mean is not LabelSpace.weighted_mean
-        return DistanceFamily(
+        own = type(self)
+        return MetricLaw(
             cost=self.cost,
-            coordinates=self._coordinates if has_coordinates else None,
-            mean=self.weighted_mean if has_mean else None,
+            coordinates=self._coordinates if own.embed is not LabelSpace.embed else None,
+            mean=self.weighted_mean if own.weighted_mean is not LabelSpace.weighted_mean else None,
             pool=self.random_pool,
+            sample=self.sample_around if own.sample_around is not LabelSpace.sample_around else None,
         )
 
     def _coordinates(self, batch: Batch) -> FloatArray:
@@ -152,8 +151,10 @@ class LabelSpace(ABC):
 
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
+        from consilience.label_types.pair_costs import cost_table
+
         pool = self.random(POOL, rng)
-        costs = self.law_from_distance.cost_table(centers, pool)
+        costs = cost_table(self.cost, centers, pool)
         noise = rng.gumbel(size=costs.shape)
         chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
         return chosen

@@ -15,7 +15,7 @@ from consilience.families.base import Family
 from consilience.families.texts import KINDS, TextFamily
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.registry import distance_by_name, name_of_distance
-from consilience.spaces.metric import Metric
+from consilience.label_types.metric.space import Metric
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import ConsilienceError
 from consilience.label_types.base import LabelSpace
-from consilience.spaces.metric import Metric
+from consilience.label_types.metric.space import Metric
 from consilience.testing.requirements import not_worse, require
 from consilience.testing.simulated import MakeModel, draw_panel, fitted, loss, rank_correlation
 

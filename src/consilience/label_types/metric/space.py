@@ -10,10 +10,10 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array
 from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormatError, UnsupportedError
-from consilience.families.base import Family
-from consilience.families.distance import DistanceFamily
 from consilience.label_types.base import LabelSpace, check_distances
 from consilience.label_types.codes import plain_value
+from consilience.label_types.metric.law import MetricLaw
+from consilience.label_types.pair_costs import best_vote, cost_table
 from consilience.label_types.registry import distance_by_name, name_of_distance
 
 __all__ = ["Metric"]
@@ -84,8 +84,8 @@ class Metric(LabelSpace):
         return f"Metric({', '.join(parts)})"
 
     @property
-    def law(self) -> Family:
-        return DistanceFamily(
+    def law(self) -> MetricLaw:
+        return MetricLaw(
             cost=self.cost, coordinates=self._embedding(), candidates=self.candidates, pool=self.random_pool
         )
 
@@ -115,22 +115,14 @@ class Metric(LabelSpace):
         return False  # any object may be a label, so no sentinel can be told from one
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        family = self.law_from_distance
         if self.candidates is None:
-            return family.best_vote(votes, weights)
-        return family.best_candidate(votes, weights)
-
-    @property
-    def law_from_distance(self) -> DistanceFamily:
-        family = self.law
-        if not isinstance(family, DistanceFamily):
-            raise UnsupportedError("Metric always has a DistanceFamily.")
-        return family
+            return best_vote(self.cost, votes, weights)
+        return self.law.best_candidate(votes, weights)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         if self.candidates is None:
             return super().sample_around(centers, weight, rng)
-        costs = self.law_from_distance.cost_table(centers, self.candidates)
+        costs = cost_table(self.cost, centers, self.candidates)
         chosen: Batch = self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
         return chosen
 

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
-from consilience.solvers.manifolds.base import Geometry
+from consilience.label_types.manifolds.geometry import Geometry
 
 __all__ = ["GeodesicFit", "fit_geodesic", "geodesic_points", "moved_along"]
 

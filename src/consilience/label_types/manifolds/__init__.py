@@ -1,0 +1,1 @@
+"""Points of manifolds: hyperbolic space, spheres, rotations, covariance matrices, and geometries of the user."""

@@ -1,0 +1,333 @@
+"""Points on a manifold: a vote is the truth moved by noise of one scale per source, in every direction alike.
+
+The squared distances of two independent votes add up in a flat space, so that ``exp(-sharpness * cost)`` of a pair is
+the product of those of its sources. In a curved space the pair costs more or less than the sum, by a factor that the
+geometry simulates once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
+from consilience.estimation.protocol import (
+    Chunk,
+    Diagnostic,
+    Hypothesis,
+    Law,
+    Mixture,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    Trust,
+    count_statistics,
+)
+from consilience.label_types.manifolds.geometry import Geometry
+from consilience.label_types.pair_costs import mismatched_costs
+from consilience.label_types.vote_correlation import discount_correlated
+
+__all__ = ["ManifoldLaw", "ManifoldParameters"]
+
+#: Votes before a source can be called constant, and identical votes before two sources are.
+MIN_VOTES, MIN_IDENTICAL = 10, 3
+#: Sharpness at which votes on different items agree by exp(-4) = .02 at most, which is then subtracted.
+CHANCE_NATS = 4.0
+#: Smallest quality that is told from none: a cost of 4.6 over the sharpness, beyond that of unrelated votes.
+LEAST_QUALITY = 0.01
+#: Errors beyond this share of the curvature radius make squared distances add up no longer, for method="isotropic".
+FLAT = 0.5
+
+
+@dataclass(frozen=True)
+class ManifoldParameters(Parameters):
+    """Scales of m sources.
+
+    Parameters
+    ----------
+    scale
+        ``(m,)``: standard deviation of the noise in each direction.
+    correlation
+        ``(m, m)``: of the errors of two sources given the truth.
+    dispersion
+        Mean squared distance of true labels to their center; what confidence is measured against.
+    sharpness
+        The quality of a source is ``exp(-sharpness * cost)``.
+    """
+
+    scale: FloatArray
+    correlation: FloatArray
+    dispersion: float
+    sharpness: float
+
+
+@dataclass(frozen=True, eq=False)
+class ManifoldLaw(Law):
+    """Noise of one scale per source around points of a manifold.
+
+    Parameters
+    ----------
+    geometry
+        Distances, geodesics and means.
+    wrapped
+        Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the
+        Gaussian ``exp(-d^2 / (2 scale^2))`` where space is wide; else labels are plain weighted means.
+    chance
+        Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen.
+    mismatch
+        ``(m, m)`` mean squared distance between votes of two sources on different items, taken from the votes.
+    distinct
+        Whether votes on different items are never the same.
+    """
+
+    geometry: Geometry
+    wrapped: bool = False
+    chance: float = float("inf")
+    mismatch: FloatArray | None = None
+    distinct: bool = False
+    rows: ClassVar[int] = 1 << 12
+    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
+    adapts_to_votes: ClassVar[bool] = True
+
+    @property
+    def side_by_side(self) -> bool:
+        return not self.geometry.is_given
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> ManifoldLaw:
+        if sample is None:
+            return self
+        law = replace(self, chance=float("inf"))
+        if not sample.observed.any():
+            return law
+        mismatch, distinct = mismatched_costs(self.cost, sample, np.random.default_rng(seed))
+        return replace(law, mismatch=mismatch, distinct=distinct)
+
+    def cost(self, left: Batch, right: Batch) -> FloatArray:
+        """Return squared distances."""
+        cost: FloatArray = self.geometry.distance(left, right) ** 2
+        return cost
+
+    # --- level 0 ----------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        labels, observed, known = chunk.labels, chunk.observed, chunk.known
+        m = observed.shape[1]
+        same = np.zeros((m, m), dtype=np.int64)
+
+        def between(rows: IntArray, a: int, b: int) -> FloatArray:
+            one, two = labels[rows, a], labels[rows, b]
+            same[a, b] = same[b, a] = int((one == two).reshape(len(rows), -1).all(axis=1).sum())
+            return self.cost(one, two)
+
+        parts = count_statistics(chunk)
+        parts |= agreement_sums(
+            between,
+            observed,
+            None if known is None else lambda rows, a: self.cost(labels[rows, a], known[rows]),
+            chunk.gold_rows,
+        )
+        return Statistics({**parts, "same": same})
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        table = agreement_table(statistics)
+        sharpness, chance = self._sharpness(statistics), self._chance(statistics)
+
+        def agreement(cost: FloatArray, error: FloatArray, unrelated: FloatArray) -> tuple[FloatArray, FloatArray]:
+            near, far = np.exp(-sharpness * cost), np.exp(-sharpness * unrelated)
+            known = np.isfinite(error)
+            return near - far, np.where(known, sharpness * near * np.where(known, error, 0.0) + 1e-6, np.inf)
+
+        # What is beyond the noise shows on the scale of relative errors, which are alike for pairs of any cost.
+        value, error = agreement(table.value, table.error, chance)
+        diagonal = np.eye(len(value), dtype=bool)
+        gold_value = gold_error = None
+        if table.gold_value is not None and table.gold_error is not None:
+            gold_value, gold_error = agreement(table.gold_value, table.gold_error, np.diag(chance))
+        linked = (statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None
+        return replace(
+            table,
+            value=np.where(diagonal, 1.0, value),
+            error=error,
+            gold_value=gold_value,
+            gold_error=gold_error,
+            linked=linked,
+            cost=np.where(diagonal, 0.0, table.value),
+            gold_cost=table.gold_value,
+        )
+
+    def _chance(self, statistics: Statistics) -> FloatArray:
+        """Return mean squared distances between votes on different items ``(m, m)``."""
+        if self.mismatch is not None:
+            return self.mismatch
+        m = len(statistics["both"])
+        return np.full((m, m), 4.0 * self._typical(statistics))
+
+    def _typical(self, statistics: Statistics) -> float:
+        """Return the median squared distance between two sources."""
+        count = statistics["agreement_count"]
+        met = np.triu(count > 0, 1)
+        found = statistics["agreement"][met] / count[met]
+        found = found[found > 0]
+        if len(found):
+            return float(np.median(found))
+        usual = 0.0 if self.mismatch is None else float(np.median(self.mismatch))
+        return usual if usual > 0 else 1.0
+
+    def _sharpness(self, statistics: Statistics) -> float:
+        """Return the sharpness at which the middle pair agrees by 1 / e, or more where votes hardly agree at all."""
+        typical = self._typical(statistics)
+        unrelated = float(np.median(np.diag(self._chance(statistics))))
+        return max(1.0 / typical, CHANCE_NATS / max(unrelated, 1e-300) if unrelated > 0 else 0.0)
+
+    def forward(self, statistics: Statistics) -> Forward:
+        if self.geometry.is_flat:
+            return Forward()
+        sharpness = self._sharpness(statistics)
+        grid = np.linspace(-LIMIT, LIMIT, 161)
+        cost = -np.log(np.clip(np.abs(np.tanh(grid)), LEAST_QUALITY, None)) / sharpness
+        scale = self.geometry.scale_of_cost(cost)
+        between = np.add.outer(cost, cost) * self.geometry.stretch(scale, scale)
+        sign = np.tanh(grid) / np.maximum(np.abs(np.tanh(grid)), LEAST_QUALITY)
+        return Forward.of_table(grid, np.outer(sign, sign) * np.exp(-sharpness * between))
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        votes = np.diag(statistics["both"])
+        if self.mismatch is None:
+            return np.zeros(len(votes), dtype=bool)
+        own = np.diag(self.mismatch)
+        constant: BoolArray = (votes >= MIN_VOTES) & (own <= 1e-12 * max(float(self.mismatch.max()), 1e-300))
+        return constant
+
+    # --- level 2 ----------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ManifoldParameters:
+        m, sharpness = len(hypothesis.u), self._sharpness(statistics)
+        if hypothesis.is_plain:
+            quality, correlation = np.full(m, np.exp(-sharpness * self._typical(statistics) / 2.0)), np.zeros((m, m))
+        else:
+            quality = np.clip(hypothesis.quality, LEAST_QUALITY, np.tanh(LIMIT))
+            correlation = _of_errors(hypothesis.correlation, quality)
+        cost = -np.log(quality) / sharpness
+        scale = self.geometry.scale_of_cost(cost)
+        return ManifoldParameters(scale, correlation, self._dispersion(statistics, cost), sharpness)
+
+    def _dispersion(self, statistics: Statistics, cost: FloatArray) -> float:
+        """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
+        if self.mismatch is None:
+            return 4.0 * float(np.median(cost)) if len(cost) else 1.0
+        own = np.diag(self.mismatch) / 2.0
+        usual = float(np.median(own))
+        return max(float(np.median(own - cost)), 0.05 * usual, 1e-300)
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        """Average precisions and correlations over the hypotheses."""
+        if len(mixture) == 1:
+            return mixture
+        each = [(share, one) for share, one in mixture if isinstance(one, ManifoldParameters)]
+        total = sum(share for share, _ in each)
+        precision = sum(share / total * one.scale**-2.0 for share, one in each)
+        correlation = sum(share / total * one.correlation for share, one in each)
+        dispersion = float(sum(share / total * one.dispersion for share, one in each))
+        scale = np.asarray(precision) ** -0.5
+        return ((1.0, replace(each[0][1], scale=scale, correlation=np.asarray(correlation), dispersion=dispersion)),)
+
+    # --- level 3 ----------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: ManifoldParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        """Return the points of largest likelihood, with ``details["standard_deviation"]``.
+
+        The standard deviation is the root of the mean squared distance to the truth that the curvature of the
+        likelihood implies (Laplace), for known scales. Confidence is the share of the squared distance between
+        unrelated labels that the votes of the item remove.
+        """
+        geometry = self.geometry
+        if not observed.any():
+            labels = np.broadcast_to(geometry.origin, (*observed.shape, *geometry.point_shape))
+        counted = discount_correlated(observed, parameters.correlation)
+        weights = counted / (2.0 * parameters.scale**2)
+        volume = counted if self.wrapped else None
+        found = geometry.means(labels, weights, volume)
+        information = np.maximum(geometry.information(found.points, labels, weights, volume), 1e-300)
+        voted = observed.any(axis=1)
+        variance = np.where(voted, geometry.dimension / information, 0.0)
+        chance = 2.0 * parameters.dispersion
+        confidence = np.where(voted, chance / (chance + variance), 0.0)
+        deviation = np.sqrt(np.where(voted, variance, parameters.dispersion))
+        details = {"standard_deviation": deviation, "converged": found.converged, "unique": found.unique}
+        return Posterior(found.points, confidence, None, details)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        return posteriors[0][1]  # precisions are averaged instead, by `merge`
+
+    # --- in shared words ----------------------------------------------------------------------------------
+
+    def summary(self, parameters: ManifoldParameters) -> Summary:
+        """Return mean squared distances to the truth, and weights ``1 / (2 scale^2)``."""
+        scale = parameters.scale
+        unknown = np.full(len(scale), np.inf)
+        return Summary(
+            self.geometry.cost_of_scale(scale), 0.5 / scale**2, unknown, unknown, parameters.correlation
+        )
+
+    def quality_errors(
+        self, parameters: ManifoldParameters, quality: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        quality = np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))
+        cost = -np.log(quality) / parameters.sharpness
+        cost_error = error / (quality * parameters.sharpness)
+        near, far = (self.geometry.scale_of_cost(cost * step) for step in (0.999, 1.001))
+        slope = np.abs(0.5 / near**2 - 0.5 / far**2) / (0.002 * cost)
+        return cost_error, slope * cost_error
+
+    def findings(
+        self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
+    ) -> tuple[Diagnostic, ...]:
+        return ()
+
+    def from_weights(self, weight: FloatArray, request: Request) -> ManifoldParameters:
+        m = len(weight)
+        cost = self.expected_cost(np.asarray(weight, dtype=np.float64))
+        known = np.isfinite(cost)
+        largest = float(cost[known].max()) if known.any() else 1.0
+        scale = self.geometry.scale_of_cost(np.where(known, cost, 1e4 * largest))
+        dispersion = 4.0 * largest
+        if self.mismatch is not None:
+            dispersion = self._dispersion(Statistics(), np.where(known, cost, largest))
+        return ManifoldParameters(scale, np.zeros((m, m)), dispersion, 1.0 / largest)
+
+    def restore(self, fields: Mapping[str, Any]) -> ManifoldParameters:
+        return ManifoldParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        precision = 2.0 * np.maximum(np.asarray(weight, dtype=np.float64), 0.0)
+        if np.isfinite(self.chance):
+            precision = precision + self.geometry.scale_of_cost(np.array([self.chance])) ** -2.0
+        known = precision > 0
+        cost = self.geometry.cost_of_scale(np.where(known, precision, 1.0) ** -0.5)
+        return np.where(known, cost, np.inf)
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        cost = np.maximum(np.asarray(cost, dtype=np.float64), 1e-12)
+        weight: FloatArray = 0.5 * self.geometry.scale_of_cost(cost) ** -2.0
+        if np.isfinite(self.chance):
+            weight = weight - 0.5 * self.geometry.scale_of_cost(np.array([self.chance])) ** -2.0
+        return weight
+
+
+def _of_errors(shared: FloatArray, quality: FloatArray) -> FloatArray:
+    """Return the correlations of tangent noise that belong to shared agreement.
+
+    With noise of correlation r the cost of a pair is ``c_a + c_b - 2 r sqrt(c_a c_b)``, and agreement its exponential;
+    the engine has it as ``q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2))``.
+    """
+    rest = np.sqrt(1.0 - quality**2)
+    gain = np.log1p(shared * np.outer(rest, rest) / np.outer(quality, quality))
+    root = np.sqrt(-np.log(quality))
+    correlation: FloatArray = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
+    return correlation

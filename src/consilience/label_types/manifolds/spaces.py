@@ -1,0 +1,510 @@
+"""Points of manifolds: hyperbolic space, directions, rotations, covariance matrices, and what they share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, FloatArray, as_object_array
+from consilience.exceptions import InvalidLabelError
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
+from consilience.label_types.manifolds.curved import HyperbolicGeometry, RotationGeometry, SphereGeometry
+from consilience.label_types.manifolds.geometry import Geometry, LogEuclideanGeometry, SPDGeometry, matrix_function
+from consilience.label_types.manifolds.law import ManifoldLaw
+
+__all__ = ["SO3", "SPD", "GeometricSpace", "Hyperbolic", "Sphere", "checked_choice", "checked_size"]
+
+#: Numbers may be off the manifold by these shares, as after rounding to single precision: lengths of unit vectors,
+#: time-like coordinates, and symmetric entries.
+UNIT_TOLERANCE, TIME_TOLERANCE, SKEW_TOLERANCE = 1e-4, 1e-5, 1e-6
+#: Largest coordinate of hyperbolic space, in curvature radii; squares of larger ones overflow.
+FARTHEST = 1e130
+#: Votes whose angles to the truth have this root mean square (in radians) tell nothing, in simulations.
+UNRELATED_DIRECTION, UNRELATED_ROTATION = 1.6, 2.0
+STEP = "Correct it, or leave the cell empty (None) where the source abstains."
+
+
+class GeometricSpace(LabelSpace):
+    """Points of a manifold; the cost is the squared geodesic distance."""
+
+    power: ClassVar[float] = 2.0
+    continuous: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def geometry(self) -> Geometry:
+        """Distances, geodesics and means of the labels."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> float:
+        """Squared distance of a vote that tells nothing, for simulations."""
+
+    @property
+    def wrapped(self) -> bool:
+        """Whether labels take account of how fast volume grows with distance."""
+        return False
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        """Shape of a label as users write it."""
+        return self.geometry.point_shape
+
+    @abstractmethod
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        """Return labels, finite and of the right shape, as points; or say which one is none."""
+
+    @cached_property
+    def law(self) -> ManifoldLaw:
+        return ManifoldLaw(self.geometry, wrapped=self.wrapped, chance=self.chance)
+
+    def distance(self, left: Batch, right: Batch) -> FloatArray:
+        return self.geometry.distance(np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the weighted Frechet means: the points of least weighted squared distance to the votes."""
+        return self.geometry.means(np.asarray(votes, dtype=np.float64), np.asarray(weights, dtype=np.float64)).points
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        """Return one vote per centre, of the scale that belongs to the weight."""
+        cost = self.law.expected_cost(np.array([weight]))
+        scale = float(self.geometry.scale_of_cost(cost)[0])
+        return self.geometry.noisy(np.asarray(centers, dtype=np.float64), scale, rng)
+
+    def as_batch(self, labels: Any) -> Batch:
+        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+        shape = self.label_shape
+        if array.dtype.kind in "biuf":
+            if array.shape[1:] != shape:
+                raise InvalidLabelError(
+                    f"Labels of shape {array.shape[1:]} are no points of {self!r}, which have shape {shape}. "
+                    "Pass an array with one such point per item and source.",
+                    0 if array.ndim == 1 and len(array) else None,
+                )
+            numbers = array.astype(np.float64)
+        else:
+            numbers = _stacked(array, shape, repr(self))
+        flat = numbers.reshape(len(numbers), int(np.prod(numbers.shape[1:])))
+        wrong = np.asarray(~np.isfinite(flat).all(axis=1))
+        if wrong.any():
+            raise self._refusal(numbers, wrong, "has a number that is not finite")
+        return self.as_points(numbers)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return batch
+
+    def _check_unit_length(self, numbers: FloatArray, reason: str, what: str) -> None:
+        """Refuse a row whose length misses one by more than rounding."""
+        length = np.linalg.norm(numbers, axis=1)
+        wrong = ~(np.abs(length - 1.0) <= UNIT_TOLERANCE)
+        if wrong.any():
+            first = float(length[wrong][0])
+            told = reason.format(length=first, gap=abs(first - 1.0))
+            raise self._refusal(numbers, wrong, told, f"Scale it to length one: space.project({what}).")
+
+    def _refusal(
+        self, numbers: FloatArray, wrong: npt.NDArray[np.bool_], reason: str, step: str = STEP
+    ) -> InvalidLabelError:
+        index = int(np.flatnonzero(wrong)[0])
+        shown = np.array2string(numbers[index], precision=6, threshold=12, separator=", ").replace("\n", "")
+        return InvalidLabelError(f"label {shown} {reason}. {step}", index)
+
+
+def checked_size(name: str, value: Any, least: int = 1) -> int:
+    """Return a whole number that is large enough, or refuse it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a whole number of {least} or more.")
+    return int(value)
+
+
+def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return one of the choices, or refuse the value."""
+    if value not in choices:
+        raise InvalidLabelError(f"{name}={value!r} is unknown. Use {' or '.join(map(repr, choices))}.")
+    return str(value)
+
+
+def _stacked(array: Batch, shape: tuple[int, ...], space: str) -> FloatArray:
+    numbers = np.empty((len(array), *shape))
+    for index, value in enumerate(array):
+        try:
+            point = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidLabelError(
+                f"label {plain_value(value)!r} is not an array of numbers of shape {shape}. {STEP}", index
+            ) from None
+        if point.shape != shape:
+            raise InvalidLabelError(
+                f"label {plain_value(value)!r} has shape {point.shape}, and points of {space} have {shape}. {STEP}",
+                index,
+            )
+        numbers[index] = point
+    return numbers
+
+
+@dataclass(frozen=True)
+class Hyperbolic(GeometricSpace):
+    """Points of d-dimensional hyperbolic space; the cost is the squared geodesic distance.
+
+    A label is d + 1 coordinates ``(t, x_1, .. x_d)`` on the hyperboloid ``x_1^2 + .. + x_d^2 - t^2 = 1 / curvature``
+    with ``t > 0``; or d coordinates in the Poincare ball of radius ``1 / sqrt(-curvature)``.
+
+    Parameters
+    ----------
+    d
+        Dimension.
+    curvature
+        Negative. Distances of more than ``1 / sqrt(-curvature)`` are long.
+    noise
+        How sources err: "wrapped" (normal noise in the tangent space at the truth; labels are the points of largest
+        likelihood) or "riemannian" (density ``exp(-weight * cost)`` with respect to volume; labels are weighted Frechet
+        means).
+    coordinates
+        "hyperboloid" or "ball": how labels are written.
+
+    Examples
+    --------
+    >>> space = Hyperbolic(2)
+    >>> points = space.from_poincare([[0.0, 0.0], [0.5, 0.0]])
+    >>> points.round(4)
+    array([[1.    , 0.    , 0.    ],
+           [1.6667, 1.3333, 0.    ]])
+    >>> bool(np.isclose(space.distance(points[:1], points[1:])[0], np.log(3)))  # log((1 + .5) / (1 - .5))
+    True
+    """
+
+    d: int
+    curvature: float = -1.0
+    noise: str = field(default="wrapped", kw_only=True)
+    coordinates: str = field(default="hyperboloid", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", checked_size("d", self.d))
+        try:
+            curvature = float(self.curvature)
+        except (TypeError, ValueError):
+            raise InvalidLabelError(f"curvature={self.curvature!r} is not a number. Give one such as -1.0.") from None
+        if not (np.isfinite(curvature) and curvature < 0):
+            raise InvalidLabelError(
+                f"curvature={curvature:g} is not negative. Hyperbolic space has a negative one, such as -1.0; "
+                "use Sphere for points on a sphere."
+            )
+        object.__setattr__(self, "curvature", curvature)
+        checked_choice("noise", self.noise, ("wrapped", "riemannian"))
+        checked_choice("coordinates", self.coordinates, ("hyperboloid", "ball"))
+
+    @cached_property
+    def geometry(self) -> HyperbolicGeometry:
+        return HyperbolicGeometry(self.d, self.radius, self.noise)
+
+    @property
+    def radius(self) -> float:
+        """The curvature radius, ``1 / sqrt(-curvature)``."""
+        return 1.0 / float(np.sqrt(-self.curvature))
+
+    @property
+    def wrapped(self) -> bool:
+        return self.noise == "wrapped"
+
+    @property
+    def chance(self) -> float:
+        return 2.0 * self.radius**2
+
+    @property
+    def label_shape(self) -> tuple[int, ...]:
+        return (self.d,) if self.coordinates == "ball" else (self.d + 1,)
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return points around the origin whose mean squared distance to it is the squared curvature radius."""
+        flat = np.zeros((n, self.d + 1))
+        flat[:, 1:] = rng.normal(scale=self.radius / np.sqrt(self.d), size=(n, self.d))
+        return self.geometry.exp(np.broadcast_to(self.geometry.origin, flat.shape), flat)
+
+    def project(self, points: Any) -> FloatArray:
+        """Return points on the hyperboloid with these space-like coordinates (all but the first)."""
+        return self.geometry.project(np.asarray(points, dtype=np.float64))
+
+    def from_poincare(self, points: Any) -> FloatArray:
+        """Return the points of the hyperboloid that belong to points of the Poincare ball, ``(.., d)``."""
+        ball = np.asarray(points, dtype=np.float64) / self.radius
+        square = (ball**2).sum(axis=-1, keepdims=True)
+        outside = ~(square < 1.0)
+        if outside.any():
+            index = int(np.flatnonzero(outside.ravel())[0])
+            length = self.radius * float(np.sqrt(square.ravel()[index]))
+            raise InvalidLabelError(
+                f"point {index} of the Poincare ball has length {length:.6g}, and the ball the radius "
+                f"{self.radius:.6g}. Move it inside.",
+                index,
+            )
+        time = (1.0 + square) / (1.0 - square)
+        return self.radius * np.concatenate([time, 2.0 * ball / (1.0 - square)], axis=-1)
+
+    def to_poincare(self, points: Any) -> FloatArray:
+        """Return the points of the Poincare ball that belong to points of the hyperboloid, ``(.., d + 1)``."""
+        points = np.asarray(points, dtype=np.float64)
+        ball: FloatArray = self.radius * points[..., 1:] / (self.radius + points[..., :1])
+        return ball
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        if self.coordinates == "ball":
+            return self.from_poincare(numbers)
+        far = ~(np.abs(numbers).max(axis=1) < FARTHEST * self.radius)
+        if far.any():
+            reason = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers overflow"
+            raise self._refusal(numbers, far, reason, "Use a curvature nearer to zero, or move the points.")
+        projected = self.project(numbers)
+        gap = numbers[:, 0] - projected[:, 0]
+        wrong = ~(np.abs(gap) <= TIME_TOLERANCE * projected[:, 0])
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            there = float((numbers[index, 1:] ** 2).sum() - numbers[index, 0] ** 2)
+            raise self._refusal(
+                numbers,
+                wrong,
+                f"is not on the hyperboloid: <x, x> = {there:.6g} instead of {1.0 / self.curvature:.6g}; its first "
+                f"coordinate is {numbers[index, 0]:.6g} and should be {projected[index, 0]:.6g}",
+                "Points drift by rounding: space.project(points) puts them back. "
+                "For points of the Poincare ball use coordinates='ball'.",
+            )
+        return projected
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return self.to_poincare(batch) if self.coordinates == "ball" else batch
+
+
+@dataclass(frozen=True)
+class Sphere(GeometricSpace):
+    """Unit vectors of d + 1 coordinates; the cost is the squared angle.
+
+    Parameters
+    ----------
+    d
+        Dimension: 1 for the circle, 2 for directions in space.
+    noise
+        "wrapped" (normal noise in the tangent space at the truth; labels are the points of largest likelihood) or
+        "riemannian" (density ``exp(-weight * cost)`` with respect to area; labels are weighted Frechet means).
+
+    Examples
+    --------
+    >>> space = Sphere(2)
+    >>> pole, equator = np.array([[0.0, 0.0, 1.0]]), np.array([[0.0, 1.0, 0.0]])
+    >>> (space.distance(pole, equator) / np.pi).round(6)
+    array([0.5])
+    """
+
+    d: int
+    noise: str = field(default="wrapped", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "d", checked_size("d", self.d))
+        checked_choice("noise", self.noise, ("wrapped", "riemannian"))
+
+    @cached_property
+    def geometry(self) -> SphereGeometry:
+        return SphereGeometry(self.d, self.noise)
+
+    @property
+    def wrapped(self) -> bool:
+        return self.noise == "wrapped"
+
+    @property
+    def chance(self) -> float:
+        return float(self.geometry.law.vote_cost(np.array([UNRELATED_DIRECTION / np.sqrt(self.d)]))[0])
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return uniform directions."""
+        return self.geometry.project(rng.normal(size=(n, self.d + 1)))
+
+    def project(self, points: Any) -> FloatArray:
+        """Return vectors scaled to length one."""
+        points = np.asarray(points, dtype=np.float64)
+        if not (np.linalg.norm(points, axis=-1) > 0).all():
+            raise InvalidLabelError("A vector of length zero has no direction. Leave it out.")
+        return self.geometry.project(points)
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        self._check_unit_length(numbers, "has length {length:.6g}, off the unit sphere by {gap:.3g}", "points")
+        return self.geometry.project(numbers)
+
+
+@dataclass(frozen=True)
+class SO3(GeometricSpace):
+    """Rotations as unit quaternions ``(w, x, y, z)``; the cost is the squared angle of the rotation between two.
+
+    A quaternion and its negative are the same rotation, and may be mixed; labels come back with ``w >= 0``.
+
+    Parameters
+    ----------
+    noise
+        "wrapped" (normal rotation vectors; labels are the rotations of largest likelihood) or "riemannian" (density
+        ``exp(-weight * cost)`` with respect to volume; labels are weighted Frechet means).
+
+    Examples
+    --------
+    >>> space = SO3()
+    >>> quarter = space.from_matrix([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> quarter.round(4)
+    array([0.7071, 0.    , 0.    , 0.7071])
+    >>> (space.distance(np.array([[1.0, 0, 0, 0]]), -quarter[None]) / np.pi).round(6)
+    array([0.5])
+    """
+
+    noise: str = field(default="wrapped", kw_only=True)
+
+    def __post_init__(self) -> None:
+        checked_choice("noise", self.noise, ("wrapped", "riemannian"))
+
+    @cached_property
+    def geometry(self) -> RotationGeometry:
+        return RotationGeometry(self.noise)
+
+    @property
+    def wrapped(self) -> bool:
+        return self.noise == "wrapped"
+
+    @property
+    def chance(self) -> float:
+        return 4.0 * float(self.geometry.law.vote_cost(np.array([UNRELATED_ROTATION / 2.0 / np.sqrt(3.0)]))[0])
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return uniform rotations."""
+        return self.geometry.project(rng.normal(size=(n, 4)))
+
+    def project(self, quaternions: Any) -> FloatArray:
+        """Return quaternions scaled to length one, with the sign that makes the first number positive."""
+        quaternions = np.asarray(quaternions, dtype=np.float64)
+        if not (np.linalg.norm(quaternions, axis=-1) > 0).all():
+            raise InvalidLabelError("A quaternion of length zero is no rotation. Leave it out.")
+        return self.geometry.project(quaternions)
+
+    def from_matrix(self, matrices: Any) -> FloatArray:
+        """Return the quaternions of rotation matrices, ``(.., 3, 3)``."""
+        matrices = np.asarray(matrices, dtype=np.float64)
+        gap = np.abs(matrices @ np.swapaxes(matrices, -1, -2) - np.eye(3)).max(axis=(-1, -2))
+        if not ((gap < 1e-6) & (np.linalg.det(matrices) > 0)).all():
+            raise InvalidLabelError(
+                f"A matrix is no rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. "
+                "Correct it."
+            )
+        xx, yy, zz = matrices[..., 0, 0], matrices[..., 1, 1], matrices[..., 2, 2]
+        squares = np.stack([1 + xx + yy + zz, 1 + xx - yy - zz, 1 - xx + yy - zz, 1 - xx - yy + zz], axis=-1)
+        size = np.sqrt(np.maximum(squares, 0.0)) / 2.0
+        # The products with the largest component tell the signs of the others.
+        off = {
+            (0, 1): matrices[..., 2, 1] - matrices[..., 1, 2],
+            (0, 2): matrices[..., 0, 2] - matrices[..., 2, 0],
+            (0, 3): matrices[..., 1, 0] - matrices[..., 0, 1],
+            (1, 2): matrices[..., 1, 0] + matrices[..., 0, 1],
+            (1, 3): matrices[..., 0, 2] + matrices[..., 2, 0],
+            (2, 3): matrices[..., 2, 1] + matrices[..., 1, 2],
+        }
+        products = np.zeros((*size.shape, 4))
+        for (one, two), value in off.items():
+            products[..., one, two] = products[..., two, one] = value / 4.0
+        products[..., range(4), range(4)] = size**2
+        largest = size.argmax(axis=-1)[..., None, None]
+        row = np.take_along_axis(products, np.broadcast_to(largest, (*size.shape[:-1], 1, 4)), axis=-2)[..., 0, :]
+        return self.geometry.project(row)
+
+    def to_matrix(self, quaternions: Any) -> FloatArray:
+        """Return the rotation matrices of quaternions, ``(.., 4)``."""
+        w, x, y, z = np.moveaxis(self.project(quaternions), -1, 0)
+        rows = [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+        return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        self._check_unit_length(numbers, "is no unit quaternion: its length is {length:.6g}", "quaternions")
+        return self.geometry.project(numbers)
+
+    def as_labels(self, batch: Batch, like: Any = None) -> Batch:
+        return self.geometry.project(batch) if len(batch) else batch
+
+
+@dataclass(frozen=True)
+class SPD(GeometricSpace):
+    """Symmetric positive definite n x n matrices; the cost is the squared geodesic distance.
+
+    Parameters
+    ----------
+    n
+        Number of rows.
+    metric
+        "affine-invariant": distances do not change when all matrices A become ``G A G^T`` (a change of units or axes).
+        "log-euclidean": the Frobenius distance of matrix logarithms; several times faster, and invariant to rotations
+        and to a common factor only.
+
+    Examples
+    --------
+    >>> space = SPD(2)
+    >>> space.distance(np.eye(2)[None], np.diag([np.exp(3.0), np.exp(4.0)])[None]).round(6)
+    array([5.])
+    """
+
+    n: int
+    metric: str = field(default="affine-invariant", kw_only=True)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", checked_size("n", self.n))
+        checked_choice("metric", self.metric, ("affine-invariant", "log-euclidean"))
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        if self.metric == "log-euclidean" or self.n == 1:
+            return LogEuclideanGeometry(self.n)
+        return SPDGeometry(self.n)
+
+    @property
+    def chance(self) -> float:
+        return 2.0
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return matrices around the identity, at a mean squared distance of one."""
+        start = np.broadcast_to(np.eye(self.n), (n, self.n, self.n))
+        return self.geometry.exp(start, self.geometry.random_tangent(start, rng) / np.sqrt(self.geometry.dimension))
+
+    def project(self, matrices: Any, smallest: float = 1e-6) -> FloatArray:
+        """Return the nearest symmetric matrices whose eigenvalues are at least `smallest` times the largest."""
+        matrices = np.asarray(matrices, dtype=np.float64)
+
+        def lifted(values: FloatArray) -> FloatArray:
+            top = np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300)
+            high: FloatArray = np.maximum(values, smallest * top)
+            return high
+
+        return matrix_function(matrices, lifted)
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        turned = np.swapaxes(numbers, 1, 2)
+        skew = np.abs(numbers - turned).max(axis=(1, 2), initial=0.0)
+        wrong = skew > SKEW_TOLERANCE * np.abs(numbers).max(axis=(1, 2), initial=0.0)
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            raise self._refusal(
+                numbers,
+                wrong,
+                f"is not symmetric: two entries that should be equal differ by {skew[index]:.3g}",
+                "Take (A + A.T) / 2, or space.project(matrices).",
+            )
+        symmetric = (numbers + turned) / 2.0
+        values = np.linalg.eigvalsh(symmetric)
+        wrong = ~(values[:, 0] > 1e-14 * np.abs(values[:, -1]))
+        if wrong.any():
+            index = int(np.flatnonzero(wrong)[0])
+            raise self._refusal(
+                numbers,
+                wrong,
+                f"is not positive definite: its smallest eigenvalue is {values[index, 0]:.6g}",
+                "Add a small multiple of the identity, or use space.project(matrices).",
+            )
+        return symmetric

@@ -1,0 +1,621 @@
+"""The law that needs nothing but a cost: votes of any kind, compared pair by pair.
+
+Two votes on one item cost each other less than two votes on different items. The difference is the covariance of two
+sources if labels are points of a (perhaps unknown) flat space whose squared distances are the costs; divided by how
+far the votes of each source scatter, it is a correlation, and independent sources have the product of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
+from consilience.estimation.protocol import (
+    Chunk,
+    Hypothesis,
+    Law,
+    Mixture,
+    Parameters,
+    Posterior,
+    Request,
+    Statistics,
+    Summary,
+    count_statistics,
+)
+from consilience.exceptions import DistanceError, UnsupportedError
+from consilience.label_types.cost_curve import CostCurve, conditional
+from consilience.label_types.metric.curve import PooledCurve
+from consilience.label_types.metric.landmarks import Landmarks, fit_landmarks
+from consilience.label_types.pair_costs import CostFunction, best_vote, cost_table, merged_weights, mismatched_costs
+from consilience.label_types.vote_correlation import discount_correlated
+
+__all__ = ["MetricLaw", "MetricParameters"]
+
+#: Labels that stand for the whole space, and random ones that do before any vote is seen.
+REFERENCES, POOL = 48, 128
+#: Up to this many candidates, or labels that recur from item to item, count as the whole space.
+MAX_LISTED, MAX_RECURRING = 256, 64
+#: Qualities at which votes are simulated, and truths around which they are drawn.
+SIMULATED_QUALITIES, SIMULATED_TRUTHS = 12, 400
+#: Known labels scatter as the votes do until so many of them show how they scatter themselves.
+BORROWED_GOLD = 10.0
+
+
+@dataclass(frozen=True)
+class MetricParameters(Parameters):
+    """Expected costs and weights of m sources.
+
+    Parameters
+    ----------
+    expected_cost, weight
+        ``(m,)``.
+    correlation
+        ``(m, m)`` of errors given the truth.
+    cost_slope
+        ``(m,)`` how fast the cost falls with the quality of a source.
+    gauge_error
+        ``(m,)`` standard error of the cost for given qualities, as it is not known how far the truth itself scatters.
+    weight_slope
+        ``(m,)`` how fast the weight falls with the cost.
+    chance
+        Mean cost between unrelated labels.
+    doubt
+        Weight at which a vote costs half of that.
+    """
+
+    expected_cost: FloatArray
+    weight: FloatArray
+    correlation: FloatArray
+    cost_slope: FloatArray
+    gauge_error: FloatArray
+    weight_slope: FloatArray
+    chance: float
+    doubt: float
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What votes on *different* items look like, from a sample.
+
+    Parameters
+    ----------
+    references
+        Votes on different items, one each.
+    chance
+        ``(m, m)`` mean cost between votes of two sources on different items.
+    smallest
+        Smallest positive cost between votes on the same item; 0 where costs are continuous.
+    distinct
+        Whether votes on different items are never the same.
+    recurring
+        The different labels, where they are few and recur from item to item; else None.
+    """
+
+    references: Batch
+    chance: FloatArray
+    smallest: float = 0.0
+    distinct: bool = False
+    recurring: Batch | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MetricLaw(Law):
+    """Votes known through their pairwise cost.
+
+    Parameters
+    ----------
+    cost
+        ``(n, ...), (n, ...) -> (n,)``.
+    coordinates
+        ``(n, ...) -> (n, d)`` embedding, None, or "mds" to learn one from a sample.
+    mean
+        ``votes (n, m, ...), weights (n, m) -> (n, ...)``; None picks the best vote.
+    candidates
+        Labels to choose from instead of the votes, or None.
+    pool
+        ``size, seed -> labels`` that represent the space before any vote is seen, or None.
+    sample
+        ``centers, weight, rng -> votes`` of the space's own, or None.
+    background
+        What votes on different items look like, taken from the votes by `adapt`.
+    """
+
+    cost: CostFunction
+    coordinates: Callable[[Batch], FloatArray] | str | None = None
+    mean: Callable[[Batch, FloatArray], Batch] | None = None
+    candidates: Batch | None = None
+    pool: Callable[[int, int], Batch | None] | None = None
+    sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
+    background: Background | None = None
+    landmarks: Landmarks | None = None
+    landmark_labels: Batch | None = None
+    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
+    adapts_to_votes: ClassVar[bool] = True
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> MetricLaw:
+        """Look at votes on different items, and learn coordinates where asked for."""
+        background = None if sample is None else take_background(self.measure, sample, seed, self.cost)
+        labels = self.pool_labels if background is None else background.references
+        if self.coordinates != "mds" or labels is None or len(labels) < 2:
+            return self if background is None else replace(self, background=background)
+        law = replace(self, landmarks=fit_landmarks(cost_table(self.cost, labels, labels)), landmark_labels=labels)
+        if sample is None:
+            return law
+        return replace(law, background=take_background(law.measure, sample, seed, self.cost))
+
+    def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
+        before = self.adapt(None, 0, 0)
+        if before is self:
+            return self.adapt(sample, n_items, seed)
+        return replace(before, background=take_background(before.measure, sample, seed, self.cost))
+
+    def measures_like(self, other: Law) -> bool:
+        if not isinstance(other, MetricLaw) or (self.landmarks is None) != (other.landmarks is None):
+            return False
+        if self.landmarks is None or other.landmarks is None:
+            return True
+        return np.array_equal(self.landmarks.coordinates, other.landmarks.coordinates)
+
+    # --- the space, as far as it is known ---------------------------------------------------------------
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether votes have coordinates."""
+        return self.landmarks is not None or callable(self.coordinates)
+
+    def place(self, batch: Batch) -> FloatArray:
+        """Return ``(n, d)`` coordinates of labels."""
+        if self.landmarks is not None and self.landmark_labels is not None:
+            return self.landmarks.place(cost_table(self.cost, batch, self.landmark_labels))
+        if not callable(self.coordinates):
+            raise UnsupportedError("This label type has no coordinates. Pass embed='mds' or an embedding function.")
+        return self.coordinates(batch)
+
+    def measure(self, left: Batch, right: Batch) -> FloatArray:
+        """Return what agreement is measured by: squared distances of coordinates, or else costs."""
+        if not self.is_placed:
+            return self.cost(left, right)
+        squared: FloatArray = ((self.place(left) - self.place(right)) ** 2).sum(axis=1)
+        return squared
+
+    @cached_property
+    def pool_labels(self) -> Batch | None:
+        """Random labels that stand for the space before any vote is seen, where it can make some."""
+        return None if self.pool is None else self.pool(POOL, 0)
+
+    @cached_property
+    def reference_costs(self) -> FloatArray:
+        """``(L, L)`` costs among the references."""
+        labels = self.pool_labels if self.background is None else self.background.references
+        costs = np.zeros((0, 0)) if labels is None else cost_table(self.cost, labels, labels)
+        return costs if costs.max(initial=0.0) > 0 else np.array([[0.0, 1.0], [1.0, 0.0]])
+
+    @cached_property
+    def listed_costs(self) -> FloatArray | None:
+        """``(K, K)`` costs between all labels, where they are known: few candidates, or few labels that recur."""
+        labels = self.candidates
+        if labels is None and self.background is not None:
+            labels = self.background.recurring
+        if labels is None or not 1 < len(labels) <= MAX_LISTED:
+            return None
+        costs = cost_table(self.cost, labels, labels)
+        return costs if costs.max() > 0 else None
+
+    @cached_property
+    def curve(self) -> PooledCurve:
+        """Mean cost against weight, if votes were drawn from all labels or from the references."""
+        if self.listed_costs is not None:
+            return PooledCurve.of(self.listed_costs, complete=True)
+        smallest = None if self.background is None or self.background.smallest <= 0 else self.background.smallest
+        return PooledCurve.of(self.reference_costs, quantum=smallest)
+
+    # --- level 0 ----------------------------------------------------------------------------------------
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        labels, observed, known = chunk.labels, chunk.observed, chunk.known
+        gold = chunk.gold_rows
+
+        def sums(function: CostFunction) -> dict[str, Any]:
+            return agreement_sums(
+                lambda rows, a, b: function(labels[rows, a], labels[rows, b]),
+                observed,
+                None if known is None else lambda rows, a: function(labels[rows, a], known[rows]),
+                gold,
+            )
+
+        parts = count_statistics(chunk)
+        if not self.is_placed:
+            parts |= sums(self.cost)
+        else:
+            placed = self._placed(labels, observed)
+            truth = None if known is None or not len(gold) else self._placed(known, chunk.is_known)
+            parts |= agreement_sums(
+                lambda rows, a, b: ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1),
+                observed,
+                None if truth is None else lambda rows, a: ((placed[rows, a] - truth[rows]) ** 2).sum(axis=1),
+                gold,
+            )
+            parts["pair_cost"] = sums(self.cost)["agreement"]
+        if known is not None and len(gold) > 1:
+            apart = self.measure(known[gold], known[np.roll(gold, 1)])
+            parts["gold_chance"] = np.array([apart.sum(), len(apart)])
+        return Statistics(parts)
+
+    def _placed(self, labels: Batch, there: BoolArray | None) -> FloatArray:
+        where = np.nonzero(there)
+        points = self.place(labels[where])
+        placed = np.zeros((*labels.shape[: len(where)], points.shape[1]))
+        placed[where] = points
+        return placed
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        table = agreement_table(statistics)
+        measured = table.value
+        chance, own, unit = self._chance(statistics)
+        value = (chance - measured) / unit
+        gold_value, gold_error, gold_cost = table.gold_value, table.gold_error, table.gold_value
+        if gold_value is not None and gold_error is not None:
+            total, count = statistics["gold_chance"] if "gold_chance" in statistics else (0.0, 0.0)
+            usual = float(np.median(own))
+            truth = usual if self._is_listed else (total + BORROWED_GOLD * usual) / (count + BORROWED_GOLD)
+            gold_unit = np.full_like(own, usual) if self._is_listed else np.sqrt(own * truth)
+            gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
+            gold_error = gold_error / gold_unit
+        power = self._power(statistics)
+        value, error = _raised(value, table.error / unit, power)
+        if gold_value is not None and gold_error is not None:
+            gold_value, gold_error = _raised(gold_value, gold_error, power)
+        cost = measured
+        if "pair_cost" in statistics:
+            cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
+        return replace(
+            table,
+            value=np.where(np.eye(len(value), dtype=bool), 1.0, value),
+            error=error,
+            gold_value=gold_value,
+            gold_error=gold_error,
+            cost=np.where(np.eye(len(value), dtype=bool), 0.0, cost),
+            gold_cost=gold_cost,
+        )
+
+    @property
+    def _is_listed(self) -> bool:
+        return not self.is_placed and self.listed_costs is not None
+
+    def _chance(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the measure between votes on different items ``(m, m)``, within sources ``(m,)``, and its unit."""
+        m = len(statistics["both"])
+        if self.background is None:
+            chance = np.full((m, m), self._pooled_measure)
+        else:
+            chance = self.background.chance
+        own = np.diag(chance)
+        usual = float(np.median(own))
+        own = np.maximum(own, 0.05 * usual)  # a source that hardly varies agrees with nobody
+        # Votes over a list have all about the same scatter; elsewhere noise widens it, and correlations are due.
+        unit = np.full((m, m), usual) if self._is_listed else np.sqrt(np.outer(own, own))
+        return chance, own, np.maximum(unit, 1e-300)
+
+    @cached_property
+    def _pooled_measure(self) -> float:
+        labels = self.pool_labels
+        if not self.is_placed or labels is None:
+            return self.chance_cost
+        points = self.place(labels)
+        return max(2.0 * float(points.var(axis=0).sum()), 1e-300)
+
+    def _power(self, statistics: Statistics) -> float:
+        """Return the power that takes the middle agreement to 1 / e, or 1 where that is lower already.
+
+        A power of a product is a product of powers. It moves sources that are all good, on the scale of how labels
+        scatter, to where their differences show.
+        """
+        if self._is_listed:
+            return 1.0
+        chance, _, unit = self._chance(statistics)
+        count = statistics["agreement_count"]
+        met = (count > 0) & ~np.eye(len(count), dtype=bool)
+        if not met.any():
+            return 1.0
+        value = ((chance - statistics["agreement"] / np.maximum(count, 1.0)) / unit)[met]
+        middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3))
+        return max(1.0, -1.0 / float(np.log(middle)))
+
+    def forward(self, statistics: Statistics) -> Forward:
+        if self._is_listed and self.listed_costs is not None:
+            return _listed_forward(self.listed_costs)
+        if self.is_placed or self.sample is None or self.background is None:
+            return Forward()
+        return _simulated_forward(self, self._power(statistics))
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        if self.background is None:
+            return np.zeros(len(statistics["both"]), dtype=bool)
+        own = np.diag(self.background.chance)
+        constant: BoolArray = (np.diag(statistics["both"]) >= 10) & (own <= 1e-9 * max(float(own.max()), 1e-300))
+        return constant
+
+    # --- level 2 ----------------------------------------------------------------------------------------
+
+    def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> MetricParameters:
+        m, chance = len(hypothesis.u), self.chance_cost
+        if hypothesis.is_plain:
+            cost = np.full(m, 0.5 * chance)
+            return replace(self._of_costs(cost, np.zeros(m), np.zeros(m)), weight=np.ones(m), doubt=1.0)
+        quality = hypothesis.quality
+        if self._is_listed:
+            found = self._of_costs(chance * (1.0 - quality), np.full(m, chance), np.zeros(m))
+            return replace(found, correlation=hypothesis.correlation)
+        power = self._power(statistics)
+        raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
+        _, own, _ = self._chance(statistics)
+        # The truth scatters as the votes of good sources do; noise widens those of bad ones.
+        truth = float(np.average(own, weights=np.clip(quality, 0.01, 1.0) ** 8)) if m else 1.0
+        cost = np.maximum((own + truth) / 2.0 - quality * np.sqrt(own * truth), 1e-6 * truth)
+        slope = np.sqrt(own * truth) * np.abs(quality) / (power * np.maximum(np.abs(raised), 0.05))
+        # Between own * (1 - q^2) / 2, where errors are added to the truth, and own * (1 - q), where votes replace it.
+        gauge = own * (1.0 - quality) ** 2 / 4.0
+        turned = self._in_cost_units(cost)
+        unit = turned / cost
+        return replace(self._of_costs(turned, unit * slope, unit * gauge), correlation=hypothesis.correlation)
+
+    def _of_costs(self, cost: FloatArray, slope: FloatArray, gauge_error: FloatArray) -> MetricParameters:
+        m, weight = len(cost), self.weight_from_cost(cost)
+        weight_slope = 1.0 / np.maximum(np.abs(self.curve.slope(weight)), 1e-12)
+        return MetricParameters(
+            cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, self.chance_cost, self._doubt
+        )
+
+    def _in_cost_units(self, squared: FloatArray) -> FloatArray:
+        """Turn squared distances between coordinates into costs, by how the two relate on the references."""
+        if not callable(self.coordinates) or self.background is None:
+            return squared
+        points, costs = self.place(self.background.references), self.reference_costs
+        upper = np.triu_indices(len(points), 1)
+        apart, cost = ((points[:, None] - points[None]) ** 2).sum(axis=2)[upper], costs[upper]
+        kept = (apart > 1e-12) & (cost > 1e-12)
+        if kept.sum() < 3 or np.ptp(np.log(apart[kept])) < 1e-6:
+            return squared
+        slope, level = np.polyfit(np.log(apart[kept]), np.log(cost[kept]), 1)
+        turned: FloatArray = np.exp(level) * squared ** float(np.clip(slope, 0.1, 2.0))
+        return turned
+
+    @cached_property
+    def _doubt(self) -> float:
+        return max(float(self.weight_from_cost(np.array([0.5 * self.chance_cost]))[0]), 1e-12)
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        return merged_weights(mixture)
+
+    # --- level 3 ----------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: MetricParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        weights = np.maximum(parameters.weight, 0.0) * discount_correlated(observed, parameters.correlation)
+        # Sources without any weight still vote where nobody else does.
+        silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
+        weights[silent] = observed[silent] * 1e-6 * parameters.doubt
+        if decode == "bayes":
+            best = self._least_expected_cost(labels, weights)
+        elif self.candidates is not None:
+            best = self.best_candidate(labels, weights)
+        elif self.mean is not None:
+            best = self.mean(labels, weights)
+        else:
+            best = best_vote(self.cost, labels, weights)
+        spent = np.zeros(observed.shape)
+        for source in range(observed.shape[1]):
+            rows = np.flatnonzero(weights[:, source] > 0)
+            if len(rows):
+                spent[rows, source] = self.cost(labels[rows, source], best[rows])
+        # The label is as good as one vote of the sum of all weights; better or worse as the votes on this item lie
+        # closer to it or further off than usual, one more vote of the usual cost counted in.
+        total = weights.sum(axis=1)
+        usual = weights @ parameters.expected_cost
+        one = usual / np.maximum((weights > 0).sum(axis=1), 1)
+        ratio = ((spent * weights).sum(axis=1) + one) / np.maximum(usual + one, 1e-300)
+        share = parameters.doubt / (total + parameters.doubt) * np.minimum(ratio, 3.0)
+        return Posterior(best, np.clip(1.0 - share, 0.0, 1.0))
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        return posteriors[0][1]  # weights are averaged instead, by `merge`
+
+    def best_candidate(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the candidate of least weighted cost to the votes."""
+        if self.candidates is None:
+            raise UnsupportedError("No candidates were given.")
+        totals = np.zeros((len(weights), len(self.candidates)))
+        for source in range(weights.shape[1]):
+            rows = np.flatnonzero(weights[:, source] > 0)
+            if len(rows):
+                costs = cost_table(self.cost, votes[rows, source], self.candidates)
+                totals[rows] += weights[rows, source, None] * costs
+        best: Batch = self.candidates[totals.argmin(axis=1)]
+        return best
+
+    def _least_expected_cost(self, votes: Batch, weights: FloatArray) -> Batch:
+        """Return the candidate (or vote) of least posterior expected cost."""
+        best = []
+        for index in range(len(weights)):
+            present = np.flatnonzero(weights[index] > 0)
+            if len(present) == 0:
+                best.append(votes[index, 0])
+                continue
+            mine = votes[index, present]
+            options = mine if self.candidates is None else self.candidates
+            energy = cost_table(self.cost, options, mine) @ weights[index, present]
+            belief = np.exp(-(energy - energy.min()))
+            expected = cost_table(self.cost, options, options) @ (belief / belief.sum())
+            best.append(options[int(expected.argmin())])
+        return as_object_array(best) if votes.dtype == object else np.array(best)
+
+    # --- in shared words ----------------------------------------------------------------------------------
+
+    def summary(self, parameters: MetricParameters) -> Summary:
+        unknown = np.full(len(parameters.weight), np.inf)
+        return Summary(parameters.expected_cost, parameters.weight, unknown, unknown, parameters.correlation)
+
+    def quality_errors(
+        self, parameters: MetricParameters, quality: FloatArray, error: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        cost_error = np.hypot(parameters.cost_slope * error, parameters.gauge_error)
+        return cost_error, cost_error * parameters.weight_slope
+
+    def from_weights(self, weight: FloatArray, request: Request) -> MetricParameters:
+        nothing = np.zeros(len(weight))
+        return replace(self._of_costs(self.expected_cost(weight), nothing, nothing), weight=weight)
+
+    def restore(self, fields: Mapping[str, Any]) -> MetricParameters:
+        return MetricParameters(**fields)
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        return self.curve.expected_cost(np.asarray(weight, dtype=float))
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        return self.curve.weight_from_cost(np.asarray(cost, dtype=float))
+
+
+# --- what votes on different items look like --------------------------------------------------------------
+
+
+def take_background(measure: CostFunction, sample: Chunk, seed: int, cost: CostFunction | None = None) -> Background | None:
+    """Return the background of a sample of items, or None if it holds no vote.
+
+    `cost` is given where it is not what is measured, and where labels may recur or costs come in steps.
+    """
+    rng = np.random.default_rng(seed)
+    rows, columns = np.nonzero(sample.observed)
+    if len(rows) == 0:
+        return None
+    # One vote from each of many items: votes on one item are too alike to represent the space.
+    order = rng.permutation(len(rows))
+    _, first = np.unique(rows[order], return_index=True)
+    chosen = order[rng.permutation(first)][:REFERENCES]
+    references = sample.labels[rows[chosen], columns[chosen]]
+    chance, distinct = mismatched_costs(measure, sample, rng)
+    if cost is None:
+        return Background(references, chance, distinct=distinct)
+    _check_symmetric(cost, references[:12])
+    votes = sample.labels[rows[order[:1000]], columns[order[:1000]]]
+    return Background(references, chance, _smallest_step(cost, sample), distinct, _recurring(cost, references, votes))
+
+
+def _recurring(cost: CostFunction, references: Batch, votes: Batch) -> Batch | None:
+    """Return the different labels among votes, or None where most references stand alone or labels are too many."""
+    same = cost_table(cost, references, references) <= 0
+    if np.mean(same.sum(axis=1) > 1) < 0.5:
+        return None
+    different = references[same.argmax(axis=1) == np.arange(len(same))]
+    missing = votes[(cost_table(cost, votes, different) > 0).all(axis=1)]
+    while len(missing) and len(different) <= MAX_RECURRING:
+        different = np.concatenate([different, missing[:1]])
+        missing = missing[cost_table(cost, missing, missing[:1])[:, 0] > 0]
+    return different if 1 < len(different) <= MAX_RECURRING else None
+
+
+def _smallest_step(cost: CostFunction, sample: Chunk) -> float:
+    """Return the smallest positive cost between votes on one item, 0 where hardly any comes twice."""
+    found: list[FloatArray] = []
+    for row in range(min(len(sample), 60)):
+        mine = sample.labels[row, sample.observed[row]]
+        if len(mine) >= 2:
+            found.append(cost_table(cost, mine, mine)[np.triu_indices(len(mine), 1)])
+    costs = np.concatenate(found) if found else np.zeros(0)
+    positive = costs[costs > 0]
+    if len(positive) == 0 or len(np.unique(positive)) > 0.5 * len(positive):
+        return 0.0
+    return float(positive.min())
+
+
+def _check_symmetric(cost: CostFunction, labels: Batch) -> None:
+    table = cost_table(cost, labels, labels)
+    if not np.allclose(np.diag(table), 0.0):
+        index = int(np.flatnonzero(~np.isclose(np.diag(table), 0.0))[0])
+        raise DistanceError(
+            f"The distance from {_shown(labels, index)} to itself is {table[index, index]:.6g}; it must be 0."
+        )
+    if not np.allclose(table, table.T):
+        one, two = np.argwhere(~np.isclose(table, table.T))[0]
+        raise DistanceError(
+            f"The distance from {_shown(labels, one)} to {_shown(labels, two)} is {table[one, two]:.6g}, but "
+            f"{table[two, one]:.6g} back. Make it symmetric, for instance by taking the mean of both."
+        )
+
+
+def _shown(labels: Batch, index: int) -> str:
+    return repr(labels[index : index + 1].tolist()[0])
+
+
+# --- what two independent sources agree -------------------------------------------------------------------
+
+
+def _listed_forward(costs: FloatArray) -> Forward:
+    """Return the exact agreement of two sources over a list of labels that are all as often the truth."""
+    curve = CostCurve.of(costs)
+
+    def pair_cost(left: FloatArray, right: FloatArray) -> FloatArray:
+        weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
+        laws = np.stack([conditional(costs, float(weight))[0] for weight in weights])
+        reach = (laws @ costs).reshape(len(weights), -1)
+        table = reach @ laws.reshape(len(weights), -1).T / len(costs)
+        first, second = np.split(position, 2)
+        between: FloatArray = table[first, second]
+        return between
+
+    chance = float(curve.expected_cost(np.zeros(1))[0])
+    return Forward.of_pair_cost(curve.weight_from_cost, pair_cost, chance, points=81)
+
+
+def _simulated_forward(law: MetricLaw, power: float) -> Forward:
+    """Return the agreement of two sources whose votes the space itself draws around the references.
+
+    The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
+    """
+    background, rng = law.background, np.random.default_rng(0)
+    if background is None or law.sample is None:
+        return Forward()
+    references = background.references
+    truth = references[rng.integers(len(references), size=SIMULATED_TRUTHS)]
+    shares = np.linspace(0.95, 0.02, SIMULATED_QUALITIES)
+    weights = law.weight_from_cost(shares * law.chance_cost)
+    votes = [[law.sample(truth, float(weight), rng) for weight in weights] for _ in range(2)]
+
+    def unrelated(one: Batch, two: Batch) -> float:
+        return float(law.cost(one, two[rng.permutation(len(two))]).mean())
+
+    own = np.array([max(unrelated(one, two), 1e-300) for one, two in zip(*votes, strict=True)])
+    scatter = max(unrelated(truth, truth), 1e-300)
+    near = np.array([float(law.cost(truth, one).mean() + law.cost(truth, two).mean()) / 2.0 for one, two in zip(*votes, strict=True)])
+    quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
+    size = len(weights)
+    apart = np.array([[float(law.cost(votes[0][g], votes[1][h]).mean()) for h in range(size)] for g in range(size)])
+    value = (np.add.outer(own, own) / 2.0 - (apart + apart.T) / 2.0) / np.sqrt(np.outer(own, own))
+    one, two = np.meshgrid(quality, quality, indexing="ij")
+
+    def shape(left: FloatArray, right: FloatArray) -> FloatArray:
+        terms = [np.ones_like(left), left + right, left * right, left**2 + right**2]
+        return (left * right)[..., None] * np.stack(terms, axis=-1)
+
+    factor = np.linalg.lstsq(shape(one, two).reshape(-1, 4), value.ravel(), rcond=None)[0]
+    grid = np.linspace(-LIMIT, LIMIT, 161)
+    q = np.abs(np.tanh(grid)) ** (1.0 / power)
+    left, right = np.meshgrid(q, q, indexing="ij")
+    table = np.clip(shape(left, right) @ factor, 0.0, 1.0) ** power
+    return Forward.of_table(grid, np.outer(np.sign(grid), np.sign(grid)) * table)
+
+
+def _raised(value: FloatArray, error: FloatArray, power: float) -> tuple[FloatArray, FloatArray]:
+    """Return a power of agreements, signs kept, and their standard errors."""
+    if power == 1.0:
+        return value, error
+    size = np.maximum(np.abs(value), 1e-3)
+    known = np.isfinite(error)
+    spread = power * size ** (power - 1.0) * np.where(known, error, 0.0)
+    # Where agreement vanishes its power is flat, but one standard error up it is not.
+    least = np.minimum(np.abs(value) + np.where(known, error, 0.0), 1.0) ** power - np.abs(value) ** power
+    return np.sign(value) * np.abs(value) ** power, np.where(known, np.maximum(spread, least), np.inf)

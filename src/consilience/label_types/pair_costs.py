@@ -1,0 +1,102 @@
+"""What laws share that know votes by how far they are apart: chance costs, medoids, merged weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from consilience.arrays import Batch, FloatArray
+from consilience.estimation.protocol import Chunk, Mixture
+
+__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs"]
+
+#: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
+MISMATCHES = 20_000
+
+CostFunction = Callable[[Batch, Batch], FloatArray]
+
+
+def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+    """Return ``(m, m)`` mean costs between votes of two sources on different items, and whether all are above 0.
+
+    They are close to a sum of one number per source, which many pairs show together; what a pair has beyond that
+    counts as far as it exceeds the noise of its own mean.
+    """
+    observed = sample.observed
+    m = observed.shape[1]
+    left, right = np.triu_indices(m)
+    each = max(MISMATCHES // len(left), 8)
+    total, square, count = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    distinct = True
+    voted = [np.flatnonzero(observed[:, source]) for source in range(m)]
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        if len(voted[a]) == 0 or len(voted[b]) == 0:
+            continue
+        rounds = -(-each // max(len(voted[a]), 1))
+        one = np.concatenate([rng.permutation(voted[a]) for _ in range(rounds)])[:each]
+        two = rng.choice(voted[b], len(one))
+        one, two = one[one != two], two[one != two]
+        if len(one) == 0:
+            continue
+        costs = measure(sample.labels[one, a], sample.labels[two, b])
+        distinct = distinct and bool((costs > 1e-12 * costs.mean()).all())
+        total[a, b], square[a, b], count[a, b] = costs.sum(), costs @ costs, len(costs)
+    if not count.any():
+        return np.full((m, m), 1.0), False
+    total, square, count = (part + np.triu(part, 1).T for part in (total, square, count))
+    mean = total / np.maximum(count, 1.0)
+    usual = float(total.sum() / count.sum())
+    level = np.full(m, usual / 2.0)
+    for _ in range(50):  # alternating least squares of mean[a, b] = level[a] + level[b]
+        gap = (count * (mean - level[:, None] - level[None, :])).sum(axis=1)
+        level = level + 0.5 * gap / np.maximum(count.sum(axis=1), 1.0)
+    additive = level[:, None] + level[None, :]
+    beyond = np.where(count > 0, mean - additive, 0.0)
+    noise = np.where(count > 0, np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0) / np.maximum(count, 1.0), 0.0)
+    kept = max(0.0, 1.0 - float(noise.sum()) / max(float((beyond**2).sum()), 1e-300))
+    return np.maximum(additive + kept * beyond, 0.0), distinct
+
+
+def merged_weights(mixture: Mixture) -> Mixture:
+    """Return one set of parameters whose weights, costs and correlations are the means over the hypotheses."""
+    if len(mixture) == 1:
+        return mixture
+    total = sum(share for share, _ in mixture)
+    fields = {
+        name: sum(share / total * np.asarray(getattr(one, name)) for share, one in mixture)
+        for name, value in mixture[0][1].as_dict().items()
+        if isinstance(value, np.ndarray)
+    }
+    return ((1.0, replace(mixture[0][1], **fields)),)
+
+
+def cost_table(cost: CostFunction, left: Batch, right: Batch) -> FloatArray:
+    """Return ``(len(left), len(right))`` costs."""
+    repeated = np.repeat(np.arange(len(left)), len(right))
+    tiled = np.tile(np.arange(len(right)), len(left))
+    table: FloatArray = cost(left[repeated], right[tiled]).reshape(len(left), len(right))
+    return table
+
+
+def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
+    """Return the vote of least weighted cost to all votes; the vote's own weight counts.
+
+    Ties go to the vote of the larger weight, then to the first source.
+    """
+    n, m = weights.shape
+    totals = np.zeros((n, m))
+    for a in range(m):
+        for b in range(a + 1, m):
+            rows = np.flatnonzero((weights[:, a] > 0) & (weights[:, b] > 0))
+            if len(rows):
+                between = cost(votes[rows, a], votes[rows, b])
+                totals[rows, a] += weights[rows, b] * between
+                totals[rows, b] += weights[rows, a] * between
+    totals[weights <= 0] = np.inf
+    lowest = totals.min(axis=1, keepdims=True)
+    tied = totals <= lowest + 1e-9 * np.maximum(np.abs(lowest), 1e-300)
+    choice = np.where(tied, weights, -1.0).argmax(axis=1)
+    best: Batch = votes[np.arange(n), choice]
+    return best
