@@ -103,7 +103,7 @@ def possible_copies(dependent: BoolArray, request: Request) -> Diagnostic:
         names,
         f"{', '.join(names)} agree so much with each other that they either copy each other or are far better than the "
         "others, and the votes alone cannot tell. Pass a few known labels as gold=, dependencies= with the pairs that "
-        "copy, or dependencies="none" if none does.",
+        "copy, or dependencies='none' if none does.",
     )
 
 

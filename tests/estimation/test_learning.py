@@ -1,0 +1,240 @@
+"""What every label type learns from one engine: qualities, copies, camps, known labels, honest errors."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consilience as cs
+
+STEPS = np.abs(np.subtract.outer(np.arange(5), np.arange(5))).astype(float)
+SPACES: dict[str, cs.LabelSpace] = {
+    "two classes": cs.Classes(2),
+    "four classes": cs.Classes(4),
+    "tags": cs.Tags(4),
+    "steps": cs.FiniteMetric(STEPS),
+    "rankings": cs.Rankings(5),
+    "scores": cs.Scores(),
+    "sphere": cs.Sphere(2),
+}
+each_space = pytest.mark.parametrize("name", SPACES)
+
+
+def fit(space: cs.LabelSpace, votes: Any, gold: Any = None, **settings: Any) -> cs.LabelModel:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold)
+
+
+def draw(name: str, quality: Any, n: int, seed: int, copied: tuple[int, ...] = (), share: float = 0.9) -> Any:
+    """Return votes of sources of given qualities and the truth; the copied ones repeat the first of them."""
+    space, rng = SPACES[name], np.random.default_rng(seed)
+    truth = space.as_labels(space.random(n, rng))
+    quality = np.asarray(quality, dtype=float)
+    # Half of the chance cost is removed by a source of quality .5; scores have no chance cost of their own.
+    chance = 2.0 if name == "scores" else space.law.chance_cost
+    weight = space.law.weight_from_cost(chance * (1.0 - quality))
+    labels = cs.simulate(space, truth, weight, rng).labels.copy()
+    for source in copied[1:]:
+        same = rng.random(n) < share
+        labels[same, source] = labels[same, copied[0]]
+    return cs.Votes.from_array(labels, sources=[f"s{index}" for index in range(len(quality))]), truth
+
+
+def cost(name: str, labels: Any, truth: Any) -> float:
+    space = SPACES[name]
+    return float(space.cost(space.as_batch(labels), space.as_batch(truth)).mean())
+
+
+@each_space
+def test_better_sources_get_lower_costs_and_labels_beat_the_plain_vote(name: str) -> None:
+    # 1,000 items and qualities .1 to .8: the order of the extremes cannot be mistaken (over 20 standard errors).
+    votes, truth = draw(name, [0.1, 0.2, 0.3, 0.5, 0.7, 0.8], 1000, seed=1)
+    model = fit(SPACES[name], votes)
+    assert model.expected_cost_.argmax() in (0, 1)
+    assert model.expected_cost_.argmin() in (4, 5)
+    assert cost(name, model.predict(votes), truth) < cost(name, model.predict_baseline(votes), truth)
+
+
+@each_space
+@pytest.mark.parametrize("seed", [2, 3])
+def test_copies_of_a_poor_source_are_found_and_do_not_mislead(name: str, seed: int) -> None:
+    # Five of nine-tenths copies of a poor source among ten, 1,000 items: the plain vote follows them.
+    votes, truth = draw(name, [0.2] * 4 + [0.4, 0.45, 0.5, 0.55, 0.6], 1000, seed, copied=(0, 1, 2, 3))
+    model = fit(SPACES[name], votes)
+    own, plain = cost(name, model.predict(votes), truth), cost(name, model.predict_baseline(votes), truth)
+    assert own < 0.85 * plain
+    copies = model.source_model_.correlation[:4, :4][~np.eye(4, dtype=bool)]
+    assert copies.min() > 0.4
+    assert any(finding.code == "dependent-pair" for finding in model.diagnostics_)
+    assert model.source_model_.effective_sources < 7.0
+
+
+@each_space
+def test_independent_sources_are_rarely_accused(name: str) -> None:
+    # The engine's false-alarm rate is at most .01 per fit; two of twelve fits would happen once in 150 runs.
+    accused = 0
+    for seed in range(4):
+        for n, m in ((60, 5), (300, 8), (1000, 6)):
+            rng = np.random.default_rng([seed, n])
+            votes, _ = draw(name, rng.uniform(0.25, 0.75, m), n, seed)
+            findings = fit(SPACES[name], votes).diagnostics_
+            accused += any(finding.code in ("dependent-pair", "competing-groups") for finding in findings)
+    assert accused < 2
+
+
+@each_space
+@pytest.mark.parametrize("n", [30, 300])
+def test_alike_sources_stay_close_to_the_plain_vote(name: str, n: int) -> None:
+    own, plain = 0.0, 0.0
+    for seed in range(4):
+        votes, truth = draw(name, [0.45] * 7, n, seed)
+        model = fit(SPACES[name], votes)
+        own += cost(name, model.predict(votes), truth)
+        plain += cost(name, model.predict_baseline(votes), truth)
+    assert own < 1.15 * plain
+
+
+@pytest.mark.parametrize("name", ["two classes", "rankings", "steps", "scores"])
+def test_ten_known_labels_decide_between_two_camps(name: str) -> None:
+    # Both camps copy within themselves; without known labels nothing tells the good one (quality .6) from the poor.
+    votes, truth = draw(name, [0.15] * 5 + [0.6] * 5, 600, 4, copied=(0, 1, 2, 3, 4), share=0.8)
+    labels, rng = votes.labels.copy(), np.random.default_rng(5)
+    for source in range(6, 10):
+        same = rng.random(600) < 0.8
+        labels[same, source] = labels[same, 5]
+    votes = cs.Votes.from_array(labels)
+    known = np.arange(600) < 20
+    model = fit(SPACES[name], votes, gold=(truth, known))
+    rest = np.flatnonzero(~known)
+    assert cost(name, model.predict(votes)[rest], truth[rest]) < 0.9 * cost(
+        name, model.predict_baseline(votes)[rest], truth[rest]
+    )
+
+
+@each_space
+@pytest.mark.parametrize("n_gold", [5, 50])
+def test_known_labels_do_not_hurt(name: str, n_gold: int) -> None:
+    # Means over four seeds of 300 items: a tenth is more than three standard errors of the difference.
+    without = given = 0.0
+    for seed in range(4):
+        votes, truth = draw(name, [0.15, 0.25, 0.35, 0.45, 0.55, 0.65], 300, seed)
+        known = np.arange(300) < n_gold
+        rest = np.flatnonzero(~known)
+        without += cost(name, fit(SPACES[name], votes).predict(votes)[rest], truth[rest])
+        given += cost(name, fit(SPACES[name], votes, gold=(truth, known)).predict(votes)[rest], truth[rest])
+    assert given < 1.1 * without
+
+
+@each_space
+def test_given_dependencies_are_in_every_explanation(name: str) -> None:
+    votes, _ = draw(name, [0.3] * 3 + [0.4, 0.5, 0.6], 300, 6, copied=(0, 1, 2))
+    model = fit(SPACES[name], votes, dependencies=[("s0", "s1"), ("s1", "s2")])
+    assert {("s0", "s1"), ("s0", "s2"), ("s1", "s2")} <= set(model.source_model_.dependencies)
+    alone = fit(SPACES[name], votes, dependencies="none")
+    assert alone.source_model_.dependencies == ()
+
+
+@pytest.mark.parametrize("name", ["two classes", "four classes", "tags", "steps", "rankings", "scores"])
+def test_intervals_of_qualities_cover(name: str) -> None:
+    # 8 fits of 6 sources: 48 nominal 90% intervals; 75% or fewer of covered ones happen once in a thousand times.
+    space, covered = SPACES[name], []
+    quality = np.array([0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
+    true = (2.0 if name == "scores" else space.law.chance_cost) * (1.0 - quality)
+    for seed in range(8):
+        votes, _ = draw(name, quality, 400, 100 + seed)
+        columns = fit(space, votes).sources_.columns
+        cost_, error = (np.array(columns[key]) for key in ("expected_cost", "cost_standard_error"))
+        covered.append(np.abs(cost_ - true) < 1.645 * error)
+    assert np.mean(covered) > 0.75
+
+
+@pytest.mark.parametrize("name", ["two classes", "four classes", "steps"])
+@pytest.mark.parametrize("copied", [(), (0, 1, 2)], ids=["independent", "copies"])
+def test_confidence_comes_true(name: str, copied: tuple[int, ...]) -> None:
+    # 4 x 2,000 items: the mean of right labels has a standard error below .006.
+    stated, right = [], []
+    for seed in range(4):
+        votes, truth = draw(name, [0.3] * 3 + [0.35, 0.4, 0.45, 0.5], 2000, seed, copied=copied)
+        model = fit(SPACES[name], votes)
+        stated.append(model.confidence(votes).mean())
+        right.append(np.mean(model.predict(votes) == truth))
+    assert np.mean(stated) == pytest.approx(np.mean(right), abs=0.06)
+
+
+def test_unanimity_of_a_few_sources_is_not_certainty() -> None:
+    votes, _ = draw("two classes", [0.6] * 7, 300, 8)
+    model = fit(SPACES["two classes"], votes)
+    assert model.confidence(np.zeros((1, 7), dtype=int))[0] < 0.9999
+
+
+def test_known_labels_calibrate_confidence() -> None:
+    # All sources share the error of a seventh of the items, which agreement cannot show.
+    rng = np.random.default_rng(9)
+    truth = rng.integers(2, size=2000)
+    seen = np.where(rng.random(2000) < 0.15, 1 - truth, truth)
+    votes = np.where(rng.random((2000, 7)) < 0.85, seen[:, None], 1 - seen[:, None])
+    known = np.arange(2000) < 100
+    sure = fit(cs.Classes(2), votes)
+    told = fit(cs.Classes(2), votes, gold=(truth, known))
+    right = np.mean(told.predict(votes)[~known] == truth[~known])
+    assert sure.confidence(votes).mean() > right + 0.08
+    assert told.confidence(votes)[~known].mean() == pytest.approx(right, abs=0.06)
+    assert any(finding.code == "calibrated" for finding in told.diagnostics_)
+
+
+def test_strict_and_lenient_judges_are_independent() -> None:
+    # 12 judges of one underlying score with thresholds of their own; the plain vote is a good label here.
+    rng = np.random.default_rng(10)
+    score = rng.normal(size=3000)
+    votes = (score[:, None] + 0.7 * rng.normal(size=(3000, 12)) > rng.normal(0.0, 0.7, 12)).astype(int)
+    model = fit(cs.Classes(2), votes)
+    truth = (score > 0).astype(int)
+    assert np.mean(model.predict(votes) != truth) < 1.1 * np.mean(model.predict_baseline(votes) != truth)
+
+
+def test_an_expert_among_poor_sources_is_followed() -> None:
+    for seed in range(3):
+        votes, truth = draw("steps", [0.1, 0.12, 0.15, 0.1, 0.95], 800, seed)
+        model = fit(SPACES["steps"], votes)
+        assert np.mean(model.predict(votes) == votes.labels[:, 4]) > 0.8
+        assert len(truth) == 800
+
+
+@each_space
+def test_labels_do_not_depend_on_the_order_of_sources_or_items(name: str) -> None:
+    votes, _ = draw(name, [0.2, 0.3, 0.5, 0.6, 0.7], 200, 11)
+    order, rows = np.array([3, 0, 4, 1, 2]), np.random.default_rng(0).permutation(200)
+    moved = cs.Votes.from_array(
+        votes.labels[rows][:, order], sources=[f"s{index}" for index in order], items=np.asarray(votes.items)[rows]
+    )
+    first, second = (fit(SPACES[name], table).predict(table) for table in (votes, moved))
+    batch = SPACES[name].as_batch
+    assert np.mean(SPACES[name].distance(batch(first[rows]), batch(second)) < 1e-3) > 0.98
+
+
+def test_partial_fit_takes_gold_first_and_none_later() -> None:
+    for name in ("two classes", "scores", "rankings"):
+        votes, truth = draw(name, [0.3, 0.4, 0.5, 0.6], 200, 12)
+        model = cs.LabelModel(SPACES[name], random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+            model.partial_fit(votes[:100], gold=(truth[:100], np.arange(100) < 20)).partial_fit(votes[100:])
+        assert model.source_model_.n_items == 200
+        assert len(model.predict(votes)) == 200
+
+
+def test_votes_of_parts_give_the_model_of_the_whole() -> None:
+    for name in SPACES:
+        votes, _ = draw(name, [0.2, 0.4, 0.5, 0.7], 120, 13)
+        take = partial(cs.Moments.of, space=SPACES[name])
+        whole = take(votes)
+        parts = take(votes[:50]) + take(votes[50:], law=whole.law) if whole.law is not None else whole
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+            one, two = (cs.LabelModel(SPACES[name]).fit_moments(sums) for sums in (whole, parts))
+        assert one.weight_ == pytest.approx(two.weight_, rel=0.05, abs=0.02)
