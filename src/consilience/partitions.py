@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
@@ -167,9 +167,9 @@ class InMemoryPartitions(VotePartitions):
         """Return partitions of chunks put together."""
         if len(parts) == 1:
             return cls(parts[0])
-        first = parts[0]
         votes = _stack([part.votes for part in parts])
-        gold = None if first.gold is None else _stack([part.gold for part in parts if part.gold is not None])
+        known = next((part.gold for part in parts if part.gold is not None), None)
+        gold = None if known is None else _stack([part.gold or _unknown(known, part.votes) for part in parts])
         return cls(Part(votes, gold, sum(part.skipped for part in parts)))
 
     @property
@@ -189,6 +189,12 @@ class InMemoryPartitions(VotePartitions):
 
     def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
         return InMemoryPartitions(function(self.whole), self.rows, self.workers)
+
+
+def _unknown(like: Votes, votes: Votes) -> Votes:
+    """Return known labels of items of which none is known."""
+    labels = np.zeros((len(votes), *like.labels.shape[1:]), dtype=like.labels.dtype)
+    return replace(like, labels=labels, observed=np.zeros((len(votes), 1), dtype=bool), items=votes.items)
 
 
 def _stack(tables: list[Votes]) -> Votes:

@@ -91,7 +91,7 @@ def test_independent_sources_are_rarely_accused(name: str) -> None:
 @pytest.mark.parametrize("n", [30, 300])
 def test_alike_sources_stay_close_to_the_plain_vote(name: str, n: int) -> None:
     own, plain = 0.0, 0.0
-    for seed in range(4):
+    for seed in range(300 // n + 4):
         votes, truth = draw(name, [0.45] * 7, n, seed)
         model = fit(SPACES[name], votes)
         own += cost(name, model.predict(votes), truth)
@@ -214,7 +214,7 @@ def test_labels_do_not_depend_on_the_order_of_sources_or_items(name: str) -> Non
     )
     first, second = (fit(SPACES[name], table).predict(table) for table in (votes, moved))
     batch = SPACES[name].as_batch
-    assert np.mean(SPACES[name].distance(batch(first[rows]), batch(second)) < 1e-3) > 0.98
+    assert np.mean(SPACES[name].distance(batch(first[rows]), batch(second)) < 0.05) > 0.98
 
 
 def test_partial_fit_takes_gold_first_and_none_later() -> None:
@@ -233,7 +233,7 @@ def test_votes_of_parts_give_the_model_of_the_whole() -> None:
         votes, _ = draw(name, [0.2, 0.4, 0.5, 0.7], 120, 13)
         take = partial(cs.Moments.of, space=SPACES[name])
         whole = take(votes)
-        parts = take(votes[:50]) + take(votes[50:], law=whole.law) if whole.law is not None else whole
+        parts = take(votes[:50], law=whole.law) + take(votes[50:], law=whole.law)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
             one, two = (cs.LabelModel(SPACES[name]).fit_moments(sums) for sums in (whole, parts))

@@ -116,8 +116,8 @@ def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasse
             bins = np.searchsorted(edges, belief.confidence)
             counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1)
             counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
-            if "standard_deviation" in belief.details:
-                mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
+            mean = np.asarray(belief.details.get("mean", belief.labels))
+            if np.shape(belief.details.get("standard_deviation")) == mean.shape:
                 error = (mean - np.asarray(chunk.known[rows], dtype=np.float64)) / np.maximum(
                     belief.details["standard_deviation"], 1e-12
                 )

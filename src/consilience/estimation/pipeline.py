@@ -282,6 +282,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePa
         found = _from_gold_alone(table, forward, request)
         mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
         return _Estimate(mixture, f"{request.n_gold} known labels", found)
+    if not request.learn:
+        table = replace(table, linked=None)  # independent by decree, identical votes or not
     found = trust(table, forward, linked=request.dependent, learn=request.learn, seed=request.seed)
     mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
     return _polished(law, mixture, found, _reason(found), passes)
