@@ -19,6 +19,8 @@ __all__ = ["fit_hypothesis", "start_point"]
 SLOPE = 1.702
 #: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
 FLOOR = 0.1
+#: Beyond so many unknowns steps are found by conjugate gradients.
+MANY = 200
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 
 
@@ -60,6 +62,36 @@ def _solve(factor: FloatArray, right: FloatArray, out: FloatArray) -> None:
         out[i] /= factor[i, i]
         for k in range(i):
             out[k] -= factor[i, k] * out[i]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+def _solve_roughly(matrix: FloatArray, damp: float, right: FloatArray, out: FloatArray, work: FloatArray) -> None:
+    """Conjugate gradients, for many sources: the matrix is nearly diagonal, and the next round corrects the rest."""
+    size = len(right)
+    left, ahead, image = work[0], work[1], work[2]
+    size_before = 0.0
+    for i in range(size):
+        out[i], left[i], ahead[i] = 0.0, right[i], right[i] / matrix[i, i]
+        size_before += left[i] * ahead[i]
+    first = size_before
+    for _ in range(20):
+        curved = 1e-300
+        for i in range(size):
+            total = damp * matrix[i, i] * ahead[i]
+            for j in range(size):
+                total += matrix[i, j] * ahead[j]
+            image[i] = total
+            curved += ahead[i] * total
+        step, size_now = size_before / curved, 0.0
+        for i in range(size):
+            out[i] += step * ahead[i]
+            left[i] -= step * image[i]
+            size_now += left[i] * left[i] / matrix[i, i]
+        if size_now <= 1e-6 * first:
+            break
+        for i in range(size):
+            ahead[i] = left[i] / matrix[i, i] + size_now / size_before * ahead[i]
+        size_before = size_now
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -525,8 +557,11 @@ def fit_hypothesis(
                 damp = damp * 10.0
                 if damp > 1e6:
                     break
-            _cholesky(hessian, damp, factor)
-            _solve(factor, gradient, step)
+            if length > MANY:
+                _solve_roughly(hessian, damp, gradient, step, factor)
+            else:
+                _cholesky(hessian, damp, factor)
+                _solve(factor, gradient, step)
             for i in range(length):
                 trial[i] = min(max(point[i] + min(max(step[i], -1.0), 1.0), -limit), limit)
         for i in range(length):

@@ -490,7 +490,12 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
                 tau, previous, start = TAUS[index], -np.inf, begin
+                # With many sources the table decides about misfit and spread, one after the other.
+                alone = problem.m > MANY and bool(straight)
+                best_omega = max(straight, key=lambda row: row.score).omega if straight else 0.0
                 for place, omega in enumerate(omegas):
+                    if alone and omega != best_omega:
+                        continue
                     fit = problem.fit(layout, tau, omega, start)
                     score = fit.evidence + before + log_tau[index] + log_omega[place]
                     straight.append(_Row(layout, False, tau, omega, fit.point, score))
