@@ -28,8 +28,14 @@ _fast = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_
 
 
 @_helper
-def share_of(x: float) -> float:
-    """Return k, where k^2 is the share of a source's error variance that it has in common with its group."""
+def _share(x: float, u: float, school: bool) -> float:
+    """Return k, where k^2 is the share of a source's error variance that it has in common with its group.
+
+    Copies: k^2 is uniform. Schools: all vote around one version of the truth, of squared quality 1 / (1 + c^2), which
+    is uniform; who follows it better has more of its error in common with the others.
+    """
+    if school:
+        return min(math.exp(0.5 * SLOPE * x) * abs(math.sinh(u)), 0.995)
     return math.sqrt(1.0 / (1.0 + math.exp(-SLOPE * x)))
 
 
@@ -115,7 +121,9 @@ def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArra
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, point: FloatArray) -> None:
+def start_point(
+    value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, school: bool, point: FloatArray
+) -> None:
     """Fill in where to begin: power iterations on the agreements between groups, then the shares inside.
 
     `weight` is zero where a pair does not count.
@@ -142,15 +150,18 @@ def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: In
             total += point[a]
     turn = -1.0 if total < 0.0 else 1.0
     for i in range(m, len(point)):
-        above, below = 0.0, 0.0
+        above, below, square = 0.0, 0.0, 0.0
         for a in range(m):
             for b in range(m):
                 if slot[a] == i and group[a] == group[b] and a != b and weight[a, b] > 0.0:
                     rest = math.sqrt(max((1.0 - point[a] ** 2) * (1.0 - point[b] ** 2), 0.01))
                     above += (value[a, b] - point[a] * point[b]) / rest
                     below += 1.0
+                    square += point[a] ** 2
         share = min(max(above / max(below, 1.0), 0.05), 0.95)
-        point[i] = math.log(share / (1.0 - share)) / SLOPE
+        square = min(max(square / max(below, 1.0), 0.05), 0.9)
+        odds = share * (1.0 - square) / square if school else share / (1.0 - share)
+        point[i] = min(max(math.log(odds) / SLOPE, -3.0), 3.0)
     for a in range(m):
         point[a] = math.atanh(turn * point[a])
 
@@ -161,7 +172,7 @@ def _normal(x: float) -> float:
 
 
 @_helper
-def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, contrary: float) -> float:
+def _majority(point: FloatArray, slot: IntArray, school: bool, chance: float, half: float, contrary: float) -> float:
     """Return the log probability that the truth is the main common factor, and not opposed by most sources.
 
     Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
@@ -169,7 +180,7 @@ def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, con
     m, truth, sign = len(slot), 0.0, 0.0
     for a in range(m):
         quality = math.tanh(point[a])
-        k = share_of(point[slot[a]]) if slot[a] >= 0 else 0.0
+        k = _share(point[slot[a]], point[a], school) if slot[a] >= 0 else 0.0
         square = quality**2 + chance**2
         truth += square / (square + k * k * (1.0 - quality**2)) / m
         sign += quality / math.sqrt(square) / m
@@ -231,6 +242,7 @@ def _variances(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     tau: float,
     tails: float,
     spread: float,
@@ -252,7 +264,7 @@ def _variances(
     common, spare = work[4], work[6]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
-        share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
+        share[a] = min(_share(point[slot[a]], point[a], school), 0.995) if slot[a] >= 0 else 0.0
         alone[a] = max(1.0 - share[a] ** 2, FLOOR)
         lucky[a] = math.sqrt(luck[a] / rest[a])
     log = -2.0 * _scales(point, lucky, group, size, tau, tails, scale)
@@ -340,6 +352,7 @@ def _terms(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     grid: FloatArray,
     table: FloatArray,
     sign: FloatArray,
@@ -362,8 +375,8 @@ def _terms(
         quality[a], rest[a] = math.tanh(point[a]), 1.0 / math.cosh(point[a])
         k[a] = rise[a] = 0.0
         if slot[a] >= 0:
-            k[a] = share_of(point[slot[a]])
-            rise[a] = 0.5 * SLOPE * k[a] * (1.0 - k[a] ** 2)
+            k[a] = math.exp(0.5 * SLOPE * point[slot[a]]) if school else _share(point[slot[a]], 0.0, False)
+            rise[a] = 0.5 * SLOPE * k[a] * (1.0 if school else 1.0 - k[a] ** 2)
     cost = 0.0
     for i in range(m):
         gradient[i] = 0.0
@@ -384,10 +397,14 @@ def _terms(
                 by_b += sign[c] * phi[a, c] * slope[b, c]
             inside = group[a] == group[b]
             if inside:
-                both = k[a] * k[b] * rest[a] * rest[b]
+                both = k[a] * k[b] * (quality[a] * quality[b] if school else rest[a] * rest[b])
                 fitted += both
-                by_a -= quality[a] * both
-                by_b -= quality[b] * both
+                if school:
+                    by_a += k[a] * k[b] * rest[a] ** 2 * quality[b]
+                    by_b += k[a] * k[b] * rest[b] ** 2 * quality[a]
+                else:
+                    by_a -= quality[a] * both
+                    by_b -= quality[b] * both
             r, w = value[a, b] - fitted, precision[a, b]
             residual[a, b] = residual[b, a] = r
             by[a, b], by[b, a] = by_a, by_b
@@ -400,7 +417,7 @@ def _terms(
             hessian[b, a] += w * by_a * by_b
             if inside:
                 i, j = slot[a], slot[b]
-                x_a, x_b = rise[a] * k[b] * rest[a] * rest[b], rise[b] * k[a] * rest[a] * rest[b]
+                x_a, x_b = rise[a] / k[a] * both, rise[b] / k[b] * both
                 gradient[i] += w * r * x_a
                 gradient[j] += w * r * x_b
                 hessian[i, i] += w * x_a * x_a
@@ -485,6 +502,7 @@ def fit_hypothesis(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     grid: FloatArray,
     table: FloatArray,
     sign: FloatArray,
@@ -509,6 +527,8 @@ def fit_hypothesis(
         Agreements, which of them count, their sampling variances; variance of realised quality times ``1 - q^2``.
     group, size, slot
         Number of each source's group, sizes, place of its share among the unknowns (-1: none).
+    school
+        Whether members vote around one version of the truth, or repeat each other.
     grid, table, sign
         The forward map; empty grid for tanh.
     gold
@@ -537,14 +557,14 @@ def fit_hypothesis(
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
     for turn in range(2):
         log = _variances(
-            point, usable, variance, luck, group, size, slot, tau, tails, spread, omega, value,
+            point, usable, variance, luck, group, size, slot, school, tau, tails, spread, omega, value,
             precision, load, share, scale, quad, work,
         )  # fmt: skip
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
-                trial, value, usable, precision, load, share, quad, group, size, slot, grid, table, sign, gold, mean,
-                gradient_new, hessian_new, residual, by, features, work, members,
+                trial, value, usable, precision, load, share, quad, group, size, slot, school, grid, table, sign, gold,
+                mean, gradient_new, hessian_new, residual, by, features, work, members,
             )  # fmt: skip
             if new <= cost + 1e-12:
                 gain = cost - new
@@ -570,5 +590,5 @@ def fit_hypothesis(
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
-    evidence += _majority(point, slot, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
+    evidence += _majority(point, slot, school, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
     return point, evidence, hessian, quad, share[:m], scale[:m]
