@@ -61,7 +61,7 @@ def is_sound(found: Trust) -> bool:
         and bool(np.isfinite(numbers).all())
         and abs(total - 1.0) < 1e-9
         and 1 <= len(found.hypotheses) <= 6
-        and -1e-9 <= min(found.independent, found.alike, found.no_signal)
+        and min(found.independent, found.alike, found.no_signal) >= -1e-9
         and max(found.independent, found.alike, found.no_signal) <= 1.0 + 1e-9
     )
 

@@ -61,7 +61,7 @@ OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Each further octave of misfit is about a third as probable as the one before.
 OMEGA_DECAY = 0.35
 #: Probability that nobody shares errors beyond the links that were given.
-INDEPENDENT = 0.8
+INDEPENDENT = 0.9
 #: Mean probability that a source repeats another one; what it is here is learned with the partition.
 COPIES = 0.1
 #: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
