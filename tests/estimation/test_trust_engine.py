@@ -61,7 +61,7 @@ def is_sound(found: Trust) -> bool:
         and bool(np.isfinite(numbers).all())
         and abs(total - 1.0) < 1e-9
         and 1 <= len(found.hypotheses) <= 6
-        and -1e-9 <= min(found.independent, found.alike, found.no_signal)
+        and min(found.independent, found.alike, found.no_signal) >= -1e-9
         and max(found.independent, found.alike, found.no_signal) <= 1.0 + 1e-9
     )
 
@@ -221,9 +221,7 @@ def test_a_source_without_pairs_gets_the_average() -> None:
 
 def test_known_labels_alone_suffice() -> None:
     quality = np.array([0.2, 0.5, 0.8])
-    found = trust(
-        PairTable(np.eye(3), np.full((3, 3), np.inf), np.diag(np.full(3, 2000.0)), quality, np.full(3, 0.02))
-    )
+    found = trust(PairTable(np.eye(3), np.full((3, 3), np.inf), np.diag(np.full(3, 2000.0)), quality, np.full(3, 0.02)))
     assert is_sound(found)
     assert np.tanh(found.u) == pytest.approx(quality, abs=0.04)
 

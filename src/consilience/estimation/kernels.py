@@ -19,16 +19,27 @@ __all__ = ["fit_hypothesis", "start_point"]
 SLOPE = 1.702
 #: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
 FLOOR = 0.1
+#: Beyond so many unknowns steps are found by conjugate gradients.
+MANY = 200
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
+# Called by compiled code only: without entry points for Python they compile in half of the time.
+_helper = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+_fast = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=SAFE)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def share_of(x: float) -> float:
-    """Return k, where k^2 is the share of a source's error variance that it has in common with its group."""
+@_helper
+def _share(x: float, u: float, school: bool) -> float:
+    """Return k, where k^2 is the share of a source's error variance that it has in common with its group.
+
+    Copies: k^2 is uniform. Schools: all vote around one version of the truth, of squared quality 1 / (1 + c^2), which
+    is uniform; who follows it better has more of its error in common with the others.
+    """
+    if school:
+        return min(math.exp(0.5 * SLOPE * x) * abs(math.sinh(u)), 0.995)
     return math.sqrt(1.0 / (1.0 + math.exp(-SLOPE * x)))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+@_fast
 def _cholesky(matrix: FloatArray, damp: float, factor: FloatArray) -> float:
     """Fill the lower triangle of `factor`, with the diagonal raised by `damp`; return the log determinant."""
     log = 0.0
@@ -48,7 +59,7 @@ def _cholesky(matrix: FloatArray, damp: float, factor: FloatArray) -> float:
     return log
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
+@_fast
 def _solve(factor: FloatArray, right: FloatArray, out: FloatArray) -> None:
     size = len(right)
     for i in range(size):
@@ -62,7 +73,37 @@ def _solve(factor: FloatArray, right: FloatArray, out: FloatArray) -> None:
             out[k] -= factor[i, k] * out[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_fast
+def _solve_roughly(matrix: FloatArray, damp: float, right: FloatArray, out: FloatArray, work: FloatArray) -> None:
+    """Conjugate gradients, for many sources: the matrix is nearly diagonal, and the next round corrects the rest."""
+    size = len(right)
+    left, ahead, image = work[0], work[1], work[2]
+    size_before = 0.0
+    for i in range(size):
+        out[i], left[i], ahead[i] = 0.0, right[i], right[i] / matrix[i, i]
+        size_before += left[i] * ahead[i]
+    first = size_before
+    for _ in range(20):
+        curved = 1e-300
+        for i in range(size):
+            total = damp * matrix[i, i] * ahead[i]
+            for j in range(size):
+                total += matrix[i, j] * ahead[j]
+            image[i] = total
+            curved += ahead[i] * total
+        step, size_now = size_before / curved, 0.0
+        for i in range(size):
+            out[i] += step * ahead[i]
+            left[i] -= step * image[i]
+            size_now += left[i] * left[i] / matrix[i, i]
+        if size_now <= 1e-6 * first:
+            break
+        for i in range(size):
+            ahead[i] = left[i] / matrix[i, i] + size_now / size_before * ahead[i]
+        size_before = size_now
+
+
+@_helper
 def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArray, slope: FloatArray) -> None:
     """Fill the features of the forward map and their slopes; an empty table means tanh."""
     for a in range(len(phi)):
@@ -80,7 +121,9 @@ def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArra
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, point: FloatArray) -> None:
+def start_point(
+    value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, school: bool, point: FloatArray
+) -> None:
     """Fill in where to begin: power iterations on the agreements between groups, then the shares inside.
 
     `weight` is zero where a pair does not count.
@@ -107,26 +150,29 @@ def start_point(value: FloatArray, weight: FloatArray, group: IntArray, slot: In
             total += point[a]
     turn = -1.0 if total < 0.0 else 1.0
     for i in range(m, len(point)):
-        above, below = 0.0, 0.0
+        above, below, square = 0.0, 0.0, 0.0
         for a in range(m):
             for b in range(m):
                 if slot[a] == i and group[a] == group[b] and a != b and weight[a, b] > 0.0:
                     rest = math.sqrt(max((1.0 - point[a] ** 2) * (1.0 - point[b] ** 2), 0.01))
                     above += (value[a, b] - point[a] * point[b]) / rest
                     below += 1.0
+                    square += point[a] ** 2
         share = min(max(above / max(below, 1.0), 0.05), 0.95)
-        point[i] = math.log(share / (1.0 - share)) / SLOPE
+        square = min(max(square / max(below, 1.0), 0.05), 0.9)
+        odds = share * (1.0 - square) / square if school else share / (1.0 - share)
+        point[i] = min(max(math.log(odds) / SLOPE, -3.0), 3.0)
     for a in range(m):
         point[a] = math.atanh(turn * point[a])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_helper
 def _normal(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2.0))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, contrary: float) -> float:
+@_helper
+def _majority(point: FloatArray, slot: IntArray, school: bool, chance: float, half: float, contrary: float) -> float:
     """Return the log probability that the truth is the main common factor, and not opposed by most sources.
 
     Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
@@ -134,7 +180,7 @@ def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, con
     m, truth, sign = len(slot), 0.0, 0.0
     for a in range(m):
         quality = math.tanh(point[a])
-        k = share_of(point[slot[a]]) if slot[a] >= 0 else 0.0
+        k = _share(point[slot[a]], point[a], school) if slot[a] >= 0 else 0.0
         square = quality**2 + chance**2
         truth += square / (square + k * k * (1.0 - quality**2)) / m
         sign += quality / math.sqrt(square) / m
@@ -142,13 +188,13 @@ def _majority(point: FloatArray, slot: IntArray, chance: float, half: float, con
     return math.log(contrary + (1.0 - contrary) * follows)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_helper
 def _own(one: float, two: float) -> float:
     """Return which part of a pair's variance belongs to that pair alone; the rest is luck of its sources."""
     return one * two / (1.0 - (1.0 - one) * (1.0 - two))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_helper
 def _scales(
     point: FloatArray, lucky: FloatArray, group: IntArray, size: IntArray, tau: float, tails: float, scale: FloatArray
 ) -> float:
@@ -187,7 +233,7 @@ def _scales(
     return excess
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_helper
 def _variances(
     point: FloatArray,
     usable: BoolArray,
@@ -196,6 +242,7 @@ def _variances(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     tau: float,
     tails: float,
     spread: float,
@@ -217,7 +264,7 @@ def _variances(
     common, spare = work[4], work[6]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
-        share[a] = min(share_of(point[slot[a]]), 0.995) if slot[a] >= 0 else 0.0
+        share[a] = min(_share(point[slot[a]], point[a], school), 0.995) if slot[a] >= 0 else 0.0
         alone[a] = max(1.0 - share[a] ** 2, FLOOR)
         lucky[a] = math.sqrt(luck[a] / rest[a])
     log = -2.0 * _scales(point, lucky, group, size, tau, tails, scale)
@@ -293,7 +340,7 @@ def _variances(
     return log
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@_helper
 def _terms(
     point: FloatArray,
     value: FloatArray,
@@ -305,6 +352,7 @@ def _terms(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     grid: FloatArray,
     table: FloatArray,
     sign: FloatArray,
@@ -327,8 +375,8 @@ def _terms(
         quality[a], rest[a] = math.tanh(point[a]), 1.0 / math.cosh(point[a])
         k[a] = rise[a] = 0.0
         if slot[a] >= 0:
-            k[a] = share_of(point[slot[a]])
-            rise[a] = 0.5 * SLOPE * k[a] * (1.0 - k[a] ** 2)
+            k[a] = math.exp(0.5 * SLOPE * point[slot[a]]) if school else _share(point[slot[a]], 0.0, False)
+            rise[a] = 0.5 * SLOPE * k[a] * (1.0 if school else 1.0 - k[a] ** 2)
     cost = 0.0
     for i in range(m):
         gradient[i] = 0.0
@@ -349,10 +397,14 @@ def _terms(
                 by_b += sign[c] * phi[a, c] * slope[b, c]
             inside = group[a] == group[b]
             if inside:
-                both = k[a] * k[b] * rest[a] * rest[b]
+                both = k[a] * k[b] * (quality[a] * quality[b] if school else rest[a] * rest[b])
                 fitted += both
-                by_a -= quality[a] * both
-                by_b -= quality[b] * both
+                if school:
+                    by_a += k[a] * k[b] * rest[a] ** 2 * quality[b]
+                    by_b += k[a] * k[b] * rest[b] ** 2 * quality[a]
+                else:
+                    by_a -= quality[a] * both
+                    by_b -= quality[b] * both
             r, w = value[a, b] - fitted, precision[a, b]
             residual[a, b] = residual[b, a] = r
             by[a, b], by[b, a] = by_a, by_b
@@ -365,7 +417,7 @@ def _terms(
             hessian[b, a] += w * by_a * by_b
             if inside:
                 i, j = slot[a], slot[b]
-                x_a, x_b = rise[a] * k[b] * rest[a] * rest[b], rise[b] * k[a] * rest[a] * rest[b]
+                x_a, x_b = rise[a] / k[a] * both, rise[b] / k[b] * both
                 gradient[i] += w * r * x_a
                 gradient[j] += w * r * x_b
                 hessian[i, i] += w * x_a * x_a
@@ -450,6 +502,7 @@ def fit_hypothesis(
     group: IntArray,
     size: IntArray,
     slot: IntArray,
+    school: bool,
     grid: FloatArray,
     table: FloatArray,
     sign: FloatArray,
@@ -474,6 +527,8 @@ def fit_hypothesis(
         Agreements, which of them count, their sampling variances; variance of realised quality times ``1 - q^2``.
     group, size, slot
         Number of each source's group, sizes, place of its share among the unknowns (-1: none).
+    school
+        Whether members vote around one version of the truth, or repeat each other.
     grid, table, sign
         The forward map; empty grid for tanh.
     gold
@@ -502,14 +557,14 @@ def fit_hypothesis(
     # The variances depend on the qualities: once from where the fit begins, once from what it found.
     for turn in range(2):
         log = _variances(
-            point, usable, variance, luck, group, size, slot, tau, tails, spread, omega, value,
+            point, usable, variance, luck, group, size, slot, school, tau, tails, spread, omega, value,
             precision, load, share, scale, quad, work,
         )  # fmt: skip
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
-                trial, value, usable, precision, load, share, quad, group, size, slot, grid, table, sign, gold, mean,
-                gradient_new, hessian_new, residual, by, features, work, members,
+                trial, value, usable, precision, load, share, quad, group, size, slot, school, grid, table, sign, gold,
+                mean, gradient_new, hessian_new, residual, by, features, work, members,
             )  # fmt: skip
             if new <= cost + 1e-12:
                 gain = cost - new
@@ -525,12 +580,15 @@ def fit_hypothesis(
                 damp = damp * 10.0
                 if damp > 1e6:
                     break
-            _cholesky(hessian, damp, factor)
-            _solve(factor, gradient, step)
+            if length > MANY:
+                _solve_roughly(hessian, damp, gradient, step, factor)
+            else:
+                _cholesky(hessian, damp, factor)
+                _solve(factor, gradient, step)
             for i in range(length):
                 trial[i] = min(max(point[i] + min(max(step[i], -1.0), 1.0), -limit), limit)
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
-    evidence += _majority(point, slot, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
+    evidence += _majority(point, slot, school, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
     return point, evidence, hessian, quad, share[:m], scale[:m]

@@ -5,7 +5,10 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
 
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
     u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one
-    mu    ~ N(MEAN, SPREAD^2),  k^2 ~ U(0, 1) for every member (copies) or for every group (schools)
+    mu    ~ N(MEAN, SPREAD^2)
+    copies:  k_a^2 ~ U(0, 1) for every member
+    schools: members vote around their own version of the truth, of squared quality v^2 ~ U(0, 1) for every group, so
+             that k_a k_b sqrt(...) = q_a q_b (1 / v^2 - 1)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
     groups ~ none but those given, with probability INDEPENDENT; otherwise
              half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
@@ -58,7 +61,7 @@ OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Each further octave of misfit is about a third as probable as the one before.
 OMEGA_DECAY = 0.35
 #: Probability that nobody shares errors beyond the links that were given.
-INDEPENDENT = 0.8
+INDEPENDENT = 0.9
 #: Mean probability that a source repeats another one; what it is here is learned with the partition.
 COPIES = 0.1
 #: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
@@ -194,7 +197,7 @@ class _Problem:
     def start(self, layout: _Layout) -> FloatArray:
         """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
         point = np.zeros(layout.length)
-        start_point(self.value, self.weight, layout.group, layout.slot, point)
+        start_point(self.value, self.weight, layout.group, layout.slot, layout.school, point)
         return point
 
     def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
@@ -207,6 +210,7 @@ class _Problem:
             layout.group,
             layout.size,
             layout.slot,
+            layout.school,
             self.grid,
             self.features,
             self.sign,
@@ -225,13 +229,17 @@ class _Problem:
         )
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
-        k[member] = 1.0 / np.sqrt(1.0 + np.exp(-SLOPE * point[layout.slot[member]]))
+        odds = np.exp(SLOPE * point[layout.slot[member]])
+        if layout.school:
+            k[member] = np.minimum(np.sqrt(odds) * np.abs(np.sinh(u[member])), 0.995)
+        else:
+            k[member] = np.sqrt(odds / (1.0 + odds))
         return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share, scale)
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """A partition in one of its two forms: shares of every member (copies), or one for each group (schools)."""
+    """A partition in one of its two forms: a share of every member (copies), or a version of the truth (schools)."""
 
     partition: Partition
     school: bool
@@ -490,7 +498,12 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
                 tau, previous, start = TAUS[index], -np.inf, begin
+                # With many sources the table decides about misfit and spread, one after the other.
+                alone = problem.m > MANY and bool(straight)
+                best_omega = max(straight, key=lambda row: row.score).omega if straight else 0.0
                 for place, omega in enumerate(omegas):
+                    if alone and omega != best_omega:
+                        continue
                     fit = problem.fit(layout, tau, omega, start)
                     score = fit.evidence + before + log_tau[index] + log_omega[place]
                     straight.append(_Row(layout, False, tau, omega, fit.point, score))
