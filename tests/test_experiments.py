@@ -43,6 +43,7 @@ def tables() -> ModuleType:
         "dependent_rankings",
         "preferences",
         "calibration",
+        "fresh_seeds",
         "known_labels",
     ],
 )
@@ -227,3 +228,44 @@ def test_simulated_votes_follow_their_settings() -> None:
     # both keep the original (.81), or one or both are redrawn and agree by chance (.52 as 6 of 10 votes are right)
     expected = 0.81 + 0.19 * 0.52
     assert (copied[both, 8] == copied[both, 9]).mean() == pytest.approx(expected, abs=0.015)
+
+
+def test_a_block_of_fresh_seeds_is_recorded_and_found_again(tmp_path: Path) -> None:
+    fresh_seeds = importlib.import_module("experiments.fresh_seeds")
+    path = tmp_path / "blocks.json"
+    starts = [fresh_seeds.new_block(path, 5) for _ in range(3)]
+    assert min(starts) >= fresh_seeds.FIRST_FRESH
+    assert np.diff(np.sort(starts)).min() >= 5
+    assert fresh_seeds.find_block(path, None) == (starts[-1], 5)
+    assert fresh_seeds.find_block(path, starts[0]) == (starts[0], 5)
+    with pytest.raises(SystemExit, match="no such block"):
+        fresh_seeds.find_block(path, 7)
+
+
+def test_a_configuration_that_fails_is_part_of_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh_seeds = importlib.import_module("experiments.fresh_seeds")
+    monkeypatch.setattr(fresh_seeds, "measure", lambda kind, job: 1 / 0)
+    record = fresh_seeds.run(("scores", "random", "", 3), 9.0)
+    assert record["error"].startswith("ZeroDivisionError")
+    found = fresh_seeds.summarize([record], {})
+    assert (found["worse by >2%"], found[">10%"], found["errors"]) == (1.0, 1.0, 1)
+
+
+def test_the_oracle_sums_over_the_vote_that_a_copy_repeats() -> None:
+    likelihood = importlib.import_module("experiments.label_draws").likelihood
+    rng = np.random.default_rng(0)
+    table, copied = rng.dirichlet(np.ones(3), (4, 3)), 0.6  # source, truth, vote
+    said = rng.integers(3, size=(40, 4))
+    observed = rng.random((40, 4)) < 0.6
+    found = likelihood(table, said, observed, (0, 1, 2), copied)
+    for row in range(40):
+        for truth in range(3):
+            total = 0.0
+            for original in [said[row, 0]] if observed[row, 0] else range(3):
+                part = table[0, truth, original]
+                for copy in (1, 2):
+                    own = copied * (said[row, copy] == original) + (1 - copied) * table[copy, truth, said[row, copy]]
+                    part *= own if observed[row, copy] else 1.0
+                total += part
+            alone = table[3, truth, said[row, 3]] if observed[row, 3] else 1.0
+            assert found[row, truth] == pytest.approx(total * alone)

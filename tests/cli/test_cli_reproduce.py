@@ -16,6 +16,7 @@ HELPERS = {
     "claim_types",
     "claims",
     "film_sets",
+    "label_draws",
     "parser_families",
     "parser_settings",
     "plots",
