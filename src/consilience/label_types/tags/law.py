@@ -40,6 +40,8 @@ __all__ = ["AnswerLaw", "AnswerParameters", "Questions", "TagLaw"]
 MAX_JOINT = 20_000_000
 #: Rates are kept this far from 0 and 1.
 LEAST_RATE = 1e-4
+#: Ways to guess that are averaged: evenly (0), each answer as often as it is given (1), and half-way.
+GUESSES = (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True)
@@ -202,19 +204,12 @@ class AnswerLaw(Law):
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> AnswerParameters:
         pooled = _pooled_shares(statistics)
-        table = self._coins(hypothesis.quality)
         if hypothesis.is_plain:
-            return self._chained(AnswerParameters(table, pooled, hypothesis.correlation, *_NO_CHAIN, shares=True))
-        even = np.full(self.shape, 1.0 / self.shape[1])
-        return self._chained(AnswerParameters(table, even, hypothesis.correlation, *_NO_CHAIN))
-
-    def _coins(self, quality: FloatArray) -> FloatArray:
-        """Return the tables of sources that know the answer with probability q, and guess otherwise."""
-        (d, k), m = self.shape, len(quality)
-        table = quality[:, None, None] * np.eye(k) + (1.0 - quality)[:, None, None] / k
-        table = np.maximum(table, LEAST_RATE)
-        table /= table.sum(axis=2, keepdims=True)
-        return np.repeat(table[:, None], d, axis=1).reshape(m, d, k, k)
+            table, prior = _coins(hypothesis.quality, np.full_like(pooled, 1.0 / self.shape[1])), pooled
+        else:
+            table, prior = _tables(hypothesis, statistics, pooled)
+        start = AnswerParameters(table, prior, hypothesis.correlation, *_NO_CHAIN, shares=hypothesis.is_plain)
+        return self._chained(start)
 
     def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
         return parameters
@@ -304,7 +299,7 @@ class AnswerLaw(Law):
         m = len(weight)
         quality = 1.0 - self.expected_cost(weight) / self.chance_cost
         even = np.full(self.shape, 1.0 / self.shape[1])
-        return self._chained(AnswerParameters(self._coins(quality), even, np.zeros((m, m)), *_NO_CHAIN))
+        return self._chained(AnswerParameters(_coins(quality, even), even, np.zeros((m, m)), *_NO_CHAIN))
 
     def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
         parameters = AnswerParameters(**fields)
@@ -417,3 +412,65 @@ def _gold_agreement(gold: FloatArray, own: FloatArray, pooled: FloatArray) -> tu
 def _item_sums(mean: FloatArray, variance: FloatArray, items: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the sums and squares of one number per item whose mean has this value and this variance."""
     return mean * items, variance * items**2 + items * mean**2
+
+
+# --- from qualities to tables ---------------------------------------------------------------------------
+
+
+def _coins(quality: FloatArray, guess: FloatArray) -> FloatArray:
+    """Return the tables of sources that know the answer with probability q, and else guess by ``(kinds, k)`` rates."""
+    q = quality[:, None, None, None]
+    table = np.maximum(q * np.eye(guess.shape[1]) + (1.0 - q) * guess[:, None, :], LEAST_RATE)
+    return table / table.sum(axis=3, keepdims=True)
+
+
+def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return tables of answers and frequencies of true answers that agree with the qualities and with the votes.
+
+    Who does not know the answer may guess evenly, or each answer as often as it is given. The shares of the answers
+    do not tell: in the first case rare answers are rarer than their shares. How much sources agree on each answer
+    does tell, as its covariance is q_a q_b f (1 - f) for a true answer of frequency f. The ways to guess are averaged
+    by how well they explain it.
+    """
+    k, own = pooled.shape[1], _shares(statistics["answers"])
+    alone = np.triu(hypothesis.correlation == 0.0, 1)
+    both = statistics["joint"].sum(axis=(2, 4)) * alone
+    alike = np.einsum("tacbc->tcab", statistics["joint"]) * alone
+    total = np.maximum(both.sum(axis=(1, 2)), 1.0)
+    found = (alike.sum(axis=(2, 3)) - np.einsum("tab,atc,btc->tc", both, own, own)) / total[:, None]
+    pairs = max(int((both.sum(axis=0) > 0).sum()), 1)
+    spread = pooled * (1.0 - pooled)
+    fits = []
+    for share in GUESSES:
+        guess = share * pooled + (1.0 - share) / k
+        quality, prior = _frequencies(hypothesis.quality, pooled, guess)
+        square = float(((quality @ both.sum(axis=0)) @ quality) / total.sum()) if len(both) else 0.0
+        # Of one item: the noise of independent pairs, and what all pairs share, the spread of (truth - f) squared.
+        variance = spread**2 / pairs + square**2 * spread * np.maximum(1.0 - 4.0 * spread, 0.0) + 1e-6
+        misfit = (found - square * prior * (1.0 - prior)) ** 2 / variance * (total / pairs)[:, None]
+        fits.append((float(misfit.sum()) * (k - 1) / k if len(both) else 0.0, _coins(quality, guess), prior))
+    weight = softmax(np.array([-0.5 * misfit for misfit, _, _ in fits]))
+    table, prior = (sum(w * fit[part] for w, fit in zip(weight, fits, strict=True)) for part in (1, 2))
+    return np.asarray(table), np.asarray(prior)
+
+
+def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the chance that each source knows the answer, and the frequencies of true answers, ``(kinds, k)``.
+
+    Qualities are in units of the spread of the answers given, ``1 - sum(share ** 2)``. True answers that are more
+    uneven spread less, so that as much agreement takes more knowledge: by the factor that makes both hold.
+    """
+    given = float((1.0 - (pooled**2).sum(axis=1)).sum())
+
+    def at(factor: float) -> tuple[FloatArray, FloatArray, float]:
+        known = np.clip(factor * quality, -1.0, 1.0)
+        mean = max(float(known.mean()), 0.01)
+        prior = np.maximum((pooled - (1.0 - mean) * guess) / mean, LEAST_RATE)
+        prior /= prior.sum(axis=1, keepdims=True)
+        return known, prior, factor**2 * float((1.0 - (prior**2).sum(axis=1)).sum())
+
+    low, high = 1.0, 1.0 / max(float(np.abs(quality).max(initial=0.0)), 0.01)
+    for _ in range(20):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if at(middle)[2] < given else (low, middle)
+    return at(low)[:2]
