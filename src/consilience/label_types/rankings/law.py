@@ -42,8 +42,6 @@ from consilience.label_types.vote_correlation import gls_weights
 
 __all__ = ["RankingLaw", "RankingParameters"]
 
-#: Votes that order fewer of their pairs of items in common than this are refined by their likelihood, which uses all.
-LITTLE_IN_COMMON = 0.5
 #: Largest weight: neighbors are swapped once in 3,000 votes.
 MAX_WEIGHT = 8.0
 #: A source at or below chance still decides where nobody else speaks.
@@ -209,7 +207,7 @@ class RankingLaw(Law):
             agreement = np.where(measured, table.value, agreement)
             np.fill_diagonal(agreement, 1.0)
         spread = np.zeros(len(weight))
-        if request.method == "em" or (not hypothesis.is_plain and _in_common(statistics, pairs) < LITTLE_IN_COMMON):
+        if request.method == "em":
             spread = (1.0 - quality**2) / curve.slope(weight) * hypothesis.spread
         votes = np.diag(statistics["both"])[:, None]
         mean = np.where(votes > 0, pairs / np.maximum(votes, 1), pairs.sum(axis=0) / max(votes.sum(), 1))
@@ -225,6 +223,7 @@ class RankingLaw(Law):
         )
 
     def refines(self, mixture: Mixture) -> bool:
+        # Weights from pairs of sources lose nothing to the likelihood, not even where votes order few pairs in common.
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
     def prepare(self, chunk: Chunk) -> _Prepared:
@@ -300,10 +299,12 @@ class RankingLaw(Law):
             return votes.of_sources(weight)
         curve = parameters.curve
         quality = curve.quality(weight)
-        linear, together = gls_weights(votes.observed, parameters.agreement[number], quality, votes.who)
-        # All votes on an item together are as good as one source that agrees with the truth as often as they do.
-        joint = np.interp(together, *_inverse(curve))
-        loads: FloatArray = linear * (joint / np.maximum(together, 1e-9))[:, None]
+        # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
+        # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
+        shared, known = gls_weights(votes.observed, parameters.agreement[number], quality, votes.who)
+        alone, known_alone = gls_weights(votes.observed, curve.agreement(weight), quality, votes.who)
+        left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
+        loads: FloatArray = votes.of_sources(weight) * shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
         return loads
 
     def _row_sizes(self, votes: Ballots, labels: Batch) -> IntArray:
@@ -416,15 +417,6 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
     }
 
 
-def _in_common(statistics: Statistics, pairs: FloatArray) -> float:
-    """Return which share of the pairs of items that a vote orders another vote on the row orders, too."""
-    both = statistics["both"].astype(np.float64)
-    alone = np.sqrt(pairs.sum(axis=1) / np.maximum(np.diag(both), 1.0))
-    off = ~np.eye(len(both), dtype=bool)
-    possible = float((both * np.outer(alone, alone))[off].sum())
-    return float(statistics["pair_common"][off].sum()) / possible if possible > 0 else 1.0
-
-
 def _solve_weights(
     pairs: FloatArray,
     spent: FloatArray,
@@ -460,9 +452,3 @@ def _stacked(each: list[RankingParameters]) -> dict[str, FloatArray]:
     return {
         name: np.concatenate([getattr(one, name) for one in each]) for name in ("weight", "correlation", "agreement")
     }
-
-
-def _inverse(curve: RetentionCurve) -> tuple[FloatArray, FloatArray]:
-    """Return qualities and their weights, to interpolate between."""
-    weight = np.linspace(0.0, 1.0, 400) ** 2 * MAX_WEIGHT
-    return curve.quality(weight), weight
