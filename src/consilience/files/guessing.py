@@ -9,7 +9,6 @@ import numpy as np
 
 from consilience.arrays import Batch
 from consilience.exceptions import FileFormatError
-from consilience.families.comparisons import Comparisons
 from consilience.label_types import (
     Boxes,
     Classes,
@@ -23,6 +22,7 @@ from consilience.label_types import (
     Vectors,
 )
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.spaces.element_records import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.votes import Votes, as_votes
 

@@ -2,6 +2,7 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.finite.space import FiniteMetric
+from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.registry import register_distance
 from consilience.label_types.trees.arborescence import maximum_arborescence
 from consilience.label_types.trees.scores import las, uas
@@ -12,7 +13,6 @@ from consilience.spaces.classes import Classes
 from consilience.spaces.hyperbolic import Hyperbolic
 from consilience.spaces.manifold import Manifold
 from consilience.spaces.metric import Metric
-from consilience.spaces.preferences import Preferences
 from consilience.spaces.product import Product
 from consilience.spaces.rankings import Rankings
 from consilience.spaces.rotations import SO3

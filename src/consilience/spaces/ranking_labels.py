@@ -11,7 +11,7 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.families.comparisons import Comparisons
+from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.codes import plain_value
 from consilience.spaces.ranking_items import ABSENT, MOST_ITEMS, UNSEEN, ItemCodes
 
