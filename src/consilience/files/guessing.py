@@ -9,7 +9,6 @@ import numpy as np
 
 from consilience.arrays import Batch
 from consilience.exceptions import FileFormatError
-from consilience.families.comparisons import Comparisons
 from consilience.label_types import (
     Boxes,
     Classes,
@@ -24,6 +23,7 @@ from consilience.label_types import (
 )
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
+from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.votes import Votes, as_votes
 
 __all__ = ["Guess", "guess_space"]

@@ -9,12 +9,12 @@ import numpy as np
 
 from consilience.arrays import is_null
 from consilience.exceptions import FileFormatError
-from consilience.families.comparisons import OUTCOMES, UNPARSABLE, Comparisons
 from consilience.files.judge_columns import JudgeReply, find_roles, judge_columns, judge_rows
 from consilience.files.judges import winner_codes, winner_of
 from consilience.files.replies import Reply
 from consilience.label_model import LabelModel
 from consilience.label_types.codes import plain_value
+from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from consilience.label_types.product.space import Product
 from consilience.label_types.rankings.space import Rankings
 from consilience.label_types.linear.scores import Scores
 from consilience.label_types.linear.vectors import Vectors
+from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.registry import register_distance
 from consilience.label_types.elements.boxes import Boxes
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.trees.arborescence import maximum_arborescence
 from consilience.label_types.trees.scores import las, uas
 from consilience.label_types.trees.space import DependencyTrees
-from consilience.spaces.preferences import Preferences
 from consilience.label_types.elements.spans import Spans
 from consilience.label_types.tags.space import Sequences, Tags
 from consilience.label_types.manifolds.manifold import Manifold

@@ -143,7 +143,7 @@ def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
     parts = Moments.of(votes[:cut], space) + Moments.zero() + Moments.of(votes[cut:], space)
     for name, total in whole.sums.parts.items():
         other = parts.sums[name]
-        same = np.array_equal(total, other) if total.dtype.kind in "iu" else np.allclose(total, other, rtol=1e-10)
+        same = np.array_equal(total, other) if total.dtype.kind in "iuO" else np.allclose(total, other, rtol=1e-10)
         _require(same, f"the sums {name!r} of two parts do not add up to those of the whole")
 
 

@@ -26,7 +26,6 @@ __all__ = [
     "relation_votes",
     "sentence_agreement",
     "spread_cells",
-    "subset_patterns",
     "tree_faults",
     "vote_blocks",
     "vote_support",
@@ -443,8 +442,8 @@ def block_beliefs(
 
 @numba.njit(cache=True, nogil=True)
 def expected_heads(
-    blocks: Heads, count: FloatArray, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray,
-    log_prior: FloatArray, alphas: FloatArray,
+    blocks: Heads, count: FloatArray, shares: FloatArray, once: FloatArray, log_right: FloatArray,
+    log_wrong: FloatArray, log_prior: FloatArray, alphas: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Return the expected sums of the E-step, arguments as of `block_beliefs`.
 
@@ -456,6 +455,8 @@ def expected_heads(
     ----------
     count
         ``(patterns,)`` tokens of each pattern.
+    once
+        ``(patterns, m)`` what votes count where coincidences are counted: correlated sources together as one.
     """
     nodes, m = log_right.shape
     right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
@@ -467,7 +468,11 @@ def expected_heads(
         found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alphas[1], size, joint)
         total = 0.0
         for j in range(found):
-            total += size[j]
+            size[j] = 0.0
+        for a in range(m):
+            if blocks[p, a] >= 0:
+                size[blocks[p, a]] += once[p, a]
+                total += once[p, a]
         for g in range(nodes):
             here = 0.0
             for j in range(found + 1):
@@ -475,8 +480,8 @@ def expected_heads(
             mass[g] += count[p] * here
             for a in range(m):
                 if blocks[p, a] >= 0:
-                    right[g, a] += count[p] * joint[g, blocks[p, a]]
-                    wrong[g, a] += count[p] * (here - joint[g, blocks[p, a]])
+                    right[g, a] += count[p] * shares[p, a] * joint[g, blocks[p, a]]
+                    wrong[g, a] += count[p] * shares[p, a] * (here - joint[g, blocks[p, a]])
         for k in range(3):
             all_wrong = lgamma(alphas[k])
             for j in range(found):
@@ -511,38 +516,6 @@ def block_distances(distance: FloatArray, position: IntArray, blocks: Heads) -> 
                 sums[1, p, found] += distance[t, a] ** 2
                 found += 1
     return sums
-
-
-@numba.njit(cache=True, nogil=True)
-def subset_patterns(votes: Heads, starts: IntArray, subsets: IntArray, n_codes: int) -> IntArray:
-    """Return ``(subsets, codes)`` how often the votes of some sources on a token make each pattern.
-
-    The code of four numbers of heads 0 b c d, in the order of the sources, is ``12 b + 4 c + d``. Tokens on which one
-    of the sources abstains, and sentences of one token, are left out.
-    """
-    size = subsets.shape[1]
-    counts = np.zeros((len(subsets), n_codes), dtype=np.int64)
-    number = np.zeros(4, dtype=np.int64)
-    for sentence in range(len(starts) - 1):
-        if starts[sentence + 1] - starts[sentence] < 2:
-            continue
-        for s in range(len(subsets)):
-            voted = True
-            for k in range(size):
-                voted = voted and votes[starts[sentence], subsets[s, k]] >= 0
-            if not voted:
-                continue
-            for t in range(starts[sentence], starts[sentence + 1]):
-                found = 0
-                for k in range(size):
-                    number[k] = found
-                    for other in range(k):
-                        if votes[t, subsets[s, other]] == votes[t, subsets[s, k]]:
-                            number[k] = number[other]
-                            break
-                    found += number[k] == found
-                counts[s, 12 * number[1] + 4 * number[2] + number[3]] += 1
-    return counts
 
 
 @numba.njit(cache=True, nogil=True)

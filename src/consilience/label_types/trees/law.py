@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from itertools import combinations, pairwise, product
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -58,8 +58,6 @@ LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 LEAST_WEIGHT = 0.01
 #: Step of log(K - 1) in which the curvature of its likelihood is measured.
 STEP = 0.1
-#: Sources whose votes are counted together to learn K and difficulty, in how many choices, and rounds of that fit.
-SUBSET, SUBSETS, SUBSET_ROUNDS = 4, 80, 60
 
 
 def _difficulty_levels() -> tuple[FloatArray, FloatArray]:
@@ -69,8 +67,6 @@ def _difficulty_levels() -> tuple[FloatArray, FloatArray]:
 
 #: Gauss-Hermite nodes of the difficulty of a token and their log probabilities.
 NODES, LOG_NODE_PROBABILITY = _difficulty_levels()
-#: All patterns of the votes of four sources, as numbers of heads in the order of the sources, by their code.
-CODES = np.array([(0, *rest) for rest in product(range(2), range(3), range(4))], dtype=np.int16)
 
 
 @dataclass(frozen=True)
@@ -163,6 +159,11 @@ class TreeLaw(Law):
         return PLAUSIBLE_HEADS if self.plausible_heads is None else max(self.plausible_heads, 1.05)
 
     @property
+    def _chance(self) -> float:
+        """How often two unrelated votes agree: one of K + 1 heads with equal chances is hit by luck."""
+        return 1.0 / (self.heads + 1.0)
+
+    @property
     def chance_cost(self) -> float:
         """Unrelated trees have hardly a head in common."""
         return 1.0
@@ -170,11 +171,8 @@ class TreeLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        """Return agreement by sentence, and patterns of the votes of a few sources by token.
-
-        Sentences of one token, which have one tree, are left out.
-        """
-        from consilience.label_types.trees.kernels import sentence_agreement, subset_patterns
+        """Return agreement by sentence; those of one token, which have one tree, are left out."""
+        from consilience.label_types.trees.kernels import sentence_agreement
 
         table = TokenTable.of(chunk.labels, chunk.observed)
         known = table.known(chunk.known, chunk.is_known)
@@ -182,14 +180,13 @@ class TreeLaw(Law):
         m = chunk.observed.shape[1]
         parts = {**count_statistics(chunk), "sentence_sums": sums[:, :m, :m]}
         parts["shared"] = np.rint(sums[1, :m, :m]).astype(np.int64)
-        parts["patterns"] = subset_patterns(table.heads, table.starts, _subsets(m), len(CODES))
         if (known >= 0).any():
             parts["gold_sentence_sums"] = sums[:, m, :m]
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return shares of equal heads, corrected for chance: of K + 1 heads with equal chances one is hit by luck."""
-        chance = _chance(self._common(statistics)[0])
+        chance = self._chance
 
         def corrected(mean: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
             return (mean - chance) / (1.0 - chance), error / (1.0 - chance)
@@ -210,29 +207,16 @@ class TreeLaw(Law):
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
-        plausible, difficulty = self._common(statistics)
-        chance = _chance(plausible)
-        grid = np.linspace(-LIMIT, LIMIT, 161)
-        log_odds = _log_odds(_error(np.tanh(grid), chance), difficulty)
-        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty * NODES)))
+        return self._forward
+
+    @cached_property
+    def _forward(self) -> Forward:
+        grid, chance = np.linspace(-LIMIT, LIMIT, 161), self._chance
+        log_odds = _log_odds(_error(np.tanh(grid), chance), DIFFICULTY)
+        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + DIFFICULTY * NODES)))
         share = np.exp(LOG_NODE_PROBABILITY)
-        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / plausible
+        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / self.heads
         return Forward.of_table(grid, (agree - chance) / (1.0 - chance))
-
-    def _common(self, statistics: Statistics) -> tuple[float, float]:
-        """Return K and the difficulty, as the patterns of a few sources at a time show them.
-
-        Sources that repeat each other would look like common errors, so that the quarter of the choices is taken in
-        which no two sources agree much more than they do with others.
-        """
-        same, tokens = statistics["sentence_sums"][:2]
-        agree = np.where((tokens > 0) & ~np.eye(len(tokens), dtype=bool), same / np.maximum(tokens, 1.0), np.nan)
-        middle = [float(np.median(row[np.isfinite(row)])) if np.isfinite(row).any() else 1.0 for row in agree]
-        close = np.nan_to_num(agree / np.maximum(np.outer(middle, middle), 1e-3))
-        subsets = _subsets(len(agree))
-        worst = close[subsets[:, :, None], subsets[:, None, :]].max(axis=(1, 2), initial=0.0)
-        kept = np.sort(np.argsort(worst, kind="stable")[: -(-len(subsets) // 4)])
-        return _common_numbers(self, statistics["patterns"][kept].tobytes(), tuple(kept.tolist()), len(agree))
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -240,19 +224,23 @@ class TreeLaw(Law):
         m = len(hypothesis.u)
         if hypothesis.is_plain:
             return self.from_weights(np.ones(m), request)
-        plausible, difficulty = self._common(statistics)
-        chance, quality = _chance(plausible), hypothesis.quality
+        chance, quality, one = self._chance, hypothesis.quality, np.ones(1)
         error = _error(quality, chance)
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
         slope = (1.0 - chance) / (error * (1.0 - error))
-        return self._start(_log_odds(error, difficulty), step * slope, plausible, difficulty, hypothesis.correlation)
-
-    def _start(
-        self, log_odds: FloatArray, spread: FloatArray, plausible: float, difficulty: float, correlation: FloatArray
-    ) -> TreeParameters:
-        one = np.ones(1)
+        # Errors that all sources share come from hard tokens, which this law knows itself.
+        apart = hypothesis.correlation[~np.eye(m, dtype=bool)]
+        common = float(np.clip(apart.min(initial=1.0), 0.0, 0.99)) if len(apart) else 0.0
+        correlation = np.maximum(hypothesis.correlation - common, 0.0) / (1.0 - common)
         return TreeParameters(
-            one, log_odds[None], spread[None], plausible * one, difficulty * one, 0.0 * one, 0.0 * one, correlation[None]
+            probability=one,
+            log_odds=_log_odds(error, DIFFICULTY)[None],
+            spread=(step * slope)[None],
+            plausible=self.heads * one,
+            difficulty=DIFFICULTY * one,
+            nearness=0.0 * one,
+            middle=0.0 * one,
+            correlation=correlation[None],
         )
 
     def prepare(self, chunk: Chunk) -> _Patterns:
@@ -269,8 +257,10 @@ class TreeLaw(Law):
 
         shares = discount_correlated(prepared.blocks[:, :-1] >= 0, parameters.correlation[0])
         alphas = (parameters.plausible[0] - 1.0) * np.exp(STEP * np.array([-1.0, 0.0, 1.0]))
+        # Votes of one group coincide for another reason than that wrong heads attract.
+        once = discount_correlated(prepared.blocks[:, :-1] >= 0, parameters.correlation[0] > 0.0)
         right, wrong, mass, coincidence, belief = expected_heads(
-            prepared.blocks, prepared.count, shares, *parameters.log_rates(0), LOG_NODE_PROBABILITY, alphas
+            prepared.blocks, prepared.count, shares, once, *parameters.log_rates(0), LOG_NODE_PROBABILITY, alphas
         )
         named = _named(prepared.blocks)
         contested = named & (prepared.blocks[:, :-1].max(axis=1, initial=-1) > 0)[:, None]
@@ -433,7 +423,7 @@ class TreeLaw(Law):
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         cost = self.summary(parameters).expected_cost
-        cost_error = error * (1.0 - 1.0 / (self.heads + 1.0))
+        cost_error = error * (1.0 - self._chance)
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TreeParameters:
@@ -469,12 +459,11 @@ class TreeLaw(Law):
 # --- error rates ----------------------------------------------------------------------------------------
 
 
-def _chance(plausible: float) -> float:
-    return 1.0 / (plausible + 1.0)
-
-
 def _error(quality: FloatArray, chance: float) -> FloatArray:
-    return np.clip((1.0 - chance) * (1.0 - quality), LEAST_ERROR, MOST_ERROR)
+    """Return shares of wrong heads; those of sources below chance approach one, with the same slope at chance."""
+    low = chance * np.exp(np.minimum(quality, 0.0) * (1.0 - chance) / chance)
+    right = np.where(quality > 0.0, chance + (1.0 - chance) * quality, low)
+    return np.clip(1.0 - right, LEAST_ERROR, MOST_ERROR)
 
 
 def _mean_error(log_odds: FloatArray, difficulty: FloatArray) -> FloatArray:
@@ -504,37 +493,6 @@ def _nearness(sums: FloatArray) -> tuple[float, float]:
     return float(pairs * (far - near) / (pairs * variance + 1.0)), float((first_right + first_wrong) / (right + wrong))
 
 
-@lru_cache(maxsize=32)
-def _common_numbers(law: TreeLaw, counts: bytes, kept: tuple[int, ...], m: int) -> tuple[float, float]:
-    """Return K and the difficulty by EM on the votes of a few sources at a time (a composite likelihood)."""
-    subsets = _subsets(m)[list(kept)]
-    blocks = np.full((len(subsets), len(CODES), m + 1), -1, dtype=np.int16)
-    for index, members in enumerate(subsets):
-        blocks[index][:, members] = CODES[:, : len(members)]
-    # Every vote counts once, however many subsets it is in.
-    count = np.frombuffer(counts, dtype=np.int64).reshape(-1) * m / max(subsets.size, 1)
-    seen = count > 0
-    patterns = _Patterns(blocks.reshape(-1, m + 1)[seen], count[seen], np.zeros((2, int(seen.sum()), m)))
-    start = law._start(np.full(m, -1.0), np.ones(m), law.heads, DIFFICULTY, np.zeros((m, m)))
-    fitted = start
-    for _ in range(SUBSET_ROUNDS if seen.any() else 0):
-        fitted = law.m_step(fitted, law.e_step(fitted, patterns), start)
-    return float(fitted.plausible[0]), float(fitted.difficulty[0])
-
-
-@lru_cache(maxsize=32)
-def _subsets(m: int) -> IntArray:
-    """Return ``(subsets, 4)`` choices of four sources, of three if there are no more; none of fewer."""
-    size = min(m, SUBSET)
-    if m <= SUBSET + 2:
-        return np.array(list(combinations(range(m), size)) if m >= 3 else np.zeros((0, size)), dtype=np.int64)
-    rng = np.random.default_rng(0)
-    # Every source comes in at least one of them.
-    order = np.concatenate([rng.permutation(m) for _ in range(-(-SUBSETS * SUBSET // m))])
-    chosen = [order[at : at + SUBSET] for at in range(0, len(order) - SUBSET + 1, SUBSET)]
-    return np.array([np.sort(one) for one in chosen if len(set(one.tolist())) == SUBSET], dtype=np.int64)
-
-
 # --- sums -----------------------------------------------------------------------------------------------
 
 
@@ -543,7 +501,10 @@ def _as_items(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     same, tokens, same_square, product, token_square = sums
     count = tokens**2 / np.maximum(token_square, 1.0)
     mean = same / np.maximum(tokens, 1.0)
-    scatter = np.maximum(same_square - 2.0 * mean * product + mean**2 * token_square, 0.0)
+    scatter = same_square - 2.0 * mean * product + mean**2 * token_square
+    # A few sentences may agree by luck: tokens scatter at least as if they were independent.
+    smooth = (same + 1.0) / (tokens + 2.0)
+    scatter = np.maximum(scatter, tokens * smooth * (1.0 - smooth))
     return count, count * mean, count * (mean**2 + scatter / np.maximum(token_square, 1.0))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
-from consilience.exceptions import InvalidLabelError
 from consilience.estimation.protocol import Law
+from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.trees.law import TreeLaw, cut
 from consilience.label_types.trees.reading import TreeReader, flatten

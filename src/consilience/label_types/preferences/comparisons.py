@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.solvers.pair_judges import PairTable
+from consilience.label_types.preferences.judges import PairVotes
 
-__all__ = ["OUTCOMES", "UNPARSABLE", "Comparisons", "ComparisonTable", "net_outcomes", "tabulate"]
+__all__ = [
+    "OUTCOMES",
+    "UNPARSABLE",
+    "ComparisonCounts",
+    "ComparisonTable",
+    "Comparisons",
+    "net_outcomes",
+    "tabulate",
+]
 
 #: Outcomes by name; what says neither is a reply that could not be read, which is no tie.
 OUTCOMES = {"first": 1, "second": -1, "tie": 0}
@@ -118,24 +127,32 @@ class ComparisonTable:
     names
         The items of each row; their place is their number.
     unit
-        Number of what was shown: the same two items of the same row, in the same order, about the same question.
+        Number of what was asked: the same two items of the same row about the same question, in either order.
     question
         The same number for runs of one judge on one question; below zero where there are no runs.
     unparsable
         ``(m,)`` replies of each judge that could not be read.
+    count
+        How often each comparison was made.
     """
 
-    pairs: PairTable
+    pairs: PairVotes
     names: tuple[tuple[Hashable, ...], ...]
     unit: IntArray
     question: IntArray
     unparsable: IntArray
+    count: FloatArray
 
     def where(self, kept: BoolArray) -> ComparisonTable:
         """Return some of the comparisons."""
         return ComparisonTable(
-            self.pairs.where(kept), self.names, self.unit[kept], self.question[kept], self.unparsable
+            self.pairs.where(kept), self.names, self.unit[kept], self.question[kept], self.unparsable, self.count[kept]
         )
+
+    @property
+    def comparisons(self) -> IntArray:
+        """``(m,)`` how many comparisons each judge made."""
+        return np.rint(np.bincount(self.pairs.judge, self.count, minlength=self.pairs.n_judges)).astype(np.int64)
 
     def run_weights(self, correlation: float) -> FloatArray:
         """Return ``1 / (1 + (r - 1) rho)`` for each of r runs, and one where there are none."""
@@ -143,56 +160,100 @@ class ComparisonTable:
         asked = self.question >= 0
         if asked.any():
             cell = self.question[asked] * self.pairs.n_judges + self.pairs.judge[asked]
-            _, place, runs = np.unique(cell, return_inverse=True, return_counts=True)
+            _, place = np.unique(cell, return_inverse=True)
+            runs = np.bincount(place, self.count[asked])
             weight[asked] = 1.0 / (1.0 + (runs[place] - 1.0) * correlation)
         return weight
+
+
+Key = tuple[Any, ...]
+
+
+class ComparisonCounts:
+    """How often each judge gave each answer: sums that add, and all that is learned from.
+
+    A key is the row, the judge (-1 for known rankings), the items shown first and second, the outcome, the question,
+    whether it is one of several runs, and the number of items of the ranking that it comes from (0 if it was asked).
+    Where few pairs of items are compared again and again, as in an arena, the counts are a few kilobytes; where every
+    prompt has items of its own, there are as many as comparisons.
+    """
+
+    def __init__(self, counts: Mapping[Key, int]) -> None:
+        self.counts = counts
+
+    @classmethod
+    def of(cls, labels: Batch, observed: BoolArray, rows: Sequence[Any], judges: Sequence[int]) -> ComparisonCounts:
+        """Return the counts of ``(n, m)`` votes; `judges` are the numbers of the columns."""
+        counts: Counter[Key] = Counter()
+        for row, column in np.argwhere(observed).tolist():
+            said: Comparisons = labels[row, column]
+            size = 0 if said.ranking is None else len(said.items)
+            about = said.question or (None,) * len(said)
+            for key in zip(said.first, said.second, said.outcome.tolist(), about, strict=True):
+                counts[rows[row], judges[column], *key, said.run is not None, size] += 1
+        return cls(counts)
+
+    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
+        total = Counter(self.counts)
+        total.update(other.counts)
+        return ComparisonCounts(total)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComparisonCounts) and self.counts == other.counts
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def boxed(self) -> npt.NDArray[Any]:
+        """Return the counts as an array of one object, which adds like any other sum."""
+        box = np.empty(1, dtype=object)
+        box[0] = self
+        return box
+
+    def table(self, m: int, items: Sequence[Hashable] | None = None) -> ComparisonTable:
+        """Return the counts as arrays, in an order that does not depend on how they were added."""
+        return _tabulate(sorted(self.counts.items(), key=_order), m, items)
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> ComparisonTable:
     """Return the votes of several rows as arrays; `items` are those of every row, where they are known."""
     n, m = observed.shape
-    names: list[tuple[Hashable, ...]] = []
-    columns: dict[str, list[Any]] = {name: [] for name in ("judge", "group", "first", "second", "outcome", "shown")}
-    weight, unit, question = [], [], []
+    counts = ComparisonCounts.of(labels, observed, range(n), range(m)).counts
+    return _tabulate(list(counts.items()), m, items, list(range(n)))
+
+
+def _order(entry: tuple[Key, int]) -> str:
+    return repr(entry[0])
+
+
+def _tabulate(
+    entries: list[tuple[Key, int]], m: int, items: Sequence[Hashable] | None, rows: list[Any] | None = None
+) -> ComparisonTable:
+    """Return counted comparisons as arrays; known rankings become the judge m, whose word counts in full."""
+    known = any(key[1] < 0 for key, _ in entries)
+    groups = {row: at for at, row in enumerate(dict.fromkeys(key[0] for key, _ in entries) if rows is None else rows)}
+    start = {} if items is None else {item: place for place, item in enumerate(items)}
+    names: list[dict[Hashable, int]] = [dict(start) for _ in groups]
+    unparsable = np.zeros(m + known, dtype=np.int64)
     units: dict[Any, int] = {}
     questions: dict[Any, int] = {}
-    unparsable = np.zeros(m, dtype=np.int64)
-    for row in range(n):
-        known = {} if items is None else {item: place for place, item in enumerate(items)}
-        for judge in np.flatnonzero(observed[row]).tolist():
-            said: Comparisons = labels[row, judge]
-            for item in said.items:
-                known.setdefault(item, len(known))
-            kept = np.flatnonzero(said.outcome != UNPARSABLE).tolist()
-            unparsable[judge] += len(said) - len(kept)
-            one = [known[said.first[at]] for at in kept]
-            two = [known[said.second[at]] for at in kept]
-            columns["judge"] += [judge] * len(kept)
-            columns["group"] += [row] * len(kept)
-            columns["first"] += one
-            columns["second"] += two
-            columns["outcome"] += said.outcome[kept].tolist()
-            columns["shown"] += [0.0 if said.ranking is not None else 1.0] * len(kept)
-            weight += [said.weight] * len(kept)
-            about = [None] * len(kept) if said.question is None else [said.question[at] for at in kept]
-            unit += [units.setdefault((row, *shown), len(units)) for shown in zip(one, two, about, strict=True)]
-            if said.run is None:
-                question += [-1] * len(kept)
-            else:
-                question += [
-                    questions.setdefault((row, min(a, b), max(a, b), topic), len(questions))
-                    for a, b, topic in zip(one, two, about, strict=True)
-                ]
-        names.append(tuple(known))
-    whole = {name: np.array(columns[name], dtype=np.int64) for name in ("judge", "group", "first", "second")}
-    pairs = PairTable(
-        **whole,
-        outcome=np.array(columns["outcome"], dtype=np.float64),
-        shown=np.array(columns["shown"], dtype=np.float64),
-        weight=np.array(weight, dtype=np.float64),
-        n_judges=m,
-        n_groups=n,
-        width=max((len(row) for row in names), default=0) or 1,
-    )
-    coded = [np.array(codes, dtype=np.int64) for codes in (unit, question)]
-    return ComparisonTable(pairs, tuple(names), coded[0], coded[1], unparsable)
+    whole, numbers = [], []
+    for (row, judge, one, two, outcome, about, again, size), count in entries:
+        at, who = groups[row], judge if judge >= 0 else m
+        own = names[at]
+        first, second = own.setdefault(one, len(own)), own.setdefault(two, len(own))
+        if outcome == UNPARSABLE:
+            unparsable[who] += count
+            continue
+        low, high = min(first, second), max(first, second)
+        unit = units.setdefault((at, low, high, about), len(units))
+        question = questions.setdefault((at, low, high, about), len(questions)) if again else -1
+        whole.append((who, at, first, second, unit, question))
+        numbers.append((outcome, 0.0 if size else 1.0, 2.0 / size if size and judge >= 0 else 1.0, count))
+    codes = np.array(whole, dtype=np.int64).reshape(-1, 6).T
+    outcome, shown, weight, count = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+    pairs = PairVotes(
+        codes[0], codes[1], codes[2], codes[3], outcome, shown, weight * count,
+        n_judges=m + known, n_groups=len(groups), width=max((len(own) for own in names), default=0) or 1,
+    )  # fmt: skip
+    return ComparisonTable(pairs, tuple(tuple(own) for own in names), codes[4], codes[5], unparsable, count)

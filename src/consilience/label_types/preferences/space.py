@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.bradley_terry import BradleyTerryFamily
-from consilience.families.comparisons import UNPARSABLE, Comparisons, net_outcomes
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.rankings.kemeny import minimize_disagreement
 from consilience.spaces import preference_labels
 from consilience.label_types.rankings.labels import order_of_text
+from consilience.label_types.preferences import reading
+from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons, net_outcomes
+from consilience.label_types.preferences.law import BradleyTerryLaw
+from consilience.spaces.ranking_labels import order_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,11 +64,11 @@ class Preferences(LabelSpace):
     items: Sequence[Hashable] | None = None
     by: str | None = None
 
-    from_rankings = staticmethod(preference_labels.comparisons_from_rankings)
-    from_scores = staticmethod(preference_labels.comparisons_from_scores)
+    from_rankings = staticmethod(reading.comparisons_from_rankings)
+    from_scores = staticmethod(reading.comparisons_from_scores)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", preference_labels.as_item_names(self.items))
+        object.__setattr__(self, "items", reading.as_item_names(self.items))
         if self.by is not None and not isinstance(self.by, str):
             raise InvalidLabelError(f"by={self.by!r} is no column. Give its name, such as 'prompt', or None.")
 
@@ -73,9 +76,9 @@ class Preferences(LabelSpace):
         given = [] if self.items is None else [repr(list(self.items))]
         return f"Preferences({', '.join([*given, *([f'by={self.by!r}'] if self.by is not None else [])])})"
 
-    @property
-    def law(self) -> Family:
-        return BradleyTerryFamily(None if self.items is None else tuple(self.items))
+    @cached_property
+    def law(self) -> Law:
+        return BradleyTerryLaw(None if self.items is None else tuple(self.items))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return np.array([_apart(one, two) for one, two in zip(left, right, strict=True)], dtype=np.float64)
@@ -91,7 +94,7 @@ class Preferences(LabelSpace):
         read = []
         for index, cell in enumerate(cells):
             try:
-                read.append(preference_labels.read_comparisons(cell, known))
+                read.append(reading.read_comparisons(cell, known))
             except InvalidLabelError as error:
                 raise InvalidLabelError(str(error), index) from None
         return as_object_array(read)
@@ -150,7 +153,7 @@ class Preferences(LabelSpace):
         """Return rankings as lists of groups of tied items, best first; other comparisons as lists of records."""
         import pyarrow as pa
 
-        read = [None if is_null(label) else preference_labels.read_comparisons(label) for label in batch]
+        read = [None if is_null(label) else reading.read_comparisons(label) for label in batch]
         if all(cell is None or cell.ranking is not None for cell in read):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
         return pa.array([None if cell is None else _records(cell) for cell in read])

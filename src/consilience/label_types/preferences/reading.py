@@ -9,8 +9,8 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.families.comparisons import OUTCOMES, UNPARSABLE, Comparisons
 from consilience.label_types.codes import plain_value
+from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
 
 __all__ = ["as_item_names", "comparisons_from_rankings", "comparisons_from_scores", "read_comparisons"]
 

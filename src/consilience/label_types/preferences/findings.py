@@ -6,16 +6,12 @@ from collections import Counter
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray
-from consilience.families.base import Diagnostic, Request
-from consilience.families.bradley_terry_parameters import BradleyTerryParameters
-from consilience.families.bradley_terry_posterior import weighted_pairs
-from consilience.families.comparisons import ComparisonTable
-from consilience.solvers.bradley_terry import scores_given_judges
-from consilience.solvers.pair_dependence import SharedNoise
-from consilience.solvers.pair_judges import totals
+from consilience.arrays import FloatArray
+from consilience.estimation.protocol import Diagnostic, Request
+from consilience.label_types.preferences.comparisons import ComparisonTable
+from consilience.label_types.preferences.judges import totals
 
-__all__ = ["about_judges", "about_table", "cycles", "effective_judges", "equal_judges", "order_flips"]
+__all__ = ["about_judges", "about_table", "cycles", "order_flips"]
 
 #: Below this rank correlation, weighted and plain ranking tell different stories.
 DIFFERENT = 0.8
@@ -23,6 +19,8 @@ DIFFERENT = 0.8
 MIN_SHOWN, SHOWN_FIRST = 10, (0.2, 0.8)
 #: A position bias beyond this, and beyond three standard errors, is worth a word.
 LARGE_BIAS = 0.7
+#: Comparisons per item below which an arena tells little about its judges.
+MIN_COMPARISONS = 4
 NAMED = 5
 
 
@@ -35,7 +33,9 @@ def cycles(table: ComparisonTable) -> FloatArray:
         there, group = np.unique(own.group, return_inverse=True)
         cells = len(there) * pairs.width**2
         place = group * pairs.width**2 + own.first * pairs.width + own.second
-        net = totals(place, own.outcome, cells).reshape(-1, pairs.width, pairs.width)
+        net = totals(place, table.count[pairs.judge == judge] * own.outcome, cells).reshape(
+            -1, pairs.width, pairs.width
+        )
         net = net - net.transpose(0, 2, 1)
         beats = (net > 0).astype(np.float64)
         either = beats + beats.transpose(0, 2, 1)
@@ -52,42 +52,18 @@ def order_flips(table: ComparisonTable) -> FloatArray:
     low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
     key = np.stack([pairs.judge, pairs.group, low, high], axis=1)[shown]
     forward = (pairs.first < pairs.second)[shown]
-    outcome = np.where(forward, pairs.outcome[shown], -pairs.outcome[shown])
+    outcome, often = np.where(forward, pairs.outcome[shown], -pairs.outcome[shown]), table.count[shown]
     flips, both = np.zeros(pairs.n_judges), np.zeros(pairs.n_judges)
     if len(key):
         cells, place = np.unique(key, axis=0, return_inverse=True)
         place = place.reshape(-1)
         size = len(cells)
-        sums = [totals(place[way], outcome[way], size) for way in (forward, ~forward)]
+        sums = [totals(place[way], (often * outcome)[way], size) for way in (forward, ~forward)]
         there = [totals(place[way], None, size) > 0 for way in (forward, ~forward)]
         twice = there[0] & there[1]
         both = totals(cells[twice, 0], None, pairs.n_judges)
         flips = totals(cells[twice, 0], (sums[0] * sums[1] < 0)[twice].astype(np.float64), pairs.n_judges)
     return np.asarray(flips / np.maximum(both, 1.0))
-
-
-def effective_judges(noise: SharedNoise, active: BoolArray) -> tuple[float, float]:
-    """Return between which numbers of independent judges these may be worth.
-
-    At worst whatever judges agree on is an error they share; at best only what copies share is one.
-    """
-    m = int(active.sum())
-    if m == 0:
-        return 0.0, 0.0
-    at = np.ix_(active, active)
-    worst = m**2 / float(np.maximum(noise.raw[at], 0.0).sum())
-    best = m**2 / float(np.maximum(noise.noise[at], 0.0).sum())
-    return min(worst, best), best
-
-
-def equal_judges(reason: str) -> Diagnostic:
-    """Judges count the same because there are too few votes."""
-    return Diagnostic(
-        "fell-back-to-majority",
-        "info",
-        (),
-        f"Every judge has the same weight: {reason}. Collect more comparisons, or pass gold= with known rankings.",
-    )
 
 
 def about_table(table: ComparisonTable, request: Request, items: tuple[object, ...] | None) -> tuple[Diagnostic, ...]:
@@ -131,11 +107,12 @@ def _shown_first(table: ComparisonTable) -> list[Diagnostic]:
     first: Counter[object] = Counter()
     both: Counter[object] = Counter()
     shown = np.flatnonzero(pairs.shown > 0)
-    for row, one, two in zip(pairs.group[shown], pairs.first[shown], pairs.second[shown], strict=True):
+    columns = (pairs.group, pairs.first, pairs.second, table.count)
+    for row, one, two, count in zip(*(column[shown] for column in columns), strict=True):
         names = table.names[row]
-        first[names[one]] += 1
-        both[names[one]] += 1
-        both[names[two]] += 1
+        first[names[one]] += count
+        both[names[one]] += count
+        both[names[two]] += count
     low, high = SHOWN_FIRST
     odd = [name for name, count in both.items() if count >= MIN_SHOWN and not low <= first[name] / count <= high]
     if not odd:
@@ -182,31 +159,41 @@ def _never_compared(table: ComparisonTable, items: tuple[object, ...] | None) ->
 
 
 def about_judges(
-    parameters: BradleyTerryParameters,
-    plain: BradleyTerryParameters,
-    table: ComparisonTable,
-    request: Request,
-    enough: bool,
+    bias: FloatArray, error: FloatArray, run_correlation: float, tau: float, table: ComparisonTable, request: Request
 ) -> tuple[Diagnostic, ...]:
-    """Return findings about the judges, and whether weighing them changes the story."""
-    found = [*_position(parameters, request), *_against_plain(parameters, plain, table)]
-    if not enough:
+    """Return findings about the judges, and whether weighing them changes the story.
+
+    Parameters
+    ----------
+    bias, error
+        ``(m,)`` position biases and their standard errors.
+    tau
+        Rank correlation with the ranking by equal judges.
+    """
+    found = _position(bias, error, request)
+    if tau < DIFFERENT:
+        message = (
+            f"Weighing the judges changes the order much: Kendall's correlation with the ranking by equal judges is "
+            f"{tau:.2f}. Compare with predict_baseline(votes), and pass gold= with a known ranking to decide."
+        )
+        found.append(Diagnostic("disagrees-with-plain-vote", "warning", (), message))
+    compared = int(table.pairs.compared.sum())
+    if len(np.unique(table.pairs.group)) < 2 and table.count.sum() < MIN_COMPARISONS * max(compared, 1):
         message = (
             "Fewer than 4 comparisons per item: the qualities of the judges are mostly borrowed from each other. "
             "Collect more comparisons before you trust them; the ranking itself is usable."
         )
         found.append(Diagnostic("judges-not-identified", "info", request.sources, message))
-    if parameters.run_correlation > 0.0:
+    if run_correlation > 0.0:
         message = (
-            f"Answers of one judge to one question correlate by {parameters.run_correlation:.2f} beyond what scores "
+            f"Answers of one judge to one question correlate by {run_correlation:.2f} beyond what scores "
             "explain, so that r runs count as r / (1 + (r - 1) rho) votes."
         )
         found.append(Diagnostic("repeated-runs", "info", (), message))
     return tuple(found)
 
 
-def _position(parameters: BradleyTerryParameters, request: Request) -> list[Diagnostic]:
-    bias, error = parameters.position_bias, parameters.position_bias_error
+def _position(bias: FloatArray, error: FloatArray, request: Request) -> list[Diagnostic]:
     large = (np.abs(bias) > LARGE_BIAS) & (np.abs(bias) > 3.0 * error) & np.isfinite(error)
     if not large.any():
         return []
@@ -224,40 +211,3 @@ def _position(parameters: BradleyTerryParameters, request: Request) -> list[Diag
             f"{', '.join(who[:NAMED])}{', ...' if len(who) > NAMED else ''}. It is allowed for; show both orders.",
         )
     ]
-
-
-def _against_plain(
-    parameters: BradleyTerryParameters, plain: BradleyTerryParameters, table: ComparisonTable
-) -> list[Diagnostic]:
-    tau = _rank_correlation(_scores(parameters, table), _scores(plain, table), table)
-    if tau >= DIFFERENT:
-        return []
-    return [
-        Diagnostic(
-            "disagrees-with-plain-vote",
-            "warning",
-            (),
-            f"Weighing the judges changes the order much: Kendall's correlation with the ranking by equal judges is "
-            f"{tau:.2f}. Either some judges are far worse than others, or a group with a taste of its own has taken "
-            "over; compare with predict_baseline(votes), and pass gold= with a known ranking to decide.",
-        )
-    ]
-
-
-def _scores(parameters: BradleyTerryParameters, table: ComparisonTable) -> FloatArray:
-    m = len(parameters.share)
-    own = table.where(table.pairs.judge < m)
-    pairs = weighted_pairs(own, parameters.share, parameters.run_correlation)
-    return scores_given_judges(pairs, parameters.traits(exact=parameters.per_prompt)).mean
-
-
-def _rank_correlation(left: FloatArray, right: FloatArray, table: ComparisonTable) -> float:
-    """Return Kendall's correlation over all pairs of items that were compared in one group."""
-    compared = table.pairs.compared
-    one, two = np.triu_indices(left.shape[1], 1)
-    together = (compared[:, one] & compared[:, two]).astype(np.float64)
-    signs = [np.sign(np.round(scores[:, one] - scores[:, two], 9)) for scores in (left, right)]
-    size = [float((sign**2 * together).sum()) for sign in signs]
-    if min(size) <= 0:
-        return 1.0
-    return float((signs[0] * signs[1] * together).sum()) / float(np.sqrt(size[0] * size[1]))
