@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+from consilience.spaces.vectors import Vectors
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning
-from consilience.spaces.vectors import Vectors
 
 
 def design(n=1000, m=6, d=3, seed=0, missing=0.0, spread=1.0):

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import consilience as cs
-from consilience import arrays
-from consilience.families.base import Chunk, Request
 from consilience.families.confusion import ConfusionFamily
 from consilience.families.gaussian_moments import score_sums
 from consilience.families.gaussian_posterior import believe
 from consilience.families.gaussian_rounds import round_sums
+
+import consilience as cs
+from consilience import arrays
+from consilience.families.base import Chunk, Request
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
 

@@ -6,11 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
+from consilience.families.bradley_terry_parameters import cost_of_judge, cost_of_pair
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, FileFormatError, InvalidLabelError, UnsupportedError
-from consilience.families.bradley_terry_parameters import cost_of_judge, cost_of_pair
-from consilience.families.comparisons import Comparisons, net_outcomes
+from consilience.label_types.preferences.comparisons import Comparisons, net_outcomes
 
 
 def fit(votes, gold=None, **settings):

@@ -6,13 +6,13 @@ import warnings
 
 import numpy as np
 import pytest
+from consilience.families.vector import VectorFamily
+from consilience.spaces.vectors import Vectors
 from simulated_vectors import codes, design, error, fit
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, UnsupportedError
-from consilience.families.vector import VectorFamily
 from consilience.moments import Moments
-from consilience.spaces.vectors import Vectors
 
 
 def copied(n=600, seed=0, spread=0.3):

@@ -12,8 +12,8 @@ from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_
 from consilience.encoding import read_votes
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_model import LabelModel
-from consilience.label_types.rankings.space import Rankings
 from consilience.label_types.preferences.space import Preferences
+from consilience.label_types.rankings.space import Rankings
 
 __all__ = ["Orders", "SharedOrders", "ordered_rows", "shared_orders"]
 

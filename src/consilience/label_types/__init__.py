@@ -2,23 +2,23 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.classes.space import Classes
+from consilience.label_types.elements.boxes import Boxes
+from consilience.label_types.elements.spans import Spans
 from consilience.label_types.finite.space import FiniteMetric
-from consilience.label_types.product.space import Product
-from consilience.label_types.rankings.space import Rankings
 from consilience.label_types.linear.scores import Scores
 from consilience.label_types.linear.vectors import Vectors
-from consilience.label_types.preferences.space import Preferences
-from consilience.label_types.registry import register_distance
-from consilience.label_types.elements.boxes import Boxes
-from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
-from consilience.label_types.trees.arborescence import maximum_arborescence
-from consilience.label_types.trees.scores import las, uas
-from consilience.label_types.trees.space import DependencyTrees
-from consilience.label_types.elements.spans import Spans
-from consilience.label_types.tags.space import Sequences, Tags
 from consilience.label_types.manifolds.manifold import Manifold
 from consilience.label_types.manifolds.spaces import SO3, SPD, Hyperbolic, Sphere
 from consilience.label_types.metric.space import Metric
+from consilience.label_types.preferences.space import Preferences
+from consilience.label_types.product.space import Product
+from consilience.label_types.rankings.space import Rankings
+from consilience.label_types.registry import register_distance
+from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
+from consilience.label_types.tags.space import Sequences, Tags
+from consilience.label_types.trees.arborescence import maximum_arborescence
+from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.space import DependencyTrees
 from consilience.spaces.texts import Texts
 
 __all__ = [

@@ -14,8 +14,8 @@ from consilience.exceptions import DistanceError, InvalidLabelError
 from consilience.families.base import Family
 from consilience.families.texts import KINDS, TextFamily
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.metric.space import Metric
+from consilience.label_types.registry import distance_by_name, name_of_distance
 
 if TYPE_CHECKING:
     import pyarrow as pa

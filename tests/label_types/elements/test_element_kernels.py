@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.label_types.elements.kernels import best_total, match_elements, overlap, set_costs
-from consilience.label_types.elements.kernels import believe_elements, corner_gaps, place_elements
+from consilience.label_types.elements.kernels import (
+    believe_elements,
+    best_total,
+    corner_gaps,
+    match_elements,
+    overlap,
+    place_elements,
+    set_costs,
+)
 
 
 @pytest.mark.parametrize(

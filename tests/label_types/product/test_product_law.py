@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from consilience.families.product_parameters import combined
 from refusals import refused
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, UnsupportedError
 from consilience.families.base import Summary
-from consilience.families.product_parameters import combined
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 

@@ -6,7 +6,6 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-
 from consilience.kernels.chains import best_paths, chain_marginals, chain_round
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from consilience.families.tags.pooling import pooled_rates
+from consilience.families.tags.qualities import _triples, skewness_sums, solve_prior
 
 import consilience as cs
 from consilience.families.base import Chunk
-from consilience.families.tags.pooling import pooled_rates
-from consilience.families.tags.qualities import _triples, skewness_sums, solve_prior
 
 SENSITIVITY = np.array([[0.9, 0.8], [0.7, 0.85], [0.8, 0.6], [0.65, 0.75], [0.85, 0.9]])
 SPECIFICITY = np.array([[0.8, 0.95], [0.9, 0.85], [0.75, 0.9], [0.8, 0.9], [0.95, 0.8]])

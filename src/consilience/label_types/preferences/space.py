@@ -14,13 +14,11 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.rankings.kemeny import minimize_disagreement
-from consilience.spaces import preference_labels
-from consilience.label_types.rankings.labels import order_of_text
 from consilience.label_types.preferences import reading
 from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons, net_outcomes
 from consilience.label_types.preferences.law import BradleyTerryLaw
-from consilience.spaces.ranking_labels import order_of_text
+from consilience.label_types.rankings.kemeny import minimize_disagreement
+from consilience.label_types.rankings.labels import order_of_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

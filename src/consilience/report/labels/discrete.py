@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from consilience.arrays import IntArray, as_object_array
 from consilience.label_types import Classes, FiniteMetric, Preferences, Rankings, Sequences, Tags
-from consilience.label_types import Classes, FiniteMetric, Preferences, Rankings, Tags
 from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.report.labels.base import MAX_PIECES, chip, encoded, label_html, plain_text
 from consilience.report.svg import element, joined
