@@ -54,7 +54,6 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
         "calibration": asdict(model.calibration),
         "quality": model.quality,
         "baseline": None if model.baseline is None else model.baseline.as_dict(),
-        "consistency": model.consistency,
         "changed": model.changed,
     }
     write_document(path, document)
@@ -99,7 +98,6 @@ def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[Label
         ),
         names_given=bool(document["names_given"]),
         baseline=None if document["baseline"] is None else space.law.restore(document["baseline"]),
-        consistency=float(document["consistency"]),
         changed=float(document.get("changed", "nan")),
     )
     return space, model, document["settings"]

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consilience.arrays import IntArray, hash_priority
+from consilience.arrays import IntArray
 from consilience.encoding import encode, read_gold, read_votes
-from consilience.estimation.protocol import Law
+from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import SourceMismatchError, UnsupportedError
-from consilience.families.base import GROUPS, Chunk, Family, Sums
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
@@ -18,13 +17,13 @@ __all__ = ["Moments", "as_chunk"]
 
 #: Items per chunk of `Moments.of`.
 ROWS = 1 << 16
-#: Items that show a family what it cannot know before any vote.
+#: Items that show a law what it cannot know before any vote.
 SAMPLE = 400
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over items that add up: counts, pair costs and squares, products.
+    """Statistics over items that add up: counts, pair costs and squares, products.
 
     Moments of parts of a table add up to the moments of the whole, whatever the parts.
 
@@ -33,7 +32,7 @@ class Moments:
     sources
         Names of the sources; empty for the zero.
     sums
-        The family's statistics.
+        The law's statistics.
     law
         The law that took them.
 
@@ -48,16 +47,16 @@ class Moments:
     """
 
     sources: tuple[str, ...]
-    sums: Sums
-    law: Family | Law | None = None
+    sums: Statistics
+    law: Law | None = None
 
     @classmethod
     def zero(cls) -> Moments:
         """Return the neutral element of addition."""
-        return cls((), Sums.zero())
+        return cls((), Statistics.zero())
 
     @classmethod
-    def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Family | Law | None = None) -> Moments:
+    def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
         """Return the moments of a table of votes.
 
         Parameters
@@ -72,11 +71,11 @@ class Moments:
         taker = law
         if taker is None or taker is own:
             taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
-        sums = Sums.zero()
+        sums = Statistics.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)
             sums = sums + taker.statistics(
-                as_chunk(encoded[rows], None if known is None else known[rows], grouped=taker.uses_groups)
+                as_chunk(encoded[rows], None if known is None else known[rows])
             )
         return cls(table.sources, sums, taker)
 
@@ -113,12 +112,9 @@ class Moments:
         return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
 
 
-def as_chunk(votes: Votes, gold: Votes | None = None, *, grouped: bool = True) -> Chunk:
-    """Return encoded votes as a family sees them; all in one group where nobody asks for groups."""
-    if grouped:
-        groups = (hash_priority(votes.items, seed=1) & np.uint64(GROUPS - 1)).view(np.int64)
-    else:
-        groups = np.broadcast_to(np.int64(0), len(votes))
+def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
+    """Return encoded votes as a law sees them."""
+    groups = np.broadcast_to(np.int64(0), len(votes))
     if gold is None:
         return Chunk(votes.labels, votes.observed, groups, items=votes.items)
     return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0], votes.items)

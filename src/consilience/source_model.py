@@ -38,9 +38,6 @@ class SourceModel:
     quality
         ``(m,)`` correlation of each source's votes with the truth, as the trust engine has it; None for methods that
         do not ask it.
-    consistency
-        Within items, how well the cost of a source on the other items predicts its cost here: a correlation, about
-        0 where sources differ by chance only. NaN where the votes cannot tell.
     changed
         Share of the labels that differ from those of the plain vote, over a sample of the items; on a continuous scale
         by more than a tenth of the distance between two votes. NaN where no votes were at hand.
@@ -59,7 +56,6 @@ class SourceModel:
     baseline: Parameters | None = None
     calibration: Calibration = UNCALIBRATED
     quality: FloatArray | None = None
-    consistency: float = float("nan")
     changed: float = float("nan")
 
     @property

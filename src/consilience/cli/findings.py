@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray
 from consilience.encoding import encode
-from consilience.families.base import Diagnostic
+from consilience.estimation.protocol import Diagnostic
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 

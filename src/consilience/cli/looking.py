@@ -24,7 +24,7 @@ from consilience.cli.scaling import Engine, guessed_space, looking_options, open
 
 if TYPE_CHECKING:
     from consilience.cli.findings import Pairs
-    from consilience.families.base import Diagnostic
+    from consilience.estimation.protocol import Diagnostic
     from consilience.label_types.base import LabelSpace
     from consilience.source_model import SourceTable
     from consilience.votes import Votes

@@ -17,7 +17,7 @@ from consilience.cli.commands import in_options
 from consilience.cli.targets import STDOUT
 
 if TYPE_CHECKING:
-    from consilience.families.base import Diagnostic
+    from consilience.estimation.protocol import Diagnostic
 
 __all__ = ["SHARES", "Output", "diagnostic_rows", "plain"]
 

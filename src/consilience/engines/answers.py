@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
 from consilience.label_model import LabelModel
 from consilience.partitions import Part, VotePartitions

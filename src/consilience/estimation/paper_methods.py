@@ -1,39 +1,41 @@
-"""The paper's estimators, once each: on the pair table (Algorithms 2 and 4) or on label indicators (Algorithm 3)."""
+"""The paper's estimators, once each: on the pair table (Algorithms 2 and 4) or on label indicators (Algorithm 3).
+
+For sources that are independent given the truth the covariance of two of them is a product of loadings, so three of
+them determine each: ``|u_a| = sqrt(|e_ab e_ac / e_bc|)``. `triplets` takes the median over all triplets, `quadratic`
+solves the same equations for the two error rates of a binary indicator, and `isotropic` solves
+``D_ab = c_a + c_b`` for costs that add up.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, PairTable
 from consilience.exceptions import UnsupportedError
-from consilience.solvers.isotropic import isotropic_costs
-from consilience.solvers.quadratic import quadratic_triplets
-from consilience.solvers.triplets import triplet_loadings
 
-__all__ = ["isotropic", "quadratic", "triplets"]
+__all__ = ["isotropic", "isotropic_costs", "quadratic", "quadratic_rates", "triplet_loadings", "triplets"]
+
+#: A source forms triplets with so many others at most; the median of thousands of triplets changes no more.
+MAX_PARTNERS = 128
 
 
 def triplets(table: PairTable, dependent: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Return qualities u by Algorithm 2, and for which sources the table determines them.
-
-    Independent sources agree by the product of their qualities, so three of them give
-    ``|q_a| = sqrt(|y_ab y_ac / y_bc|)``; the median over all triplets is taken.
-    """
+    """Return qualities u by Algorithm 2, and for which sources the table determines them."""
     usable = table.usable & ~dependent
-    error = np.where(usable, np.where(np.isfinite(table.error), table.error, 1.0), 1.0)
-    found = triplet_loadings(np.where(usable, table.value, 0.0), usable, error)
+    value, identified = triplet_loadings(np.where(usable, table.value, 0.0), usable, table.error)
     top = float(np.tanh(LIMIT))
-    return np.arctanh(np.clip(found.value, -top, top)), found.identified
+    return np.arctanh(np.clip(value, -top, top)), identified
 
 
 def isotropic(table: PairTable, dependent: BoolArray) -> tuple[FloatArray, BoolArray]:
-    """Return expected costs by Algorithm 4, ``D_ab = c_a + c_b`` solved over all pairs, and which are determined."""
+    """Return expected costs by Algorithm 4, and for which sources the table determines them."""
     if table.cost is None:
         raise UnsupportedError("This label type has no cost that adds up. Use method='triplets' or 'auto'.")
     usable = table.usable & ~dependent
-    found = isotropic_costs(table.cost, usable, np.where(usable, table.both, 0.0))
-    return np.maximum(found.value, 0.0), found.identified
+    value, identified = isotropic_costs(table.cost, np.where(usable, table.both, 0.0))
+    return np.maximum(value, 0.0), identified
 
 
 def quadratic(
@@ -53,12 +55,184 @@ def quadratic(
         ``(k,)`` probabilities of the labels.
     """
     usable = (both >= 3) & ~dependent & ~np.eye(len(both), dtype=bool)
-    total = np.maximum(votes.sum(axis=1), 1.0)
-    common = np.maximum(both, 1.0)
+    total, common = np.maximum(votes.sum(axis=1), 1.0), np.maximum(both, 1.0)
     accuracy = np.zeros(len(votes))
     for label, chance in enumerate(prior):
         share = joint[label] / common
-        error = np.sqrt(np.maximum(share * (1 - share), 1e-9) / common)  # within its noise: not to be divided by
+        error = np.sqrt(np.maximum(share * (1.0 - share), 1e-9) / common)
         known = float(np.clip(chance, 1e-3, 0.999))
-        accuracy += chance * quadratic_triplets(share, votes[:, label] / total, known, usable, error).given_one
+        accuracy += chance * quadratic_rates(share, votes[:, label] / total, known, usable, error)[0]
     return accuracy
+
+
+def triplet_loadings(
+    covariance: FloatArray, usable: BoolArray, error: FloatArray | None = None
+) -> tuple[FloatArray, BoolArray]:
+    """Return the loading of each source, positive on average, and whether some triplet determines it.
+
+    Parameters
+    ----------
+    covariance
+        ``(m, m)``; unusable pairs are ignored.
+    usable
+        ``(m, m)`` pairs that are independent given the truth and voted together.
+    error
+        ``(m, m)`` standard errors; triplets that would divide by less than one are skipped.
+
+    Examples
+    --------
+    >>> loading = np.array([0.9, 0.5, -0.2])
+    >>> triplet_loadings(np.outer(loading, loading), ~np.eye(3, dtype=bool))[0].round(12)
+    array([ 0.9,  0.5, -0.2])
+    """
+    clean = np.where(usable, covariance, 0.0)
+    strong = _strong(clean, usable, error)
+    size, identified = np.zeros(len(clean)), np.zeros(len(clean), dtype=bool)
+    for source, own in enumerate(np.abs(clean)):
+        second, third = _partners(source, usable, strong, error)
+        if len(second):
+            size[source] = np.median(np.sqrt(own[second] * own[third] / np.abs(clean[second, third])))
+            identified[source] = True
+    pairs = np.abs(clean[usable])
+    alike = float(np.sqrt(np.median(pairs))) if len(pairs) else 0.0  # one loading for all that fits the pairs
+    size[~identified] = float(np.median(size[identified])) if identified.any() else alike
+    return size * recover_signs(clean, size), identified
+
+
+def isotropic_costs(pair_cost: FloatArray, weight: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """Return the expected cost of each source, and whether the pairs determine it.
+
+    Minimizes ``sum_ab W_ab (D_ab - c_a - c_b)^2``, that is, solves ``(W + diag(W 1)) c = (W * D) 1``. Without an odd
+    cycle of pairs (two sources only, say) the split is open, and the costs of least norm are returned.
+
+    Parameters
+    ----------
+    pair_cost
+        ``(m, m)`` mean cost between the votes of two sources.
+    weight
+        ``(m, m)`` how much each pair counts; 0 for unusable ones.
+
+    Examples
+    --------
+    >>> costs = np.array([1.0, 2.0, 5.0])
+    >>> isotropic_costs(costs[:, None] + costs, 1.0 - np.eye(3))[0].round(12)
+    array([1., 2., 5.])
+    """
+    linked = weight > 0
+    total = (weight * np.where(linked, pair_cost, 0.0)).sum(axis=1)
+    system = weight + np.diag(weight.sum(axis=1))
+    identified = _has_odd_cycle(linked)
+    value = np.zeros(len(weight))
+    # Components do not interact, but the cut-off of a singular one must not touch a regular one.
+    for group in (identified, ~identified & linked.any(axis=1)):
+        if group.any():
+            value[group] = np.linalg.lstsq(system[np.ix_(group, group)], total[group])[0]
+    alone = ~linked.any(axis=1)
+    known = identified if identified.any() else ~alone
+    if known.any():
+        value[alone] = np.median(value[known])
+    return value, identified
+
+
+def quadratic_rates(
+    joint: FloatArray, mean: FloatArray, prior: float, usable: BoolArray, error: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return how often each source says 1 when the truth is 1, and when it is 0.
+
+    With ``e_ab = P(a, b both 1) - P(a) P(b)`` and prior p, ``P(a | truth 1) - P(a)`` solves a quadratic whose roots are
+    ``+- sqrt((1 - p) e_ab e_ac / (p e_bc))``; the median over triplets is taken, and signs as for `triplets`.
+
+    Parameters
+    ----------
+    joint
+        ``(m, m)`` probability that both sources say 1.
+    mean
+        ``(m,)`` probability that a source says 1.
+    prior
+        Probability that the truth is 1, strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> one, zero = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.3, 0.4])
+    >>> joint = 0.3 * np.outer(one, one) + 0.7 * np.outer(zero, zero)
+    >>> given_one, given_zero = quadratic_rates(joint, 0.3 * one + 0.7 * zero, 0.3, ~np.eye(3, dtype=bool))
+    >>> given_one.round(12), given_zero.round(12)
+    (array([0.9, 0.8, 0.7]), array([0.1, 0.3, 0.4]))
+    """
+    covariance = np.where(usable, joint - np.outer(mean, mean), 0.0)
+    rise = triplet_loadings(covariance, usable, error)[0] * np.sqrt((1.0 - prior) / prior)
+    odds = prior / (1.0 - prior)
+    # Both rates stay between 0 and 1 and consistent with the mean: if noise asks for more, they give way together.
+    rise = np.clip(rise, np.maximum(-mean, (mean - 1.0) / odds), np.minimum(1.0 - mean, mean / odds))
+    return np.clip(mean + rise, 0.0, 1.0), np.clip(mean - odds * rise, 0.0, 1.0)
+
+
+def recover_signs(covariance: FloatArray, magnitude: FloatArray) -> FloatArray:
+    """Return which sources follow the truth (+1) and which contradict it (-1).
+
+    Where covariances contradict each other the larger ones win, by maximizing ``sum_ab e_ab s_a s_b``: the leading
+    eigenvectors, rounded, then single flips while any helps. In each connected component the sum of ``magnitude * s``
+    is positive: sources are better than random on average.
+
+    Examples
+    --------
+    >>> loading = np.array([0.9, -0.5, 0.2])
+    >>> recover_signs(np.outer(loading, loading) * (1 - np.eye(3)), np.abs(loading))
+    array([ 1., -1.,  1.])
+    """
+    if not covariance.any():
+        return np.ones(len(covariance))
+    leading = np.linalg.eigh(covariance)[1][:, ::-1][:, :8]
+    candidates = [np.ones(len(covariance)), *np.where(leading.T < 0, -1.0, 1.0)]
+    improved = [_flip_while_better(covariance, signs) for signs in candidates]
+    best = max(improved, key=lambda signs: float(signs @ covariance @ signs))
+    component = connected_components(covariance != 0, directed=False)[1]
+    total = np.bincount(component, best * magnitude)[component]
+    return np.where(total < 0, -best, best)
+
+
+def _flip_while_better(covariance: FloatArray, start: FloatArray) -> FloatArray:
+    """Return signs that no single flip improves; each flip raises the sum, so this ends."""
+    signs = start.copy()
+    pull = covariance @ signs
+    slack = 1e-12 * np.abs(covariance).sum()
+    while True:
+        support = signs * pull
+        worst = int(support.argmin())
+        if support[worst] >= -slack:
+            return signs
+        signs[worst] *= -1
+        pull += 2.0 * signs[worst] * covariance[worst]
+
+
+def _strong(covariance: FloatArray, usable: BoolArray, error: FloatArray | None) -> BoolArray:
+    """Return the pairs whose covariance is large enough to divide by."""
+    size = np.where(usable, np.abs(covariance), 0.0)
+    smallest = np.full(size.shape, 1e-12 * size.max(initial=0.0))
+    if error is not None:
+        smallest = np.maximum(smallest, np.where(np.isfinite(error), error, np.inf))
+    strong: BoolArray = usable & (size > smallest)
+    return strong
+
+
+def _partners(
+    source: int, usable: BoolArray, strong: BoolArray, error: FloatArray | None
+) -> tuple[IntArray, IntArray]:
+    """Return the positions of the other two sources of each triplet; with very many sources, of those known best."""
+    partners = np.flatnonzero(usable[source])
+    if len(partners) > MAX_PARTNERS and error is not None:
+        partners = partners[np.argsort(error[source, partners], kind="stable")[:MAX_PARTNERS]]
+    rows, columns = np.nonzero(np.triu(strong[np.ix_(partners, partners)], 1))
+    return partners[rows], partners[columns]
+
+
+def _has_odd_cycle(linked: BoolArray) -> BoolArray:
+    """Return, per source, whether its component contains an odd cycle of pairs.
+
+    In the double cover a step always changes sides, so a source meets its own mirror image exactly if some closed walk
+    through it has odd length.
+    """
+    m, nothing = len(linked), np.zeros_like(linked)
+    component = connected_components(np.block([[nothing, linked], [linked, nothing]]), directed=False)[1]
+    odd: BoolArray = component[:m] == component[m:]
+    return odd

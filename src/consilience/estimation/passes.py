@@ -83,8 +83,7 @@ class VotePasses:
 
     def statistics(self, law: Law) -> Statistics:
         """Return the sums of a law over all items."""
-        grouped = law.uses_groups
-        return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold, grouped=grouped)))
+        return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold)))
 
     def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
         return self.partitions.reduce(lambda part: function(self._chunk(part)))

@@ -38,7 +38,6 @@ from consilience.estimation.protocol import (
 )
 from consilience.estimation.trust import MEAN, SPREAD, trust
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
-from consilience.families.base import Family
 from consilience.inference import believe
 from consilience.label_types.base import LabelSpace
 from consilience.moments import Moments, as_chunk
@@ -104,7 +103,7 @@ class _Gathered:
 
 def _gatherer(law: Law, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
     def gather(part: Part) -> _Gathered:
-        statistics = law.statistics(as_chunk(part.votes, part.gold, grouped=law.uses_groups))
+        statistics = law.statistics(as_chunk(part.votes, part.gold))
         everywhere = int(statistics["voted_items"]) == len(part)
         return _Gathered(statistics, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
 
@@ -127,19 +126,6 @@ def learn(
 ) -> SourceModel:
     """Learn about the sources from statistics alone, or with further passes over the votes."""
     law = moments.law if moments.law is not None else space.law
-    if isinstance(law, Family):
-        from consilience.estimation.old_estimate import estimate_from_moments
-
-        return estimate_from_moments(
-            space,
-            moments,
-            passes,
-            method=method,
-            dependencies=dependencies,
-            prior=prior,
-            seed=seed,
-            names_given=names_given,
-        )
     if not moments.sources:
         raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
     pairs = read_dependencies(dependencies, moments.sources)

@@ -354,8 +354,6 @@ class Law(ABC):
     methods: ClassVar[tuple[str, ...]] = METHODS
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
     adapts_to_votes: ClassVar[bool] = False
-    #: Whether `statistics` asks for the folds of the items; where it does not, ids need not be hashed for them.
-    uses_groups: ClassVar[bool] = False
     #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
     rows: ClassVar[int] = 1 << 16
     #: Whether `e_step` and `m_step` refine the parameters beyond what qualities determine.

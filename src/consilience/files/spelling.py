@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.arrays import FloatArray, is_null
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Posterior
 from consilience.io.tables import order_as_text
 from consilience.label_types import Preferences, Rankings
 from consilience.label_types.base import LabelSpace

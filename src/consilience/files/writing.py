@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
 from consilience.encoding import align_sources, encode
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
 from consilience.io.files import write_table
 from consilience.label_model import LabelModel

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from consilience.arrays import Batch, BoolArray
-from consilience.families.base import Diagnostic
+from consilience.estimation.protocol import Diagnostic
 
 __all__ = ["Cell", "findings_fragment", "table_fragment", "votes_fragment"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.encoding import align_sources, encode, read_gold
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import ConsilienceWarning, NotFittedError, UnsupportedError
-from consilience.families.base import Posterior
 from consilience.inference import Inference, infer
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace

@@ -109,13 +109,13 @@ def mean_ignores_scale_and_order(space: LabelSpace, rng: np.random.Generator) ->
 
 def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that `weight_from_cost` is the inverse of `expected_cost`."""
-    family = space.law
+    law = space.law
     weights = _moderate_weights(space)
-    costs = family.expected_cost(weights)
+    costs = law.expected_cost(weights)
     _require(bool((np.diff(costs) < 0).all()), "a larger weight does not have a smaller expected cost")
-    back = family.weight_from_cost(costs)
+    back = law.weight_from_cost(costs)
     _require(np.allclose(back, weights, rtol=1e-6), f"weight_from_cost(expected_cost(w)) = {back}, not {weights}")
-    ends = family.weight_from_cost(np.array([0.0, 1e12]))
+    ends = law.weight_from_cost(np.array([0.0, 1e12]))
     _require(bool(np.isfinite(ends).all()), "weight_from_cost is not finite at the ends")
 
 

@@ -32,6 +32,7 @@ from consilience.label_types.elements.model import (
     Matched,
     visibility_nodes,
 )
+from consilience.label_types.vote_pairs import pair_sums, vote_pairs
 
 __all__ = ["ElementLaw"]
 
@@ -95,21 +96,12 @@ class ElementLaw(ElementModel, Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         table = ElementTable.of(chunk.labels, chunk.observed, self.width)
         item_start, sources = table.voters
-        pairs = _pairs_within(item_start)
+        pairs = vote_pairs(item_start)
         close = 1.0 - table.sets.costs(pairs, self.by_length)
         m = chunk.observed.shape[1]
-        cell = sources[pairs[:, 0]] * m + sources[pairs[:, 1]] if len(pairs) else np.zeros(0, dtype=np.int64)
-
-        def summed(weights: FloatArray | None) -> FloatArray:
-            one = np.bincount(cell, weights, minlength=m * m).reshape(m, m).astype(np.float64)
-            total: FloatArray = one + one.T
-            return total
-
         parts = {
             **count_statistics(chunk),
-            "agreement": summed(close),
-            "agreement_square": summed(close**2),
-            "agreement_count": summed(None),
+            **pair_sums(close, sources[pairs[:, 0]], sources[pairs[:, 1]], m),
             "agreement_votes": chunk.observed.sum(axis=0).astype(np.float64),
             "marks": np.bincount(sources, np.diff(table.sets.starts), minlength=m).astype(np.int64),
         }
@@ -342,17 +334,6 @@ class ElementLaw(ElementModel, Law):
         """Return ``1 / cost - 1``."""
         weight: FloatArray = 1.0 / np.clip(np.asarray(cost, dtype=np.float64), 1e-6, 1.0) - 1.0
         return weight
-
-
-def _pairs_within(item_start: IntArray) -> IntArray:
-    """Return all pairs of votes on one item, ``(pairs, 2)``."""
-    sizes = np.diff(item_start)
-    found = []
-    for size in np.unique(sizes[sizes > 1]):
-        left, right = np.triu_indices(size, 1)
-        first = item_start[:-1][sizes == size, None]
-        found.append(np.stack([(first + left).ravel(), (first + right).ravel()], axis=1))
-    return np.concatenate(found) if found else np.zeros((0, 2), dtype=np.int64)
 
 
 def _stretch() -> float:

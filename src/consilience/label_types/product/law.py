@@ -116,11 +116,6 @@ class ProductLaw(CompositeLaw):
     def fields(self) -> Mapping[str, Law]:
         return {name: factor.law for name, factor in self.factors.items()}
 
-    @property
-    def uses_groups(self) -> bool:  # type: ignore[override]
-        """Whether a field asks for folds of the items."""
-        return any(factor.law.uses_groups for factor in self.factors.values())
-
     @cached_property
     def scale(self) -> FloatArray:
         """Cost of unrelated labels, one number per field."""

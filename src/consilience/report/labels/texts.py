@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from consilience.families.text_table import exact_words, plain_words
 from consilience.label_types import Texts
+from consilience.label_types.texts.words import exact_words, plain_words
 from consilience.report.labels.base import label_html, plain_text
 from consilience.report.svg import element, joined
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.texts import KINDS, TextFamily
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import distance_by_name, name_of_distance
+from consilience.label_types.texts.law import KINDS, TextLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,12 +74,12 @@ class Texts(LabelSpace):
         return f"Texts({shown}{', exact=True' * self.exact}{', write=False' * (not self.write)})"
 
     @cached_property
-    def _texts(self) -> TextFamily:
+    def _texts(self) -> TextLaw:
         given = None if self.function is None else Metric(self.function).distance
-        return TextFamily(self.kind, given, self.exact, self.write)
+        return TextLaw(self.kind, given, self.exact, self.write)
 
     @property
-    def law(self) -> Family:
+    def law(self) -> TextLaw:
         return self._texts
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:

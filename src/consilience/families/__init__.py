@@ -1,1 +1,0 @@
-"""How votes scatter around the truth: one family per file, several label spaces may share one."""

@@ -1,1 +1,0 @@
-"""Label types that have not moved to `label_types` yet."""
