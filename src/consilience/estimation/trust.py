@@ -64,8 +64,8 @@ OMEGA_DECAY = 0.35
 INDEPENDENT = 0.9
 #: Mean probability that a source repeats another one; what it is here is learned with the partition.
 COPIES = 0.1
-#: Concentration of the restaurant: 1 makes the number of schools about the logarithm of the number of sources.
-CONCENTRATION = 1.0
+#: Concentration of the restaurant: between copies beside loose groups (1) and schools that are missed (2).
+CONCENTRATION = 1.5
 #: Softness of "more than half of the sources": one source of ten.
 HALF = 0.1
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
