@@ -8,14 +8,16 @@ from consilience.arrays import FloatArray
 
 __all__ = ["shrink_counts"]
 
-#: Pseudo-counts per cell that are tried, in decades: from "each row on its own" to "the expected rates, full stop".
-STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+#: Pseudo-counts per cell, in half decades: from "each row on its own" to "the expected rates, full stop".
+STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+#: Probability of the last of them before any count: expected rates hold unless counts say otherwise.
+AS_EXPECTED = 0.5
 
 
 def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
     """Return rates ``(..., k)`` from counts, with a Dirichlet prior around `center`.
 
-    All rows share one strength, the one of largest Dirichlet-multinomial evidence.
+    All rows share one strength. The rates are the mean over strengths, by their Dirichlet-multinomial evidence.
 
     Parameters
     ----------
@@ -28,7 +30,7 @@ def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
     --------
     >>> even = np.full((1, 2), 0.5)
     >>> shrink_counts(np.array([[3.0, 1.0]]), even).round(2).tolist()
-    [[0.5, 0.5]]
+    [[0.54, 0.46]]
     >>> shrink_counts(np.array([[3000.0, 1000.0]]), even).round(2).tolist()
     [[0.75, 0.25]]
     """
@@ -43,9 +45,12 @@ def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
         rows = gammaln(total) - gammaln(total + count.sum(axis=-1))
         return float(rows.sum() + (gammaln(alpha + count) - gammaln(alpha)).sum())
 
-    # Of equal evidence the stronger prior: no counts, no change.
-    best = max(reversed(STRENGTHS), key=evidence) * size
-    rates: FloatArray = (count + best * center) / (
-        count.sum(axis=-1, keepdims=True) + best * center.sum(-1, keepdims=True)
-    )
+    before = np.full(len(STRENGTHS), (1.0 - AS_EXPECTED) / (len(STRENGTHS) - 1))
+    before[-1] = AS_EXPECTED
+    weight = np.log(before) + np.array([evidence(strength) for strength in STRENGTHS])
+    weight = np.exp(weight - weight.max())
+    rates = np.zeros(count.shape)
+    for strength, share in zip(STRENGTHS, weight / weight.sum(), strict=True):
+        alpha = strength * size * center
+        rates += share * (count + alpha) / (count + alpha).sum(axis=-1, keepdims=True)
     return rates

@@ -298,7 +298,7 @@ class ClassesLaw(Law):
             correlation=hypothesis.correlation,
             accuracy=np.zeros(m),
             u=hypothesis.u,
-            spread=hypothesis.spread,
+            spread=hypothesis.spread if request.method == "em" else np.zeros(m),
             habit=shrink_counts(votes, _unbiased(hypothesis.u, prior)),
             gold=statistics["gold"] if has_gold else np.zeros((m, k, k)),
             gold_classes=statistics["gold_classes"] if has_gold else np.zeros(k),
@@ -423,8 +423,11 @@ class ClassesLaw(Law):
             return request.prior
         if not request.prior_is("auto"):
             return even  # with a 0/1 cost the normalizer is the same for every class, so "gibbs" is "uniform"
-        items = _class_shares(u, statistics["votes"].astype(np.float64)) * float(statistics["voted_items"])
-        return shrink_counts(items[None], even[None])[0]
+        votes = statistics["votes"].astype(np.float64)
+        # The votes on an item tell its class as well as their weighted mean is correlated with it.
+        signal = float((votes.sum(axis=1) * np.sinh(u) ** 2).sum()) / max(float(statistics["voted_items"]), 1.0)
+        known = float(statistics["voted_items"]) * signal / (1.0 + signal)
+        return shrink_counts(known * _class_shares(u, votes)[None], even[None])[0]
 
 
 # --- level 0: agreement --------------------------------------------------------------------------------------
