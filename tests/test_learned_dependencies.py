@@ -179,11 +179,11 @@ def share_right(model, votes, truth):
     return (np.stack(list(model.predict(votes))) == truth).mean()
 
 
-@pytest.mark.parametrize("space", [cs.Tags(6), cs.Tags(["O", "B", "I"], sequence=True)], ids=["tags", "sequence"])
+@pytest.mark.parametrize("space", [cs.Tags(6), cs.Sequences(["O", "B", "I"])], ids=["tags", "sequence"])
 def test_copies_of_a_weak_tagger_are_found_and_do_not_mislead(space):
     # 400 items of 6 tags: as many votes as 2400 items of classes. 0.9 if told, 0.63 if misled, standard error 0.01.
     rng = np.random.default_rng(1)
-    k = 3 if space.sequence else 2
+    k = 3 if isinstance(space, cs.Sequences) else 2
     truth = rng.integers(k, size=(400, 6))
     votes = np.stack([*drawn(rng, truth, np.linspace(0.7, 0.88, 5), k), *copied(rng, truth, k=k)], axis=1)
     model = quiet(space, votes)
