@@ -176,8 +176,8 @@ def compare_sequences(settings: Settings) -> dict[str, Measured]:
         found[name] = defaultdict(list)
         for seed in track(range(settings.seeds), description=name):
             votes, truth = sentences(n, 5, np.random.default_rng(seed))
-            alone = cs.Tags(BIO, sequence=True)
-            chain = cs.Tags(BIO, sequence=True, chain=True)
+            alone = cs.Sequences(BIO)
+            chain = cs.Sequences(BIO, chain=True)
             models = {
                 "majority": cs.LabelModel(alone, method="majority"),
                 "positions alone": cs.LabelModel(alone),

@@ -115,7 +115,7 @@ EXAMPLES: dict[str, Callable[[], ReportExample]] = {
     "rankings": _shipped(load_guests),
     "preferences": _simulated(cs.Preferences(["tea", "milk", "juice", "water"])),
     "tags": _simulated(cs.Tags(["news", "sport", "music", "science", "weather", "law"])),
-    "sequences": _simulated(cs.Tags(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], sequence=True, chain=True)),
+    "sequences": _simulated(cs.Sequences(["O", "B-PER", "I-PER", "B-LOC", "I-LOC"], chain=True)),
     "boxes": _simulated(cs.Boxes(["car", "person"])),
     "spans": _simulated(cs.Spans()),
     "texts": _simulated(cs.Texts()),

@@ -116,7 +116,10 @@ def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
             votes = replace(votes, observed=votes.observed & (votes.labels != -1))
     if not votes.observed.any():
         return None
-    return encode(votes, space)
+    known_labels = encode(votes, space)
+    told = known_labels.observed[:, 0].copy()
+    told[told] = space.has_opinion(known_labels.labels[told, 0])
+    return replace(known_labels, observed=told[:, None]) if told.any() else None
 
 
 def _column(gold: Any) -> Batch:

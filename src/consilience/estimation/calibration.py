@@ -9,11 +9,12 @@ change little. Intervals are scaled by the root mean square of standardized erro
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import FloatArray, as_object_array
+from consilience.arrays import FloatArray, as_object_array, softmax
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
 
 if TYPE_CHECKING:
@@ -79,8 +80,8 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
         own = np.abs(belief.probabilities - belief.confidence[:, None]).argmin(axis=1)  # type: ignore[operator]
         confidence = probabilities[np.arange(len(own)), own]
     details = {
-        name: _tempered(value, b)
-        if name.endswith("_probability") and value.dtype.kind == "f"
+        name: _tempered_details(value, b)
+        if name.endswith("_probability")
         else value * calibration.interval_scale
         if name == "standard_deviation"
         else value * calibration.interval_scale**2
@@ -91,9 +92,17 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
     return replace(belief, confidence=confidence, probabilities=probabilities, details=details)
 
 
+def _tempered_details(value: npt.NDArray[Any], b: float) -> npt.NDArray[Any]:
+    """Return tempered probabilities of single statements; of ragged items, rows of two axes are laws over labels."""
+    if value.dtype != object:
+        return _tempered(value, b)
+    pieces = [np.asarray(piece, dtype=np.float64) for piece in value]
+    return as_object_array(
+        _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300))) for piece in pieces
+    )
+
+
 def _tempered(confidence: FloatArray, b: float) -> FloatArray:
-    if confidence.dtype == object:  # one array of probabilities per item
-        return as_object_array(_tempered(np.asarray(one, dtype=np.float64), b) for one in confidence)
     with np.errstate(divide="ignore"):
         odds = b * (np.log(confidence) - np.log1p(-confidence))
     tempered: FloatArray = 1.0 / (1.0 + np.exp(-odds))

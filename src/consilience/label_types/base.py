@@ -96,6 +96,10 @@ class LabelSpace(ABC):
             return False
         return True
 
+    def has_opinion(self, batch: Batch) -> BoolArray:
+        """Return which labels say something; one without any opinion is not a known label."""
+        return np.ones(len(batch), dtype=bool)
+
     def cost(self, left: Batch, right: Batch) -> FloatArray:
         """Return ``distance ** power``."""
         distance = check_distances(self.distance(left, right), left, right)

@@ -1,4 +1,4 @@
-"""Chains over positions against enumeration of all sequences."""
+"""Chains over positions against enumeration of all sequences, and counts of pairs against a loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from consilience.kernels.chains import best_paths, chain_marginals, chain_round
+
+from consilience.label_types.tags.kernels import best_paths, chain_round, count_pairs
+
+
+def chain_marginals(scores, starts, initial, transition):
+    marginals = np.zeros_like(scores)
+    chain_round(scores, starts, initial, transition, marginals, np.zeros_like(initial), np.zeros_like(transition))
+    return marginals
 
 
 def random_chain(seed: int, k: int, forbidden: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -52,7 +59,6 @@ def test_marginals_counts_and_likelihood_are_those_of_all_sequences(seed, forbid
     np.testing.assert_allclose(first, expected_first, atol=1e-12)
     np.testing.assert_allclose(steps, expected_steps, atol=1e-12)
     assert likelihood == pytest.approx(total)
-    np.testing.assert_allclose(chain_marginals(scores, starts, initial, transition), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -86,3 +92,18 @@ def test_long_sequences_do_not_underflow():
     scores = np.random.default_rng(0).normal(-50.0, 3.0, (5000, 4))
     marginals = chain_marginals(scores, np.array([0, 5000]), initial, transition)
     np.testing.assert_allclose(marginals.sum(axis=1), 1.0)
+
+
+def test_pairs_are_counted_as_by_a_loop():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(-1, 3, size=(40, 4)).astype(np.int8)
+    kind, starts = np.arange(40) % 2, np.array([0, 7, 7, 20, 40])
+    joint = np.zeros((2, 4, 3, 4, 3), dtype=np.int64)
+    found = count_pairs(codes, kind, starts, joint)
+    for a, b in product(range(4), repeat=2):
+        both = (codes[:, a] >= 0) & (codes[:, b] >= 0)
+        asked = np.array([both[i:j].sum() for i, j in pairwise(starts)])
+        alike = np.array([(both & (codes[:, a] == codes[:, b]))[i:j].sum() for i, j in pairwise(starts)])
+        expected = [(asked > 0).sum(), asked.sum(), alike.sum(), asked @ asked, asked @ alike, alike @ alike]
+        np.testing.assert_array_equal(found[:, a, b], expected)
+        assert joint[1, a, 2, b, 0] == (both & (kind == 1) & (codes[:, a] == 2) & (codes[:, b] == 0)).sum()

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning
+from consilience.exceptions import ConsilienceWarning, InvalidVotesError
 
 SPACES = {
     "tags": cs.Tags(3),
     "one tag": cs.Tags(1),
-    "sequences": cs.Tags(sequence=True),
-    "chains": cs.Tags(["O", "B", "I"], sequence=True, chain=True),
+    "sequences": cs.Sequences(),
+    "chains": cs.Sequences(["O", "B", "I"], chain=True),
 }
-METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "moments", "em", "labelled"]
+METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "em", "labelled"]
 
 
-def regular(space: cs.Tags, n: int = 60, m: int = 5) -> tuple[cs.Votes, np.ndarray]:
+def regular(space: cs.LabelSpace, n: int = 60, m: int = 5) -> tuple[cs.Votes, np.ndarray]:
     rng = np.random.default_rng(3)
     truth = space.random(n, rng)
     labels = np.stack([space.sample_around(truth, 1.5, rng) for _ in range(m)], axis=1)
@@ -84,6 +84,10 @@ def test_every_method_gives_defined_labels(kind, situation, method):
     votes, truth = regular(space)
     votes = SITUATIONS[situation](votes)
     gold = [label if row % 3 == 0 else None for row, label in enumerate(truth)][: len(votes)]
+    if method == "labelled" and situation == "all abstain":
+        with pytest.raises(InvalidVotesError, match="known labels"):
+            cs.LabelModel(space, method=method).fit(votes, gold=gold)
+        return
     model = cs.LabelModel(space, method=method).fit(votes, gold=gold if method == "labelled" else None)
     voted = votes.observed.any(axis=1)
     belief = model.posterior(votes)
@@ -100,12 +104,11 @@ def test_every_method_gives_defined_labels(kind, situation, method):
 
 
 FINDINGS = {
-    "one source": {"too-few-sources", "fell-back-to-majority"},
-    "two sources": {"too-few-sources", "fell-back-to-majority"},
-    "one item": {"low-overlap"},
-    "one never votes": {"never-votes"},
-    "copies": {"copied-source"},
-    "one constant": {"constant-source"},
+    "one source": "too-few-sources",
+    "two sources": "too-few-sources",
+    "one item": "low-overlap",
+    "one never votes": "silent-source",
+    "one constant": "constant-source",
 }
 
 
@@ -117,20 +120,19 @@ def test_the_trouble_is_named(kind, situation):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = cs.LabelModel(space).fit(votes)
-    assert FINDINGS[situation] <= {finding.code for finding in model.diagnostics_}
+    assert FINDINGS[situation] in {finding.code for finding in model.diagnostics_}
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-@pytest.mark.parametrize("method", ["auto", "em", "moments"])
-def test_a_source_that_says_the_opposite_is_reported_and_used(method):
+def test_a_source_that_says_the_opposite_is_reported_and_used():
     # n = 400, accuracy 0.8 and 0.2: the labels cannot be worse than without it. Three tags.
     rng = np.random.default_rng(1)
     truth = rng.integers(2, size=(400, 1, 3))
     votes = np.where(rng.random((400, 5, 3)) < 0.8, truth, 1 - truth)
     votes[:, 2] = 1 - votes[:, 2]
-    model = cs.LabelModel(cs.Tags(3), method=method).fit(votes)
+    model = cs.LabelModel(cs.Tags(3)).fit(votes)
     assert model.weight_[2] < -0.8
     found = {finding.code: finding.sources for finding in model.diagnostics_}
     assert found["adversarial-source"] == (model.source_model_.sources[2],)
-    without = cs.LabelModel(cs.Tags(3), method=method).fit(votes[:, [0, 1, 3, 4]])
+    without = cs.LabelModel(cs.Tags(3)).fit(votes[:, [0, 1, 3, 4]])
     assert model.score(votes, truth[:, 0]) > without.score(votes[:, [0, 1, 3, 4]], truth[:, 0])

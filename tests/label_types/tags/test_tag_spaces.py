@@ -57,7 +57,7 @@ def test_the_cost_is_the_share_of_differing_tags_on_which_both_have_an_opinion()
     left = np.array([[0, 1, 1, 0], [0, -1, 1, 1], [-1, -1, 0, 0]])
     right = np.array([[1, 1, 0, 0], [0, 1, 0, 1], [1, 1, -1, -1]])
     np.testing.assert_allclose(space.distance(left, right), [2 / 4, 1 / 3, 0.0])
-    sequence = cs.Tags(sequence=True)
+    sequence = cs.Sequences()
     pair = sequence.as_batch([[0, 1, 1], [1]]), sequence.as_batch([[0, 1, 0], [1]])
     np.testing.assert_allclose(sequence.distance(*pair), [1 / 3, 0.0])
 
@@ -74,19 +74,19 @@ def test_predictions_are_spelled_as_the_votes_were():
 
 
 def test_sequences_come_back_as_names_or_codes():
-    space = cs.Tags(["noun", "verb"], sequence=True)
+    space = cs.Sequences(["noun", "verb"])
     votes, _ = cells()
     named = np.frompyfunc(lambda cell: [("noun", "verb")[code] for code in cell], 1, 1)(votes)
     predicted = cs.LabelModel(space).fit(named).predict(named)
     assert predicted[0] == [
-        ("noun", "verb")[code] for code in cs.LabelModel(cs.Tags(sequence=True)).fit(votes).predict(votes)[0]
+        ("noun", "verb")[code] for code in cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)[0]
     ]
     assert [len(label) for label in predicted] == [len(cell) for cell in votes[:, 0]]
 
 
 def test_sequences_of_one_length_may_be_an_array():
     votes = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
-    predicted = cs.LabelModel(cs.Tags(sequence=True)).fit(votes).predict(votes)
+    predicted = cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)
     assert all(label.shape == (6,) for label in predicted)
 
 
@@ -107,16 +107,32 @@ def test_items_nobody_votes_on_are_missing():
     assert model.predict(cs.Votes.from_array(votes, observed=observed))[5].tolist() == [-1, -1, -1]
     ragged, _ = cells()
     ragged[5] = None
-    model = cs.LabelModel(cs.Tags(sequence=True)).fit(ragged)
+    model = cs.LabelModel(cs.Sequences()).fit(ragged)
     assert model.predict(ragged)[5] is None
     assert model.confidence(ragged)[5] == 0.0
 
 
-def test_confidence_is_the_expected_share_of_right_tags():
+def test_confidence_is_the_share_of_chance_level_cost_that_the_label_removes():
     votes, _ = table()
     belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
     probability = belief.details["tag_probability"]
-    np.testing.assert_allclose(belief.confidence, np.maximum(probability, 1 - probability).mean(axis=1))
+    np.testing.assert_allclose(belief.confidence, 2 * np.maximum(probability, 1 - probability).mean(axis=1) - 1)
+    ragged, _ = cells(tags=3)
+    belief = cs.LabelModel(cs.Sequences(3)).fit(ragged).posterior(ragged)
+    right = np.array([piece.max(axis=1).mean() for piece in belief.details["tag_probability"]])
+    np.testing.assert_allclose(belief.confidence, 1 - (1 - right) / (2 / 3))
+
+
+def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not_known():
+    for space, (votes, truth) in ((cs.Tags(3), table(200)), (cs.Sequences(3), cells(200, tags=3))):
+        gold = [np.full_like(label, -1) if row >= 60 else label for row, label in enumerate(truth)]
+        model = cs.LabelModel(space).fit(votes, gold=gold)
+        note = next(finding for finding in model.diagnostics_ if finding.code == "calibrated")
+        assert "On 60 known labels" in note.message
+        probability = model.posterior(votes).details["tag_probability"][0]
+        assert ((probability >= 0) & (probability <= 1)).all()
+        if isinstance(space, cs.Sequences):
+            np.testing.assert_allclose(probability.sum(axis=1), 1.0)
 
 
 def test_score_is_minus_the_share_of_wrong_tags():
@@ -124,7 +140,7 @@ def test_score_is_minus_the_share_of_wrong_tags():
     model = cs.LabelModel(cs.Tags(3)).fit(votes)
     assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
     ragged, right = cells()
-    model = cs.LabelModel(cs.Tags(sequence=True)).fit(ragged)
+    model = cs.LabelModel(cs.Sequences()).fit(ragged)
     wrong = [(left != true).mean() for left, true in zip(model.predict(ragged), right, strict=True)]
     assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
 
@@ -145,7 +161,7 @@ def test_votes_come_from_long_frames_and_wide_ones():
 
 
 def test_parts_and_the_whole_learn_the_same_from_moments():
-    for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Tags(sequence=True, chain=True), cells(200)[0])):
+    for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Sequences(chain=True), cells(200)[0])):
         whole = cs.Moments.of(votes, space)
         parts = cs.Moments.of(votes[:70], space) + cs.Moments.of(votes[70:], space)
         one = cs.LabelModel(space).fit_moments(whole)
@@ -157,20 +173,20 @@ def test_parts_and_the_whole_learn_the_same_from_moments():
 def test_sequences_of_other_lengths_can_be_added_later():
     votes, _ = cells(120)
     longer = np.frompyfunc(lambda cell: np.concatenate([cell] * 3), 1, 1)(votes)
-    model = cs.LabelModel(cs.Tags(sequence=True)).partial_fit(votes).partial_fit(longer)
+    model = cs.LabelModel(cs.Sequences()).partial_fit(votes).partial_fit(longer)
     assert model.source_model_.n_items == 240
     assert [len(label) for label in model.predict(longer)[:2]] == [9, 12]
 
 
-@pytest.mark.parametrize("space", [cs.Tags(NAMES), cs.Tags(BIO, sequence=True, chain=True)], ids=["tags", "chain"])
+@pytest.mark.parametrize("space", [cs.Tags(NAMES), cs.Sequences(BIO, chain=True)], ids=["tags", "chain"])
 def test_a_model_is_read_back_without_naming_its_space(space, tmp_path):
-    votes = table()[0] if not space.sequence else cells(tags=5)[0]
+    votes = table()[0] if isinstance(space, cs.Tags) else cells(tags=5)[0]
     model = cs.LabelModel(space).fit(votes)
     model.save(tmp_path / "model.npz")
     loaded = cs.LabelModel.load(tmp_path / "model.npz")
     assert loaded.space == space
     assert list(map(str, loaded.predict(votes))) == list(map(str, model.predict(votes)))
-    other = cs.Tags(4) if not space.sequence else cs.Tags(BIO, sequence=True)
+    other = cs.Tags(4) if isinstance(space, cs.Tags) else cs.Sequences(BIO)
     with refused(ModelFormatError, "Pass the space that it was fitted with"):
         cs.LabelModel.load(tmp_path / "model.npz", space=other)
 
@@ -196,7 +212,7 @@ def test_an_unknown_name_is_named_with_the_one_that_was_meant():
     with refused(InvalidLabelError, "Row 0", "'source_2'", "'wheather'", "Did you mean 'weather'?"):
         cs.LabelModel(cs.Tags(NAMES)).fit(votes)
     with refused(InvalidLabelError, "Row 0", "'source_1'", "'B-PRE'", "Did you mean 'B-PER'?"):
-        cs.LabelModel(cs.Tags(BIO, sequence=True)).fit([[["O", "B-PER"], ["O", "B-PRE"], ["O", "O"]]])
+        cs.LabelModel(cs.Sequences(BIO)).fit([[["O", "B-PER"], ["O", "B-PRE"], ["O", "O"]]])
 
 
 def test_a_vector_of_the_wrong_length_is_refused():
@@ -206,7 +222,7 @@ def test_a_vector_of_the_wrong_length_is_refused():
         cs.LabelModel(cs.Tags(3)).fit([[[0, 1, 1], [0, 1, 1]], [[0, 1], [0, 1, 1]]])
 
 
-@pytest.mark.parametrize("space", [cs.Tags(3), cs.Tags(NAMES), cs.Tags(sequence=True)], ids=str)
+@pytest.mark.parametrize("space", [cs.Tags(3), cs.Tags(NAMES), cs.Sequences()], ids=str)
 def test_text_and_single_numbers_are_no_labels(space):
     with refused(InvalidLabelError, "Row 0", "'source_1'", "'news'", "is text"):
         cs.LabelModel(space).fit(np.array([[None, "news"], [None, None]], dtype=object))
@@ -223,37 +239,35 @@ def test_sequences_of_different_length_on_one_item_are_refused():
     votes, truth = cells()
     votes[7, 2] = np.array([0, 1, 1, 0, 0, 0, 1])
     with refused(InvalidLabelError, "Row 7", "'source_2'", "7 tags", "has 6"):
-        cs.LabelModel(cs.Tags(sequence=True)).fit(votes)
+        cs.LabelModel(cs.Sequences()).fit(votes)
     votes, truth = cells()
     truth[9] = [0]
     with refused(InvalidLabelError, "Row 9", "1 tags", "4"):
-        cs.LabelModel(cs.Tags(sequence=True)).fit(votes, gold=truth)
-    space = cs.Tags(sequence=True)
+        cs.LabelModel(cs.Sequences()).fit(votes, gold=truth)
+    space = cs.Sequences()
     with refused(InvalidLabelError, "2 and 3 tags", "pair 0"):
         space.distance(space.as_batch([[0, 1]]), space.as_batch([[0, 1, 1]]))
 
 
 def test_a_code_beyond_the_tags_is_refused():
     with refused(InvalidLabelError, "Row 0", "'source_1'", "holds 3 at position 1", "0 .. 2"):
-        cs.LabelModel(cs.Tags(3, sequence=True)).fit([[[0, 1], [0, 3], [1, 1]], [[0], [1], [2]]])
+        cs.LabelModel(cs.Sequences(3)).fit([[[0, 1], [0, 3], [1, 1]], [[0], [1], [2]]])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "part"),
+    ("space", "tags", "part"),
     [
-        ((), {}, "Tags(sequence=True)"),
-        ((0,), {}, "at least 1"),
-        ((1,), {"sequence": True}, "at least 2"),
-        (("news",), {}, "neither a number of tags nor a list"),
-        ((2.5,), {}, "neither a number of tags nor a list"),
-        ((["news", "news"],), {}, "named twice"),
-        (([1, 2],), {}, "names are text"),
-        ((3,), {"chain": True}, "Add sequence=True"),
+        (cs.Tags, 0, "at least 1"),
+        (cs.Sequences, 1, "at least 2"),
+        (cs.Tags, "news", "neither a number of tags nor a list"),
+        (cs.Sequences, 2.5, "neither a number of tags nor a list"),
+        (cs.Tags, ["news", "news"], "named twice"),
+        (cs.Tags, [1, 2], "names are text"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(arguments, options, part):
+def test_settings_that_make_no_sense_are_refused(space, tags, part):
     with refused(InvalidLabelError, part):
-        cs.Tags(*arguments, **options)
+        space(tags)
 
 
 def test_probabilities_of_all_labels_are_refused_with_where_to_look():
@@ -267,8 +281,8 @@ def test_probabilities_of_all_labels_are_refused_with_where_to_look():
 
 def test_the_space_shows_how_it_was_made():
     assert repr(cs.Tags(3)) == "Tags(3)"
-    assert repr(cs.Tags(["a", "b"], sequence=True, chain=True)) == "Tags(['a', 'b'], sequence=True, chain=True)"
-    assert repr(cs.Tags(sequence=True)) == "Tags(sequence=True)"
+    assert repr(cs.Sequences(["a", "b"], chain=True)) == "Sequences(['a', 'b'], chain=True)"
+    assert repr(cs.Sequences()) == "Sequences()"
 
 
 # --- BIO ------------------------------------------------------------------------------------------
@@ -311,7 +325,7 @@ def test_bad_spans_and_tags_are_refused():
 @pytest.mark.parametrize("method", ["auto", "majority", "triplets"])
 def test_a_bio_chain_never_predicts_what_cannot_follow(decode, method):
     votes, _ = cells(80, tags=5, seed=4)  # at random, so that most votes are illegal
-    space = cs.Tags(BIO, sequence=True, chain=True)
+    space = cs.Sequences(BIO, chain=True)
     named = np.frompyfunc(lambda cell: [BIO[code] for code in cell], 1, 1)(votes)
     for label in cs.LabelModel(space, method=method, decode=decode).fit(named).predict(named):
         for before, after in zip(["O", *label], label, strict=False):
@@ -319,6 +333,6 @@ def test_a_bio_chain_never_predicts_what_cannot_follow(decode, method):
 
 
 def test_a_chain_of_other_tags_has_no_forbidden_steps():
-    assert cs.Tags(["noun", "verb"], sequence=True, chain=True).law.steps is None
-    assert cs.Tags(["O", "I-PER"], sequence=True, chain=True).law.steps is None
-    assert cs.Tags(BIO, sequence=True, chain=True).law.steps.sum() == 25 - 6
+    assert cs.Sequences(["noun", "verb"], chain=True).law.steps.all()
+    assert cs.Sequences(["O", "I-PER"], chain=True).law.steps.all()
+    assert cs.Sequences(BIO, chain=True).law.steps.sum() == 25 - 6

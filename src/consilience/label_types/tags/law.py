@@ -138,7 +138,6 @@ class AnswerLaw(Law):
         parts = count_statistics(chunk)
         parts |= {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0], "shared": pairs[1]}
         told = asked.known >= 0
-        parts["gold_items"] = np.array(len(np.unique(asked.item[told])), dtype=np.int64)
         if told.any():
             gold = np.zeros((m, d, k, k))
             count_answers(asked.codes[told], asked.kind[told], np.eye(k)[asked.known[told]], gold)
@@ -170,7 +169,9 @@ class AnswerLaw(Law):
         found = alike_square - 2.0 * rate * asked_alike + rate**2 * asked_square
         excess = max(1.0, float(found[off].sum()) / max(float(expected[off].sum()), 1e-12))
         scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
-        sums = _item_sums(total / scale, excess * scatter / scale**2, items)
+        # One question more could have gone either way, so that no agreement is certain.
+        variance_of_mean = excess * (scatter / scale**2 + 1.0 / np.maximum(asked, 1.0) ** 2)
+        sums = _item_sums(total / scale, variance_of_mean, items)
         parts = {"agreement": sums[0], "agreement_square": sums[1], "agreement_count": np.where(off, items, 0.0)}
         parts["agreement_votes"] = np.diag(items)
         gold_cost = None
@@ -406,7 +407,8 @@ def _gold_agreement(gold: FloatArray, own: FloatArray, pooled: FloatArray) -> tu
         scale += counts.sum(axis=2) @ (1.0 - 2.0 * share + share @ share)
         floor += 0.1 * seen * (1.0 - share @ share)
     scale = np.maximum(np.maximum(scale, floor), 1e-3)
-    return total / scale, scatter / scale**2
+    asked = np.maximum(gold.sum(axis=(1, 2, 3)), 1.0)
+    return total / scale, scatter / scale**2 + 1.0 / asked**2
 
 
 def _item_sums(mean: FloatArray, variance: FloatArray, items: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -432,26 +434,25 @@ def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) 
     does tell, as its covariance is q_a q_b f (1 - f) for a true answer of frequency f. The ways to guess are averaged
     by how well they explain it.
     """
-    k, own = pooled.shape[1], _shares(statistics["answers"])
-    alone = np.triu(hypothesis.correlation == 0.0, 1)
-    both = statistics["joint"].sum(axis=(2, 4)) * alone
-    alike = np.einsum("tacbc->tcab", statistics["joint"]) * alone
-    total = np.maximum(both.sum(axis=(1, 2)), 1.0)
-    found = (alike.sum(axis=(2, 3)) - np.einsum("tab,atc,btc->tc", both, own, own)) / total[:, None]
-    pairs = max(int((both.sum(axis=0) > 0).sum()), 1)
-    spread = pooled * (1.0 - pooled)
-    fits = []
-    for share in GUESSES:
-        guess = share * pooled + (1.0 - share) / k
-        quality, prior = _frequencies(hypothesis.quality, pooled, guess)
-        square = float(((quality @ both.sum(axis=0)) @ quality) / total.sum()) if len(both) else 0.0
-        # Of one item: the noise of independent pairs, and what all pairs share, the spread of (truth - f) squared.
-        variance = spread**2 / pairs + square**2 * spread * np.maximum(1.0 - 4.0 * spread, 0.0) + 1e-6
-        misfit = (found - square * prior * (1.0 - prior)) ** 2 / variance * (total / pairs)[:, None]
-        fits.append((float(misfit.sum()) * (k - 1) / k if len(both) else 0.0, _coins(quality, guess), prior))
-    weight = softmax(np.array([-0.5 * misfit for misfit, _, _ in fits]))
-    table, prior = (sum(w * fit[part] for w, fit in zip(weight, fits, strict=True)) for part in (1, 2))
-    return np.asarray(table), np.asarray(prior)
+    k, joint, own = pooled.shape[1], statistics["joint"], _shares(statistics["answers"])
+    ways = [share * pooled + (1.0 - share) / k for share in GUESSES]
+    fits = [(guess, *_frequencies(hypothesis.quality, pooled, guess)) for guess in ways]
+    misfit = np.zeros(len(fits))
+    if len(joint):
+        alone = np.triu(hypothesis.correlation == 0.0, 1)
+        both = joint.sum(axis=(2, 4)) * alone
+        total, pairs = np.maximum(both.sum(axis=(1, 2)), 1.0), max(int((both.sum(axis=0) > 0).sum()), 1)
+        alike = np.einsum("tacbc,ab->tc", joint, alone) - np.einsum("tab,atc,btc->tc", both, own, own)
+        spread = pooled * (1.0 - pooled)
+        for way, (_, quality, prior) in enumerate(fits):
+            square = float(quality @ both.sum(axis=0) @ quality / total.sum())
+            # Of one item: the noise of independent pairs, and what all pairs share, the spread of (truth - f) squared.
+            variance = spread**2 / pairs + square**2 * spread * np.maximum(1.0 - 4.0 * spread, 0.0) + 1e-6
+            gap = alike / total[:, None] - square * prior * (1.0 - prior)
+            misfit[way] = (gap**2 / variance * (total / pairs)[:, None]).sum() * (k - 1) / k
+    weight = softmax(-0.5 * misfit)
+    table = sum(share * _coins(quality, guess) for share, (guess, quality, _) in zip(weight, fits, strict=True))
+    return np.asarray(table), np.asarray(weight @ np.stack([prior.ravel() for _, _, prior in fits])).reshape(pooled.shape)
 
 
 def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> tuple[FloatArray, FloatArray]:

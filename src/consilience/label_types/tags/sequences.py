@@ -11,11 +11,14 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.protocol import Chunk, Posterior, Statistics
 from consilience.exceptions import InvalidLabelError, ModelFormatError
-from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.tags.labels import ABSENT, UNKNOWN
 from consilience.label_types.tags.law import AnswerLaw, AnswerParameters, Questions
 
 __all__ = ["SequenceLaw"]
+
+#: Every possible first tag and step counts as seen this often before any vote (Jeffreys' prior). The strength is not
+#: left to the evidence, as EM starts from tags that do not depend on each other, and evidence would keep them so.
+JEFFREYS = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +68,11 @@ class SequenceLaw(AnswerLaw):
         if not self.chain:
             return parameters
         prior = parameters.prior[0]
-        return self._with_chain(parameters, prior[None], np.tile(prior, (self.n_tags, 1)))
+        return self._with_chain(parameters, prior, np.tile(prior, (self.n_tags, 1)))
 
     def _with_chain(self, parameters: AnswerParameters, first: FloatArray, steps: FloatArray) -> AnswerParameters:
         """Return parameters with these laws of the first tag and the next; what is impossible stays so."""
-        initial, transition = np.where(self.first, first[0], 0.0), np.where(self.steps, steps, 0.0)
+        initial, transition = np.where(self.first, first, 0.0), np.where(self.steps, steps, 0.0)
         transition /= transition.sum(axis=1, keepdims=True)
         return replace(parameters, initial=initial / initial.sum(), transition=transition)
 
@@ -90,10 +93,7 @@ class SequenceLaw(AnswerLaw):
         better = super().m_step(parameters, statistics, start)
         if not self.chain:
             return better
-        sure, counted = statistics["known"]
-        known = sure / max(counted, 1.0)
-        first = shrink_counts(known * statistics["first"][None], better.prior)
-        return self._with_chain(better, first, shrink_counts(known * statistics["steps"], better.prior))
+        return self._with_chain(better, statistics["first"] + JEFFREYS, statistics["steps"] + JEFFREYS)
 
     # --- labels -------------------------------------------------------------------------------------
 

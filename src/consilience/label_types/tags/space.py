@@ -47,6 +47,9 @@ class _TagSpace(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         return self._reader.read(labels)
 
+    def has_opinion(self, batch: Batch) -> BoolArray:
+        return np.asarray((batch >= 0).any(axis=1))
+
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         both = (left >= 0) & (right >= 0)
         differ = ((left != right) & both).sum(axis=1)
