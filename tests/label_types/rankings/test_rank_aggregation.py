@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError
-from consilience.rank_aggregation import borda, copeland, kemeny
-from consilience.spaces.rankings import Rankings
+from consilience.label_types.rankings.space import Rankings
+from consilience.rankings import borda, copeland, kemeny
 from consilience.votes import Votes
 
 ALL = {r: np.array(list(permutations(range(r)))) for r in range(2, 6)}

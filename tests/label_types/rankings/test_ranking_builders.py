@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.spaces.rankings import Rankings
+from consilience.label_types.rankings.space import Rankings
 
 DRINKS = ["milk", "juice", "tea", "water"]
 

@@ -12,7 +12,7 @@ from refusals import refused
 
 from consilience.encoding import encode
 from consilience.exceptions import InvalidLabelError
-from consilience.spaces.rankings import Rankings
+from consilience.label_types.rankings.space import Rankings
 from consilience.votes import Votes
 
 NAMED = Rankings(["milk", "juice", "tea"])
