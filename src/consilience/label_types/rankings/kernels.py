@@ -455,8 +455,8 @@ def _recursion(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _recursion_in_logs(matrix: FloatArray, size: int, before: FloatArray) -> float:
-    """Fill ``before[j, i]`` = P(j before i) for one row of any magnitude; return the log normalizer.
+def _recursion_in_logs(matrix: FloatArray, size: int, before: FloatArray) -> None:
+    """Fill ``before[j, i]`` = P(j before i) for one row of any magnitude.
 
     Sums are kept relative to the cheapest order of each set: the forward ones then lie between 1 and size!, and
     whatever underflows in the backward ones belongs to orders of no weight.
@@ -500,12 +500,11 @@ def _recursion_in_logs(matrix: FloatArray, size: int, before: FloatArray) -> flo
                     for j in range(size):
                         before[j, i] += mass * ((chosen >> j) & 1)
         backward[chosen] = total
-    return float(math.log(forward[full]) - cheapest[full])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return P(i before j) for every pair of items, exactly, and the log normalizer of every row.
+def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> FloatArray:
+    """Return P(i before j) for every pair of items, exactly.
 
     Time and memory grow as ``2^size``; meant for up to 14 items. Margins may be of any magnitude: a row whose
     normalizer underflows is done again relative to its best order.
@@ -520,14 +519,11 @@ def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> tuple[FloatA
 
     Returns
     -------
-    probability
-        ``(n, r (r - 1) / 2)``; 1/2 for pairs with an item that does not exist.
-    log_normalizer
-        ``(n,)`` log of the sum over orders of ``exp(-total |margin| of the contradicted pairs)``.
+    array of shape (n, r (r - 1) / 2)
+        1/2 for pairs with an item that does not exist.
     """
     n = margins.shape[0]
     probability = np.full((n, r * (r - 1) // 2), 0.5)
-    log_normalizer = np.zeros(n)
     largest = 2
     count = np.zeros(r + 2, np.int64)
     for t in range(n):
@@ -567,11 +563,9 @@ def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> tuple[FloatA
                 t = by_size[start + lane]
                 normalizer = forward[(1 << size) - 1, lane]
                 trusted = normalizer > _TRUSTED
-                if trusted:
-                    log_normalizer[t] = math.log(normalizer)
-                else:
+                if not trusted:
                     _fill(margins[t], r, size, matrix)
-                    log_normalizer[t] = _recursion_in_logs(matrix, size, before)
+                    _recursion_in_logs(matrix, size, before)
                 for j in range(1, size):
                     for i in range(j):
                         if not trusted:
@@ -588,7 +582,7 @@ def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> tuple[FloatA
                                         mass += high_mass[j, rest, lane]
                             share = mass / normalizer
                         probability[t, i * r - i * (i + 1) // 2 + j - i - 1] = min(share, 1.0)
-    return probability, log_normalizer
+    return probability
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

@@ -410,6 +410,8 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
     items = common**2 / np.maximum(common_common, 1.0)
     mean = sign / np.maximum(common, 1.0)
     scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
+    # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
+    scatter = np.maximum(scatter, 4.0)
     return {
         f"{prefix}agreement": items * mean,
         f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),

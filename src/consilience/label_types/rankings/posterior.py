@@ -73,11 +73,11 @@ def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps:
 
     small = sizes <= EXACT_ITEMS
     if small.all():
-        return pair_posterior(margins, width, sizes)[0]
+        return pair_posterior(margins, width, sizes)
     probability = np.empty_like(margins)
     rows = np.flatnonzero(small)
     if len(rows):
-        probability[rows] = pair_posterior(margins[rows], width, sizes[rows])[0]
+        probability[rows] = pair_posterior(margins[rows], width, sizes[rows])
     rows = np.flatnonzero(~small)
     score = sum_by_item(margins[rows], width)
     score[np.arange(width) >= sizes[rows, None]] = -np.inf

@@ -6,13 +6,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from consilience.rank_aggregation import borda, copeland, kemeny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings.space import Rankings
+from consilience.rankings import borda, copeland, kemeny
 from consilience.votes import Votes
 
 ALL = {r: np.array(list(permutations(range(r)))) for r in range(2, 6)}

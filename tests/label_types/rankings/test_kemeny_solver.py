@@ -7,9 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from consilience.kernels.kemeny_blocks import cheapest_orders
-from consilience.solvers.kemeny import borda, copeland, minimise_disagreement
-from consilience.solvers.linear_ordering import linear_ordering
+from consilience.label_types.rankings.kemeny import borda, copeland, linear_ordering, minimize_disagreement
+from consilience.label_types.rankings.kernels import cheapest_orders
 
 
 def pairs_of(positions, r):
@@ -53,7 +52,7 @@ def test_result_equals_enumeration(r, kind):
     n = 500 if r < 7 else 150
     rng = np.random.default_rng(r)
     margins, sizes = instances(kind, rng, n, r), rng.integers(0, r + 1, size=n)
-    result = minimise_disagreement(margins, r, sizes)
+    result = minimize_disagreement(margins, r, sizes)
     least = least_costs(margins, r, sizes)
     assert np.allclose(result.cost, least, rtol=1e-9)
     assert np.allclose(cost_of(margins, r, sizes, result.positions), least, rtol=1e-9)
@@ -70,7 +69,7 @@ def test_search_never_claims_too_much(kind):
     margins = instances(kind, rng, 400, 6)
     sizes = np.full(400, 6)
     least = least_costs(margins, 6, sizes)
-    result = minimise_disagreement(margins, 6, max_exact=2)
+    result = minimize_disagreement(margins, 6, max_exact=2)
     assert np.all(result.lower_bound <= least * (1 + 1e-9))
     assert np.all(result.cost >= least * (1 - 1e-9))
     assert np.allclose(result.cost[result.optimal], least[result.optimal])
@@ -82,8 +81,8 @@ def test_search_never_claims_too_much(kind):
 @pytest.mark.parametrize("kind", ["weights", "votes", "unseen"])
 def test_recursion_equals_integer_programming(kind, r, n):
     margins = instances(kind, np.random.default_rng(r), n, r)
-    recursion = minimise_disagreement(margins, r)
-    program = minimise_disagreement(margins, r, max_exact=2, starts=1, exact="milp")
+    recursion = minimize_disagreement(margins, r)
+    program = minimize_disagreement(margins, r, max_exact=2, starts=1, exact="milp")
     assert recursion.optimal.all()
     assert program.optimal.all()
     assert np.allclose(recursion.cost, program.cost, rtol=1e-8)
@@ -101,7 +100,7 @@ def test_blocks_give_the_same_cost_as_one_recursion_over_all_items(slope):
     price[second, first] = np.maximum(-margins, 0.0).T
     best, low, high = np.empty((1 << r, n)), np.empty((r, 64, n)), np.empty((r, 64, n))
     cheapest_orders(price, r, n, low, high, best)
-    assert np.allclose(minimise_disagreement(margins, r).cost, best[-1])
+    assert np.allclose(minimize_disagreement(margins, r).cost, best[-1])
 
 
 def test_large_acyclic_sets_are_solved_and_proven():
@@ -109,7 +108,7 @@ def test_large_acyclic_sets_are_solved_and_proven():
     truth = np.array([rng.permutation(60) for _ in range(5)])
     first, second = np.triu_indices(60, 1)
     margins = np.sign(truth[:, second] - truth[:, first]) * rng.uniform(0.1, 3.0, size=(5, len(first)))
-    result = minimise_disagreement(margins, 60)
+    result = minimize_disagreement(margins, 60)
     assert np.array_equal(result.positions, truth)
     assert result.optimal.all()
     assert np.all(result.cost == 0)
@@ -119,8 +118,8 @@ def test_integer_programming_closes_the_gap_that_the_search_leaves():
     rng = np.random.default_rng(2)
     first, second = np.triu_indices(20, 1)
     margins = rng.normal(size=(4, len(first))) + 0.15 * (second - first)
-    searched = minimise_disagreement(margins, 20, max_exact=5)
-    proven = minimise_disagreement(margins, 20, max_exact=5, exact="milp")
+    searched = minimize_disagreement(margins, 20, max_exact=5)
+    proven = minimize_disagreement(margins, 20, max_exact=5, exact="milp")
     assert not searched.optimal.all()
     assert proven.optimal.all()
     assert np.all(searched.lower_bound <= proven.cost + 1e-9)
@@ -130,8 +129,8 @@ def test_integer_programming_closes_the_gap_that_the_search_leaves():
 
 def test_a_time_limit_keeps_the_searched_order_and_a_valid_bound():
     margins = np.random.default_rng(0).normal(size=(2, 435))
-    searched = minimise_disagreement(margins, 30)
-    stopped = minimise_disagreement(margins, 30, exact="milp", time_limit=0.0)
+    searched = minimize_disagreement(margins, 30)
+    stopped = minimize_disagreement(margins, 30, exact="milp", time_limit=0.0)
     assert np.array_equal(stopped.positions, searched.positions)
     assert np.allclose(stopped.lower_bound, searched.lower_bound)
     assert not stopped.optimal.any()
@@ -155,14 +154,14 @@ def test_renaming_the_items_renames_the_result():
     full[:, first, second] = margins
     full -= full.transpose(0, 2, 1)
     renamed = full[:, names][:, :, names][:, first, second]
-    for rule in (lambda *a, **k: minimise_disagreement(*a, **k).positions, borda, copeland):
+    for rule in (lambda *a, **k: minimize_disagreement(*a, **k).positions, borda, copeland):
         plain = rule(margins, r, tie_break=scores)
         assert np.array_equal(rule(renamed, r, tie_break=scores[:, names]), plain[:, names])
 
 
 def test_without_information_the_order_is_the_tie_break_or_chance():
     scores = np.array([[1.0, 3.0, 2.0, 5.0]])
-    for rule in (lambda *a, **k: minimise_disagreement(*a, **k).positions, borda, copeland):
+    for rule in (lambda *a, **k: minimize_disagreement(*a, **k).positions, borda, copeland):
         assert rule(np.zeros((1, 6)), 4, tie_break=scores).tolist() == [[3, 1, 2, 0]]
         # 4000 rows: each item is first 1000 times, with a standard deviation of 27
         chance = rule(np.zeros((4000, 6)), 4, seed=1)
@@ -172,16 +171,16 @@ def test_without_information_the_order_is_the_tie_break_or_chance():
 def test_rows_keep_their_result_with_their_key():
     margins = np.random.default_rng(0).integers(-1, 2, size=(50, 45)).astype(float)
     keys = np.arange(1000, 1050)
-    together = minimise_disagreement(margins, 10, keys=keys).positions
-    backwards = minimise_disagreement(margins[::-1], 10, keys=keys[::-1]).positions
+    together = minimize_disagreement(margins, 10, keys=keys).positions
+    backwards = minimize_disagreement(margins[::-1], 10, keys=keys[::-1]).positions
     assert np.array_equal(backwards[::-1], together)
 
 
 @pytest.mark.parametrize("n", [0, 1, 37])
 def test_threads_do_not_change_the_result(n):
     margins = np.random.default_rng(0).integers(-2, 3, size=(n, 28)).astype(float)
-    one = minimise_disagreement(margins, 8, max_exact=5)
-    three = minimise_disagreement(margins, 8, max_exact=5, n_threads=3)
+    one = minimize_disagreement(margins, 8, max_exact=5)
+    three = minimize_disagreement(margins, 8, max_exact=5, n_threads=3)
     for name in ("positions", "cost", "lower_bound", "optimal"):
         assert np.array_equal(getattr(one, name), getattr(three, name))
 
@@ -197,7 +196,7 @@ def test_borda_and_copeland_by_hand():
 
 def test_items_that_do_not_exist_get_no_position():
     margins = np.array([[-1.0, 100.0, 100.0]])
-    for rule in (lambda *a, **k: minimise_disagreement(*a, **k).positions, borda, copeland):
+    for rule in (lambda *a, **k: minimize_disagreement(*a, **k).positions, borda, copeland):
         assert rule(margins, 3, [2]).tolist() == [[1, 0, -1]]
         assert rule(margins, 3, [0]).tolist() == [[-1, -1, -1]]
 
@@ -215,4 +214,4 @@ def test_items_that_do_not_exist_get_no_position():
 )
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        minimise_disagreement(**{"margins": np.zeros((2, 3)), "r": 3, **arguments})
+        minimize_disagreement(**{"margins": np.zeros((2, 3)), "r": 3, **arguments})

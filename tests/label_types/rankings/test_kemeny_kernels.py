@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.kernels.kemeny import condorcet_rows, finish_rows, preference_ranks, solve_blocks
-from consilience.kernels.kemeny_blocks import (
+from consilience.label_types.rankings.kernels import (
     cheapest_orders,
+    condorcet_rows,
     cycle_bound,
+    finish_rows,
+    preference_ranks,
     search_order,
+    solve_blocks,
     strong_components,
     tournament_blocks,
 )
@@ -119,7 +122,7 @@ def test_only_rows_without_choice_are_settled_at_once():
     assert positions[settled].tolist() == [[0, 1, 2], [1, 0, -1], [0, -1, -1]]
 
 
-def test_tied_neighbours_are_put_into_the_preferred_order():
+def test_tied_neighbors_are_put_into_the_preferred_order():
     margins = np.array([[0.0, 1.0, 0.0]])  # only 0 before 2 is known
     order = np.array([[0, 2, 1]])
     positions, total = finish_rows(margins, 3, np.array([3]), np.array([[1, 0, 2]]), order)

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.kernels.mallows import margins_of, pair_agreements, pair_sums, sample_mallows
+from consilience.label_types.rankings.kernels import (
+    bucket_counts,
+    expected_discordance,
+    margins_of,
+    pair_agreements,
+    pair_sums,
+    sample_mallows,
+)
 
 
 def random_positions(seed, n, m, r):
@@ -95,23 +102,26 @@ def test_strong_sources_copy_or_reverse_the_truth():
     assert np.array_equal(sample_mallows(truth, everything, -600.0, rng.random((20, 7))), 6 - truth)
 
 
-@given(seed=st.integers(0, 10_000), m=st.integers(2, 5), r=st.integers(2, 13), by_both=st.booleans())
-def test_sums_from_vote_to_vote_are_those_of_all_pairs(seed, m, r, by_both):
+@given(seed=st.integers(0, 10_000), m=st.integers(2, 5), r=st.integers(2, 13))
+def test_sums_from_vote_to_vote_are_those_of_all_pairs(seed, m, r):
     rng = np.random.default_rng(seed)
     votes = rng.integers(-1, r, size=(30, m, r)).astype(np.int16)
     observed = rng.random((30, m)) < 0.6
     votes[~observed] = -1
-    groups = rng.integers(4, size=30)
-    agree, both = (part.astype(np.int64) for part in pair_agreements(votes))
-    found = pair_sums(votes, observed, np.arange(m)[None], m, groups, 4, r + 1, by_both)
+    sign, common = (part.astype(np.int64) for part in pair_agreements(votes))
+    found = pair_sums(votes, observed, np.arange(m)[None], m)
     left, right = np.triu_indices(m, 1)
-    for group in range(4):
-        assert np.array_equal(found[0][group][left, right], agree[groups == group].sum(axis=0))
-        assert np.array_equal(found[1][group][right, left], both[groups == group].sum(axis=0))
-    for square, (one, two) in zip(found[2], [(agree, agree), (agree, both), (both, both)], strict=True):
-        assert np.array_equal(square[left, right], (one * two).sum(axis=0))
-        assert np.array_equal(square, square.T)
-    seen = (votes >= 0).sum(axis=2)
-    for pair, (a, b) in enumerate(zip(left, right, strict=True)):
-        size = seen[:, a] * (r + 1) + seen[:, b] if by_both else np.maximum(seen[:, a], seen[:, b])
-        assert np.array_equal(found[3][pair], np.bincount(size, both[:, pair], minlength=found[3].shape[1]))
+    expected = [sign, common, sign * sign, sign * common, common * common, observed[:, left] & observed[:, right]]
+    for one, parts in zip(found, expected, strict=True):
+        assert np.array_equal(one[left, right], parts.sum(axis=0))
+        assert np.array_equal(one, one.T)
+    assert np.array_equal(np.diag(found[5]), observed.sum(axis=0))
+
+
+def test_buckets_and_expected_discordances_are_counted_by_hand():
+    votes = np.array([[[0, 1, 1, -1], [1, 0, 2, 3]]], dtype=np.int16)
+    observed, who = np.ones((1, 2), dtype=bool), np.arange(2)[None]
+    # one vote over three items, with buckets of one and of two; one over four items, with buckets of one
+    assert bucket_counts(votes, observed, who, 2, 4).tolist() == [[0, -1, -1, 1, 0], [0, -4, 0, 0, 1]]
+    before = np.array([[0.9, 0.8, 0.7, 0.6, 0.5, 0.4]])  # of the pairs 01 02 03 12 13 23
+    assert expected_discordance(votes, before)[0] == pytest.approx([0.1 + 0.2, 0.9 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6])

@@ -1,0 +1,410 @@
+"""`LabelModel` on rankings: posterior against enumeration, recovery, partial, tied and ragged votes, copies, crowds."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience import arrays, encoding
+from consilience.estimation.protocol import Chunk, Hypothesis, Request
+from consilience.exceptions import ConsilienceWarning, PriorError
+from consilience.label_types.rankings.kernels import sample_mallows
+
+ITEMS = 4
+
+
+def fit(space, votes, gold=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(space, **settings).fit(votes, gold=gold)
+
+
+def codes(model):
+    return {finding.code for finding in model.diagnostics_}
+
+
+class Known:
+    """An estimator that is told the weights."""
+
+    def __init__(self, *weights):
+        self.weights = np.array(weights)
+
+    def estimate(self, moments, space, dependencies):
+        return self.weights
+
+
+def orders(r):
+    return np.array(list(permutations(range(r))))
+
+
+def weighted_cost(weights, votes, truth):
+    i, j = np.triu_indices(len(truth), 1)
+    seen = (votes[:, i] >= 0) & (votes[:, j] >= 0)
+    against = ((votes[:, i] - votes[:, j]) * (truth[i] - truth[j]) < 0) & seen
+    return float(weights @ against.sum(axis=1))
+
+
+def simulated(space, n, weights, seed=0, coverage=1.0):
+    rng = np.random.default_rng(seed)
+    truth = space.random(n, rng)
+    return cs.simulate(space, truth, weights, rng, coverage=coverage), truth
+
+
+def with_copies(votes, seed=2):
+    """Return votes whose second and third sources repeat the first on nine items of ten."""
+    labels = votes.labels.copy()
+    copied = np.random.default_rng(seed).random((len(votes), 2)) < 0.9
+    labels[:, 1:3] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1:3])
+    return cs.Votes.from_array(labels, observed=votes.observed)
+
+
+# --- posterior --------------------------------------------------------------------------------------------
+
+
+def test_pair_probabilities_equal_enumeration_with_partial_and_tied_votes():
+    votes = np.array([[[0, 1, 2, 3], [1, 0, -1, 2], [0, 0, 1, 1]]])
+    weights = np.array([0.5, 1.2, 0.8])
+    table = cs.Votes.from_array(votes, observed=np.ones((1, 3), bool))
+    model = fit(cs.Rankings(4), table, method=Known(*weights))
+    mass = np.array([np.exp(-weighted_cost(weights, votes[0], y)) for y in orders(4)])
+    i, j = np.triu_indices(4, 1)
+    expected = (mass / mass.sum()) @ (orders(4)[:, i] < orders(4)[:, j])
+    assert np.allclose(model.posterior(table).details["pair_probability"][0], expected)
+
+
+@pytest.mark.parametrize("decode", ["map", "bayes"])
+def test_decoders_minimize_what_they_promise(decode):
+    space = cs.Rankings(4)
+    weights = np.array([0.3, 0.5, 0.4])
+    votes, _ = simulated(space, 40, weights)
+    belief = fit(space, votes, method=Known(*weights), decode=decode).posterior(votes)
+    i, j = np.triu_indices(4, 1)
+    for row, label in enumerate(belief.labels):
+        if decode == "map":
+            costs = [weighted_cost(weights, votes.labels[row], y) for y in orders(4)]
+            mine = weighted_cost(weights, votes.labels[row], label)
+        else:
+            chance = belief.details["pair_probability"][row]
+            costs = [np.where(y[i] < y[j], 1 - chance, chance).sum() for y in orders(4)]
+            mine = np.where(label[i] < label[j], 1 - chance, chance).sum()
+        assert mine == pytest.approx(min(costs))
+    assert belief.details["optimal"].all()
+
+
+def test_the_plain_vote_is_unweighted_kemeny():
+    space = cs.Rankings(5)
+    votes, _ = simulated(space, 60, [0.3, 0.4, 0.5, 0.6])
+    found = fit(space, votes).predict_baseline(votes)
+    assert np.array_equal(found, fit(space, votes, method="majority").predict(votes))
+    best = cs.kemeny(votes).cost
+    labels = votes.labels.astype(np.int16)
+    assert sum(space.distance(labels[:, a], found.astype(np.int16)) for a in range(4)) == pytest.approx(best)
+
+
+def test_averaging_over_hypotheses_averages_pair_probabilities():
+    space = cs.Rankings(4)
+    votes, _ = simulated(space, 50, [0.3, 0.9, 0.6])
+    law, statistics = space.law, cs.Moments.of(votes, space).sums
+    request = Request(("a", "b", "c"), "auto", np.zeros((3, 3), bool))
+    told = [law.parameters(Hypothesis.independent(np.array(u)), statistics, request) for u in ([1, 0.1, 1], [0, 1, 2])]
+    mixture = tuple(zip((0.7, 0.3), told, strict=True))
+    each = [(share, law.posterior(one, votes.labels, votes.observed, "auto")) for share, one in mixture]
+    merged = law.posterior(law.merge(mixture)[0][1], votes.labels, votes.observed, "auto")
+    averaged = law.average(each, "auto")
+    mean = sum(share * one.details["pair_probability"] for share, one in each)
+    assert np.allclose(merged.details["pair_probability"], mean)
+    assert np.array_equal(merged.labels, averaged.labels)
+    assert np.allclose(merged.confidence, averaged.confidence)
+
+
+def test_confidence_is_the_share_of_chance_level_error_that_is_removed():
+    space = cs.Rankings(4)
+    weights = np.array([0.6, 0.8, 1.0])
+    votes, truth = simulated(space, 4000, weights)
+    belief = fit(space, votes, method=Known(*weights)).posterior(votes)
+    # 4000 rankings: the standard error of the mean share of wrong pairs is about .004
+    wrong = space.kendall_error(belief.labels, truth)
+    assert belief.details["expected_error"].mean() == pytest.approx(wrong, abs=0.02)
+    assert belief.confidence == pytest.approx(1 - 2 * belief.details["expected_error"])
+
+
+def test_long_rankings_come_out_the_same_wherever_they_stand():
+    space = cs.Rankings(15)
+    votes, _ = simulated(space, 60, [0.05, 0.1, 0.15, 0.1])
+    model = fit(space, votes)
+    whole = model.predict(votes)
+    assert np.array_equal(model.predict(votes[30:]), whole[30:])
+    assert np.array_equal(model.predict(votes[::-1])[::-1], whole)
+
+
+def test_integer_programming_proves_what_the_search_leaves_open():
+    rng = np.random.default_rng(3)
+    labels = np.argsort(rng.random((20, 7, 18)), axis=2)  # without any signal, so majorities run in cycles
+    votes = cs.Votes.from_array(labels, observed=np.ones((20, 7), bool))
+    searched = fit(cs.Rankings(18), votes, method="majority").posterior(votes).details
+    solved = fit(cs.Rankings(18, exact="milp"), votes, method="majority").posterior(votes).details
+    assert not searched["optimal"].all()
+    assert solved["optimal"].all()
+    assert (solved["gap"] == 0).all()
+
+
+# --- weights ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "em", "triplets"])
+def test_weights_are_recovered(method):
+    space = cs.Rankings(5)
+    weights = np.array([0.2, 0.4, 0.6, 0.8, 1.0, 0.5])
+    votes, _ = simulated(space, 6000, weights)
+    # standard errors are about .012; triplets take the product form and keep a small bias
+    tolerance = 0.15 if method == "triplets" else 0.06
+    assert np.abs(fit(space, votes, method=method).weight_ - weights).max() < tolerance
+
+
+def test_isotropic_is_biased_towards_equal_weights():
+    space = cs.Rankings(5)
+    votes, _ = simulated(space, 6000, [1.0, 0.01, 0.01, 0.01, 0.3])
+    assert fit(space, votes, method="isotropic").weight_[1] > 0.3
+    assert fit(space, votes, method="em").weight_[1] < 0.1
+
+
+def test_partial_rankings_and_top_lists_are_weighed():
+    space = cs.Rankings(7)
+    rng = np.random.default_rng(1)
+    weights = np.array([0.3, 0.5, 0.7, 0.9, 1.1, 0.6])
+    votes, truth = simulated(space, 3000, weights)
+    seen = rng.random((6, 3000, 7)) < 0.6
+    drawn = [sample_mallows(truth.astype(int), seen[a], w, rng.random((3000, 7))) for a, w in enumerate(weights)]
+    labels = np.stack(drawn, axis=1)
+    partial = cs.Votes.from_array(labels, observed=(labels >= 0).any(axis=2))
+    lists = cs.Votes.from_array(np.minimum(votes.labels, 3), observed=votes.observed)
+    # standard errors are .02 to .05; one source of six is off by more than three of them in 2% of all draws
+    for table in (partial, lists):
+        assert np.abs(fit(space, table).weight_ - weights).max() < 0.2
+    unseen = cs.Votes.from_array(np.where(votes.labels < 3, votes.labels, -1), observed=votes.observed)
+    good, bad = (space.kendall_error(fit(space, table).predict(table), truth) for table in (lists, unseen))
+    assert good + 0.1 < bad
+
+
+def test_standard_errors_match_the_scatter():
+    # 40 tables; the ratio of two such standard deviations has a scatter of about 11%, so 60% is 4 of them
+    space = cs.Rankings(4)
+    weights = np.array([0.4, 0.6, 0.8, 1.0, 0.5])
+    found = [fit(space, simulated(space, 300, weights, seed)[0]) for seed in range(40)]
+    scatter = np.std([model.weight_ for model in found], axis=0)
+    stated = np.mean([model.standard_error_ for model in found], axis=0)
+    assert np.all(np.abs(np.log(scatter / stated)) < np.log(1.6))
+
+
+def test_adversary_is_named_and_used_when_weights_may_be_negative():
+    weights = np.array([0.8, 0.7, 0.9, 0.6, 0.8, -0.8])
+    space, plain = cs.Rankings(5, signed=True), cs.Rankings(5)
+    votes, truth = simulated(space, 1500, weights)
+    model, clipped = fit(space, votes), fit(plain, votes)
+    assert model.weight_[5] == pytest.approx(-0.8, abs=0.15)
+    assert "adversarial-source" in codes(clipped)
+    assert clipped.weight_[5] < 0.1  # at chance, but for a hypothesis of little probability
+    assert space.kendall_error(model.predict(votes), truth) < plain.kendall_error(clipped.predict(votes), truth)
+
+
+def test_votes_without_signal_leave_labels_in_doubt():
+    # the largest of ten agreements is about 2 of its errors of .025, so that qualities stay below .2 in most draws
+    labels = np.argsort(np.random.default_rng(0).random((400, 5, 4)), axis=2)
+    votes = cs.Votes.from_array(labels, observed=np.ones((400, 5), bool))
+    model = fit(cs.Rankings(4), votes)
+    assert model.weight_.max() < 0.4
+    assert model.confidence(votes).mean() < 0.3
+
+
+def test_known_rankings_weigh_two_sources():
+    space = cs.Rankings(5)
+    votes, truth = simulated(space, 300, [2.0, 0.1])
+    gold = (truth, np.arange(300) < 40)
+    for method in ("auto", "labelled"):
+        model = fit(space, votes, gold=gold, method=method)
+        assert model.weight_[0] > 1.0 > 0.6 > model.weight_[1]
+
+
+def test_a_prior_is_refused():
+    votes, _ = simulated(cs.Rankings(3), 20, [1.0, 1.0, 1.0])
+    with pytest.raises(PriorError, match="prior"):
+        cs.LabelModel(cs.Rankings(3), prior="uniform").fit(votes)
+
+
+# --- dependent sources ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seen", [1.0, 0.6])
+def test_copies_are_found_also_among_partial_rankings(seen):
+    space = cs.Rankings(5)
+    votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
+    table = with_copies(votes)
+    if seen < 1:
+        shown = np.random.default_rng(3).random(table.labels.shape) < seen
+        labels = space.positions_from_scores(-table.labels.astype(float), seen=shown).astype(np.int64)
+        table = cs.Votes.from_array(labels, observed=(labels >= 0).any(axis=-1))
+    model = fit(space, table)
+    assert "dependent-pair" in codes(model)
+    assert model.weight_[:3].max() < 0.3 < model.weight_[3:].min()
+    assert space.kendall_error(model.predict(table), truth) < (0.2 if seen == 1 else 0.3)
+
+
+def test_told_dependencies_share_their_vote():
+    space = cs.Rankings(5)
+    votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
+    table = with_copies(votes)
+    pairs = [("source_0", "source_1"), ("source_0", "source_2"), ("source_1", "source_2")]
+    told = fit(space, table, dependencies=pairs)
+    assert told.source_model_.correlation[0, 1] > 0.7
+    assert space.kendall_error(told.predict(table), truth) < 0.2
+
+
+def test_good_copies_count_about_once():
+    # Four sources repeat one another on nine items of ten: better than the plain vote, and the confidence comes true.
+    space = cs.Rankings(5)
+    rng = np.random.default_rng(0)
+    votes, truth = simulated(space, 1000, [1.1] * 4 + [0.4, 0.45, 0.5] * 2)
+    labels = votes.labels.copy()
+    for source in (1, 2, 3):
+        same = rng.random(1000) < 0.9
+        labels[same, source] = labels[same, 0]
+    table = cs.Votes.from_array(labels, observed=votes.observed)
+    model = fit(space, table)
+    belief = model.posterior(table)
+    wrong = space.kendall_error(belief.labels, truth)
+    assert wrong < space.kendall_error(model.predict_baseline(table), truth)
+    # the standard error of the observed share is about .004
+    assert belief.details["expected_error"].mean() == pytest.approx(wrong, abs=0.04)
+
+
+# --- rows of different length, and rows without votes -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ragged():
+    space = cs.Rankings(None)
+    rng = np.random.default_rng(0)
+    truth = space.as_labels(space.random(400, rng))
+    return space, cs.simulate(space, truth, [0.5, 1.0, 1.5, 0.8], rng), truth
+
+
+def test_rows_of_different_length(ragged):
+    space, votes, truth = ragged
+    model = fit(space, votes)
+    # standard errors are .05 to .12
+    assert np.abs(model.weight_ - [0.5, 1.0, 1.5, 0.8]).max() < 0.4
+    predicted = model.predict(votes)
+    assert [len(label) for label in predicted] == [len(label) for label in truth]
+    pieces = model.predict(cs.InMemoryPartitions.of(votes, rows=3))
+    assert all(np.array_equal(one, two) for one, two in zip(pieces, predicted, strict=True))
+    gold = [label if len(label) < 5 else None for label in truth]
+    assert np.isfinite(fit(space, votes, gold=gold).weight_).all()
+    silent = cs.Votes.from_array(np.full((2, 4), None, dtype=object), observed=np.zeros((2, 4), bool))
+    assert model.predict(silent).tolist() == [None, None]
+    assert model.confidence(silent).tolist() == [0.0, 0.0]
+
+
+def test_long_lists_of_different_length_are_not_called_adversarial():
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(8, 31, 120)
+    truth = [rng.permutation(size) for size in sizes]
+    exists = np.arange(30) < sizes[:, None]
+    padded = np.full((120, 30), -1)
+    padded[exists] = np.concatenate(truth)
+    votes = np.stack([sample_mallows(padded, exists, w, rng.random((120, 30))) for w in (0.05, 0.1, 0.15, 0.1)], axis=1)
+    table = np.array([[row[:size] for row in item] for item, size in zip(votes, sizes, strict=True)] + [None], object)
+    space = cs.Rankings(None)
+    model = fit(space, cs.Votes.from_array(table[:-1].tolist()))
+    assert "adversarial-source" not in codes(model)
+    assert np.abs(model.weight_ - [0.05, 0.1, 0.15, 0.1]).max() < 0.06
+    # what a source costs is counted in pairs of its own lists
+    chance = (sizes * (sizes - 1) / 4).mean()
+    assert np.all((model.expected_cost_ > 0.1 * chance) & (model.expected_cost_ < chance))
+
+
+def test_names_come_back_as_names_and_positions_as_positions():
+    space = cs.Rankings(["milk", "juice", "tea"])
+    names = [[["milk", "tea", "juice"], ["milk", "juice", "tea"], ["milk", "tea", "juice"]]] * 12
+    assert fit(space, names).predict(names)[0] == ["milk", "tea", "juice"]
+    positions = np.array([[[0, 2, 1], [0, 1, 2], [0, 2, 1]]] * 12)
+    assert fit(space, positions).predict(positions)[0].tolist() == [0, 2, 1]
+
+
+def test_items_nobody_saw_stay_unseen_and_rows_without_votes_are_missing():
+    space = cs.Rankings(4)
+    labels = np.array([[[0, 1, 2, -1], [1, 0, 2, -1], [0, 1, 2, -1]]] * 30 + [[[0, 1, 2, 3]] * 3])
+    observed = np.ones((31, 3), bool)
+    observed[30] = False
+    items = np.array([f"query {number}" for number in range(31)], dtype=object)
+    table = cs.Votes.from_array(labels, observed=observed, items=items)
+    model = fit(space, table)
+    predicted = model.predict(table)
+    assert predicted[0].tolist() == [0, 1, 2, -1]
+    assert predicted[30].tolist() == [-1, -1, -1, -1]
+    assert model.confidence(table)[30] == 0.0
+    note = next(item for item in model.diagnostics_ if item.code == "items-without-votes")
+    assert "query 30" in note.message
+
+
+# --- hundreds of sources ----------------------------------------------------------------------------------
+
+
+def rankers(n, m, voters, seed=0):
+    """Return votes of many sources of different weight, few of whom vote on an item."""
+    rng = np.random.default_rng(seed)
+    truth = np.argsort(rng.random((n, ITEMS)), axis=1)
+    weight = rng.uniform(0.3, 2.0, m)
+    everything = np.ones((n, ITEMS), dtype=bool)
+    votes = [sample_mallows(truth, everything, value, rng.random((n, ITEMS))).astype(np.int8) for value in weight]
+    observed = rng.random((n, m)) < voters / m
+    names = tuple(f"judge{source}" for source in range(m))
+    return cs.Votes(np.stack(votes, axis=1), observed, names, np.arange(n)), truth, weight
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_numbers_are_the_same_whether_votes_are_moved_together_or_not(dependent, monkeypatch):
+    votes, truth, weight = rankers(300, 80, 6)
+    votes.labels[5, :, 1] = votes.labels[5, :, 0]  # ties, and items that some did not see
+    votes.labels[::3, ::2, 2] = -1
+    known = np.arange(300) % 7 == 0
+    chunk = Chunk(votes.labels, votes.observed, np.zeros(300, int), truth.astype(np.int16), known, votes.items)
+    law = cs.Rankings(ITEMS).law
+    correlation = np.zeros((80, 80))
+    if dependent:
+        correlation[3, 4] = correlation[4, 3] = 0.7
+    told = Hypothesis(1.0, np.arange(80), weight / 2, correlation, np.full(80, 0.3))
+    request = Request(votes.sources, "em", np.zeros((80, 80), bool))
+
+    def numbers():
+        statistics = law.statistics(chunk)
+        parameters = law.parameters(told, statistics, request)
+        expected = law.e_step(parameters, law.prepare(chunk))
+        moved = law.m_step(parameters, expected, parameters)
+        belief = law.posterior(moved, chunk.labels, chunk.observed, "auto")
+        return {**statistics.parts, **expected.parts, "labels": belief.labels, "confidence": belief.confidence}
+
+    assert arrays.few_votes(chunk.observed)
+    few = numbers()
+    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
+    many = numbers()
+    for name, value in few.items():
+        assert np.allclose(value, many[name], rtol=1e-9, atol=1e-9), name
+
+
+def test_votes_of_few_rankers_are_taken_as_they_are_or_closed_up_where_they_have_gaps(monkeypatch):
+    votes, _, _ = rankers(100, 80, 6)
+    space = cs.Rankings(ITEMS, allow_ties=True)
+    assert encoding.encode(votes, space) is votes or encoding.encode(votes, space).labels is votes.labels
+    monkeypatch.setattr(encoding, "ROWS", 40)
+    row, source = (int(place[-1]) for place in np.nonzero(votes.observed))
+    votes.labels[row, source] = [0, 1, 1, 3]  # as sports count, in the second chunk
+    encoded = encoding.encode(votes, space)
+    assert encoded.labels[row, source].tolist() == [0, 1, 1, 2]
+    assert np.array_equal(encoded.labels[:40][votes.observed[:40]], votes.labels[:40][votes.observed[:40]])
+    votes.labels[row, source] = [0, 9, 1, 3]
+    with pytest.raises(cs.exceptions.InvalidLabelError, match=f"Row {row}, source 'judge{source}'"):
+        encoding.encode(votes, space)
