@@ -125,11 +125,13 @@ def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasse
             bins = np.searchsorted(edges, belief.confidence)
             counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1)
             counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
-            mean = np.asarray(belief.details.get("mean", belief.labels))
-            if np.shape(belief.details.get("standard_deviation")) == mean.shape:
-                error = (mean - np.asarray(chunk.known[rows], dtype=np.float64)) / np.maximum(
-                    belief.details["standard_deviation"], 1e-12
-                )
+            if "standard_deviation" in belief.details:
+                deviation = np.maximum(belief.details["standard_deviation"], 1e-12)
+                mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
+                if mean.shape == deviation.shape:
+                    error = (mean - np.asarray(chunk.known[rows], dtype=np.float64)) / deviation
+                else:  # points of a manifold, whose deviation is a distance
+                    error = space.distance(belief.labels, chunk.known[rows]) / deviation
                 counts["squares"] = np.array([float((error**2).sum()), float(error.size)])
         return Statistics(counts)
 

@@ -121,6 +121,28 @@ class RadialLaw:
         cost = np.log((radii**2).mean(axis=1))
         return np.log(scale), np.maximum.accumulate(cost + 1e-9 * np.arange(len(cost)))
 
+    def closeness(self, distance: FloatArray) -> FloatArray:
+        """Return the zonal function of a sphere that independent votes multiply: a cosine, or a character of rotations.
+
+        Noise is the same in all directions, so that ``E f(d_ab) = E f(d_a) E f(d_b)`` whatever its law.
+        """
+        if self.kind == "sphere":
+            return np.cos(distance)
+        character: FloatArray = (1.0 + 2.0 * np.cos(2.0 * distance)) / 3.0
+        return character
+
+    def scale_from_closeness(self, closeness: FloatArray) -> FloatArray:
+        """Return the scale of this mean closeness to the truth."""
+        log_scale, mean = self._closeness_curve
+        scale: FloatArray = np.exp(np.interp(-closeness, -mean, log_scale))
+        return scale
+
+    @cached_property
+    def _closeness_curve(self) -> tuple[FloatArray, FloatArray]:
+        scale = np.exp(np.linspace(np.log(SMALLEST), np.log(self.largest), 200))
+        mean = np.array([self.closeness(self.radii(float(one), self._long_draws)).mean() for one in scale])
+        return np.log(scale), np.minimum.accumulate(mean - 1e-12 * np.arange(len(mean)))
+
     @cached_property
     def _long_draws(self) -> FloatArray:
         """Equally spaced quantiles of the length of a standard normal vector."""
@@ -294,8 +316,18 @@ def _norm(vectors: FloatArray) -> FloatArray:
     return length
 
 
+class _Closed(_Curved):
+    """What spheres and rotations have in common."""
+
+    def closeness(self, distance: FloatArray) -> FloatArray:
+        return self.law.closeness(distance / self.radius)
+
+    def scale_of_closeness(self, closeness: FloatArray) -> FloatArray:
+        return self.radius * self.law.scale_from_closeness(closeness)
+
+
 @dataclass(frozen=True)
-class SphereGeometry(_Curved):
+class SphereGeometry(_Closed):
     """Unit vectors of ``R^(degree + 1)``; the distance is the angle.
 
     Examples
@@ -389,7 +421,7 @@ class SphereGeometry(_Curved):
 
 
 @dataclass(frozen=True)
-class RotationGeometry(_Curved):
+class RotationGeometry(_Closed):
     """Rotations of space as unit quaternions ``(w, x, y, z)``; q and -q are one. The distance is the angle between.
 
     The sphere of quaternions of radius two: constant curvature 1/4.

@@ -77,6 +77,14 @@ class Geometry(ABC):
         """Return the scale of votes of this mean squared distance; the inverse of `cost_of_scale`."""
         return np.sqrt(np.asarray(cost) / self.dimension)
 
+    def closeness(self, distance: FloatArray) -> FloatArray | None:
+        """Return a function of the distance whose mean is a product over independent sources; None for open spaces."""
+        return None
+
+    def scale_of_closeness(self, closeness: FloatArray) -> FloatArray:
+        """Return the scale of votes of this mean closeness to the truth, for closed spaces."""
+        raise NotImplementedError
+
     def reach(self, scale: float, lengths: FloatArray) -> FloatArray:
         """Return how far votes of this scale lie from the truth, for lengths of standard normal tangent vectors."""
         return scale * lengths
@@ -127,7 +135,6 @@ class Geometry(ABC):
         unit = self.radius if np.isfinite(self.radius) else self.size_of_space
         reach = SIMULATED_REACH * unit
         scales = self.scale_of_cost(reach**2)
-        scales = scales[np.concatenate([[True], np.diff(scales) > 1e-6 * scales[:-1]])]
         votes = [self._moved(points, one, float(scale)) for scale in scales]
         others = [[self._moved(points, sign * two, float(scale)) for sign in (1.0, -1.0)] for scale in scales]
         own = np.array([float((self.distance(points, vote) ** 2).mean()) for vote in votes])

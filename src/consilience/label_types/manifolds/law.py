@@ -1,14 +1,15 @@
 """Points on a manifold: a vote is the truth moved by noise of one scale per source, in every direction alike.
 
 The squared distances of two independent votes add up in a flat space, so that ``exp(-sharpness * cost)`` of a pair is
-the product of those of its sources. In a curved space the pair costs more or less than the sum, by a factor that the
-geometry simulates once.
+the product of those of its sources. In an open curved space the pair costs more or less than the sum, by a factor that
+the geometry simulates once. On spheres and for rotations mean cosines and characters are products exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,6 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
-    Diagnostic,
     Hypothesis,
     Law,
     Mixture,
@@ -26,7 +26,6 @@ from consilience.estimation.protocol import (
     Request,
     Statistics,
     Summary,
-    Trust,
     count_statistics,
 )
 from consilience.label_types.manifolds.geometry import Geometry
@@ -37,12 +36,13 @@ __all__ = ["ManifoldLaw", "ManifoldParameters"]
 
 #: Votes before a source can be called constant, and identical votes before two sources are.
 MIN_VOTES, MIN_IDENTICAL = 10, 3
-#: Sharpness at which votes on different items agree by exp(-4) = .02 at most, which is then subtracted.
-CHANCE_NATS = 4.0
+#: The middle pair agrees by exp(-2) = .14 at most, where the engine tells good sources from bad ones, and votes on
+#: different items by exp(-4) = .02 at most, which is then subtracted.
+PAIR_NATS, CHANCE_NATS = 2.0, 4.0
+#: Agreement is divided by one minus the chance agreement, but by no less than this, as without a signal both are equal.
+LEAST_SIGNAL = 0.3
 #: Smallest quality that is told from none: a cost of 4.6 over the sharpness, beyond that of unrelated votes.
 LEAST_QUALITY = 0.01
-#: Errors beyond this share of the curvature radius make squared distances add up no longer, for method="isotropic".
-FLAT = 0.5
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class ManifoldLaw(Law):
     chance
         Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen.
     mismatch
-        ``(m, m)`` mean squared distance between votes of two sources on different items, taken from the votes.
+        ``(m, m)`` how far votes of two sources on different items are apart, taken from the votes.
     distinct
         Whether votes on different items are never the same.
     """
@@ -105,7 +105,7 @@ class ManifoldLaw(Law):
         law = replace(self, chance=float("inf"))
         if not sample.observed.any():
             return law
-        mismatch, distinct = mismatched_costs(self.cost, sample, np.random.default_rng(seed))
+        mismatch, distinct = mismatched_costs(self._apart, sample, np.random.default_rng(seed))
         return replace(law, mismatch=mismatch, distinct=distinct)
 
     def cost(self, left: Batch, right: Batch) -> FloatArray:
@@ -113,63 +113,93 @@ class ManifoldLaw(Law):
         cost: FloatArray = self.geometry.distance(left, right) ** 2
         return cost
 
+    def _apart(self, left: Batch, right: Batch) -> FloatArray:
+        """Return what agreement is measured by: squared distances, or one minus closeness in closed spaces."""
+        distance = self.geometry.distance(left, right)
+        close = self.geometry.closeness(distance)
+        apart: FloatArray = distance**2 if close is None else 1.0 - close
+        return apart
+
+    @cached_property
+    def _is_closed(self) -> bool:
+        return self.geometry.closeness(np.zeros(1)) is not None
+
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed, known = chunk.labels, chunk.observed, chunk.known
         m = observed.shape[1]
-        same = np.zeros((m, m), dtype=np.int64)
+        same, cost = np.zeros((m, m), dtype=np.int64), np.zeros((m, m))
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
             one, two = labels[rows, a], labels[rows, b]
             same[a, b] = same[b, a] = int((one == two).reshape(len(rows), -1).all(axis=1).sum())
-            return self.cost(one, two)
+            cost[a, b] = cost[b, a] = float(self.cost(one, two).sum()) if self._is_closed else 0.0
+            return self._apart(one, two)
 
         parts = count_statistics(chunk)
         parts |= agreement_sums(
             between,
             observed,
-            None if known is None else lambda rows, a: self.cost(labels[rows, a], known[rows]),
+            None if known is None else lambda rows, a: self._apart(labels[rows, a], known[rows]),
             chunk.gold_rows,
         )
-        return Statistics({**parts, "same": same})
+        return Statistics({**parts, "same": same, **({"pair_cost": cost} if self._is_closed else {})})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         table = agreement_table(statistics)
         sharpness, chance = self._sharpness(statistics), self._chance(statistics)
 
-        def agreement(cost: FloatArray, error: FloatArray, unrelated: FloatArray) -> tuple[FloatArray, FloatArray]:
-            near, far = np.exp(-sharpness * cost), np.exp(-sharpness * unrelated)
-            known = np.isfinite(error)
-            return near - far, np.where(known, sharpness * near * np.where(known, error, 0.0) + 1e-6, np.inf)
-
-        # What is beyond the noise shows on the scale of relative errors, which are alike for pairs of any cost.
-        value, error = agreement(table.value, table.error, chance)
-        diagonal = np.eye(len(value), dtype=bool)
+        near, slope = self._quality_of(table.value, sharpness)
+        far, _ = self._quality_of(chance, sharpness)
+        # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
+        met = table.usable & (near > LEAST_QUALITY**2)
+        share = float(np.median(far[met] / near[met])) if met.any() else 0.0
+        unit = max(1.0 - share, LEAST_SIGNAL)
+        diagonal = np.eye(len(near), dtype=bool)
         gold_value = gold_error = None
         if table.gold_value is not None and table.gold_error is not None:
-            gold_value, gold_error = agreement(table.gold_value, table.gold_error, np.diag(chance))
+            gold_value, gold_slope = self._quality_of(table.gold_value, sharpness)
+            gold_error = _scaled(table.gold_error, gold_slope)
         linked = (statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None
+        cost = table.value
+        if self._is_closed:
+            cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
         return replace(
             table,
-            value=np.where(diagonal, 1.0, value),
-            error=error,
+            value=np.where(diagonal, 1.0, (near - far) / unit),
+            error=_scaled(table.error, slope / unit),
             gold_value=gold_value,
             gold_error=gold_error,
             linked=linked,
-            cost=np.where(diagonal, 0.0, table.value),
-            gold_cost=table.gold_value,
+            cost=np.where(diagonal, 0.0, cost),
         )
 
+    def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
+        """Return the agreement of votes so far apart, and the size of its slope."""
+        if not self._is_closed:
+            near = np.exp(-sharpness * apart)
+            return near, sharpness * near
+        close = 1.0 - apart
+        size = np.maximum(np.abs(close), 1e-3)
+        return np.sign(close) * np.abs(close) ** sharpness, sharpness * size ** (sharpness - 1.0)
+
+    def _scale_of_quality(self, quality: FloatArray, sharpness: float) -> FloatArray:
+        """Return the scale of sources that agree with the truth to this degree."""
+        nats = -np.log(np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))) / sharpness
+        if self._is_closed:
+            return self.geometry.scale_of_closeness(np.exp(-nats))
+        return self.geometry.scale_of_cost(nats)
+
     def _chance(self, statistics: Statistics) -> FloatArray:
-        """Return mean squared distances between votes on different items ``(m, m)``."""
+        """Return how far votes on different items are apart ``(m, m)``."""
         if self.mismatch is not None:
             return self.mismatch
         m = len(statistics["both"])
-        return np.full((m, m), 4.0 * self._typical(statistics))
+        return np.full((m, m), 1.0 if self._is_closed else 4.0 * self._typical(statistics))
 
     def _typical(self, statistics: Statistics) -> float:
-        """Return the median squared distance between two sources."""
+        """Return how far the middle pair of sources is apart."""
         count = statistics["agreement_count"]
         met = np.triu(count > 0, 1)
         found = statistics["agreement"][met] / count[met]
@@ -179,21 +209,26 @@ class ManifoldLaw(Law):
         usual = 0.0 if self.mismatch is None else float(np.median(self.mismatch))
         return usual if usual > 0 else 1.0
 
+    def _nats(self, apart: float) -> float:
+        """Return the distance that adds up over independent sources, at a sharpness of one."""
+        return -float(np.log(np.clip(1.0 - apart, np.exp(-CHANCE_NATS), 1.0 - 1e-12))) if self._is_closed else apart
+
     def _sharpness(self, statistics: Statistics) -> float:
-        """Return the sharpness at which the middle pair agrees by 1 / e, or more where votes hardly agree at all."""
-        typical = self._typical(statistics)
-        unrelated = float(np.median(np.diag(self._chance(statistics))))
-        return max(1.0 / typical, CHANCE_NATS / max(unrelated, 1e-300) if unrelated > 0 else 0.0)
+        """Return the sharpness that puts the middle pair, and votes on different items, where the constants say."""
+        typical = self._nats(self._typical(statistics))
+        unrelated = self._nats(float(np.median(np.diag(self._chance(statistics)))))
+        return max(PAIR_NATS / typical, CHANCE_NATS / unrelated if unrelated > 0 else 0.0)
 
     def forward(self, statistics: Statistics) -> Forward:
-        if self.geometry.is_flat:
+        if self._is_closed or self.geometry.is_flat:
             return Forward()
         sharpness = self._sharpness(statistics)
         grid = np.linspace(-LIMIT, LIMIT, 161)
-        cost = -np.log(np.clip(np.abs(np.tanh(grid)), LEAST_QUALITY, None)) / sharpness
+        quality = np.tanh(grid)
+        cost = -np.log(np.maximum(np.abs(quality), LEAST_QUALITY)) / sharpness
         scale = self.geometry.scale_of_cost(cost)
         between = np.add.outer(cost, cost) * self.geometry.stretch(scale, scale)
-        sign = np.tanh(grid) / np.maximum(np.abs(np.tanh(grid)), LEAST_QUALITY)
+        sign = quality / np.maximum(np.abs(quality), LEAST_QUALITY)
         return Forward.of_table(grid, np.outer(sign, sign) * np.exp(-sharpness * between))
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
@@ -208,22 +243,24 @@ class ManifoldLaw(Law):
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ManifoldParameters:
         m, sharpness = len(hypothesis.u), self._sharpness(statistics)
+        quality, correlation = hypothesis.quality, hypothesis.correlation
         if hypothesis.is_plain:
-            quality, correlation = np.full(m, np.exp(-sharpness * self._typical(statistics) / 2.0)), np.zeros((m, m))
-        else:
-            quality = np.clip(hypothesis.quality, LEAST_QUALITY, np.tanh(LIMIT))
-            correlation = _of_errors(hypothesis.correlation, quality)
-        cost = -np.log(quality) / sharpness
-        scale = self.geometry.scale_of_cost(cost)
-        return ManifoldParameters(scale, correlation, self._dispersion(statistics, cost), sharpness)
+            quality = np.full(m, np.exp(-sharpness * self._nats(self._typical(statistics)) / 2.0))
+        quality = np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))
+        scale = self._scale_of_quality(quality, sharpness)
+        return ManifoldParameters(scale, _of_errors(correlation, quality), self._dispersion(scale), sharpness)
 
-    def _dispersion(self, statistics: Statistics, cost: FloatArray) -> float:
+    def _dispersion(self, scale: FloatArray) -> float:
         """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
+        cost = self.geometry.cost_of_scale(scale)
         if self.mismatch is None:
             return 4.0 * float(np.median(cost)) if len(cost) else 1.0
-        own = np.diag(self.mismatch) / 2.0
-        usual = float(np.median(own))
-        return max(float(np.median(own - cost)), 0.05 * usual, 1e-300)
+        own = np.diag(self.mismatch)
+        if self._is_closed:
+            near = np.array([float(self.geometry.closeness(np.sqrt(one))) for one in cost])  # type: ignore[arg-type]
+            truth = float(np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, 0.0, 1.0 - 1e-6)))
+            return 0.5 * self.geometry.radius**2 * float(np.arccos(truth)) ** 2
+        return max(float(np.median(own / 2.0 - cost)), 0.05 * float(np.median(own)), 1e-300)
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Average precisions and correlations over the hypotheses."""
@@ -278,17 +315,12 @@ class ManifoldLaw(Law):
     def quality_errors(
         self, parameters: ManifoldParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        quality = np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))
-        cost = -np.log(quality) / parameters.sharpness
-        cost_error = error / (quality * parameters.sharpness)
-        near, far = (self.geometry.scale_of_cost(cost * step) for step in (0.999, 1.001))
-        slope = np.abs(0.5 / near**2 - 0.5 / far**2) / (0.002 * cost)
-        return cost_error, slope * cost_error
-
-    def findings(
-        self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
-    ) -> tuple[Diagnostic, ...]:
-        return ()
+        quality = np.clip(quality, 2.0 * LEAST_QUALITY, 0.999)
+        step = 1e-2 * np.minimum(quality, 1.0 - quality)
+        low, high = (self._scale_of_quality(quality + side * step, parameters.sharpness) for side in (-1.0, 1.0))
+        slope = np.abs(self.geometry.cost_of_scale(low) - self.geometry.cost_of_scale(high)) / (2.0 * step)
+        weight_slope = np.abs(0.5 / low**2 - 0.5 / high**2) / (2.0 * step)
+        return slope * error, weight_slope * error
 
     def from_weights(self, weight: FloatArray, request: Request) -> ManifoldParameters:
         m = len(weight)
@@ -298,7 +330,7 @@ class ManifoldLaw(Law):
         scale = self.geometry.scale_of_cost(np.where(known, cost, 1e4 * largest))
         dispersion = 4.0 * largest
         if self.mismatch is not None:
-            dispersion = self._dispersion(Statistics(), np.where(known, cost, largest))
+            dispersion = self._dispersion(scale)
         return ManifoldParameters(scale, np.zeros((m, m)), dispersion, 1.0 / largest)
 
     def restore(self, fields: Mapping[str, Any]) -> ManifoldParameters:
@@ -318,6 +350,12 @@ class ManifoldLaw(Law):
         if np.isfinite(self.chance):
             weight = weight - 0.5 * self.geometry.scale_of_cost(np.array([self.chance])) ** -2.0
         return weight
+
+
+def _scaled(error: FloatArray, slope: FloatArray) -> FloatArray:
+    """Return errors times slopes, infinite ones kept."""
+    known = np.isfinite(error)
+    return np.where(known, np.where(known, error, 0.0) * slope + 1e-6, np.inf)
 
 
 def _of_errors(shared: FloatArray, quality: FloatArray) -> FloatArray:

@@ -65,8 +65,6 @@ class MetricParameters(Parameters):
         ``(m,)`` how fast the weight falls with the cost.
     chance
         Mean cost between unrelated labels.
-    doubt
-        Weight at which a vote costs half of that.
     """
 
     expected_cost: FloatArray
@@ -76,7 +74,6 @@ class MetricParameters(Parameters):
     gauge_error: FloatArray
     weight_slope: FloatArray
     chance: float
-    doubt: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,8 +343,8 @@ class MetricLaw(Law):
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> MetricParameters:
         m, chance = len(hypothesis.u), self.chance_cost
         if hypothesis.is_plain:
-            cost = np.full(m, 0.5 * chance)
-            return replace(self._of_costs(cost, np.zeros(m), np.zeros(m)), weight=np.ones(m), doubt=1.0)
+            cost = np.full(m, 0.5 * chance)  # it takes part in confidence alone
+            return replace(self._of_costs(cost, np.zeros(m), np.zeros(m)), weight=np.ones(m))
         quality = hypothesis.quality
         if self._is_listed:
             found = self._of_costs(chance * (1.0 - quality), np.full(m, chance), np.zeros(m))
@@ -361,16 +358,18 @@ class MetricLaw(Law):
         slope = np.sqrt(own * truth) * np.abs(quality) / (power * np.maximum(np.abs(raised), 0.05))
         # Between own * (1 - q^2) / 2, where errors are added to the truth, and own * (1 - q), where votes replace it.
         gauge = own * (1.0 - quality) ** 2 / 4.0
-        turned = self._in_cost_units(cost)
+        turned, unrelated = self._in_cost_units(cost), float(self._in_cost_units(np.array([truth]))[0])
         unit = turned / cost
-        return replace(self._of_costs(turned, unit * slope, unit * gauge), correlation=hypothesis.correlation)
+        found = self._of_costs(turned, unit * slope, unit * gauge, unrelated)
+        return replace(found, correlation=hypothesis.correlation)
 
-    def _of_costs(self, cost: FloatArray, slope: FloatArray, gauge_error: FloatArray) -> MetricParameters:
+    def _of_costs(
+        self, cost: FloatArray, slope: FloatArray, gauge_error: FloatArray, chance: float | None = None
+    ) -> MetricParameters:
         m, weight = len(cost), self.weight_from_cost(cost)
         weight_slope = 1.0 / np.maximum(np.abs(self.curve.slope(weight)), 1e-12)
-        return MetricParameters(
-            cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, self.chance_cost, self._doubt
-        )
+        chance = self.chance_cost if chance is None else chance
+        return MetricParameters(cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, chance)
 
     def _in_cost_units(self, squared: FloatArray) -> FloatArray:
         """Turn squared distances between coordinates into costs, by how the two relate on the references."""
@@ -386,10 +385,6 @@ class MetricLaw(Law):
         turned: FloatArray = np.exp(level) * squared ** float(np.clip(slope, 0.1, 2.0))
         return turned
 
-    @cached_property
-    def _doubt(self) -> float:
-        return max(float(self.weight_from_cost(np.array([0.5 * self.chance_cost]))[0]), 1e-12)
-
     def merge(self, mixture: Mixture) -> Mixture:
         return merged_weights(mixture)
 
@@ -399,7 +394,7 @@ class MetricLaw(Law):
         weights = np.maximum(parameters.weight, 0.0) * discount_correlated(observed, parameters.correlation)
         # Sources without any weight still vote where nobody else does.
         silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
-        weights[silent] = observed[silent] * 1e-6 * parameters.doubt
+        weights[silent] = observed[silent] * 1e-6
         if decode == "bayes":
             best = self._least_expected_cost(labels, weights)
         elif self.candidates is not None:
@@ -413,14 +408,27 @@ class MetricLaw(Law):
             rows = np.flatnonzero(weights[:, source] > 0)
             if len(rows):
                 spent[rows, source] = self.cost(labels[rows, source], best[rows])
-        # The label is as good as one vote of the sum of all weights; better or worse as the votes on this item lie
-        # closer to it or further off than usual, one more vote of the usual cost counted in.
-        total = weights.sum(axis=1)
-        usual = weights @ parameters.expected_cost
+        confidence = self._confidence(parameters, (spent * weights).sum(axis=1), weights, observed)
+        return Posterior(best, confidence)
+
+    @staticmethod
+    def _confidence(
+        parameters: MetricParameters, spent: FloatArray, weights: FloatArray, observed: BoolArray
+    ) -> FloatArray:
+        """Return the share of chance cost that labels are expected to remove, ``(n,)``.
+
+        A mean of the votes has the precision ``1 / cost`` of all together, a medoid at least that of the best one; the
+        geometric mean of the two is taken. It is better or worse as the votes on this item lie closer to the label or
+        further off than usual, one more vote of the usual cost counted in.
+        """
+        chance, cost = parameters.chance, parameters.expected_cost
+        told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
+        told = np.where(weights > 0, told * discount_correlated(observed, parameters.correlation), 0.0)
+        together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
+        usual = weights @ cost
         one = usual / np.maximum((weights > 0).sum(axis=1), 1)
-        ratio = ((spent * weights).sum(axis=1) + one) / np.maximum(usual + one, 1e-300)
-        share = parameters.doubt / (total + parameters.doubt) * np.minimum(ratio, 3.0)
-        return Posterior(best, np.clip(1.0 - share, 0.0, 1.0))
+        ratio = (spent + one) / np.maximum(usual + one, 1e-300)
+        return np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # weights are averaged instead, by `merge`
