@@ -251,7 +251,8 @@ class ClassesLaw(Law):
         if labeling_functions.vote_only_some_classes(votes):
             # Two functions that vote for one class each agree always or never, however good they are.
             repeats = labeling_functions.repeated_votes(agree, both)[1]
-            return replace(table, value=np.eye(m), error=np.full((m, m), np.inf), linked=repeats)
+            table = replace(table, value=np.eye(m), error=np.full((m, m), np.inf), linked=repeats)
+            return _with_known_precisions(table, statistics)
         if k == 2:
             return _without_strictness(table, votes, gold_spread)
         spread = max(1.0 - float((base**2).sum()), 0.05)
@@ -488,6 +489,17 @@ def _gold_sums(statistics: Statistics, share: FloatArray, base: FloatArray) -> t
     }
     # A few known labels spread more or less than all items do.
     return sums, max(float(classes @ length) / max(float(classes.sum()), 1.0), 0.1)
+
+
+def _with_known_precisions(table: PairTable, statistics: Statistics) -> PairTable:
+    """Return the table with the share of right votes on known items, as a quality between chance and always right."""
+    if "gold" not in statistics:
+        return table
+    gold = statistics["gold"]
+    k, votes = gold.shape[1], gold.sum(axis=(1, 2))
+    right = (np.einsum("acc->a", gold) + 1.0) / (votes + 2.0)
+    error = np.where(votes > 0, np.sqrt(right * (1.0 - right) / np.maximum(votes, 1.0)), np.inf)
+    return replace(table, gold_value=(k * right - 1.0) / (k - 1), gold_error=error * k / (k - 1))
 
 
 def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float) -> PairTable:
