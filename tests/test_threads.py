@@ -10,12 +10,13 @@ import pytest
 import consilience as cs
 from consilience import label_model, threads
 from consilience.estimation import passes
-from consilience.families import confusion, edges, gaussian, mallows, wrapped
+from consilience.families import confusion, edges, gaussian, wrapped
+from consilience.label_types.rankings.law import RankingLaw
 
 SPACES = {
     "classes": (cs.Classes(3), confusion.ConfusionFamily),
     "scores": (cs.Scores(mean=0.0, variance=1.0), gaussian.GaussianFamily),
-    "rankings": (cs.Rankings(4), mallows.MallowsFamily),
+    "rankings": (cs.Rankings(4), RankingLaw),
     "trees": (cs.DependencyTrees(), edges.EdgeFamily),
     "points on a sphere": (cs.Sphere(2), wrapped.WrappedNormalFamily),
 }

@@ -261,9 +261,15 @@ class RankingLaw(Law):
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Put all hypotheses into one parameter set, so that the votes are compared and decoded once."""
-        shares = np.array([share for share, _ in mixture])
         each: list[RankingParameters] = [one for _, one in mixture]  # type: ignore[misc]
-        return ((1.0, replace(each[0], **_stacked(each), probability=shares / shares.sum())),)
+        together = replace(
+            each[0],
+            probability=np.array([share for share, _ in mixture]),
+            weight=np.concatenate([one.weight for one in each]),
+            correlation=np.concatenate([one.correlation for one in each]),
+            agreement=np.concatenate([one.agreement for one in each]),
+        )
+        return ((1.0, together),)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -448,9 +454,3 @@ def _solve_weights(
             return proposal
         weight = proposal
     return weight
-
-
-def _stacked(each: list[RankingParameters]) -> dict[str, FloatArray]:
-    return {
-        name: np.concatenate([getattr(one, name) for one in each]) for name in ("weight", "correlation", "agreement")
-    }
