@@ -6,6 +6,7 @@ from consilience.label_types.manifolds.manifold import Manifold
 from consilience.label_types.manifolds.spaces import SO3, SPD, Hyperbolic, Sphere
 from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import register_distance
+from consilience.label_types.texts.space import Texts
 from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.bio import bio_to_spans, spans_to_bio
 from consilience.spaces.boxes import Boxes
@@ -16,7 +17,6 @@ from consilience.spaces.rankings import Rankings
 from consilience.spaces.scores import Scores
 from consilience.spaces.spans import Spans
 from consilience.spaces.tags import Tags
-from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
 from consilience.spaces.vectors import Vectors

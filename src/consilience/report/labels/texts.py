@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from consilience.families.text_table import exact_words, plain_words
 from consilience.label_types import Texts
+from consilience.label_types.texts.words import exact_words, plain_words
 from consilience.report.labels.base import label_html, plain_text
 from consilience.report.svg import element, joined
 
@@ -25,5 +25,5 @@ def _(space: Texts, label: Any, other: Any = None) -> Markup:
     for change, first, last, _, _ in SequenceMatcher(None, own, beside, autojunk=False).get_opcodes():
         for word in written[first:last]:
             css = None if change == "equal" else "differs"
-            pieces += [element("span", plain_text(word), class_=css), Markup(" ")]
+            pieces += [element("span", plain_text(word.rstrip()), class_=css), Markup(" " if word.endswith(" ") else "")]
     return element("span", joined(pieces), class_="text")

@@ -11,11 +11,10 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError
-from consilience.families.base import Family
-from consilience.families.texts import KINDS, TextFamily
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.metric.space import Metric
+from consilience.label_types.registry import distance_by_name, name_of_distance
+from consilience.label_types.texts.law import KINDS, TextLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,16 +74,12 @@ class Texts(LabelSpace):
         return f"Texts({shown}{', exact=True' * self.exact}{', write=False' * (not self.write)})"
 
     @cached_property
-    def _texts(self) -> TextFamily:
+    def law(self) -> TextLaw:
         given = None if self.function is None else Metric(self.function).distance
-        return TextFamily(self.kind, given, self.exact, self.write)
-
-    @property
-    def law(self) -> Family:
-        return self._texts
+        return TextLaw(self.kind, given, self.exact, self.write)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        return self._texts.cost(left, right)
+        return self.law.cost(left, right)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         sizes = rng.integers(FEWEST, MOST + 1, n)
@@ -94,7 +89,7 @@ class Texts(LabelSpace):
         """Return one vote per centre, some words replaced; with a distance of yours, one of many random texts."""
         if self.function is not None:
             return super().sample_around(centers, weight, rng)
-        cost = float(self._texts.expected_cost(np.array([weight]))[0])
+        cost = float(self.law.expected_cost(np.array([weight]))[0])
         votes = []
         for center in centers:
             words = center.split()

@@ -1,0 +1,1 @@
+"""Texts: translations, transcripts, summaries, captions."""
