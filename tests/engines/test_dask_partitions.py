@@ -16,7 +16,7 @@ from tests.engines.tables import SPACES, votes_of, write_folder
 
 import consilience as cs
 from consilience.engines import DaskPartitions, predict_to
-from consilience.estimation import estimate, passes
+from consilience.estimation import passes, pipeline
 from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -46,7 +46,7 @@ def test_two_processes_give_the_numbers_of_one(name, client, tmp_path):
 @pytest.fixture
 def few_sampled(monkeypatch):
     """Let EM take its last rounds over all items, as it does where there are more than it samples."""
-    for module in (passes, estimate):
+    for module in (passes, pipeline):
         monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
 
 

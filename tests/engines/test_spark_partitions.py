@@ -11,7 +11,7 @@ from tests.engines.tables import SPACES, votes_of, write_folder
 
 import consilience as cs
 from consilience.engines import SparkPartitions, predict_to, spark_session
-from consilience.estimation import estimate, passes
+from consilience.estimation import passes, pipeline
 from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -54,7 +54,7 @@ def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
 
 @needs_spark
 def test_em_takes_its_rounds_on_the_executors_which_read_the_votes_once(session, monkeypatch, tmp_path):
-    for module in (passes, estimate):
+    for module in (passes, pipeline):
         monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
     frame = frame_of(session, "classes")
     folder = str(tmp_path)

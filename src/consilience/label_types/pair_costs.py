@@ -10,7 +10,7 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray
 from consilience.estimation.protocol import Chunk, Mixture
 
-__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs"]
+__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs", "removed_share"]
 
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
 MISMATCHES = 20_000
@@ -18,7 +18,9 @@ MISMATCHES = 20_000
 CostFunction = Callable[[Batch, Batch], FloatArray]
 
 
-def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Generator) -> tuple[FloatArray, bool]:
+def mismatched_costs(
+    measure: CostFunction, sample: Chunk, rng: np.random.Generator, budget: int = MISMATCHES
+) -> tuple[FloatArray, bool]:
     """Return ``(m, m)`` mean costs between votes of two sources on different items, and whether all are above 0.
 
     They are close to a sum of one number per source, which many pairs show together; what a pair has beyond that
@@ -27,7 +29,7 @@ def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Genera
     observed = sample.observed
     m = observed.shape[1]
     left, right = np.triu_indices(m)
-    each = max(MISMATCHES // len(left), 8)
+    each = max(budget // max(len(left), 1), 8)
     total, square, count = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
     distinct = True
     voted = [np.flatnonzero(observed[:, source]) for source in range(m)]
@@ -100,3 +102,32 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     choice = np.where(tied, weights, -1.0).argmax(axis=1)
     best: Batch = votes[np.arange(n), choice]
     return best
+
+
+def removed_share(
+    spent: FloatArray, weights: FloatArray, counted: FloatArray, cost: FloatArray, chance: float
+) -> FloatArray:
+    """Return the share of chance cost that labels are expected to remove, ``(n,)``: their confidence.
+
+    A mean of the votes has the precision ``1 / cost`` of all together, a medoid at least that of the best one; the
+    geometric mean of the two is taken. It is better or worse as the votes on this item lie closer to the label or
+    further off than usual, one more vote of the usual cost counted in.
+
+    Parameters
+    ----------
+    spent
+        ``(n,)`` weighted cost between the label and the votes.
+    weights, counted
+        ``(n, m)`` weights of the votes, and how much of a vote each counts beside others that repeat it.
+    cost
+        ``(m,)`` expected costs of the sources.
+    chance
+        Mean cost between unrelated labels.
+    """
+    told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
+    told = np.where(weights > 0, told * counted, 0.0)
+    together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
+    usual = weights @ cost
+    one = usual / np.maximum((weights > 0).sum(axis=1), 1)
+    ratio = (spent + one) / np.maximum(usual + one, 1e-300)
+    return np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)

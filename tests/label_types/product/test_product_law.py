@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from consilience.families.product_parameters import combined
 from refusals import refused
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, UnsupportedError
-from consilience.families.base import Summary
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 
@@ -260,30 +258,6 @@ def test_the_unit_of_a_field_does_not_matter():
     two = fitted(space, records(space, large))
     assert np.allclose(one.expected_cost_, two.expected_cost_, rtol=1e-3)
     assert np.allclose(one.weight_, two.weight_, rtol=1e-3)
-
-
-def test_summaries_of_fields_add_up_by_hand():
-    def field(cost, weight, error, cost_error):
-        return Summary(np.array(cost), np.array(weight), np.array(error), np.array(cost_error), np.eye(2) * 0.5)
-
-    parts = {
-        "a": field([1.0, 2.0], [3.0, 1.0], [0.3, 0.1], [0.4, 0.2]),
-        "b": field([0.1, 9.0], [2.0, 0.0], [0.8, np.inf], [0.1, np.inf]),
-    }
-    weights, scale, voted = np.array([1.0, 3.0]), np.array([4.0, 0.5]), np.array([[True, True], [True, False]])
-    whole = combined(parts, weights, scale, np.zeros(2), voted)
-    # Source 0: 1/4 + 3 x 0.1/0.5; source 1 votes on "a" only, and is as good in "b": 4 x 2/4.
-    assert whole.expected_cost == pytest.approx([0.85, 2.0])
-    assert whole.cost_standard_error == pytest.approx([np.hypot(0.4 / 4, 3 * 0.1 / 0.5), 4 * 0.2 / 4])
-    # (3 x 4 + 2 x 0.5) / 4 and 1 x 4 / 1.
-    assert whole.weight == pytest.approx([3.25, 4.0])
-    assert whole.standard_error == pytest.approx([np.hypot(0.3 * 4, 0.8 * 0.5) / 4, 0.4])
-    assert whole.correlation == pytest.approx(np.eye(2) * 0.5)
-    # A unit that is uncertain by a quarter moves costs and weights by a quarter.
-    unsure = combined(parts, weights, scale, np.array([1.0, 0.0]), voted)
-    assert unsure.cost_standard_error[1] == pytest.approx(4 * np.hypot(0.2 / 4, 2 / 4 / 4))
-    assert unsure.standard_error[1] == pytest.approx(np.hypot(0.1 * 4, 1.0 * 4 / 4))
-    assert unsure.standard_error[0] == pytest.approx(np.sqrt((0.3 * 4) ** 2 + (3 * 4 / 4) ** 2 + (0.8 * 0.5) ** 2) / 4)
 
 
 def test_given_weights_are_shared_out_so_that_they_come_back():

@@ -32,7 +32,14 @@ from consilience.exceptions import DistanceError, UnsupportedError
 from consilience.label_types.cost_curve import CostCurve, conditional
 from consilience.label_types.metric.curve import PooledCurve
 from consilience.label_types.metric.landmarks import Landmarks, fit_landmarks
-from consilience.label_types.pair_costs import CostFunction, best_vote, cost_table, merged_weights, mismatched_costs
+from consilience.label_types.pair_costs import (
+    CostFunction,
+    best_vote,
+    cost_table,
+    merged_weights,
+    mismatched_costs,
+    removed_share,
+)
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["MetricLaw", "MetricParameters"]
@@ -408,27 +415,10 @@ class MetricLaw(Law):
             rows = np.flatnonzero(weights[:, source] > 0)
             if len(rows):
                 spent[rows, source] = self.cost(labels[rows, source], best[rows])
-        confidence = self._confidence(parameters, (spent * weights).sum(axis=1), weights, observed)
-        return Posterior(best, confidence)
-
-    @staticmethod
-    def _confidence(
-        parameters: MetricParameters, spent: FloatArray, weights: FloatArray, observed: BoolArray
-    ) -> FloatArray:
-        """Return the share of chance cost that labels are expected to remove, ``(n,)``.
-
-        A mean of the votes has the precision ``1 / cost`` of all together, a medoid at least that of the best one; the
-        geometric mean of the two is taken. It is better or worse as the votes on this item lie closer to the label or
-        further off than usual, one more vote of the usual cost counted in.
-        """
-        chance, cost = parameters.chance, parameters.expected_cost
-        told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
-        told = np.where(weights > 0, told * discount_correlated(observed, parameters.correlation), 0.0)
-        together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
-        usual = weights @ cost
-        one = usual / np.maximum((weights > 0).sum(axis=1), 1)
-        ratio = (spent + one) / np.maximum(usual + one, 1e-300)
-        return np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
+        counted = discount_correlated(observed, parameters.correlation)
+        spent_on_items = (spent * weights).sum(axis=1)
+        removed = removed_share(spent_on_items, weights, counted, parameters.expected_cost, parameters.chance)
+        return Posterior(best, removed)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # weights are averaged instead, by `merge`

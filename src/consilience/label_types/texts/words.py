@@ -5,34 +5,49 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from consilience.arrays import Batch, IntArray
 
-__all__ = ["WordTable", "plain_words"]
+__all__ = ["WordTable", "exact_words", "plain_words"]
 
-_PUNCTUATION = re.compile(r"[^\w\s]")
+#: A word, with what is attached to it by apostrophes.
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+_APOSTROPHE = re.compile(r"['\u2019]")
+_BLANKS = re.compile(r"\s+")
 
 
 def plain_words(text: str) -> tuple[list[str], list[str]]:
     """Return the words of a text as they are compared, in small letters and without punctuation, and as written.
 
+    A written word holds the punctuation around it, and ends with a blank unless the next one is attached to it.
+
     Examples
     --------
     >>> plain_words("Don't stop, Ann!")
-    (['dont', 'stop', 'ann'], ["Don't", 'stop,', 'Ann!'])
+    (['dont', 'stop', 'ann'], ["Don't ", 'stop, ', 'Ann! '])
+    >>> plain_words("a well-known end.Then")
+    (['a', 'well', 'known', 'end', 'then'], ['a ', 'well-', 'known ', 'end.', 'Then '])
     """
-    written = text.split()
-    compared = [_PUNCTUATION.sub("", word.lower()) for word in written]
-    kept = [place for place, word in enumerate(compared) if word]
-    return [compared[place] for place in kept], [written[place] for place in kept]
+    found = list(_WORD.finditer(text))
+    compared = [_APOSTROPHE.sub("", word.group().lower()) for word in found]
+    gaps = [text[one.end() : two.start()] for one, two in pairwise(found)]
+    gaps = [text[: found[0].start()], *gaps, text[found[-1].end() :] + " "] if found else []
+    around = [_BLANKS.split(gap) for gap in gaps]  # what belongs to the word before, and to the one behind
+    written = []
+    for place, word in enumerate(found):
+        before, behind = around[place], around[place + 1]
+        lead = before[-1] if len(before) > 1 or place == 0 else ""
+        written.append(f"{lead}{word.group()}{behind[0]}{' ' if len(behind) > 1 else ''}")
+    return compared, written
 
 
 def exact_words(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text as they are, twice."""
+    """Return the words of a text as they are, and with a blank behind each."""
     words = text.split()
-    return words, words
+    return words, [f"{word} " for word in words]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,4 +92,4 @@ class WordTable:
             own = self.words[self.starts[vote] : self.starts[vote + 1]].tolist()
             for word, written in zip(own, self.spellings[vote], strict=True):
                 known.setdefault(word, written)
-        return " ".join(known[word] for word in text.tolist())
+        return "".join(known[word] for word in text.tolist()).rstrip()
