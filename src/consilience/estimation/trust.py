@@ -56,7 +56,7 @@ TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
 REFERENCE = 0.2
 #: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
 TAILS = 3.0
-#: Prior probability of the first of them, that all sources are alike.
+#: Prior probability of the first spread, that all sources are alike: gain and loss on 30 items are equal around it.
 SPIKE = 0.35
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
