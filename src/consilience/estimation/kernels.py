@@ -219,7 +219,8 @@ def _scales(
                         luck += lucky[b] / size[group[a]]
             else:
                 level, luck = point[a], lucky[a]
-            away = max((level - mean) ** 2 - luck**2, 0.0)
+            # What of the distance will last: the rest is luck on these items.
+            away = ((level - mean) * scale[a] ** 2 / (scale[a] ** 2 + luck**2)) ** 2
             square = (tails * tau * tau + away) / (tails + 1.0)
             scale[a] = math.sqrt(square)
             if first:
@@ -236,6 +237,7 @@ def _scales(
 @_helper
 def _variances(
     point: FloatArray,
+    reference: FloatArray,
     usable: BoolArray,
     variance: FloatArray,
     luck: FloatArray,
@@ -263,8 +265,8 @@ def _variances(
     rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
     common, spare = work[4], work[6]
     for a in range(m):
-        rest[a] = max(1.0 - math.tanh(point[a]) ** 2, FLOOR)
-        share[a] = min(_share(point[slot[a]], point[a], school), 0.995) if slot[a] >= 0 else 0.0
+        rest[a] = max(1.0 - math.tanh(reference[a]) ** 2, FLOOR)
+        share[a] = min(_share(reference[slot[a]], reference[a], school), 0.995) if slot[a] >= 0 else 0.0
         alone[a] = max(1.0 - share[a] ** 2, FLOOR)
         lucky[a] = math.sqrt(luck[a] / rest[a])
     log = -2.0 * _scales(point, lucky, group, size, tau, tails, scale)
@@ -275,7 +277,7 @@ def _variances(
                 continue
             # The scatter goes with one minus the squared agreement: with that of the fit, not that of this table,
             # or a pair that agrees by luck would also look exact.
-            fitted = math.tanh(point[a]) * math.tanh(point[b])
+            fitted = math.tanh(reference[a]) * math.tanh(reference[b])
             if group[a] == group[b]:
                 fitted += share[a] * share[b] * math.sqrt(rest[a] * rest[b])
             sampled = variance[a, b] * max(1.0 - fitted**2, FLOOR) / max(1.0 - value[a, b] ** 2, FLOOR)
@@ -517,6 +519,7 @@ def fit_hypothesis(
     half: float,
     contrary: float,
     begin: FloatArray,
+    reference: FloatArray,
     rounds: int,
 ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Maximise the posterior of one hypothesis by Levenberg-Marquardt.
@@ -539,6 +542,8 @@ def fit_hypothesis(
         Of the prior that the truth is the main common factor.
     begin
         Where to begin, in the unknowns.
+    reference
+        Where the variances are taken; empty for where the fit is, first at its beginning and then at its end.
 
     Returns
     -------
@@ -554,11 +559,13 @@ def fit_hypothesis(
     share, scale = work[5], work[7]
     members = np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
-    # The variances depend on the qualities: once from where the fit begins, once from what it found.
-    for turn in range(2):
+    # First with the tails of a normal distribution: who begins far out would stay there. Then with those of t, and with
+    # variances from what was found. A single round only looks at the point where it begins.
+    for turn in range(0 if rounds > 1 else 1, 2):
+        where = reference if len(reference) else point
         log = _variances(
-            point, usable, variance, luck, group, size, slot, school, tau, tails, spread, omega, value,
-            precision, load, share, scale, quad, work,
+            point, where, usable, variance, luck, group, size, slot, school, tau, 1e6 if turn == 0 else tails,
+            spread, omega, value, precision, load, share, scale, quad, work,
         )  # fmt: skip
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):

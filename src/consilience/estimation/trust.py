@@ -52,9 +52,11 @@ __all__ = ["MEAN", "SPREAD", "trust"]
 MEAN, SPREAD = 0.55, 0.5
 #: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
 TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
+#: Spread at which the variances are taken, for all of them: the middle one.
+REFERENCE = 0.2
 #: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
 TAILS = 3.0
-#: Prior probability of the first of them, that all sources are alike.
+#: Prior probability of the first spread, that all sources are alike: gain and loss on 30 items are equal around it.
 SPIKE = 0.35
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
@@ -200,7 +202,15 @@ class _Problem:
         start_point(self.value, self.weight, layout.group, layout.slot, layout.school, point)
         return point
 
-    def fit(self, layout: _Layout, tau: float, omega: float, begin: FloatArray | None = None, rounds: int = 25) -> _Fit:
+    def fit(
+        self,
+        layout: _Layout,
+        tau: float,
+        omega: float,
+        begin: FloatArray | None = None,
+        reference: FloatArray | None = None,
+        rounds: int = 25,
+    ) -> _Fit:
         """Return the maximum of one hypothesis."""
         point, evidence, hessian, quad, share, scale = fit_hypothesis(
             self.value,
@@ -225,6 +235,7 @@ class _Problem:
             HALF,
             CONTRARY,
             self.start(layout) if begin is None else begin,
+            np.zeros(0) if reference is None else reference,
             rounds,
         )
         u, k = point[: self.m], np.zeros(self.m)
@@ -478,6 +489,7 @@ class _Row:
     tau: float
     omega: float
     point: FloatArray
+    reference: FloatArray
     score: float
 
 
@@ -495,6 +507,9 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
             layout = _Layout.of(partition, school)
             before = _partition_prior(partition, base) - (np.log(2.0) if grouped else 0.0)
             straight: list[_Row] = []
+            # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes
+            # its own pairs look exact, which would favor unlike sources.
+            reference = problem.fit(layout, REFERENCE, OMEGAS[1]).point
             begin: FloatArray | None = None
             for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
                 tau, previous, start = TAUS[index], -np.inf, begin
@@ -504,9 +519,9 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
                 for place, omega in enumerate(omegas):
                     if alone and omega != best_omega:
                         continue
-                    fit = problem.fit(layout, tau, omega, start)
+                    fit = problem.fit(layout, tau, omega, start, reference)
                     score = fit.evidence + before + log_tau[index] + log_omega[place]
-                    straight.append(_Row(layout, False, tau, omega, fit.point, score))
+                    straight.append(_Row(layout, False, tau, omega, fit.point, reference, score))
                     start = fit.point
                     begin = fit.point if begin is None else begin
                     best = max(best, score)
@@ -533,10 +548,12 @@ def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
         if row.score > best - NATS or row.tau == TAUS[-1]:
             begin = row.point.copy()
             begin[: problem.m] *= -1.0
-            fit = problem.fit(row.layout, row.tau, row.omega, begin)
+            fit = problem.fit(row.layout, row.tau, row.omega, begin, row.reference)
             if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
-                before = row.score - problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1).evidence
-                rows.append(_Row(row.layout, True, row.tau, row.omega, fit.point, fit.evidence + before))
+                before = (
+                    row.score - problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1).evidence
+                )
+                rows.append(_Row(row.layout, True, row.tau, row.omega, fit.point, row.reference, fit.evidence + before))
     return rows
 
 
@@ -555,7 +572,7 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
     means, variances, shares, draws = np.zeros((len(kept), m)), np.zeros((len(kept), m)), np.zeros((len(kept), m)), []
     no_signal = 0.0
     for index, row in enumerate(kept):
-        fit = problem.fit(row.layout, row.tau, row.omega, row.point, rounds=1)
+        fit = problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1)
         mean, covariance = fit.posterior()
         means[index], variances[index], shares[index] = mean, np.maximum(np.diag(covariance), 1e-12), fit.k
         if counts[index]:
