@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.pair_table import Forward, PairTable, agreement_table
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
     Diagnostic,
@@ -67,6 +67,8 @@ DRAWN_ITEMS = 8
 #: Groups worked on at a time, which bounds the memory of the draws, and comparisons on which judges are polished.
 GROUPS_AT_ONCE, POLISHED_VOTES = 2048, 8_000
 PROMPT_ROUNDS, SCORE_ROUNDS = 60, 60
+#: Hypotheses below this probability are left out of labels, and judges are not polished under them.
+NEGLIGIBLE = 0.02
 #: An item is better for sure from this probability on, in rank intervals.
 SURE = 0.975
 #: Scores closer than this are tied.
@@ -162,10 +164,6 @@ class BradleyTerryLaw(Law):
     items: tuple[Hashable, ...] | None = None
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
 
-    @cached_property
-    def _forward(self) -> Forward:
-        return Forward.of_pair_cost(self.weight_from_cost, cost_of_pair, 0.5)
-
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
@@ -175,7 +173,11 @@ class BradleyTerryLaw(Law):
         counts = ComparisonCounts.of(chunk.labels, chunk.observed, rows, range(m))
         if chunk.known is not None and chunk.is_known is not None and chunk.is_known.any():
             counts = counts + ComparisonCounts.of(chunk.known[:, None], chunk.is_known[:, None], rows, [-1])
-        return Statistics({**count_statistics(chunk), "counts": counts.boxed()})
+        pairs = tabulate(chunk.labels, chunk.observed, self.items)
+        seen = np.zeros((m, int(pairs.unit.max(initial=-1)) + 1), dtype=np.float32)
+        seen[pairs.pairs.judge, pairs.unit] = 1.0
+        shared = np.rint(seen @ seen.T).astype(np.int64)
+        return Statistics({**count_statistics(chunk), "counts": counts.boxed(), "shared": shared})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return how far judges agree on the pairs of items that both compared, given how they like places and ties.
@@ -200,17 +202,20 @@ class BradleyTerryLaw(Law):
         seen, square = often.copy(), mean.copy()
         seen.data, square.data = np.ones_like(often.data), mean.data**2
         sums = [np.asarray((one @ one.T).toarray(), dtype=np.float64) for one in (mean, square, seen)]
-        parts = dict(
-            zip(("agreement", "agreement_square", "agreement_count"), [one[:m, :m] for one in sums], strict=True)
-        )
+        names = ("agreement", "agreement_square", "agreement_count")
+        parts = dict(zip(names, [one[:m, :m] for one in sums], strict=True))
         parts["agreement_votes"] = np.diag(parts["agreement_count"]).copy()
         if votes.known:
-            names = ("gold_agreement", "gold_agreement_square", "gold_agreement_count")
-            parts |= dict(zip(names, [one[m, :m] for one in sums], strict=True))
-        return agreement_table(parts)
+            parts |= {f"gold_{name}": one[m, :m] for name, one in zip(names, sums, strict=True)}
+        found = agreement_table(parts)
+        error = _at_least_binomial(found.value, found.error, parts["agreement_count"])
+        if found.gold_value is None or found.gold_error is None:
+            return replace(found, error=error)
+        gold_error = _at_least_binomial(found.gold_value, found.gold_error, parts["gold_agreement_count"])
+        return replace(found, error=error, gold_error=gold_error)
 
     def forward(self, statistics: Statistics) -> Forward:
-        return self._forward
+        return _forward()
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         votes = _votes(self, statistics)
@@ -237,15 +242,19 @@ class BradleyTerryLaw(Law):
         share = 1.0 / (1.0 + hypothesis.correlation.sum(axis=1))
         center = _discrimination(hypothesis.quality)
         finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.5)
-        spread = (
-            _discrimination(np.tanh(hypothesis.u + finite)) - _discrimination(np.tanh(hypothesis.u - finite))
-        ) / 2.0
+        low, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 1.0))
         agreement = np.where(np.eye(m, dtype=bool), 1.0, np.maximum(self.pair_table(statistics).value, 0.0))
         active = votes.table.comparisons[:m] > 0
         return _fitted(
-            votes, center, np.maximum(spread, 0.05), share, plain.run_correlation, hypothesis.correlation,
-            _worth(agreement, active, hypothesis.correlation),
+            votes, center, np.maximum((high - low) / 2.0, 0.05), share, plain.run_correlation, hypothesis.correlation,
+            _worth(agreement, active, hypothesis.correlation), polished=hypothesis.probability >= NEGLIGIBLE,
         )  # fmt: skip
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        """Return the mixture without hypotheses that change hardly any label, as every one takes its time."""
+        kept = [(share, one) for share, one in mixture if share >= NEGLIGIBLE] or list(mixture[:1])
+        total = sum(share for share, _ in kept)
+        return tuple((share / total, one) for share, one in kept)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -423,6 +432,12 @@ def _counted(table: ComparisonTable, size: int) -> FloatArray:
     return np.bincount(table.pairs.judge, table.count, minlength=size)
 
 
+def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) -> FloatArray:
+    """Return errors that are not below those of so many outcomes and one of the other kind: a few may agree by luck."""
+    mean = np.clip(value, -1.0, 1.0) * count / (count + 1.0)
+    return np.maximum(error, np.sqrt((1.0 - mean**2) / np.maximum(count, 1.0)))
+
+
 def _pooled(pairs: PairVotes, comparisons: IntArray, m: int) -> tuple[PairVotes, IntArray]:
     small = np.arange(len(comparisons)) < m
     small &= comparisons <= POOLED_VOTES
@@ -454,7 +469,7 @@ def _worth(agreement: FloatArray, active: BoolArray, correlation: FloatArray) ->
 
 def _fitted(
     votes: _Votes, center: FloatArray, spread: FloatArray, share: FloatArray, run_correlation: float,
-    correlation: FloatArray, worth: tuple[float, float],
+    correlation: FloatArray, worth: tuple[float, float], *, polished: bool,
 ) -> BradleyTerryParameters:  # fmt: skip
     """Return judges that explain the comparisons best, from where the trust engine sees them."""
     ties = bool((votes.table.pairs.outcome == 0).any())
@@ -468,7 +483,7 @@ def _fitted(
     rounds = PROMPT_ROUNDS if votes.per_prompt else ROUNDS
     fit = fit_judges(pairs, start, ties=ties, fixed=fixed, rounds=rounds)
     traits = fit.judges
-    if votes.per_prompt and pairs.width <= DRAWN_ITEMS:
+    if polished and votes.per_prompt and pairs.width <= DRAWN_ITEMS:
         traits = polish_judges(_some_prompts(pairs), traits, ties=ties, fixed=fixed)
     if votes.per_prompt:
         errors = np.sqrt(np.maximum(np.diagonal(traits.covariance, axis1=1, axis2=2), 0.0))
@@ -719,6 +734,14 @@ def _differences() -> FloatArray:
     """Return sizes of the difference of two scores, equally probable."""
     law = NormalDist(0.0, np.sqrt(2.0))
     return np.array([law.inv_cdf(0.5 + (node + 0.5) / (2.0 * NODES)) for node in range(NODES)])
+
+
+@lru_cache(maxsize=1)
+def _forward() -> Forward:
+    """Return the expected agreement of independent judges, whose scores are normal."""
+    grid = np.linspace(-LIMIT, LIMIT, 161)
+    mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
+    return Forward.of_table(grid, mean @ mean.T / NODES)
 
 
 @lru_cache(maxsize=1)
