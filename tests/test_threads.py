@@ -10,15 +10,16 @@ import pytest
 import consilience as cs
 from consilience import label_model, threads
 from consilience.estimation import passes
-from consilience.families import confusion, edges, gaussian, wrapped
-from consilience.label_types.rankings.law import RankingLaw
 
 SPACES = {
-    "classes": (cs.Classes(3), confusion.ConfusionFamily),
-    "scores": (cs.Scores(mean=0.0, variance=1.0), gaussian.GaussianFamily),
-    "rankings": (cs.Rankings(4), RankingLaw),
-    "trees": (cs.DependencyTrees(), edges.EdgeFamily),
-    "points on a sphere": (cs.Sphere(2), wrapped.WrappedNormalFamily),
+    name: (space, type(space.law))
+    for name, space in {
+        "classes": cs.Classes(3),
+        "scores": cs.Scores(mean=0.0, variance=1.0),
+        "rankings": cs.Rankings(4),
+        "trees": cs.DependencyTrees(),
+        "points on a sphere": cs.Sphere(2),
+    }.items()
 }
 
 
