@@ -1,8 +1,8 @@
 """Check the rules of the code base that no linter knows.
 
-A module of ``consilience`` imports strictly lower layers only; numba stays in ``kernels``; the package
-neither asserts nor prints; no file is longer than 400 lines. Run without arguments from anywhere: each
-violation is printed as ``path:line: message``, and the exit status is 1 if there is one.
+A module of ``consilience`` imports lower layers only; label types do not import each other; no two files import each
+other in a circle; numba stays in files called ``kernels.py``; the package neither asserts nor prints. Run without
+arguments from anywhere: each violation is printed as ``path:line: message``, and the exit status is 1 if there is one.
 """
 
 from __future__ import annotations
@@ -14,31 +14,27 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "consilience"
-MAX_LINES = 400
-MEASURED_FOLDERS = ("src", "tests", "experiments", "benchmarks", "examples", "tools")
 
-# From the bottom up; the first number is the row of the table in CONTRIBUTING.md, the second orders the
-# names inside a row. A module may import names with a smaller pair only.
+# From the bottom up; the first number is the row of the table in CONTRIBUTING.md, the second orders the names inside a
+# row. A module may import names with a smaller pair only, or modules of its own name. Of two names that fit a module the
+# longer one counts.
 LAYERS: dict[str, tuple[int, int]] = {
     name: level
     for level, names in {
         (1, 0): "arrays exceptions",
-        (1, 1): "kernels threads",
+        (1, 1): "threads",
         (1, 2): "estimation.pair_table",
         (1, 3): "estimation.protocol",
-        (1, 4): "estimation.calibration",
-        (1, 5): "solvers",
-        (2, 0): "label_types.cost_curve label_types.dirichlet label_types.vote_correlation families",
-        (2, 1): "label_types spaces",
+        (2, 0): "label_types",
         (3, 0): "io",
         (3, 1): "votes",
         (3, 2): "encoding",
         (3, 3): "rankings treebanks",
-        (4, 0): "moments source_model partitions settings simulation storage",
-        (4, 1): "labeling",
-        (5, 0): "explanation inference model_files",
-        (5, 1): "estimation",
-        (5, 2): "suggestion",
+        (4, 0): "moments estimation.calibration partitions settings simulation storage",
+        (4, 1): "source_model",
+        (4, 2): "inference labeling",
+        (5, 0): "estimation model_files",
+        (5, 1): "explanation suggestion",
         (6, 0): "label_model",
         (7, 0): "files end_models datasets testing",
         (7, 1): "engines report",
@@ -48,6 +44,9 @@ LAYERS: dict[str, tuple[int, int]] = {
     }.items()
     for name in names.split()
 }
+
+# Label types that stand on another one; all others know only what they share: label_types/*.py.
+STANDS_ON = {"product": (), "texts": ("metric",), "preferences": ("rankings",), "manifolds": ("metric",)}
 
 
 class Violation(NamedTuple):
@@ -67,9 +66,9 @@ def layer_violations(root: Path) -> Iterator[Violation]:
         parts = _module_parts(root, path)
         if len(parts) == 1:  # consilience/__init__.py gathers the public names from everywhere
             continue
-        own = parts[1]
-        if own not in LAYERS:
-            yield Violation(path, 1, f"{own!r} has no layer; add it to the table in tools/check_layers.py")
+        own = _layer_name(parts[1:])
+        if own is None:
+            yield Violation(path, 1, f"{parts[1]!r} has no layer; add it to the table in tools/check_layers.py")
             continue
         for line, imported in _imports(tree, parts, is_package=path.name == "__init__.py"):
             target = imported.split(".")
@@ -77,21 +76,71 @@ def layer_violations(root: Path) -> Iterator[Violation]:
                 continue
             if len(target) == 1:
                 yield Violation(path, line, f"imports {PACKAGE!r} itself; import from the defining module")
-            elif target[1] not in LAYERS:
+                continue
+            name = _layer_name(target[1:])
+            if name is None:
                 yield Violation(path, line, f"imports {target[1]!r}, which has no layer")
-            elif target[1] != own and LAYERS[target[1]] >= LAYERS[own]:
-                yield Violation(path, line, f"{own!r} imports {target[1]!r}, which is not in a lower layer")
+            elif name != own and LAYERS[name] >= LAYERS[own]:
+                yield Violation(path, line, f"{own!r} imports {name!r}, which is not in a lower layer")
+
+
+def _layer_name(parts: list[str]) -> str | None:
+    """Return the longest name of the table that fits a module."""
+    fitting = (".".join(parts[:size]) for size in range(len(parts), 0, -1))
+    return next((name for name in fitting if name in LAYERS), None)
+
+
+def label_type_violations(root: Path) -> Iterator[Violation]:
+    """Yield each import of one label type by another that does not stand on it."""
+    for path, tree in _package_modules(root):
+        parts = _module_parts(root, path)
+        if parts[1:2] != ["label_types"] or len(parts) < 4:
+            continue
+        own = parts[2]
+        for line, imported in _imports(tree, parts, is_package=path.name == "__init__.py"):
+            target = imported.split(".")
+            folder = root / "src" / Path(*target[:3])
+            other = target[2] if target[:2] == [PACKAGE, "label_types"] and len(target) > 2 else own
+            if other != own and folder.is_dir() and other not in STANDS_ON.get(own, ()):
+                yield Violation(path, line, f"{own!r} imports the label type {other!r}; share through label_types/*.py")
+
+
+def cycle_violations(root: Path) -> Iterator[Violation]:
+    """Yield each file that imports itself through others; imports for typing count, those in functions do not."""
+    files = {".".join(_module_parts(root, path)): (path, tree) for path, tree in _package_modules(root)}
+    imports: dict[str, dict[str, int]] = {}
+    for name, (path, tree) in files.items():
+        found = {}
+        for line, target in _top_imports(tree, _module_parts(root, path), is_package=path.name == "__init__.py"):
+            if target in files and target != name and not files[target][0].name == "__init__.py":
+                found[target] = line
+        imports[name] = found
+    for name, targets in imports.items():
+        for target, line in targets.items():
+            if _reaches(imports, target, name):
+                yield Violation(files[name][0], line, f"imports {target}, which imports it back")
+
+
+def _reaches(imports: dict[str, dict[str, int]], start: str, goal: str) -> bool:
+    seen, waiting = {start}, [start]
+    while waiting:
+        here = waiting.pop()
+        if here == goal:
+            return True
+        fresh = [name for name in imports.get(here, {}) if name not in seen]
+        seen.update(fresh)
+        waiting += fresh
+    return False
 
 
 def numba_violations(root: Path) -> Iterator[Violation]:
-    """Yield each import of numba outside of the kernels."""
+    """Yield each import of numba outside of files called ``kernels.py``."""
     for path, tree in _package_modules(root):
-        parts = _module_parts(root, path)
-        if parts[1:2] == ["kernels"]:
+        if path.name == "kernels.py":
             continue
-        for line, imported in _imports(tree, parts, is_package=path.name == "__init__.py"):
+        for line, imported in _imports(tree, _module_parts(root, path), is_package=path.name == "__init__.py"):
             if imported.split(".")[0] == "numba":
-                yield Violation(path, line, "imports numba; compiled code lives in kernels")
+                yield Violation(path, line, "imports numba; compiled code lives in files called kernels.py")
 
 
 def assert_violations(root: Path) -> Iterator[Violation]:
@@ -110,23 +159,13 @@ def print_violations(root: Path) -> Iterator[Violation]:
                 yield Violation(path, node.lineno, "prints; warn, log, or write through click or rich")
 
 
-def size_violations(root: Path) -> Iterator[Violation]:
-    """Yield each Python file that is longer than 400 lines."""
-    for folder in MEASURED_FOLDERS:
-        for path in sorted((root / folder).rglob("*.py")):
-            if ".cache" in path.relative_to(root).parts:  # what scripts download is not ours
-                continue
-            lines = len(path.read_text(encoding="utf-8").splitlines())
-            if lines > MAX_LINES:
-                yield Violation(path, lines, f"has {lines} lines, more than {MAX_LINES}; split it")
-
-
 CHECKS: tuple[Callable[[Path], Iterator[Violation]], ...] = (
     layer_violations,
+    label_type_violations,
+    cycle_violations,
     numba_violations,
     assert_violations,
     print_violations,
-    size_violations,
 )
 
 
@@ -138,6 +177,16 @@ def _package_modules(root: Path) -> Iterator[tuple[Path, ast.Module]]:
 def _module_parts(root: Path, path: Path) -> list[str]:
     parts = list(path.relative_to(root / "src").with_suffix("").parts)
     return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def _top_imports(tree: ast.Module, parts: list[str], *, is_package: bool) -> Iterator[tuple[int, str]]:
+    """Yield the imports that run when the module is loaded, and those for typing."""
+    for node in tree.body:
+        blocks = [node, *node.body] if isinstance(node, ast.If) else [node]
+        for block in blocks:
+            yield from _imports(ast.Module([block], []), parts, is_package=is_package) if isinstance(
+                block, (ast.Import, ast.ImportFrom)
+            ) else ()
 
 
 def _imports(tree: ast.Module, parts: list[str], *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -8,19 +8,18 @@ change little. Intervals are scaled by the root mean square of standardized erro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import FloatArray, as_object_array, softmax
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, softmax
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
 
 if TYPE_CHECKING:
-    from consilience.estimation.passes import VotePasses
     from consilience.label_types.base import LabelSpace
-    from consilience.source_model import SourceModel
 
 __all__ = ["UNCALIBRATED", "Calibration", "calibrate", "calibrated"]
 
@@ -109,10 +108,21 @@ def _tempered(confidence: FloatArray, b: float) -> FloatArray:
     return tempered
 
 
-def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> Calibration:
-    """Return the calibration that the known items among the sample ask for."""
-    from consilience.inference import believe
+def calibrate(
+    space: LabelSpace,
+    law: Law,
+    believe: Callable[[Batch, BoolArray], Posterior],
+    over: Callable[[Callable[[Chunk], Statistics]], Statistics],
+) -> Calibration:
+    """Return the calibration that known items ask for.
 
+    Parameters
+    ----------
+    believe
+        What the model says about encoded votes ``(n, m, ...)`` of the sources that `observed` names.
+    over
+        Sums a function over chunks of the votes.
+    """
     edges = np.linspace(EDGE, 1.0 - EDGE, 200)
 
     def compared(chunk: Chunk) -> Statistics:
@@ -120,7 +130,7 @@ def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasse
         rows = rows[chunk.observed[rows].any(axis=1)]
         counts = {"right": np.zeros(len(edges) + 1), "items": np.zeros(len(edges) + 1), "squares": np.zeros(2)}
         if len(rows) and chunk.known is not None:
-            belief = believe(model, law, chunk.labels[rows], chunk.observed[rows], "auto")
+            belief = believe(chunk.labels[rows], chunk.observed[rows])
             right = _share_right(space, law, belief, chunk.known[rows])
             bins = np.searchsorted(edges, belief.confidence)
             counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1)
@@ -135,7 +145,7 @@ def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasse
                 counts["squares"] = np.array([float((error**2).sum()), float(error.size)])
         return Statistics(counts)
 
-    sums = passes.over_all(compared) if passes.complete else passes.over_sample(compared)
+    sums = over(compared)
     items, right = sums["items"], sums["right"]
     total = items.sum()
     if total == 0:

@@ -162,7 +162,11 @@ def learn(
         baseline=_plain(law, statistics, replace(request, prior="auto")),
         quality=learned.quality,
     )
-    calibration = calibrate(space, law, model, passes) if passes is not None and request.n_gold else UNCALIBRATED
+    calibration = UNCALIBRATED
+    if passes is not None and request.n_gold:
+        stated = model
+        over = passes.over_all if passes.complete else passes.over_sample
+        calibration = calibrate(space, law, lambda labels, seen: believe(stated, law, labels, seen, "auto"), over)
     model = replace(model, calibration=calibration)
     found = [*learned.findings, *calibration.findings(request.n_gold)]
     some_silent = bool(statistics["voted_items"] < statistics["items"])
