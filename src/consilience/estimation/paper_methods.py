@@ -215,9 +215,7 @@ def _strong(covariance: FloatArray, usable: BoolArray, error: FloatArray | None)
     return strong
 
 
-def _partners(
-    source: int, usable: BoolArray, strong: BoolArray, error: FloatArray | None
-) -> tuple[IntArray, IntArray]:
+def _partners(source: int, usable: BoolArray, strong: BoolArray, error: FloatArray | None) -> tuple[IntArray, IntArray]:
     """Return the positions of the other two sources of each triplet; with very many sources, of those known best."""
     partners = np.flatnonzero(usable[source])
     if len(partners) > MAX_PARTNERS and error is not None:

@@ -168,7 +168,8 @@ def learn(
         over = passes.over_all if passes.complete else passes.over_sample
         calibration = calibrate(space, law, lambda labels, seen: believe(stated, law, labels, seen, "auto"), over)
     model = replace(model, calibration=calibration)
-    found = [*learned.findings, *calibration.findings(request.n_gold)]
+    how = Diagnostic("method", "info", (), f"Method {model.method!r}: {learned.reason}.")
+    found = [how, *learned.findings, *calibration.findings(request.n_gold)]
     some_silent = bool(statistics["voted_items"] < statistics["items"])
     shown = passes.items_without_votes(SHOWN_ITEMS) if passes is not None and some_silent else ()
     found += items_without_votes(statistics, shown)
@@ -248,26 +249,26 @@ def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePa
     m = len(request.sources)
     method = request.method
     if method == "majority":
-        return _Estimate(((1.0, law.parameters(Hypothesis.plain(m), statistics, request)),), "asked for")
+        return _Estimate(((1.0, law.parameters(Hypothesis.plain(m), statistics, request)),), "as asked for")
     table, forward = law.pair_table(statistics), law.forward(statistics)
     if method == "isotropic":
         cost, identified = isotropic(table, request.dependent)
         parameters = law.from_weights(law.weight_from_cost(cost), request)
-        return _Estimate(((1.0, parameters),), "asked for", None, _unidentified(identified, statistics, request))
+        return _Estimate(((1.0, parameters),), "as asked for", None, _unidentified(identified, statistics, request))
     if method == "triplets":
         u, identified = triplets(table, request.dependent)
         parameters = law.parameters(Hypothesis.independent(u), statistics, request)
-        return _Estimate(((1.0, parameters),), "asked for", None, _unidentified(identified, statistics, request))
+        return _Estimate(((1.0, parameters),), "as asked for", None, _unidentified(identified, statistics, request))
     if method == "quadratic":
         joint, votes, prior = law.label_indicators(statistics, request)
         accuracy = quadratic(joint, votes, statistics["both"], prior, request.dependent)
         parameters = law.from_weights(law.weight_from_accuracy(accuracy), request)
-        return _Estimate(((1.0, parameters),), "asked for")
+        return _Estimate(((1.0, parameters),), "as asked for")
     if method == "em":
         # Independent sources, from the prior of the engine: q = .5 give or take.
         prior = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
         start = law.parameters(prior, statistics, request)
-        return _polished(law, ((1.0, start),), None, "asked for", passes)
+        return _polished(law, ((1.0, start),), None, "as asked for", passes)
     if method == "labelled":
         found = _from_gold_alone(table, forward, request)
         mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
@@ -288,7 +289,9 @@ def _polished(law: Law, mixture: Mixture, found: Trust | None, reason: str, pass
 
 def _reason(found: Trust) -> str:
     count = len(found.hypotheses)
-    return "agreement of all pairs" + (f", averaged over {count} explanations" if count > 1 else "")
+    return "trust learned from the agreement of all pairs" + (
+        f", averaged over {count} explanations" if count > 1 else ""
+    )
 
 
 def _from_gold_alone(table: PairTable, forward: Forward, request: Request) -> Trust:
