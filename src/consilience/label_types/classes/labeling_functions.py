@@ -7,6 +7,9 @@ because a source that always votes for the same class has no variance. The score
     log p_c + sum over the votes of log(precision[vote, c] / p_c),     p: class shares of the items with a vote,
 
 and EM learns p. Known labels replace the common precision event by event, as far as their evidence goes.
+
+Where functions fire independently given the class, as real ones hardly do, abstaining is evidence, too, and is treated
+as one more vote of a judge. How often each two events fire together shows whether they do (`firing_rates`).
 """
 
 from __future__ import annotations
@@ -20,8 +23,10 @@ __all__ = [
     "common_precision",
     "covered_balance",
     "event_tables",
+    "firing_rates",
     "repeated_votes",
     "vote_only_some_classes",
+    "within_balance",
 ]
 
 #: Sources are judges if they use more than this share of the vocabulary: halfway between half of it (of two classes,
@@ -36,6 +41,13 @@ PRECISION_RANGE = (0.6, 0.95)
 SAME_VOTES = 0.8
 #: Fewer votes may be the same by accident.
 MIN_VOTES = 10
+#: Chi-square per degree of freedom up to which functions fire independently given the class: simulated ones have .3 to
+#: 1.3, real ones 10 and more; any limit between 1.5 and 3 gives the same labels.
+INDEPENDENT = 1.5
+#: Pairs of events that are expected to fire together so often are compared, and so many more of them than parameters.
+MIN_EXPECTED, MIN_FREEDOM = 3.0, 10
+#: Beyond so many events the comparison is left out.
+MAX_EVENTS = 256
 
 
 def vote_only_some_classes(votes: FloatArray) -> bool:
@@ -99,6 +111,82 @@ def event_tables(precision: float, gold: FloatArray) -> FloatArray:
         return np.tile(anchor, (len(gold), 1, 1))
     of_vote = shrink_counts(gold.sum(axis=0), anchor)
     return shrink_counts(gold, np.broadcast_to(of_vote, gold.shape))
+
+
+def within_balance(table: FloatArray, fired: FloatArray, balance: FloatArray) -> FloatArray:
+    """Return precisions with which no function is right more often than there are items of the class.
+
+    Parameters
+    ----------
+    table
+        ``(m, k, k)`` P(class | vote).
+    fired
+        ``(m, k)`` votes per item.
+    balance
+        ``(k,)`` class shares of all items.
+    """
+    k = len(balance)
+    own = np.einsum("avv->av", table)
+    limit = np.minimum(own, balance / np.maximum(fired, 1e-12))
+    others = np.where(np.eye(k, dtype=bool), 0.0, np.broadcast_to(balance, (k, k)))
+    others = others / np.maximum(others.sum(axis=1, keepdims=True), 1e-12)
+    capped = (1.0 - limit)[:, :, None] * others + limit[:, :, None] * np.eye(k)
+    return np.where((limit < own)[:, :, None], capped, table)
+
+
+def firing_rates(
+    pairs: FloatArray, votes: FloatArray, n_items: float, precision: float
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return P(vote | class) of functions that fire independently given the class, and the class shares; or None.
+
+    The joint counts of events are then ``sum over classes of n p_c P(x | c) P(y | c)``, which multiplicative updates
+    fit under the Poisson likelihood; an event that always fires carries the margins. None where pairs contradict that
+    form, or are too few to tell.
+
+    Parameters
+    ----------
+    pairs
+        ``(m * k, m * k)`` how often two events fire together.
+    votes
+        ``(m, k)``.
+
+    Returns
+    -------
+    rates
+        ``(m, k, k)`` as ``[source, vote, class]``.
+    shares
+        ``(k,)`` class shares of all items.
+    """
+    m, k = votes.shape
+    alive = np.flatnonzero(votes.ravel() > 0)
+    if len(alive) > MAX_EVENTS:
+        return None
+    source, count = np.repeat(np.arange(m), k)[alive], votes.ravel()[alive]
+    size = len(alive) + 1
+    joint = np.full((size, size), n_items)
+    joint[1:, 1:] = pairs[np.ix_(alive, alive)]
+    joint[0, 1:] = joint[1:, 0] = count
+    told = np.ones((size, size))
+    told[1:, 1:] = source[:, None] != source[None, :]
+    wrong = (1.0 - precision) / (k - 1)
+    claimed = np.tile(np.arange(k), m)[alive]
+    factor = np.empty((size, k))
+    factor[0] = np.sqrt(n_items / k)
+    factor[1:] = count[:, None] * np.where(claimed[:, None] == np.arange(k), precision, wrong) / factor[0]
+    for _ in range(300):
+        ratio = told * joint / np.maximum(factor @ factor.T, 1e-12)
+        factor = factor * np.sqrt((ratio @ factor) / np.maximum(told @ factor, 1e-12))
+    expected = (factor @ factor.T)[1:, 1:]
+    compared = np.triu(told[1:, 1:] > 0, 1) & (expected >= MIN_EXPECTED)
+    freedom = int(compared.sum()) - len(alive) * (k - 1)
+    if freedom < MIN_FREEDOM:
+        return None
+    misfit = ((joint[1:, 1:] - expected) ** 2 / np.maximum(expected, 1e-12))[compared].sum() / freedom
+    if misfit > INDEPENDENT:
+        return None
+    rates = np.zeros((m * k, k))
+    rates[alive] = np.clip(factor[1:] / factor[0], 0.0, 1.0)
+    return rates.reshape(m, k, k), factor[0] ** 2 / float((factor[0] ** 2).sum())
 
 
 def repeated_votes(agree: FloatArray, both: FloatArray) -> tuple[FloatArray, BoolArray]:

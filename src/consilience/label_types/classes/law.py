@@ -67,6 +67,8 @@ class ClassParameters(Parameters):
         functions were told none. They replace `prior` in labels, not in what a vote says.
     uncovered
         ``(k,)`` class probabilities of an item without a vote.
+    abstention
+        ``(m, k)`` P(no vote | class) where abstaining is evidence, else ones.
     correlation
         ``(m, m)`` of errors given the truth.
     accuracy
@@ -89,6 +91,7 @@ class ClassParameters(Parameters):
     prior: FloatArray
     told: FloatArray
     uncovered: FloatArray
+    abstention: FloatArray
     correlation: FloatArray
     accuracy: FloatArray
     u: FloatArray
@@ -100,6 +103,11 @@ class ClassParameters(Parameters):
     plain: bool = False
     learns_prior: bool = False
 
+    @property
+    def abstaining_tells(self) -> bool:
+        """Whether abstaining is evidence, so that all items count, also those without a vote."""
+        return bool((self.abstention < 1.0).any())
+
     def score_table(self) -> FloatArray:
         """Return ``(m, k + 1, k)``: what each vote adds to each class; the last row is abstaining."""
         m, k, _ = self.table.shape
@@ -107,6 +115,7 @@ class ClassParameters(Parameters):
         scores[:, :k] = np.log(np.maximum(self.table, FLOOR))
         if self.are_functions:
             scores[:, :k] -= np.log(np.maximum(self.prior, FLOOR))
+        scores[:, k] = np.log(np.maximum(self.abstention, FLOOR))
         return scores
 
     def probabilities(self, labels: Batch, observed: BoolArray) -> FloatArray:
@@ -143,7 +152,7 @@ class ClassParameters(Parameters):
         if self.are_functions:
             scores -= np.log(np.maximum(self.prior, FLOOR))
         total: FloatArray = np.einsum("nac,na->nc", scores, discount_correlated(observed, self.correlation))
-        return total
+        return total + (~observed).astype(np.float64) @ np.log(np.maximum(self.abstention, FLOOR))
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
         counts = np.zeros((len(observed), len(self.prior)))
@@ -296,6 +305,7 @@ class ClassesLaw(Law):
             prior=prior,
             told=np.zeros(k),
             uncovered=prior,
+            abstention=np.ones((m, k)),
             correlation=hypothesis.correlation,
             accuracy=np.zeros(m),
             u=hypothesis.u,
@@ -320,7 +330,9 @@ class ClassesLaw(Law):
         labels, observed = prepared.labels, prepared.observed
         belief = parameters.beliefs(labels, observed, parameters.prior)
         # Known labels are counted once, at full weight, in `gold`.
-        uncounted = votes_per_item(observed) == 0
+        uncounted = np.zeros(len(belief), dtype=bool)
+        if not parameters.abstaining_tells:
+            uncounted = votes_per_item(observed) == 0
         if prepared.is_known is not None:
             uncounted = uncounted | prepared.is_known
         belief[uncounted] = 0.0
@@ -354,7 +366,8 @@ class ClassesLaw(Law):
 
     def merge(self, mixture: Mixture) -> Mixture:
         first = mixture[0][1]
-        same = isinstance(first, ClassParameters) and (first.are_functions or first.plain)
+        # Labeling functions do not depend on the qualities in which hypotheses differ.
+        same = isinstance(first, ClassParameters) and (first.are_functions or first.abstaining_tells or first.plain)
         return ((1.0, first),) if same else mixture
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -385,6 +398,7 @@ class ClassesLaw(Law):
             prior=prior,
             told=np.zeros(k),
             uncovered=prior,
+            abstention=np.ones((m, k)),
             correlation=np.zeros((m, m)),
             accuracy=accuracy,
             u=np.arctanh(np.clip((k * accuracy - 1) / (k - 1), -0.999, 0.999)),
@@ -649,6 +663,8 @@ def _confusions(
     if parameters.learns_prior:
         prior = shrink_counts(classes[None], start.prior[None])[0]
         prior = shrink_counts(start.gold_classes[None], prior[None])[0]
+    if start.abstaining_tells:
+        return _outcomes(parameters, start, prior, counts, classes)
     u = _moved(parameters, start, prior, counts + start.gold)
     table = _shrink_votes(counts, _coin_tables(u, prior, start.habit))
     # Known labels overrule beliefs as far as they contradict them.
@@ -708,15 +724,24 @@ def _functions(
     m, k = votes.shape
     agree, both = _agree(statistics), statistics["both"].astype(np.float64)
     precision = labeling_functions.common_precision(agree, both, k)
+    items = max(float(statistics["items"]), 1.0)
+    repeats, certain = labeling_functions.repeated_votes(agree, both)
+    if "pairs" in statistics and not certain.any() and not request.dependent.any():
+        found = labeling_functions.firing_rates(statistics["pairs"].astype(np.float64), votes, items, precision)
+        if found is not None:
+            prior = found[1] if request.prior_is("auto") else start.prior
+            rates = np.clip(found[0], FLOOR, 0.999)
+            rates = rates / np.maximum(rates.sum(axis=1, keepdims=True) / 0.999, 1.0)
+            start = replace(start, table=rates, abstention=1.0 - rates.sum(axis=1), prior=prior)
+            start = replace(start, correlation=np.zeros((m, m)))
+            return _confusions(start, start, np.zeros((m, k, k)), np.zeros(k))
     table = labeling_functions.event_tables(precision, start.gold)
     together = hypothesis.groups[:, None] == hypothesis.groups[None, :]
-    repeated = labeling_functions.repeated_votes(agree, both)[0]
     told, uncovered, even = np.zeros(k), np.full(k, 1.0 / k), np.full(k, 1.0 / k)
     if not isinstance(request.prior, str):
-        items = max(float(statistics["items"]), 1.0)
-        told, uncovered = labeling_functions.covered_balance(
-            request.prior, votes / items, table, float(statistics["voted_items"]) / items
-        )
+        table = labeling_functions.within_balance(table, votes / items, request.prior)
+        coverage = float(statistics["voted_items"]) / items
+        told, uncovered = labeling_functions.covered_balance(request.prior, votes / items, table, coverage)
     return replace(
         start,
         table=table,
@@ -724,10 +749,26 @@ def _functions(
         told=told,
         uncovered=uncovered,
         accuracy=_right_share(votes[:, :, None] * table),
-        correlation=np.where(together & ~np.eye(m, dtype=bool), repeated, 0.0),
+        correlation=np.where(together & ~np.eye(m, dtype=bool), repeats, 0.0),
         are_functions=True,
         learns_prior=not (request.prior_is("uniform") or request.prior_is("gibbs")),
     )
+
+
+def _outcomes(
+    parameters: ClassParameters, start: ClassParameters, prior: FloatArray, counts: FloatArray, classes: FloatArray
+) -> ClassParameters:
+    """Return the tables of functions that fire independently given the class: abstaining is one more vote."""
+
+    def with_abstention(votes: FloatArray, items: FloatArray) -> FloatArray:
+        left = np.maximum(items - votes.sum(axis=1), 0.0)
+        return np.concatenate([votes, left[:, None, :]], axis=1)
+
+    full = _shrink_votes(with_abstention(counts, classes), with_abstention(start.table, np.ones(len(prior))))
+    full = _shrink_votes(with_abstention(start.gold, start.gold_classes), full)
+    k = len(prior)
+    found = replace(parameters, table=full[:, :k], abstention=full[:, k], prior=prior, uncovered=prior)
+    return replace(found, accuracy=_right_share(found.table * prior))
 
 
 def _right_share(counts: FloatArray) -> FloatArray:
