@@ -3,8 +3,9 @@
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.registry import register_distance
-from consilience.spaces.arborescence import maximum_arborescence
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
+from consilience.label_types.tags.space import Sequences, Tags
+from consilience.spaces.arborescence import maximum_arborescence
 from consilience.spaces.boxes import Boxes
 from consilience.spaces.classes import Classes
 from consilience.spaces.hyperbolic import Hyperbolic
@@ -18,7 +19,6 @@ from consilience.spaces.scores import Scores
 from consilience.spaces.spans import Spans
 from consilience.spaces.spd import SPD
 from consilience.spaces.sphere import Sphere
-from consilience.label_types.tags.space import Sequences, Tags
 from consilience.spaces.texts import Texts
 from consilience.spaces.tree_scores import las, uas
 from consilience.spaces.trees import DependencyTrees
