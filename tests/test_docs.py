@@ -144,6 +144,7 @@ ONE_OF_EACH = {
     "Classes": cs.Classes(2),
     "FiniteMetric": cs.FiniteMetric([(0, 1)]),
     "Tags": cs.Tags(2),
+    "Sequences": cs.Sequences(),
     "Scores": cs.Scores(),
     "Vectors": cs.Vectors(2),
     "Rankings": cs.Rankings(3),

@@ -146,9 +146,11 @@ def _tags(argument: str, votes: Votes) -> LabelSpace:
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Sequences(_names(argument), chain=True)
-    names = sorted({tag for cell in votes.labels[votes.observed].tolist() for tag in cell}, key=str)
-    return Sequences(names, chain=True)
+        return Sequences(int(argument) if argument.isdigit() else _names(argument), chain=True)
+    tags = {plain_value(tag) for cell in votes.labels[votes.observed].tolist() for tag in cell if not is_null(tag)}
+    if tags and all(isinstance(tag, (bool, int, float)) for tag in tags):
+        return Sequences(max(2, int(max(tags)) + 1), chain=True)
+    return Sequences(sorted(tags, key=str), chain=True)
 
 
 def _vectors(argument: str, votes: Votes) -> LabelSpace:

@@ -38,17 +38,16 @@ def enumerate_all(scores, initial, transition):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("forbidden", [0.0, 0.4])
-def test_marginals_counts_and_likelihood_are_those_of_all_sequences(seed, forbidden):
+def test_marginals_and_counts_are_those_of_all_sequences(seed, forbidden):
     k, lengths = 3, [4, 1, 5]
     initial, transition = random_chain(seed, k, forbidden)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     scores = np.random.default_rng(seed + 100).normal(0.0, 2.0, (starts[-1], k))
     marginals, first, steps = np.zeros_like(scores), np.zeros(k), np.zeros((k, k))
-    likelihood = chain_round(scores, starts, initial, transition, marginals, first, steps)
-    expected, expected_first, expected_steps, total = np.zeros_like(scores), np.zeros(k), np.zeros((k, k)), 0.0
+    chain_round(scores, starts, initial, transition, marginals, first, steps)
+    expected, expected_first, expected_steps = np.zeros_like(scores), np.zeros(k), np.zeros((k, k))
     for begin, end in pairwise(starts):
         paths, weight = enumerate_all(scores[begin:end], initial, transition)
-        total += np.log(weight.sum())
         weight = weight / weight.sum()
         for path, mass in zip(paths, weight, strict=True):
             expected[np.arange(begin, end), path] += mass
@@ -58,7 +57,6 @@ def test_marginals_counts_and_likelihood_are_those_of_all_sequences(seed, forbid
     np.testing.assert_allclose(marginals, expected, atol=1e-12)
     np.testing.assert_allclose(first, expected_first, atol=1e-12)
     np.testing.assert_allclose(steps, expected_steps, atol=1e-12)
-    assert likelihood == pytest.approx(total)
 
 
 @pytest.mark.parametrize("seed", range(6))

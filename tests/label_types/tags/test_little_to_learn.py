@@ -76,31 +76,32 @@ SITUATIONS = {
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kind", SPACES)
-def test_every_method_gives_defined_labels(kind, situation, method):
+def test_every_method_gives_defined_labels(kind, situation):
     space = SPACES[kind]
     votes, truth = regular(space)
     votes = SITUATIONS[situation](votes)
-    gold = [label if row % 3 == 0 else None for row, label in enumerate(truth)][: len(votes)]
-    if method == "labelled" and situation == "all abstain":
-        with pytest.raises(InvalidVotesError, match="known labels"):
-            cs.LabelModel(space, method=method).fit(votes, gold=gold)
-        return
-    model = cs.LabelModel(space, method=method).fit(votes, gold=gold if method == "labelled" else None)
-    voted = votes.observed.any(axis=1)
-    belief = model.posterior(votes)
-    assert np.isfinite(model.weight_).all()
-    assert ((model.expected_cost_ >= 0) & (model.expected_cost_ <= 1)).all()
-    assert not np.isnan(model.standard_error_).any()
-    assert ((belief.confidence >= 0) & (belief.confidence <= 1)).all()
-    assert (belief.confidence[~voted] == 0).all()
-    for row in np.flatnonzero(voted):
-        assert np.isfinite(belief.details["tag_probability"][row]).all()
-    if voted.any():
-        labels = space.as_batch(belief.labels[voted])
-        assert (space.distance(labels, labels) == 0).all()
+    known = [label if row % 3 == 0 else None for row, label in enumerate(truth)][: len(votes)]
+    for method in METHODS:
+        gold = known if method == "labelled" else None
+        if gold is not None and situation == "all abstain":
+            with pytest.raises(InvalidVotesError, match="known labels"):
+                cs.LabelModel(space, method=method).fit(votes, gold=gold)
+            continue
+        model = cs.LabelModel(space, method=method).fit(votes, gold=gold)
+        voted = votes.observed.any(axis=1)
+        belief = model.posterior(votes)
+        assert np.isfinite(model.weight_).all()
+        assert ((model.expected_cost_ >= 0) & (model.expected_cost_ <= 1)).all()
+        assert not np.isnan(model.standard_error_).any()
+        assert ((belief.confidence >= 0) & (belief.confidence <= 1)).all()
+        assert (belief.confidence[~voted] == 0).all()
+        for row in np.flatnonzero(voted):
+            assert np.isfinite(belief.details["tag_probability"][row]).all()
+        if voted.any():
+            labels = space.as_batch(belief.labels[voted])
+            assert (space.distance(labels, labels) == 0).all()
 
 
 FINDINGS = {

@@ -236,9 +236,7 @@ class AnswerLaw(Law):
         sums = {"counts": counts, "labels": labels, "known": np.array([sure.sum(), counted.sum()])}
         return Statistics(sums | steps)
 
-    def m_step(
-        self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters
-    ) -> AnswerParameters:
+    def m_step(self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters) -> AnswerParameters:
         sure, counted = statistics["known"]
         known = sure / max(counted, 1.0)
         counts = known * statistics["counts"]
@@ -275,8 +273,8 @@ class AnswerLaw(Law):
         """Return the probabilities of true answers, and further expected sums."""
         return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
 
-    def _confidence(self, right: FloatArray, chosen: IntArray, asked_of: IntArray, n: int) -> FloatArray:
-        """Return the share of chance-level cost that each label is expected to remove, over the questions it answers."""
+    def _confidence(self, right: FloatArray, chosen: Batch, asked_of: IntArray, n: int) -> FloatArray:
+        """Return the share of chance-level cost that each label is expected to remove."""
         judged = np.bincount(asked_of, chosen >= 0, minlength=n)
         wrong = np.bincount(asked_of, np.where(chosen >= 0, 1.0 - right, 0.0), minlength=n) / np.maximum(judged, 1.0)
         return np.where(judged > 0, np.clip(1.0 - wrong / self.chance_cost, 0.0, 1.0), 0.0)
@@ -306,8 +304,8 @@ class AnswerLaw(Law):
         parameters = AnswerParameters(**fields)
         if parameters.prior.shape != self.shape:
             raise ModelFormatError(
-                f"The model was fitted on {parameters.prior.shape[0]} tag(s) of {parameters.prior.shape[1]} values, and "
-                f"the given space has {self.shape[0]} of {self.shape[1]}. Pass the space that it was fitted with."
+                f"The model was fitted on {parameters.prior.shape} tags and values, the given space has {self.shape}. "
+                "Pass the space that it was fitted with."
             )
         return parameters
 
@@ -379,7 +377,7 @@ def _pooled_shares(statistics: Statistics) -> FloatArray:
     """Return ``(kinds, k)`` how often the sources give each answer, all together; even where nobody does."""
     counts = statistics["answers"].sum(axis=0)
     total = counts.sum(axis=1, keepdims=True)
-    return np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / counts.shape[1])
+    return np.asarray(np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / counts.shape[1]))
 
 
 def _products(left: FloatArray, right: FloatArray) -> FloatArray:
@@ -423,7 +421,7 @@ def _coins(quality: FloatArray, guess: FloatArray) -> FloatArray:
     """Return the tables of sources that know the answer with probability q, and else guess by ``(kinds, k)`` rates."""
     q = quality[:, None, None, None]
     table = np.maximum(q * np.eye(guess.shape[1]) + (1.0 - q) * guess[:, None, :], LEAST_RATE)
-    return table / table.sum(axis=3, keepdims=True)
+    return np.asarray(table / table.sum(axis=3, keepdims=True))
 
 
 def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -452,7 +450,9 @@ def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) 
             misfit[way] = (gap**2 / variance * (total / pairs)[:, None]).sum() * (k - 1) / k
     weight = softmax(-0.5 * misfit)
     table = sum(share * _coins(quality, guess) for share, (guess, quality, _) in zip(weight, fits, strict=True))
-    return np.asarray(table), np.asarray(weight @ np.stack([prior.ravel() for _, _, prior in fits])).reshape(pooled.shape)
+    return np.asarray(table), np.asarray(weight @ np.stack([prior.ravel() for _, _, prior in fits])).reshape(
+        pooled.shape
+    )
 
 
 def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> tuple[FloatArray, FloatArray]:

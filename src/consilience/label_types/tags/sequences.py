@@ -87,9 +87,7 @@ class SequenceLaw(AnswerLaw):
         chain_round(scores, asked.starts, parameters.initial, parameters.transition, belief, first, steps)
         return belief, {"first": first, "steps": steps}
 
-    def m_step(
-        self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters
-    ) -> AnswerParameters:
+    def m_step(self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters) -> AnswerParameters:
         better = super().m_step(parameters, statistics, start)
         if not self.chain:
             return better
@@ -112,7 +110,9 @@ class SequenceLaw(AnswerLaw):
         chosen = first.labels[told].astype(np.int64)
         probability = np.zeros((len(chosen), self.n_tags))
         for share, one in posteriors:
-            flat = np.concatenate([np.zeros((0,) if self.binary else (0, self.n_tags)), *one.details["tag_probability"]])
+            flat = np.concatenate(
+                [np.zeros((0,) if self.binary else (0, self.n_tags)), *one.details["tag_probability"]]
+            )
             probability += share * (np.stack([1.0 - flat, flat], axis=1) if self.binary else flat)
         # The most probable sequence is that of the most probable hypothesis.
         return self._decoded(probability, starts, chosen >= 0, chosen if self.chain and decode == "map" else None)
@@ -145,9 +145,7 @@ class SequenceLaw(AnswerLaw):
         return parameters
 
 
-def _best_paths(
-    scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray
-) -> IntArray:
+def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
     from consilience.label_types.tags.kernels import best_paths
 
     with np.errstate(divide="ignore"):
