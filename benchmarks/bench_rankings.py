@@ -91,7 +91,7 @@ def search_seconds(votes: Positions, weight: FloatArray) -> float:
     profile = cProfile.Profile(time.process_time)
     profile.runcall(cs.kemeny, votes, weight)
     spent = {name: cumulative for (_, _, name), (_, _, _, cumulative, _) in pstats.Stats(profile).stats.items()}  # type: ignore[attr-defined]
-    return max(float(spent["minimise_disagreement"]), 1e-6)
+    return max(float(spent["minimize_disagreement"]), 1e-6)
 
 
 def linear_ordering(votes: Positions, weight: FloatArray, limit: float) -> float | None:

@@ -29,7 +29,7 @@ from .tables import (
     write_results,
 )
 
-METHODS = ("majority", "isotropic", "triplets", "moments", "em", "auto", "labelled")
+METHODS = ("majority", "isotropic", "triplets", "em", "auto", "labelled")
 TASKS, SOURCES_PER_FILE = 160, 5
 DOTS_ERROR, DOTS_EXACT = 0.095, 0.53
 GOOD = ("imdb_rating", "tomato_user_rating", "mv_lens_avg_rating")

@@ -55,7 +55,7 @@ def test_effective_number_by_hand():
     assert effective_number(np.zeros(2), np.eye(2)) == 0.0
 
 
-@pytest.mark.parametrize("space", [cs.Classes(2), cs.Scores(), cs.Rankings(4)], ids=lambda space: type(space).__name__)
+@pytest.mark.parametrize("space", [cs.Classes(2), cs.Scores()], ids=lambda space: type(space).__name__)
 def test_consistency_is_larger_where_sources_differ(space):
     # n = 400: alike sources stay within 3 standard errors (0.03 each) of 0, those of 15 to 85% of chance are above 0.1
     alike = cs.LabelModel(space).fit(panel(space, [0.5] * 6, 400, 0)[0]).source_model_.consistency
@@ -202,7 +202,7 @@ def changing_by_item(space, seed=100_007):
 
 @pytest.mark.parametrize(
     "space",
-    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences(), cs.Rankings(4)],
+    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences()],
     ids=lambda space: type(space).__name__,
 )
 def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space):

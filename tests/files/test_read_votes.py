@@ -84,8 +84,7 @@ def test_orders_are_read_as_the_space_has_them(tmp_path):
     path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk=juice,milk>tea\nq2,,juice > tea\n")
     space = cs.Rankings(["milk", "juice", "tea"])
     votes = read_votes(path, space)
-    with pytest.warns(cs.exceptions.ConsilienceWarning, match="too-few-sources"):
-        model = cs.LabelModel(space, method="majority").fit(votes)
+    model = cs.LabelModel(space, method="majority").fit(votes)
     assert model.predict(votes)[1] == ["juice", "tea"]
 
 
@@ -154,7 +153,8 @@ def test_cell_of_every_notation_is_a_label_of_its_space(tmp_path, notation):
         space = space_of_text(text, raw)
         votes = read_votes(path, space)
         model = cs.LabelModel(space, method="majority")
-        with pytest.warns(cs.exceptions.ConsilienceWarning):  # two sources that always agree
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)  # two sources that always agree
             model.fit(votes)
         assert len(model.predict(votes)) == 3
 
