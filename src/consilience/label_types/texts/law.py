@@ -37,6 +37,8 @@ __all__ = ["KINDS", "TextLaw", "TextParameters"]
 UNRELATED_PAIRS = 2_000
 #: Pairs of middling similarity that an item starts with, so that a single pair does not say how hard it is.
 PSEUDO_PAIRS = 3.0
+#: Two wrong words are the same once in a thousand at least, however little unrelated texts have in common.
+LEAST_UNRELATED = 1e-3
 #: Steps of the search for a better text by a distance that is given.
 MOST_STEPS = 6
 #: Kinds of distance, and their numbers in the kernels.
@@ -230,7 +232,7 @@ class TextLaw(Law):
             return TextParameters(similarity, np.ones(m), hypothesis.correlation, self.scale, unrelated)
         quality = np.clip(hypothesis.quality, 0.0, np.tanh(LIMIT))
         similarity = self._unrelated + (1.0 - self._unrelated) * quality
-        weight = quality / (1.0 - quality**2)
+        weight = np.maximum(self.weight_from_cost(self.scale * (1.0 - similarity)), 0.0)
         return TextParameters(similarity, weight, hypothesis.correlation, self.scale, unrelated)
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -319,8 +321,8 @@ class TextLaw(Law):
     def quality_errors(
         self, parameters: TextParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        quality = np.clip(quality, 0.0, np.tanh(LIMIT))
-        return parameters.unrelated * error, (1.0 + quality**2) / (1.0 - quality**2) ** 2 * error
+        similarity = np.clip(self._unrelated + (1.0 - self._unrelated) * quality, 0.01, 0.99)
+        return parameters.unrelated * error, (1.0 - self._unrelated) * error / (similarity * (1.0 - similarity))
 
     def from_weights(self, weight: FloatArray, request: Request) -> TextParameters:
         m = len(weight)
@@ -331,17 +333,20 @@ class TextLaw(Law):
     def restore(self, fields: Mapping[str, Any]) -> TextParameters:
         return TextParameters(**fields)
 
+    @property
+    def _log_words(self) -> float:
+        """Logarithm of the number of wrong words for each right one: two wrong votes meet as unrelated texts do."""
+        return float(np.log(1.0 / np.clip(self._unrelated, LEAST_UNRELATED, 0.5) - 1.0))
+
     def expected_cost(self, weight: FloatArray) -> FloatArray:
-        """Return one minus the similarity s that solves ``weight = s / (1 - s^2)``."""
-        loud = np.maximum(np.asarray(weight, dtype=np.float64), 0.0)
-        similarity = 2.0 * loud / (1.0 + np.sqrt(1.0 + 4.0 * loud**2))
-        cost: FloatArray = self.scale * (1.0 - similarity)
+        """Return one minus the similarity s that solves ``weight = log(wrong words) + logit(s)``."""
+        cost: FloatArray = self.scale / (1.0 + np.exp(np.asarray(weight, dtype=np.float64) - self._log_words))
         return cost
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        """Return ``s / (1 - s^2)`` for the similarity ``s = 1 - cost``."""
-        similarity = np.clip(1.0 - np.asarray(cost, dtype=np.float64) / self.scale, 0.0, 1.0 - 1e-9)
-        weight: FloatArray = similarity / (1.0 - similarity**2)
+        """Return the log likelihood ratio of a word that a source of this mean distance votes for."""
+        wrong = np.clip(np.asarray(cost, dtype=np.float64) / self.scale, 1e-9, 1.0 - 1e-9)
+        weight: FloatArray = self._log_words + np.log(1.0 - wrong) - np.log(wrong)
         return weight
 
 
