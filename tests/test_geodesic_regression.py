@@ -24,7 +24,7 @@ from consilience.exceptions import (
     NotFittedError,
     UnsupportedError,
 )
-from consilience.solvers.manifolds.regression import fit_geodesic
+from consilience.end_models.geodesic_fit import fit_geodesic
 
 SPACES = {
     "hyperbolic": cs.Hyperbolic(3),
