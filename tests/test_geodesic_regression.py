@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from consilience.solvers.manifolds.regression import fit_geodesic
 from scipy.optimize import minimize
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError as SklearnNotFittedError
@@ -25,6 +24,7 @@ from consilience.exceptions import (
     NotFittedError,
     UnsupportedError,
 )
+from consilience.end_models.geodesic_fit import fit_geodesic
 
 SPACES = {
     "hyperbolic": cs.Hyperbolic(3),

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -48,6 +48,10 @@ __all__ = ["MetricLaw", "MetricParameters"]
 REFERENCES, POOL = 48, 128
 #: Up to this many candidates, or labels that recur from item to item, count as the whole space.
 MAX_LISTED, MAX_RECURRING = 256, 64
+#: Votes that are looked through for labels that the references lack.
+LOOKED = 1000
+#: Share of negative spectrum that squared distances of a flat space may have, for rounding of the labels.
+BENT = 0.03
 #: Qualities at which votes are simulated, and truths around which they are drawn.
 SIMULATED_QUALITIES, SIMULATED_TRUTHS = 12, 400
 #: Known labels scatter as the votes do until so many of them show how they scatter themselves.
@@ -95,8 +99,6 @@ class Background:
         ``(m, m)`` mean cost between votes of two sources on different items.
     smallest
         Smallest positive cost between votes on the same item; 0 where costs are continuous.
-    distinct
-        Whether votes on different items are never the same.
     recurring
         The different labels, where they are few and recur from item to item; else None.
     """
@@ -104,7 +106,6 @@ class Background:
     references: Batch
     chance: FloatArray
     smallest: float = 0.0
-    distinct: bool = False
     recurring: Batch | None = None
 
 
@@ -126,6 +127,8 @@ class MetricLaw(Law):
         ``size, seed -> labels`` that represent the space before any vote is seen, or None.
     sample
         ``centers, weight, rng -> votes`` of the space's own, or None.
+    exponent
+        Power of the cost that is the squared distance of a flat space, or 1.
     background
         What votes on different items look like, taken from the votes by `adapt`.
     """
@@ -136,6 +139,7 @@ class MetricLaw(Law):
     candidates: Batch | None = None
     pool: Callable[[int, int], Batch | None] | None = None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
+    exponent: float = 1.0
     background: Background | None = None
     landmarks: Landmarks | None = None
     landmark_labels: Batch | None = None
@@ -144,26 +148,30 @@ class MetricLaw(Law):
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> MetricLaw:
         """Look at votes on different items, and learn coordinates where asked for."""
-        background = None if sample is None else take_background(self.measure, sample, seed, self.cost)
-        labels = self.pool_labels if background is None else background.references
-        if self.coordinates != "mds" or labels is None or len(labels) < 2:
-            return self if background is None else replace(self, background=background)
-        law = replace(self, landmarks=fit_landmarks(cost_table(self.cost, labels, labels)), landmark_labels=labels)
-        if sample is None:
-            return law
-        return replace(law, background=take_background(law.measure, sample, seed, self.cost))
+        law = self._flattened(self.pool_labels if sample is None else _references(sample, seed))
+        return law if sample is None else replace(law, background=_background(law, sample, seed))
 
     def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
-        before = self.adapt(None, 0, 0)
-        if before is self:
+        # The measure has to be the same in all parts, so that it may rest on the votes only where nothing else is known.
+        if self.pool_labels is None:
             return self.adapt(sample, n_items, seed)
-        return replace(before, background=take_background(before.measure, sample, seed, self.cost))
+        law = self._flattened(self.pool_labels)
+        return replace(law, background=_background(law, sample, seed))
+
+    def _flattened(self, labels: Batch | None) -> MetricLaw:
+        """Return the law with coordinates, or with the exponent that makes costs squared distances of a flat space."""
+        if labels is None or len(labels) < 2 or callable(self.coordinates):
+            return self
+        costs = cost_table(self.cost, labels, labels)
+        if self.coordinates == "mds":
+            return replace(self, landmarks=fit_landmarks(costs), landmark_labels=labels)
+        return replace(self, exponent=2.0) if _is_flat(costs**2) else self
 
     def measures_like(self, other: Law) -> bool:
         if not isinstance(other, MetricLaw) or (self.landmarks is None) != (other.landmarks is None):
             return False
         if self.landmarks is None or other.landmarks is None:
-            return True
+            return self.exponent == other.exponent
         return np.array_equal(self.landmarks.coordinates, other.landmarks.coordinates)
 
     # --- the space, as far as it is known ---------------------------------------------------------------
@@ -182,9 +190,9 @@ class MetricLaw(Law):
         return self.coordinates(batch)
 
     def measure(self, left: Batch, right: Batch) -> FloatArray:
-        """Return what agreement is measured by: squared distances of coordinates, or else costs."""
+        """Return what agreement is measured by: squared distances in a flat space where there is one, or else costs."""
         if not self.is_placed:
-            return self.cost(left, right)
+            return self.cost(left, right) ** self.exponent
         squared: FloatArray = ((self.place(left) - self.place(right)) ** 2).sum(axis=1)
         return squared
 
@@ -224,28 +232,28 @@ class MetricLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed, known = chunk.labels, chunk.observed, chunk.known
         gold = chunk.gold_rows
+        m = observed.shape[1]
+        placed = self._placed(labels, observed) if self.is_placed else None
+        truth = self._placed(known, chunk.is_known) if self.is_placed and known is not None and len(gold) else None
+        pair_cost = np.zeros((m, m))
 
-        def sums(function: CostFunction) -> dict[str, Any]:
-            return agreement_sums(
-                lambda rows, a, b: function(labels[rows, a], labels[rows, b]),
-                observed,
-                None if known is None else lambda rows, a: function(labels[rows, a], known[rows]),
-                gold,
-            )
+        def between(rows: IntArray, a: int, b: int) -> FloatArray:
+            cost = self.cost(labels[rows, a], labels[rows, b])
+            pair_cost[a, b] = pair_cost[b, a] = cost.sum()
+            if placed is None:
+                return cost**self.exponent
+            apart: FloatArray = ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
+            return apart
+
+        def to_gold(rows: IntArray, a: int) -> FloatArray:
+            if placed is None or truth is None:
+                return self.measure(labels[rows, a], known[rows])  # type: ignore[index]
+            apart: FloatArray = ((placed[rows, a] - truth[rows]) ** 2).sum(axis=1)
+            return apart
 
         parts = count_statistics(chunk)
-        if not self.is_placed:
-            parts |= sums(self.cost)
-        else:
-            placed = self._placed(labels, observed)
-            truth = None if known is None or not len(gold) else self._placed(known, chunk.is_known)
-            parts |= agreement_sums(
-                lambda rows, a, b: ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1),
-                observed,
-                None if truth is None else lambda rows, a: ((placed[rows, a] - truth[rows]) ** 2).sum(axis=1),
-                gold,
-            )
-            parts["pair_cost"] = sums(self.cost)["agreement"]
+        parts |= agreement_sums(between, observed, None if known is None else to_gold, gold)
+        parts["pair_cost"] = pair_cost
         if known is not None and len(gold) > 1:
             apart = self.measure(known[gold], known[np.roll(gold, 1)])
             parts["gold_chance"] = np.array([apart.sum(), len(apart)])
@@ -275,9 +283,7 @@ class MetricLaw(Law):
         value, error = _raised(value, table.error / unit, power)
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = _raised(gold_value, gold_error, power)
-        cost = measured
-        if "pair_cost" in statistics:
-            cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
+        cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
         return replace(
             table,
             value=np.where(np.eye(len(value), dtype=bool), 1.0, value),
@@ -290,7 +296,7 @@ class MetricLaw(Law):
 
     @property
     def _is_listed(self) -> bool:
-        return not self.is_placed and self.listed_costs is not None
+        return not self.is_placed and self.exponent == 1.0 and self.listed_costs is not None
 
     def _chance(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the measure between votes on different items ``(m, m)``, within sources ``(m,)``, and its unit."""
@@ -309,10 +315,9 @@ class MetricLaw(Law):
     @cached_property
     def _pooled_measure(self) -> float:
         labels = self.pool_labels
-        if not self.is_placed or labels is None:
-            return self.chance_cost
-        points = self.place(labels)
-        return max(2.0 * float(points.var(axis=0).sum()), 1e-300)
+        if labels is None:
+            return self.chance_cost**self.exponent
+        return max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300)
 
     def _power(self, statistics: Statistics) -> float:
         """Return the power that takes the middle agreement to 1 / e, or 1 where that is lower already.
@@ -379,17 +384,17 @@ class MetricLaw(Law):
         return MetricParameters(cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, chance)
 
     def _in_cost_units(self, squared: FloatArray) -> FloatArray:
-        """Turn squared distances between coordinates into costs, by how the two relate on the references."""
-        if not callable(self.coordinates) or self.background is None:
+        """Turn mean squared distances of a flat space into mean costs, by how the two relate on the references."""
+        if self.background is None or not (self.is_placed or self.exponent != 1.0):
             return squared
-        points, costs = self.place(self.background.references), self.reference_costs
-        upper = np.triu_indices(len(points), 1)
-        apart, cost = ((points[:, None] - points[None]) ** 2).sum(axis=2)[upper], costs[upper]
-        kept = (apart > 1e-12) & (cost > 1e-12)
-        if kept.sum() < 3 or np.ptp(np.log(apart[kept])) < 1e-6:
+        labels = self.background.references
+        measure, costs = cost_table(self.measure, labels, labels), self.reference_costs
+        kept = (measure > 1e-12) & (costs > 1e-12)
+        if kept.sum() < 3 or np.ptp(np.log(measure[kept])) < 1e-6:
             return squared
-        slope, level = np.polyfit(np.log(apart[kept]), np.log(cost[kept]), 1)
-        turned: FloatArray = np.exp(level) * squared ** float(np.clip(slope, 0.1, 2.0))
+        slope = float(np.clip(np.polyfit(np.log(measure[kept]), np.log(costs[kept]), 1)[0], 0.1, 2.0))
+        unit = float(costs[kept].mean()) / float(measure[kept].mean()) ** slope
+        turned: FloatArray = unit * squared**slope
         return turned
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -481,26 +486,36 @@ class MetricLaw(Law):
 # --- what votes on different items look like --------------------------------------------------------------
 
 
-def take_background(measure: CostFunction, sample: Chunk, seed: int, cost: CostFunction | None = None) -> Background | None:
-    """Return the background of a sample of items, or None if it holds no vote.
-
-    `cost` is given where it is not what is measured, and where labels may recur or costs come in steps.
-    """
+def _references(sample: Chunk, seed: int) -> Batch:
+    """Return votes on different items, one each: votes on one item are too alike to represent the space."""
     rng = np.random.default_rng(seed)
     rows, columns = np.nonzero(sample.observed)
-    if len(rows) == 0:
-        return None
-    # One vote from each of many items: votes on one item are too alike to represent the space.
     order = rng.permutation(len(rows))
     _, first = np.unique(rows[order], return_index=True)
     chosen = order[rng.permutation(first)][:REFERENCES]
-    references = sample.labels[rows[chosen], columns[chosen]]
-    chance, distinct = mismatched_costs(measure, sample, rng)
-    if cost is None:
-        return Background(references, chance, distinct=distinct)
-    _check_symmetric(cost, references[:12])
-    votes = sample.labels[rows[order[:1000]], columns[order[:1000]]]
-    return Background(references, chance, _smallest_step(cost, sample), distinct, _recurring(cost, references, votes))
+    references: Batch = sample.labels[rows[chosen], columns[chosen]]
+    return references
+
+
+def _background(law: MetricLaw, sample: Chunk, seed: int) -> Background | None:
+    """Return the background of a sample of items, or None if it holds no vote."""
+    if not sample.observed.any():
+        return None
+    references = _references(sample, seed)
+    _check_symmetric(law.cost, references[:12])
+    rng = np.random.default_rng(seed)
+    chance, _ = mismatched_costs(law.measure, sample, rng)
+    rows, columns = np.nonzero(sample.observed)
+    some = rng.permutation(len(rows))[:LOOKED]
+    recurring = _recurring(law.cost, references, sample.labels[rows[some], columns[some]])
+    return Background(references, chance, _smallest_step(law.cost, sample), recurring)
+
+
+def _is_flat(squared: FloatArray) -> bool:
+    """Return whether distances with these squares can be those of points of a flat space, up to a few percent."""
+    centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+    values = np.linalg.eigvalsh(-(centered + centered.T) / 4.0)
+    return float(np.maximum(-values, 0.0).sum()) <= BENT * float(np.abs(values).sum())
 
 
 def _recurring(cost: CostFunction, references: Batch, votes: Batch) -> Batch | None:
@@ -584,14 +599,14 @@ def _simulated_forward(law: MetricLaw, power: float) -> Forward:
     votes = [[law.sample(truth, float(weight), rng) for weight in weights] for _ in range(2)]
 
     def unrelated(one: Batch, two: Batch) -> float:
-        return float(law.cost(one, two[rng.permutation(len(two))]).mean())
+        return float(law.measure(one, two[rng.permutation(len(two))]).mean())
 
     own = np.array([max(unrelated(one, two), 1e-300) for one, two in zip(*votes, strict=True)])
     scatter = max(unrelated(truth, truth), 1e-300)
-    near = np.array([float(law.cost(truth, one).mean() + law.cost(truth, two).mean()) / 2.0 for one, two in zip(*votes, strict=True)])
+    near = np.array([float(law.measure(truth, one).mean() + law.measure(truth, two).mean()) / 2.0 for one, two in zip(*votes, strict=True)])
     quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
     size = len(weights)
-    apart = np.array([[float(law.cost(votes[0][g], votes[1][h]).mean()) for h in range(size)] for g in range(size)])
+    apart = np.array([[float(law.measure(votes[0][g], votes[1][h]).mean()) for h in range(size)] for g in range(size)])
     value = (np.add.outer(own, own) / 2.0 - (apart + apart.T) / 2.0) / np.sqrt(np.outer(own, own))
     one, two = np.meshgrid(quality, quality, indexing="ij")
 

@@ -40,7 +40,7 @@ def test_scales_are_recovered(space, scales):
     # n = 3000: relative standard errors are below 3%; 12% leaves room for the 1000 draws behind the law, and for
     # what is left of curvature where scales are learned from the labels
     votes, _ = noisy(space, 3000, scales)
-    _, found = learned(space, votes, method="moments")
+    _, found = learned(space, votes, method="auto")
     np.testing.assert_allclose(found, scales, rtol=0.12)
 
 
@@ -48,7 +48,7 @@ def test_flat_sums_get_a_good_source_among_bad_ones_wrong_and_moments_do_not():
     space, scales = cs.Hyperbolic(5), [0.3, 1.5, 1.5]
     votes, _ = noisy(space, 4000, scales)
     _, flat = learned(space, votes, method="isotropic")
-    _, exact = learned(space, votes, method="moments")
+    _, exact = learned(space, votes, method="auto")
     assert exact[0] == pytest.approx(0.3, rel=0.25)
     assert flat[0] != pytest.approx(0.3, rel=0.25)
 
@@ -73,7 +73,7 @@ def test_standard_errors_cover():
     inside = []
     for seed in range(60):
         votes, _ = noisy(space, 300, scales, seed)
-        model, _ = learned(space, votes, method="moments")
+        model, _ = learned(space, votes, method="auto")
         inside.append(
             np.abs(model.expected_cost_ - 3 * scales**2) < 2 * model.source_model_.summary.cost_standard_error
         )
@@ -135,7 +135,7 @@ def test_scales_are_recovered_from_few_votes_per_item():
 def test_moments_alone_suffice_on_spaces_of_constant_curvature():
     space = cs.Hyperbolic(2)
     votes, _ = noisy(space, 500, [0.3, 0.6, 0.9])
-    whole = cs.LabelModel(space, method="moments").fit(votes)
+    whole = cs.LabelModel(space, method="auto").fit(votes)
     parts = cs.Moments.of(votes[:200], space) + cs.Moments.of(votes[200:], space)
-    again = cs.LabelModel(space, method="moments").fit_moments(parts)
+    again = cs.LabelModel(space, method="auto").fit_moments(parts)
     np.testing.assert_allclose(whole.weight_, again.weight_, rtol=1e-6)

@@ -160,7 +160,7 @@ def test_bayes_decoder_minimises_expected_cost_over_the_votes():
 
 
 @pytest.mark.parametrize("embed", ["mds", lambda batch: batch])
-@pytest.mark.parametrize("method", ["triplets", "moments"])
+@pytest.mark.parametrize("method", ["triplets", "auto"])
 def test_embedded_sources_are_recovered_in_order(embed, method):
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(800, 3))

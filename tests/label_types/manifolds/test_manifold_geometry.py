@@ -8,11 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.exceptions import DistanceError
-from consilience.solvers.manifolds.given import GivenGeometry
-from consilience.solvers.manifolds.hyperbolic import HyperbolicGeometry, minkowski
-from consilience.solvers.manifolds.spd import LogEuclideanGeometry, SPDGeometry
-from consilience.solvers.manifolds.sphere import RotationGeometry, SphereGeometry
-from consilience.solvers.manifolds.two_point import TwoPointLaw
+from consilience.label_types.manifolds.curved import HyperbolicGeometry, RotationGeometry, SphereGeometry, minkowski
+from consilience.label_types.manifolds.geometry import LogEuclideanGeometry, SPDGeometry
+from consilience.label_types.manifolds.manifold import GivenGeometry
 
 CIRCLE = SphereGeometry(1)
 GEOMETRIES = {

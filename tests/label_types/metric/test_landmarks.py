@@ -1,11 +1,11 @@
-"""Coordinates from distances: `consilience.solvers.landmarks`."""
+"""Coordinates from distances: `consilience.label_types.metric.landmarks`."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from consilience.solvers.landmarks import fit_landmarks
+from consilience.label_types.metric.landmarks import fit_landmarks
 
 
 def squared(left, right):
