@@ -154,10 +154,10 @@ def calibrate(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasse
 
 
 def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
-    """Return 1 for a right label of a finite type, else the share of chance-level cost that the label removes."""
+    """Return how right each label is, in the units of its confidence: 1 for a right label of a finite type."""
     if belief.probabilities is not None:
         return (space.distance(belief.labels, known) == 0).astype(np.float64)
-    chance = law.chance_cost
+    chance = law.cost_without_confidence
     if not np.isfinite(chance) or chance <= 0:
         chance = max(float(space.cost(known, np.roll(known, 1, axis=0)).mean()), 1e-12)
     share: FloatArray = np.clip(1.0 - space.cost(belief.labels, known) / chance, 0.0, 1.0)

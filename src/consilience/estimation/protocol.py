@@ -471,6 +471,11 @@ class Law(ABC):
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
 
+    @property
+    def cost_without_confidence(self) -> float:
+        """Cost of a label whose confidence is 0: that of chance, or 1 where confidence is the expected share right."""
+        return self.chance_cost
+
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what Algorithm 3 needs, for types that offer "quadratic".
 
