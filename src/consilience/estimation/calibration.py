@@ -166,7 +166,7 @@ def calibrate(
 
 
 def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
-    """Return 1 for a right label of a finite type, else the share of chance-level cost that the label removes."""
+    """Return how right each label is, in the units of its confidence: 1 for a right label of a finite type."""
     if belief.probabilities is not None:
         return (space.distance(belief.labels, known) == 0).astype(np.float64)
     chance = law.chance_costs(known)

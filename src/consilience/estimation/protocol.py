@@ -475,7 +475,7 @@ class Law(ABC):
         return float(self.expected_cost(np.zeros(1))[0])
 
     def chance_costs(self, labels: Batch) -> FloatArray:
-        """Return ``(n,)`` mean costs of unrelated votes to each of these labels, where they differ in size."""
+        """Return ``(n,)`` the costs at which confidence is 0: those of unrelated votes to each of these labels."""
         return np.full(len(labels), self.chance_cost)
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -112,15 +112,15 @@ def test_items_nobody_votes_on_are_missing():
     assert model.confidence(ragged)[5] == 0.0
 
 
-def test_confidence_is_the_share_of_chance_level_cost_that_the_label_removes():
+def test_confidence_is_the_expected_share_of_right_tags():
     votes, _ = table()
     belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
     probability = belief.details["tag_probability"]
-    np.testing.assert_allclose(belief.confidence, 2 * np.maximum(probability, 1 - probability).mean(axis=1) - 1)
+    np.testing.assert_allclose(belief.confidence, np.maximum(probability, 1 - probability).mean(axis=1))
     ragged, _ = cells(tags=3)
     belief = cs.LabelModel(cs.Sequences(3)).fit(ragged).posterior(ragged)
     right = np.array([piece.max(axis=1).mean() for piece in belief.details["tag_probability"]])
-    np.testing.assert_allclose(belief.confidence, 1 - (1 - right) / (2 / 3))
+    np.testing.assert_allclose(belief.confidence, right)
 
 
 def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not_known():

@@ -273,11 +273,8 @@ class AnswerLaw(Law):
         """Return the probabilities of true answers, and further expected sums."""
         return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
 
-    def _confidence(self, right: FloatArray, chosen: Batch, asked_of: IntArray, n: int) -> FloatArray:
-        """Return the share of chance-level cost that each label is expected to remove."""
-        judged = np.bincount(asked_of, chosen >= 0, minlength=n)
-        wrong = np.bincount(asked_of, np.where(chosen >= 0, 1.0 - right, 0.0), minlength=n) / np.maximum(judged, 1.0)
-        return np.where(judged > 0, np.clip(1.0 - wrong / self.chance_cost, 0.0, 1.0), 0.0)
+    def chance_costs(self, labels: Batch) -> FloatArray:
+        return np.ones(len(labels))  # confidence is the expected share of right tags
 
     # --- in shared words ----------------------------------------------------------------------------
 
@@ -357,9 +354,8 @@ class TagLaw(AnswerLaw):
 
     def _decoded(self, probability: FloatArray, answered: BoolArray) -> Posterior:
         chosen = np.where(answered, probability > 0.5, UNKNOWN).astype(np.int8)
-        right = np.maximum(probability, 1.0 - probability)
-        item = np.repeat(np.arange(len(chosen)), self.n_tags)
-        confidence = self._confidence(right.ravel(), chosen.ravel(), item, len(chosen))
+        right = np.where(answered, np.maximum(probability, 1.0 - probability), 0.0)
+        confidence = right.sum(axis=1) / np.maximum(answered.sum(axis=1), 1)
         return Posterior(chosen, confidence, details={"tag_probability": probability})
 
 

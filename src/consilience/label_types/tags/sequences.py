@@ -130,8 +130,10 @@ class SequenceLaw(AnswerLaw):
         sizes = np.diff(starts)
         table = np.full((len(sizes), int(sizes.max(initial=0))), ABSENT, dtype=np.int32)
         table[np.arange(table.shape[1]) < sizes[:, None]] = chosen
-        right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0]
-        confidence = self._confidence(right, chosen, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+        right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0] * (chosen >= 0)
+        item = np.repeat(np.arange(len(sizes)), sizes)
+        judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
+        confidence = np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0)
         pieces = as_object_array(np.split(probability[:, 1] if self.binary else probability, starts[1:-1]))
         return Posterior(table, confidence, details={"tag_probability": pieces})
 
