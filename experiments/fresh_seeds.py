@@ -108,17 +108,17 @@ def run(job: Job, limit: float) -> Record:
     record: Record = dict(zip(("type", "block", "setting", "seed"), job, strict=True))
 
     def stop(*_: Any) -> None:
-        raise TimeoutError(f"longer than {limit:g} s")
+        raise TimeoutError(f"more than {limit:g} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    before = signal.signal(signal.SIGPROF, stop)  # counts the time of the process, not that of a busy machine
+    signal.setitimer(signal.ITIMER_PROF, limit)
     try:
         return record | measure(KINDS[job[0]], job)
     except Exception as error:  # a configuration that fails is a result
         return record | {"error": f"{type(error).__name__}: {error}"[:200]}
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def measure(kind: Kind, job: Job) -> Record:
@@ -363,7 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, help="only so many seeds of the block")
     parser.add_argument("--types", help=f"some label types, separated by commas, of: {', '.join(KINDS)}")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds for one configuration")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of CPU time for one configuration")
     parser.add_argument("--package", help="what the lines call the package, if it is not that of this folder; no page")
     parser.add_argument("--out", type=Path, help="file for one JSON line per configuration; goes on where it stopped")
     parser.add_argument("--before", type=Path, help="lines of another package on the same seeds, to compare with")
