@@ -526,8 +526,12 @@ def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float)
     from scipy.special import ndtri
 
     level = ndtri((votes[:, 1] + 0.5) / (votes.sum(axis=1) + 1.0))
-    value, error = _median_agreement(table.value / 2.0, table.error / 2.0, level[:, None], level[None, :])
-    value = np.where(np.eye(len(votes), dtype=bool), 1.0, value)
+    m = len(votes)
+    left, right = np.triu_indices(m, 1)
+    value, error = np.eye(m), np.full((m, m), np.inf)
+    upper = _median_agreement(table.value[left, right] / 2.0, table.error[left, right] / 2.0, level[left], level[right])
+    value[left, right], error[left, right] = upper
+    value[right, left], error[right, left] = upper
     if table.gold_value is None or table.gold_error is None:
         return replace(table, value=value, error=error)
     pooled = ndtri((votes[:, 1].sum() + 0.5) / (votes.sum() + 1.0))
@@ -541,42 +545,16 @@ def _median_agreement(
     covariance: FloatArray, error: FloatArray, first: FloatArray, second: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return ``(2 / pi) angle`` and its error, where sin(angle) is the tetrachoric correlation."""
-    shape = np.broadcast_shapes(covariance.shape, first.shape, second.shape)
-    usable = np.broadcast_to(np.isfinite(error), shape)
-    h, k = (np.broadcast_to(one, shape)[usable] for one in (first, second))
-    target = covariance[usable]
-    angle = np.zeros(len(h))
-    low, high = np.full(len(h), -MAX_ANGLE), np.full(len(h), MAX_ANGLE)
-    for _ in range(12):
-        reached = _threshold_covariance(angle, h, k)
-        low, high = np.where(reached < target, angle, low), np.where(reached < target, high, angle)
-        newton = angle + (target - reached) / np.maximum(_threshold_slope(angle, h, k), 1e-9)
-        angle = np.where((newton > low) & (newton < high), newton, (low + high) / 2.0)
-    value, spread = np.zeros(shape), np.full(shape, np.inf)
+    from consilience.label_types.classes.kernels import threshold_angles
+
+    usable = np.isfinite(error)
+    h, k = (np.broadcast_to(one, error.shape)[usable] for one in (first, second))
+    angle, slope = threshold_angles(covariance[usable], h, k, MAX_ANGLE)
+    value, spread = np.zeros(error.shape), np.full(error.shape, np.inf)
     value[usable] = 2.0 / np.pi * angle
     # Where thresholds are so far apart that votes hardly show the correlation, the agreement may be anything.
-    slope = np.maximum(_threshold_slope(angle, h, k), 1e-9)
-    spread[usable] = np.minimum(2.0 / np.pi * error[usable] / slope, 1.0)
+    spread[usable] = np.minimum(2.0 / np.pi * error[usable] / np.maximum(slope, 1e-9), 1.0)
     return value, spread
-
-
-def _threshold_slope(angle: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    exponent = (first**2 + second**2 - 2.0 * first * second * np.sin(angle)) / (2.0 * np.cos(angle) ** 2)
-    slope: FloatArray = np.exp(-exponent) / (2.0 * np.pi)
-    return slope
-
-
-def _threshold_covariance(angle: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the covariance of two normal scores of correlation sin(angle), cut at these levels.
-
-    It is ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(12)
-    total = np.zeros(np.broadcast_shapes(angle.shape, first.shape, second.shape))
-    for node, weight in zip(nodes, weights, strict=True):
-        total += weight * _threshold_slope(angle * (node + 1.0) / 2.0, first, second)
-    covariance: FloatArray = total * angle / 2.0
-    return covariance
 
 
 # --- level 2: confusion tables ---------------------------------------------------------------------------------
@@ -628,12 +606,15 @@ def _coin_tables(u: FloatArray, prior: FloatArray, habit: FloatArray) -> FloatAr
     the source's threshold, as in the pair table; of more, the right vote has odds of ``(1 + (k - 1) q) / (1 - q)``
     to any other, and proportional fitting does the rest.
     """
-    from scipy.special import ndtri
-
     m, k = habit.shape
     if k == 2:
+        from scipy.special import ndtri
+
+        from consilience.label_types.classes.kernels import threshold_covariances
+
         angle = np.clip(np.pi / 2.0 * np.tanh(u), -MAX_ANGLE, MAX_ANGLE)
-        above = habit[:, 1] * prior[1] + _threshold_covariance(angle, ndtri(habit[:, 1]), np.asarray(ndtri(prior[1])))
+        covariance = threshold_covariances(angle, ndtri(habit[:, 1]), np.full(m, ndtri(prior[1])))
+        above = habit[:, 1] * prior[1] + covariance
         joint = np.empty((m, 2, 2))
         joint[:, 1, 1] = above
         joint[:, 0, 1] = prior[1] - above
