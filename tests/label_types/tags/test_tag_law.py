@@ -87,7 +87,7 @@ def test_copies_given_as_dependent_count_as_one():
 
 
 def test_a_clique_of_near_chance_sources_is_not_trusted():
-    # Four of ten sources repeat each other. Over seeds 700 to 703: .34 to .36, the plain vote .40 to .42.
+    # Four of ten sources repeat each other. Over seeds 700 to 707: .337 to .365, the plain vote .403 to .417.
     rng = np.random.default_rng(700)
     truth = rng.integers(2, size=(1000, 4))
     quality = np.array([0.1, 0.1, 0.1, 0.1, 0.12, 0.15, 0.1, 0.2, 0.15, 0.12])[:, None]
@@ -101,14 +101,15 @@ def test_a_clique_of_near_chance_sources_is_not_trusted():
 
 
 def test_known_labels_tell_two_sources_apart_also_if_known_on_one_tag_only():
-    # 400 of 2000 items are known; the standard error of the difference of costs is about .02.
+    # 400 of 2000 items are known. Over seeds 0 to 7 the difference of costs was off by up to .030 if both tags are
+    # known and up to .092 if one is; the limits are about twice and one and a half times that.
     votes, truth = simulated(2000)
     wrong = PRIOR * (1 - SENSITIVITY) + (1 - PRIOR) * (1 - SPECIFICITY)
-    for tags in ([0, 1], [0]):
+    for tags, limit in (([0, 1], 0.06), ([0], 0.14)):
         gold = np.full_like(truth, -1)
         gold[:400, tags] = truth[:400, tags]
         cost = fit(cs.Tags(2), votes[:, [1, 4]], gold=gold).expected_cost_
-        assert abs(cost[0] - cost[1] - (wrong[1] - wrong[4]).mean()) < 0.08
+        assert abs(cost[0] - cost[1] - (wrong[1] - wrong[4]).mean()) < limit
 
 
 @pytest.mark.slow
@@ -126,7 +127,7 @@ def test_standard_errors_cover():
 
 def test_questions_of_one_item_are_not_independent_items():
     # The ten tags of an item are all easy or all hard: errors of qualities are larger than those of 3000 items, and
-    # not smaller than those of 300.
+    # not smaller than those of 300. Over seeds 0 to 5 they were 1.76 to 1.86 times as large.
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=(300, 10))
     easy = np.where(rng.random(300) < 0.5, 0.98, 0.6)[:, None, None]
@@ -153,8 +154,8 @@ def chained(n: int, seed: int = 0) -> tuple[np.ndarray, list[np.ndarray], np.nda
 
 
 def test_a_chain_is_recovered_and_lowers_the_error():
-    # 600 sequences, 7200 positions; over seeds 0 to 4 the steps were off by at most 0.019 and the costs by 0.015, and
-    # the chain had between 65 and 71% of the wrong positions.
+    # 600 sequences, 7200 positions; over seeds 0 to 3 the steps were off by at most .022 and the costs by .010, and
+    # the chain had between 63 and 69% of the wrong positions.
     votes, truth, steps = chained(600)
     alone = cs.LabelModel(cs.Sequences()).fit(votes)
     chain = cs.LabelModel(cs.Sequences(chain=True)).fit(votes)

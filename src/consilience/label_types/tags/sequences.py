@@ -133,7 +133,7 @@ class SequenceLaw(AnswerLaw):
         right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0] * (chosen >= 0)
         item = np.repeat(np.arange(len(sizes)), sizes)
         judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
-        confidence = np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0)
+        confidence = np.minimum(np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0), 1.0)
         pieces = as_object_array(np.split(probability[:, 1] if self.binary else probability, starts[1:-1]))
         return Posterior(table, confidence, details={"tag_probability": pieces})
 
