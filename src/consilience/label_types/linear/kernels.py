@@ -21,8 +21,10 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int]:
-    """Return how often each two sources cast the same vote on an item, and how often any two do on neighboring items.
+def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int, int]:
+    """Return how often each two sources cast the same vote on an item, and any two do so on neighboring items.
+
+    The last number says how many pairs of votes on neighboring items there are.
 
     Parameters
     ----------
@@ -32,6 +34,7 @@ def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int]:
     n, m, d = labels.shape
     same = np.zeros((m, m), np.int64)
     elsewhere = 0
+    compared = 0
     voters = np.empty(m, np.int64)
     before = np.empty(m, np.int64)
     earlier = 0
@@ -54,9 +57,10 @@ def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int]:
                     k += 1
                 if k == d:
                     elsewhere += 1
+        compared += votes * earlier
         before[:votes] = voters[:votes]
         earlier = votes
-    return same, elsewhere
+    return same, elsewhere, compared
 
 
 @numba.njit(cache=True, nogil=True)

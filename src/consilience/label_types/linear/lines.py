@@ -37,6 +37,8 @@ SHAPE_HOLD = 3.0
 HEAVY = 4.0
 #: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights begin to pay.
 HEAVY_KURTOSIS = 4.5
+#: Share of coinciding votes on different items from which on a scale is too coarse for tails: one of ten even steps.
+COARSE = 0.1
 #: Rounds of the factor analysis behind method="em".
 FACTOR_ROUNDS = 500
 #: Numbers in one item (sources times coordinates) up to which items without gaps are summed up once for all rounds.
@@ -145,18 +147,27 @@ def _steady_slopes(
     active = moments.varied
     shared = np.maximum(np.where(usable, moments.count, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1), 1.0)
     told = np.where(active, quality**2 / (1.0 - quality**2), 0.0)
-    d = moments.mean.shape[1]
-    error = (1.0 - quality**2) / (quality**2 * shared * d) * (1.0 + 1.0 / np.maximum(told.sum() - told, 0.1))
+    # Long tails make covariances less certain than those of normal votes, and several coordinates more so.
+    unit = np.where(usable, moments.unit, 0.0).sum(axis=1) / np.maximum(usable.sum(axis=1), 1)
+    error = (1.0 - quality**2) / (quality**2 * shared) * (1.0 + 1.0 / np.maximum(told.sum() - told, 0.1))
+    error = error * np.where(unit > 0, unit, 1.0)
     weight = np.where(active, 1.0 / error, 0.0)
+    # Sources whose votes spread more have either more noise, and the slope of the others, or a wider scale.
+    wide = np.log(size) - float(weight @ np.log(size) / weight.sum())
     mean = float(weight @ slope / weight.sum())
-    apart = float(weight @ (slope - mean) ** 2)
+    share = float(np.clip((weight * wide) @ (slope - mean) / (1.0 + weight @ wide**2), 0.0, 1.0))
+    center = mean + share * wide
+    apart = float(weight @ (slope - center) ** 2)
     pull = min(1.0, max(int(active.sum()) - 3, 0.5) / max(apart, 1e-9))
-    slope = np.exp(mean + (slope - mean) * (1.0 - pull))
+    slope = np.exp(center + (slope - center) * (1.0 - pull))
     left_error = error * (1.0 - pull)
+    # Both in logarithms, so that a variance which the slope uses up has no say.
     one, two = slope**2 * (1.0 / quality**2 - 1.0), np.maximum(size**2 - slope**2, 0.02 * size**2)
-    one_error = (2.0 * slope**2 * (1.0 - quality**2) / quality**3 * spread) ** 2
-    two_error = 2.0 * size**4 / np.maximum(moments.votes * d, 2.0) + (2.0 * slope**2) ** 2 * left_error
-    noise = (one / one_error + two / two_error) / (1.0 / one_error + 1.0 / two_error)
+    one_error = (2.0 * spread / quality) ** 2
+    two_error = 2.0 * np.diag(moments.unit) * size**4 / np.maximum(moments.votes, 2.0)
+    two_error += (2.0 * slope**2) ** 2 * left_error
+    two_error /= two**2
+    noise = np.exp((np.log(one) / one_error + np.log(two) / two_error) / (1.0 / one_error + 1.0 / two_error))
     hold = 1.0 / np.maximum(slope**2 * left_error, 1e-9 * size**2 / m)
     return slope, noise, hold
 
@@ -210,12 +221,14 @@ def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArr
     pairs = np.where((correlation == 0.0) & np.outer(moments.varied, moments.varied), moments.count, 0.0)
     np.fill_diagonal(pairs, 0.0)
     both = np.outer(told, told)
-    if not (pairs * both).any():
+    if not (pairs * both).any() or moments.repeated > COARSE:
         return False
     rest = np.outer(told, left) + np.outer(left, told) + np.outer(left, left)
     truth = max(float((pairs * both * (moments.joint_fourth - rest)).sum() / (pairs * both**2).sum()), 1.0)
     own = np.diag(moments.joint_fourth) - told**2 * truth - 6.0 * told * left
     error = 4.0 * np.sqrt(96.0 / np.maximum(moments.votes * moments.mean.shape[1], 1.0))
+    # Where y itself has long tails, small errors of its share pass for tails of the noise.
+    error = error + told**2 * max(truth - 3.0, 0.0)
     heavy = (own > HEAVY_KURTOSIS * left**2) & (own - 3.0 * left**2 > error)
     return bool((heavy & moments.varied & (moments.votes >= 30)).any())
 

@@ -13,7 +13,7 @@ from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
-__all__ = ["LinearMoments", "correlation_table", "gold_moments", "gold_sums", "linear_sums"]
+__all__ = ["LinearMoments", "correlation_table", "gold_moments", "gold_sums", "identical_sums", "linear_sums"]
 
 #: Rows at a time, so that the centered copy stays in the cache.
 ROWS = 16384
@@ -146,8 +146,8 @@ def identical_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, n
 
     n, m = observed.shape
     step = max(1, -(-n * m * m // COMPARED))
-    same, elsewhere = count_identical(labels[::step], observed[::step])
-    return {"same": same, "same_elsewhere": np.array(elsewhere, dtype=np.int64)}
+    same, elsewhere, compared = count_identical(labels[::step], observed[::step])
+    return {"same": same, "same_elsewhere": np.array([elsewhere, compared], dtype=np.int64)}
 
 
 def gold_sums(labels: npt.NDArray[Any], observed: BoolArray, truth: FloatArray) -> dict[str, npt.NDArray[Any]]:
@@ -288,6 +288,14 @@ class LinearMoments:
         return np.clip(alike, 1e-3, 1.0) * tails
 
     @property
+    def repeated(self) -> float:
+        """Share of votes on different items that are the same: 0 on a continuous scale; 1 where nobody looked."""
+        if "same_elsewhere" not in self.sums:
+            return 1.0
+        same, compared = self.sums["same_elsewhere"]
+        return float(same) / max(float(compared), 1.0)
+
+    @property
     def _items(self) -> npt.NDArray[np.longdouble]:
         return np.maximum(self.sums["both"], 1).astype(np.longdouble)[:, :, None]
 
@@ -367,7 +375,7 @@ def _error(value: FloatArray, count: FloatArray, unit: FloatArray) -> FloatArray
 
 def _copies(sums: Statistics) -> BoolArray | None:
     """Return the pairs that cast identical votes, where votes on different items never coincide."""
-    if "same" not in sums or int(sums["same_elsewhere"]) > 0:
+    if "same" not in sums or int(sums["same_elsewhere"][0]) > 0:
         return None
     copies: BoolArray = sums["same"] >= IDENTICAL
     np.fill_diagonal(copies, False)
