@@ -44,6 +44,8 @@ __all__ = [
 _LANES = 32
 #: Every factor of a posterior is at most 1, so above this normalizer nothing that underflowed could have mattered.
 _TRUSTED = 1e-200
+#: The lower bound of larger blocks would take longer than the search.
+_BOUNDED = 500
 #: Margins below this share of the largest one are rounding errors of a tie.
 _TIE = 1e-12
 
@@ -1163,7 +1165,8 @@ def solve_blocks(
             for j in range(end - start):
                 inside[i, j] = matrix[member[i], member[j]] / largest
         search_order(inside, end - start, starts, mix(np.uint64(keys[t]) + np.uint64(seed)), found)
-        lower[t] += cycle_bound(inside, end - start) * largest
+        if end - start <= _BOUNDED:
+            lower[t] += cycle_bound(inside, end - start) * largest
         for place in range(start, end):
             orders[t, place] = member[found[place - start]]
     for t in range(n):

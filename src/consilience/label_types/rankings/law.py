@@ -123,7 +123,6 @@ class RankingLaw(Law):
     typical: int = USUAL_ITEMS
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
-    adapts_to_votes: ClassVar[bool] = True
 
     @classmethod
     def of(cls, max_items: int | None, **options: Any) -> RankingLaw:
@@ -133,6 +132,11 @@ class RankingLaw(Law):
     @property
     def side_by_side(self) -> bool:
         return True
+
+    @property
+    def adapts_to_votes(self) -> bool:  # type: ignore[override]
+        """Whether the usual number of items has to be seen."""
+        return self.ragged
 
     @property
     def largest(self) -> int:
@@ -305,10 +309,12 @@ class RankingLaw(Law):
             return votes.of_sources(weight)
         curve = parameters.curve
         quality = curve.quality(weight)
+        complete = not votes.moved and bool(votes.observed.all())
+        seen = votes.observed[:1] if complete else votes.observed
         # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
         # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
-        shared, known = gls_weights(votes.observed, parameters.agreement[number], quality, votes.who)
-        alone, known_alone = gls_weights(votes.observed, curve.agreement(weight), quality, votes.who)
+        shared, known = gls_weights(seen, parameters.agreement[number], quality, votes.who)
+        alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, votes.who)
         left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
         loads: FloatArray = votes.of_sources(weight) * shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
         return loads

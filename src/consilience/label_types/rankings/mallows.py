@@ -121,7 +121,7 @@ class RetentionCurve:
     --------
     >>> curve = RetentionCurve.of_items(5)
     >>> curve.quality(np.array([0.7])).round(3), curve.weight(curve.quality(np.array([0.7]))).round(6)
-    (array([0.537]), array([0.7]))
+    (array([0.508]), array([0.7]))
     """
 
     share: FloatArray

@@ -16,6 +16,8 @@ __all__ = ["KEPT_ITEMS", "blocks", "decode_rankings", "joined", "log_odds", "pai
 
 #: Up to this many items the posterior is computed exactly, by the recursion over subsets.
 EXACT_ITEMS = 12
+#: Longer lists have fewer sweeps of the sampler, down to so many, as a sweep takes the square of their length.
+USUAL_LENGTH, LEAST_SWEEPS = 50, 20
 #: Pair margins that are in memory at a time.
 MAX_MARGINS = 1 << 24
 #: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
@@ -79,6 +81,8 @@ def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps:
     if len(rows):
         probability[rows] = pair_posterior(margins[rows], width, sizes[rows])
     rows = np.flatnonzero(~small)
+    # A sweep moves every item, so that pairs of long lists are seen more often.
+    sweeps = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
     score = sum_by_item(margins[rows], width)
     score[np.arange(width) >= sizes[rows, None]] = -np.inf
     order = np.argsort(-score, axis=1, kind="stable").astype(np.int64)
