@@ -10,13 +10,14 @@ import pytest
 import consilience as cs
 from consilience import label_model, threads
 from consilience.estimation import passes
-from consilience.families import confusion, edges, gaussian, mallows, wrapped
+from consilience.families import confusion, gaussian, mallows, wrapped
+from consilience.label_types.trees.law import TreeLaw
 
 SPACES = {
     "classes": (cs.Classes(3), confusion.ConfusionFamily),
     "scores": (cs.Scores(mean=0.0, variance=1.0), gaussian.GaussianFamily),
     "rankings": (cs.Rankings(4), mallows.MallowsFamily),
-    "trees": (cs.DependencyTrees(), edges.EdgeFamily),
+    "trees": (cs.DependencyTrees(), TreeLaw),
     "points on a sphere": (cs.Sphere(2), wrapped.WrappedNormalFamily),
 }
 

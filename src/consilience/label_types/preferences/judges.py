@@ -242,11 +242,10 @@ LARGEST_TIE = 50.0
 
 @dataclass(frozen=True)
 class VariationalFit:
-    """Judges and scores that fit each other best, with the bound of their likelihood."""
+    """Judges and scores that fit each other best."""
 
     judges: JudgeTraits
     scores: ScoreBelief
-    bound: float
     converged: bool
 
 
@@ -317,7 +316,7 @@ def fit_judges(
             converged = True
             break
         before = now
-    return VariationalFit(judges, scores, _bound(pairs, judges, scores, equal=equal), converged)
+    return VariationalFit(judges, scores, converged)
 
 
 def _no_scores(pairs: PairVotes) -> ScoreBelief:
@@ -422,24 +421,6 @@ def _tie_step(pairs: PairVotes, tie: FloatArray, reach: FloatArray) -> FloatArra
         spread = totals(who, pairs.weight * share * (1.0 - share), m) + 0.3
         tie = np.clip(tie * np.exp(np.clip((seen - expected) / spread, -1.0, 1.0)), 1e-4, LARGEST_TIE)
     return tie
-
-
-def _bound(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief, *, equal: bool) -> float:
-    """Return the lower bound of the log-likelihood, up to a constant: by it the better of two fits is told."""
-    reach, (mean, _) = _reach(pairs, judges, scores)
-    who = pairs.judge
-    eta = judges.slope[who] * mean + judges.bias[who] * pairs.shown
-    total = float((pairs.weight * (pairs.outcome / 2.0 * eta - log_normaliser(reach, judges.tie[who]))).sum())
-    tied = pairs.outcome == 0
-    total += float((pairs.weight * np.log(np.maximum(judges.tie[who], 1e-300)))[tied].sum())
-    size = np.linalg.slogdet(scores.covariance)[1]
-    square = float(np.einsum("gii->", scores.covariance) + (scores.mean**2).sum())
-    total += 0.5 * float(size.sum()) - 0.5 * square
-    if equal:
-        return total
-    variance = np.maximum(judges.covariance[:, 0, 0], 1e-12)
-    spread = ((judges.slope - judges.slope_mean) ** 2 + variance) / judges.slope_variance
-    return total + 0.5 * float(np.log(variance / judges.slope_variance).sum() - spread.sum())
 
 
 # --- draws of small groups ---

@@ -48,6 +48,7 @@ from consilience.label_types.preferences.judges import (
     polish_judges,
     scores_given_judges,
     starting_judges,
+    totals,
     unexplained,
 )
 
@@ -435,7 +436,7 @@ def _tabulated(law: BradleyTerryLaw, counts: ComparisonCounts, m: int) -> _Votes
 
 
 def _counted(table: ComparisonTable, size: int) -> FloatArray:
-    return np.bincount(table.pairs.judge, table.count, minlength=size)
+    return totals(table.pairs.judge, table.count, size)
 
 
 def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) -> FloatArray:
@@ -465,7 +466,7 @@ def _same_noise(votes: _Votes) -> BoolArray:
     shape = (len(own), int(unit.max(initial=-1)) + 1)
     cell = pairs.judge * shape[1] + unit
     often, noise, expected = (
-        np.bincount(cell, pairs.weight * part, minlength=shape[0] * shape[1]).reshape(shape)
+        totals(cell, pairs.weight * part, shape[0] * shape[1]).reshape(shape)
         for part in (np.ones(len(cell)), left, variance)
     )
     noise, expected = noise / np.maximum(often, 1.0), expected / np.maximum(often, 1.0) ** 2
