@@ -137,7 +137,7 @@ def score_all(gold: list[IntArray], parsers: list[list[IntArray]], rng: np.rando
     fits = {
         "equal weights": (plain, "majority", None),
         "isotropic": (plain, "isotropic", None),
-        "agreement rank one": (plain, "moments", None),
+        "agreement rank one": (plain, "triplets", None),
         EM: (plain, "auto", None),
         "token EM, log-odds + log 18": (many, "auto", None),
         "30 known sentences alone": (plain, "labelled", few),

@@ -255,15 +255,15 @@ def test_effective_number_of_judges_is_an_interval():
     assert " to " in repr(model.sources_)
 
 
-def test_dependencies_are_left_out_or_taken():
+def test_dependencies_are_looked_for_or_taken():
     rows, _ = arena(6, (1.5, 1.5, 1.5), per_judge=150)
     copies = [{**row, "judge": "j1"} for row in rows if row["judge"] == "j0"]
     votes = cs.read_preferences([row for row in rows if row["judge"] != "j1"] + copies)
-    for dependencies, taken in ((None, False), ([("j0", "j1")], True)):
+    for dependencies in ("learn", [("j0", "j1")]):
         share = fit(votes, dependencies=dependencies).sources_.columns["share"]
         by_name = dict(zip(votes.sources, share, strict=True))
         assert by_name["j2"] == 1.0
-        assert (by_name["j0"] == by_name["j1"] < 1.0) == taken
+        assert by_name["j0"] == by_name["j1"] < 1.0
 
 
 # --- odd tables -----------------------------------------------------------------------------------------

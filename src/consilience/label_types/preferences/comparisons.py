@@ -251,9 +251,9 @@ def _tabulate(
         whole.append((who, at, first, second, unit, question))
         numbers.append((outcome, 0.0 if size else 1.0, 2.0 / size if size and judge >= 0 else 1.0, count))
     codes = np.array(whole, dtype=np.int64).reshape(-1, 6).T
-    outcome, shown, weight, count = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+    said, shown, weight, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
     pairs = PairVotes(
-        codes[0], codes[1], codes[2], codes[3], outcome, shown, weight * count,
+        codes[0], codes[1], codes[2], codes[3], said, shown, weight * often,
         n_judges=m + known, n_groups=len(groups), width=max((len(own) for own in names), default=0) or 1,
     )  # fmt: skip
-    return ComparisonTable(pairs, tuple(tuple(own) for own in names), codes[4], codes[5], unparsable, count)
+    return ComparisonTable(pairs, tuple(tuple(own) for own in names), codes[4], codes[5], unparsable, often)

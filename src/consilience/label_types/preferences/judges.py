@@ -31,12 +31,17 @@ __all__ = [
     "scores_given_judges",
     "starting_judges",
     "totals",
+    "unexplained",
 ]
 
 #: Variance of the position biases before any vote.
 BIAS_VARIANCE = 0.25
 #: How far judges are from what is expected of them counts as if seen in this many judges already.
 PSEUDO_JUDGES = 3.0
+#: Newton steps to the taste of a single judge, and the precision by which its scores are held.
+TASTE_STEPS, TASTE_RIDGE = 8, 0.25
+#: Residuals are never taken as surer than by this variance of the outcome; the largest one is 1.
+LEAST_VARIANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -237,11 +242,10 @@ LARGEST_TIE = 50.0
 
 @dataclass(frozen=True)
 class VariationalFit:
-    """Judges and scores that fit each other best, with the bound of their likelihood."""
+    """Judges and scores that fit each other best."""
 
     judges: JudgeTraits
     scores: ScoreBelief
-    bound: float
     converged: bool
 
 
@@ -312,7 +316,7 @@ def fit_judges(
             converged = True
             break
         before = now
-    return VariationalFit(judges, scores, _bound(pairs, judges, scores, equal=equal), converged)
+    return VariationalFit(judges, scores, converged)
 
 
 def _no_scores(pairs: PairVotes) -> ScoreBelief:
@@ -417,24 +421,6 @@ def _tie_step(pairs: PairVotes, tie: FloatArray, reach: FloatArray) -> FloatArra
         spread = totals(who, pairs.weight * share * (1.0 - share), m) + 0.3
         tie = np.clip(tie * np.exp(np.clip((seen - expected) / spread, -1.0, 1.0)), 1e-4, LARGEST_TIE)
     return tie
-
-
-def _bound(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief, *, equal: bool) -> float:
-    """Return the lower bound of the log-likelihood, up to a constant: by it the better of two fits is told."""
-    reach, (mean, _) = _reach(pairs, judges, scores)
-    who = pairs.judge
-    eta = judges.slope[who] * mean + judges.bias[who] * pairs.shown
-    total = float((pairs.weight * (pairs.outcome / 2.0 * eta - log_normaliser(reach, judges.tie[who]))).sum())
-    tied = pairs.outcome == 0
-    total += float((pairs.weight * np.log(np.maximum(judges.tie[who], 1e-300)))[tied].sum())
-    size = np.linalg.slogdet(scores.covariance)[1]
-    square = float(np.einsum("gii->", scores.covariance) + (scores.mean**2).sum())
-    total += 0.5 * float(size.sum()) - 0.5 * square
-    if equal:
-        return total
-    variance = np.maximum(judges.covariance[:, 0, 0], 1e-12)
-    spread = ((judges.slope - judges.slope_mean) ** 2 + variance) / judges.slope_variance
-    return total + 0.5 * float(np.log(variance / judges.slope_variance).sum() - spread.sum())
 
 
 # --- draws of small groups ---
@@ -710,3 +696,61 @@ def correlation_of_runs(
     again = runs > 1
     room = float(((runs - 1.0) * squares)[again].sum())
     return float(np.clip((sums**2 - squares)[again].sum() / room, 0.0, 1.0)) if room > 0 else 0.0
+
+
+# --- noise of single judges -------------------------------------------------------------------------------
+
+
+def unexplained(pairs: PairVotes, tie: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return standardized residuals of one group that no taste or bias of the judge alone could explain.
+
+    Every judge has scores of its own here, fitted to its comparisons; then all that other scores could explain is
+    projected out. Of independent judges nothing in common is left, however much they agree.
+
+    Parameters
+    ----------
+    tie
+        ``(m,)`` tie parameters.
+
+    Returns
+    -------
+    arrays of shape (comparisons,), (comparisons,) and (m,)
+        The residuals; their variances, below one where the outcome is nearly certain; the share of each judge's
+        residuals that is left, as of few comparisons scores explain much by chance.
+    """
+    who, at = pairs.judge, pairs.width
+    taste = np.zeros((pairs.n_judges, at + 1))
+    mean, variance = outcome_moments(np.zeros(len(who)), tie[who])
+    for _ in range(TASTE_STEPS):
+        step, _ = _regressed(pairs, (pairs.outcome - mean) / 2.0, variance / 4.0, TASTE_RIDGE, taste)
+        taste = taste + np.clip(step, -2.0, 2.0)
+        eta = taste[who, pairs.first] - taste[who, pairs.second] + taste[who, at] * pairs.shown
+        mean, variance = outcome_moments(eta, tie[who])
+    size = np.maximum(variance, LEAST_VARIANCE)
+    step, used = _regressed(pairs, pairs.outcome - mean, size, 1e-6, np.zeros_like(taste))
+    explained = step[who, pairs.first] - step[who, pairs.second] + step[who, at] * pairs.shown
+    return (pairs.outcome - mean - size * explained) / np.sqrt(size), variance / size, np.clip(1.0 - used, 0.0, 1.0)
+
+
+def _regressed(
+    pairs: PairVotes, residual: FloatArray, weight: FloatArray, ridge: float, at: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the Newton step ``(m, width + 1)`` of scores and bias of each judge, and the mean leverage ``(m,)``."""
+    who, m, width, shown, often = pairs.judge, pairs.n_judges, pairs.width, pairs.shown, pairs.weight
+    first, second = who * width + pairs.first, who * width + pairs.second
+    between = totals(first * width + pairs.second, often * weight, m * width * width).reshape(m, width, width)
+    between = between + between.transpose(0, 2, 1)
+    normal = np.zeros((m, width + 1, width + 1))
+    normal[:, :width, :width] = -between
+    place = np.arange(width)
+    normal[:, place, place] += between.sum(axis=2)
+
+    def pulled(values: FloatArray) -> FloatArray:
+        return np.asarray((totals(first, values, m * width) - totals(second, values, m * width)).reshape(m, width))
+
+    normal[:, :width, width] = normal[:, width, :width] = pulled(often * weight * shown)
+    normal[:, width, width] = totals(who, often * weight * shown**2, m)
+    target = np.column_stack([pulled(often * residual), totals(who, often * residual * shown, m)]) - ridge * at
+    inverse = np.linalg.inv(normal + ridge * np.eye(width + 1))
+    used = np.einsum("mij,mji->m", inverse, normal) / np.maximum(totals(who, often, m), 1.0)
+    return np.einsum("mij,mj->mi", inverse, target), used

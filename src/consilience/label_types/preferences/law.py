@@ -48,12 +48,16 @@ from consilience.label_types.preferences.judges import (
     polish_judges,
     scores_given_judges,
     starting_judges,
+    totals,
+    unexplained,
 )
 
 __all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge", "cost_of_pair", "discrimination_of_cost"]
 
 #: Votes before a judge can be said to answer always the same.
 MIN_VOTES = 10
+#: Standard errors by which the noise of two judges goes together for sure; by chance once in 30,000 pairs.
+SAME_NOISE = 4.0
 #: Judges of at most so many comparisons have one set of traits together: no trait can be seen in two answers.
 POOLED_VOTES = 2
 #: Discriminations beyond this are not told apart.
@@ -207,7 +211,7 @@ class BradleyTerryLaw(Law):
         parts["agreement_votes"] = np.diag(parts["agreement_count"]).copy()
         if votes.known:
             parts |= {f"gold_{name}": one[m, :m] for name, one in zip(names, sums, strict=True)}
-        found = agreement_table(parts)
+        found = replace(agreement_table(parts), linked=_same_noise(votes))
         error = _at_least_binomial(found.value, found.error, parts["agreement_count"])
         if found.gold_value is None or found.gold_error is None:
             return replace(found, error=error)
@@ -239,15 +243,18 @@ class BradleyTerryLaw(Law):
             told = np.isin(pairs.group, np.unique(pairs.group[pairs.judge == votes.m]))
             votes = replace(votes, table=votes.table.where(told))
         m = votes.m
-        share = 1.0 / (1.0 + hypothesis.correlation.sum(axis=1))
+        # How much of their taste judges of the same noise share cannot be seen, so they have one vote together.
+        together = hypothesis.groups[:, None] == hypothesis.groups
+        correlation = np.where(_same_noise(votes) & together & request.learn, 1.0, hypothesis.correlation)
+        share = 1.0 / (1.0 + correlation.sum(axis=1))
         center = _discrimination(hypothesis.quality)
         finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.5)
         low, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 1.0))
         agreement = np.where(np.eye(m, dtype=bool), 1.0, np.maximum(self.pair_table(statistics).value, 0.0))
         active = votes.table.comparisons[:m] > 0
         return _fitted(
-            votes, center, np.maximum((high - low) / 2.0, 0.05), share, plain.run_correlation, hypothesis.correlation,
-            _worth(agreement, active, hypothesis.correlation), polished=hypothesis.probability >= NEGLIGIBLE,
+            votes, center, np.maximum((high - low) / 2.0, 0.05), share, plain.run_correlation, correlation,
+            _worth(agreement, active, correlation), polished=hypothesis.probability >= NEGLIGIBLE,
         )  # fmt: skip
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -429,13 +436,45 @@ def _tabulated(law: BradleyTerryLaw, counts: ComparisonCounts, m: int) -> _Votes
 
 
 def _counted(table: ComparisonTable, size: int) -> FloatArray:
-    return np.bincount(table.pairs.judge, table.count, minlength=size)
+    return totals(table.pairs.judge, table.count, size)
 
 
 def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) -> FloatArray:
     """Return errors that are not below those of so many outcomes and one of the other kind: a few may agree by luck."""
     mean = np.clip(value, -1.0, 1.0) * count / (count + 1.0)
     return np.maximum(error, np.sqrt((1.0 - mean**2) / np.maximum(count, 1.0)))
+
+
+@lru_cache(maxsize=8)
+def _same_noise(votes: _Votes) -> BoolArray:
+    """Return pairs of judges of an arena who certainly share errors: what their own tastes leave goes together.
+
+    Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can.
+    """
+    m = votes.m
+    linked = np.zeros((m, m), dtype=bool)
+    own = np.flatnonzero(votes.table.comparisons[:m] > votes.table.pairs.width)
+    if votes.per_prompt or len(own) < 2:
+        return linked
+    place = np.full(votes.table.pairs.n_judges, -1)
+    place[own] = np.arange(len(own))
+    table = votes.table.where(place[votes.table.pairs.judge] >= 0)
+    pairs = replace(table.pairs, judge=place[table.pairs.judge], n_judges=len(own))
+    tie = starting_judges(pairs, np.ones(len(own)), ties=bool((pairs.outcome == 0).any())).tie
+    left, variance, room = unexplained(pairs, tie)
+    unit = 2 * table.unit + (pairs.first < pairs.second)  # what was shown, in this order
+    shape = (len(own), int(unit.max(initial=-1)) + 1)
+    cell = pairs.judge * shape[1] + unit
+    often, noise, expected = (
+        totals(cell, pairs.weight * part, shape[0] * shape[1]).reshape(shape)
+        for part in (np.ones(len(cell)), left, variance)
+    )
+    noise, expected = noise / np.maximum(often, 1.0), expected / np.maximum(often, 1.0) ** 2
+    both = (often > 0).astype(np.float64)
+    chance = np.sqrt(np.maximum(expected @ expected.T, 1e-12)) / np.maximum(np.minimum.outer(room, room), 0.05)
+    certain = (noise @ noise.T > SAME_NOISE * chance) & (both @ both.T >= MIN_VOTES)
+    linked[np.ix_(own, own)] = certain & ~np.eye(len(own), dtype=bool)
+    return linked
 
 
 def _pooled(pairs: PairVotes, comparisons: IntArray, m: int) -> tuple[PairVotes, IntArray]:

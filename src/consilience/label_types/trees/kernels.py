@@ -8,7 +8,7 @@ constant from the edges of the root, carried out in the order of comparisons ins
 
 from __future__ import annotations
 
-from math import lgamma
+from math import lgamma, log
 
 import numba
 import numpy as np
@@ -356,8 +356,8 @@ def _log_coincidence(size: float, alpha: float) -> float:
     ``log(alpha Gamma(size))``; below one vote, where correlated sources share one, linear.
     """
     if size <= 1.0:
-        return size * np.log(alpha)
-    return np.log(alpha) + lgamma(size)
+        return size * log(alpha)
+    return log(alpha) + lgamma(size)
 
 
 @numba.njit(cache=True, nogil=True)

@@ -321,7 +321,7 @@ class TreeLaw(Law):
         if len(each) < 2 or first.weighted:
             return mixture
         names = ("log_odds", "spread", "plausible", "difficulty", "nearness", "middle", "correlation")
-        stacked = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in names}
+        stacked: dict[str, Any] = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in names}
         probability = np.concatenate([share * one.probability for share, one in each])
         return ((1.0, replace(first, probability=probability, **stacked)),)
 
