@@ -27,7 +27,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.pair_costs import merged_weights, mismatched_costs, removed_share
+from consilience.label_types.pair_costs import merged_weights, mismatched_costs, removed_share, with_least_error
 from consilience.label_types.texts.words import WordTable, exact_words, plain_words
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -201,7 +201,7 @@ class TextLaw(Law):
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = (gold_value - own) / unit, gold_error / unit
-        return replace(
+        found = replace(
             table,
             value=np.where(diagonal, 1.0, (factor * table.value - chance) / unit),
             error=factor * table.error / unit,
@@ -209,11 +209,12 @@ class TextLaw(Law):
             gold_error=gold_error,
             cost=np.where(diagonal, 0.0, self.scale * (1.0 - table.value)),
         )
+        return with_least_error(found)
 
     @property
     def _unrelated(self) -> float:
-        """Similarity of unrelated texts."""
-        return 0.0 if self.chance is None or not len(self.chance) else float(np.median(self.chance))
+        """Similarity of unrelated texts; below one also where all texts are the same."""
+        return 0.0 if self.chance is None or not len(self.chance) else min(float(np.median(self.chance)), 0.9)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         votes = np.diag(statistics["both"])
