@@ -34,8 +34,6 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
     """Return what the hypotheses say: no signal, copies, rival camps, alike sources, adversaries, misfit."""
     active = votes > 0
     found: list[Diagnostic] = []
-    if active.sum() < 3:
-        found.append(_too_few(request, active))
     if trust.no_signal > 0.5 and active.sum() > 1:
         message = (
             f"The sources agree no more than chance would explain (probability {trust.no_signal:.0%}). "
@@ -60,14 +58,17 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
     return tuple(found)
 
 
-def _too_few(request: Request, active: BoolArray) -> Diagnostic:
+def _too_few(statistics: Statistics, request: Request) -> list[Diagnostic]:
+    active = np.diag(statistics["both"]) > 0
     count = int(active.sum())
+    if count >= 3:
+        return []
     voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
     message = (
         f"{voters}, and agreement can tell sources apart only from three on. Add sources, or pass gold= with a few "
         "known labels."
     )
-    return Diagnostic("too-few-sources", "warning", request.named(active), message)
+    return [Diagnostic("too-few-sources", "warning", request.named(active), message)]
 
 
 def _competing(trust: Trust, request: Request) -> list[Diagnostic]:
@@ -124,6 +125,7 @@ def _adversarial(trust: Trust, request: Request, active: BoolArray) -> list[Diag
 def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
     """Return what the counts of votes show: silent and constant sources, low overlap, unused labels."""
     return (
+        *_too_few(statistics, request),
         *_silent(statistics, request),
         *_constant(law, statistics, request),
         *_low_overlap(statistics, request),

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
+from consilience.estimation.pair_table import PairTable
 from consilience.estimation.protocol import Chunk, Mixture
 
-__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs", "removed_share"]
+__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs", "removed_share", "with_least_error"]
 
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
 MISMATCHES = 20_000
@@ -102,6 +103,11 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     choice = np.where(tied, weights, -1.0).argmax(axis=1)
     best: Batch = votes[np.arange(n), choice]
     return best
+
+
+def with_least_error(table: PairTable) -> PairTable:
+    """Return a table whose errors are at least half an item's worth: votes that never differ may differ on the next."""
+    return replace(table, error=np.maximum(table.error, 0.5 / (table.both + 1.0)))
 
 
 def removed_share(

@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.exceptions import DistanceError
-from consilience.label_types.manifolds.curved import HyperbolicGeometry, RotationGeometry, SphereGeometry, minkowski
+from consilience.label_types.manifolds.curved import (
+    HyperbolicGeometry,
+    RadialLaw,
+    RotationGeometry,
+    SphereGeometry,
+    minkowski,
+)
 from consilience.label_types.manifolds.geometry import LogEuclideanGeometry, SPDGeometry
 from consilience.label_types.manifolds.manifold import GivenGeometry
 
@@ -209,10 +215,10 @@ def test_minkowski_product_counts_time_backwards():
     assert minkowski(np.array([2.0, 3.0, 1.0]), np.array([1.0, 1.0, 4.0])) == 3.0 + 4.0 - 2.0
 
 
-LAWS = [TwoPointLaw(kind, 3, noise) for kind in ("hyperbolic", "sphere") for noise in ("wrapped", "riemannian")]
+LAWS = [RadialLaw(kind, 3, noise) for kind in ("hyperbolic", "sphere") for noise in ("wrapped", "riemannian")]
 
 
-@pytest.mark.parametrize("law", [*LAWS, TwoPointLaw("rotations", 3)], ids=str)
+@pytest.mark.parametrize("law", [*LAWS, RadialLaw("rotations", 3)], ids=str)
 def test_scales_and_costs_undo_each_other(law):
     scale = np.array([1e-3, 0.1, 0.4, 0.6])
     np.testing.assert_allclose(law.scale_from_cost(law.vote_cost(scale)), scale, rtol=1e-6)
@@ -220,19 +226,28 @@ def test_scales_and_costs_undo_each_other(law):
 
 @pytest.mark.parametrize(
     ("geometry", "scales"),
-    [(HyperbolicGeometry(3), (0.5, 1.5)), (SphereGeometry(2), (0.3, 0.6)), (RotationGeometry(), (0.4, 0.8))],
-    ids=["hyperbolic", "sphere", "rotations"],
+    [(HyperbolicGeometry(3), (0.5, 1.5)), (SPDGeometry(2), (0.4, 0.8)), (LogEuclideanGeometry(2), (0.4, 0.8))],
+    ids=["hyperbolic", "matrices", "flat matrices"],
 )
-def test_mean_squared_distance_of_two_votes_is_as_simulated(geometry, scales):
-    # 40,000 pairs: 2% is more than four standard errors, and the law itself rests on 1000 draws (1%)
+def test_two_votes_cost_each_other_as_simulated(geometry, scales):
+    # 20,000 pairs: 1% each; the factor itself rests on 300 pairs in opposite directions, known to 3%
+    rng = np.random.default_rng(9)
+    start = np.broadcast_to(geometry.origin, (20_000, *geometry.point_shape))
+    one, two = (geometry.noisy(start, scale, rng) for scale in scales)
+    costs = geometry.cost_of_scale(np.array(scales))
+    expected = costs.sum() * geometry.stretch(np.array(scales[:1]), np.array(scales[1:]))[0, 0]
+    assert np.mean(geometry.distance(one, two) ** 2) == pytest.approx(expected, rel=0.06)
+
+
+@pytest.mark.parametrize("geometry", [SphereGeometry(2), RotationGeometry(), SphereGeometry(1)], ids=repr)
+def test_closeness_is_a_product_on_closed_spaces(geometry):
+    # 40,000 pairs: a mean cosine has a standard error of at most .004; four of them
     rng = np.random.default_rng(9)
     start = np.broadcast_to(geometry.origin, (40_000, *geometry.point_shape))
-    one, two = (geometry.exp(start, scale * geometry.random_tangent(start, rng)) for scale in scales)
-    unit = geometry.radius
-    expected = unit**2 * geometry.law.pair_cost(np.array([scales[0] / unit]), np.array([scales[1] / unit]))[0]
-    assert np.mean(geometry.distance(one, two) ** 2) == pytest.approx(expected, rel=0.03)
-    tabulated = geometry.law.log_pair_cost(np.log([scales[0] / unit]), np.log([scales[1] / unit]))[0][0]
-    assert unit**2 * np.exp(tabulated) == pytest.approx(expected, rel=0.01)
+    one, two = geometry.noisy(start, 0.5, rng), geometry.noisy(start, 0.9, rng)
+    each = [geometry.closeness(geometry.distance(start, votes)).mean() for votes in (one, two)]
+    assert geometry.closeness(geometry.distance(one, two)).mean() == pytest.approx(each[0] * each[1], abs=0.016)
+    assert geometry.scale_of_closeness(np.array(each)) == pytest.approx([0.5, 0.9], rel=0.05)
 
 
 def test_functions_that_return_the_wrong_shape_or_no_number_are_named():

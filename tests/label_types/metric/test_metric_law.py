@@ -9,7 +9,6 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning
-from consilience.families.pair_costs import shrunk_costs
 
 
 def euclid(left, right):
@@ -171,15 +170,6 @@ def test_embedded_sources_are_recovered_in_order(embed, method):
     assert np.argsort(model.expected_cost_).tolist() == [0, 1, 2, 3]
     # expected squared distance is 3 error^2; truth's own scale is a gauge, hence the wide tolerance
     assert model.expected_cost_ == pytest.approx(3 * error**2, rel=0.6)
-
-
-def test_shrinkage_by_hand():
-    used = np.ones(3, dtype=bool)
-    # differences well within the errors: all become the common mean
-    assert np.allclose(shrunk_costs(np.array([0.9, 1.0, 1.1]), np.full(3, 1.0), used), 1.0)
-    # differences far beyond the errors: hardly touched
-    sharp = np.array([1.0, 2.0, 3.0])
-    assert np.allclose(shrunk_costs(sharp, np.full(3, 1e-3), used), sharp, atol=1e-5)
 
 
 def test_slow_distances_are_not_evaluated_for_ever():

@@ -29,7 +29,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.label_types.manifolds.geometry import Geometry
-from consilience.label_types.pair_costs import mismatched_costs
+from consilience.label_types.pair_costs import mismatched_costs, with_least_error
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ManifoldLaw", "ManifoldParameters"]
@@ -41,6 +41,8 @@ MIN_VOTES, MIN_IDENTICAL = 10, 3
 PAIR_NATS, CHANCE_NATS = 2.0, 4.0
 #: Agreement is divided by one minus the chance agreement, but by no less than this, as without a signal both are equal.
 LEAST_SIGNAL = 0.3
+#: A source whose votes scatter by less than this share of the usual hardly varies; two of them agree for no reason.
+STILL = 0.05
 #: Smallest quality that is told from none: a cost of 4.6 over the sharpness, beyond that of unrelated votes.
 LEAST_QUALITY = 0.01
 
@@ -152,10 +154,14 @@ class ManifoldLaw(Law):
 
         near, slope = self._quality_of(table.value, sharpness)
         far, _ = self._quality_of(chance, sharpness)
-        # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
-        met = table.usable & (near > LEAST_QUALITY**2)
-        share = float(np.median(far[met] / near[met])) if met.any() else 0.0
-        unit = max(1.0 - share, LEAST_SIGNAL)
+        if self._is_closed or self.geometry.is_flat:
+            # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
+            met = table.usable & (near > LEAST_QUALITY**2)
+            share = float(np.median(far[met] / near[met])) if met.any() else 0.0
+            near, slope = (near - far) / max(1.0 - share, LEAST_SIGNAL), slope / max(1.0 - share, LEAST_SIGNAL)
+        else:  # not so in a curved space; there it is enough that chance agreement is small
+            still = np.diag(chance) <= STILL * float(np.median(np.diag(chance)))
+            near = np.where(np.outer(still, still), 0.0, near)
         diagonal = np.eye(len(near), dtype=bool)
         gold_value = gold_error = None
         if table.gold_value is not None and table.gold_error is not None:
@@ -165,15 +171,16 @@ class ManifoldLaw(Law):
         cost = table.value
         if self._is_closed:
             cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
-        return replace(
+        found = replace(
             table,
-            value=np.where(diagonal, 1.0, (near - far) / unit),
-            error=_scaled(table.error, slope / unit),
+            value=np.where(diagonal, 1.0, near),
+            error=_scaled(table.error, slope),
             gold_value=gold_value,
             gold_error=gold_error,
             linked=linked,
             cost=np.where(diagonal, 0.0, cost),
         )
+        return with_least_error(found)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
         """Return the agreement of votes so far apart, and the size of its slope."""

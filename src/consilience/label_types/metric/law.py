@@ -39,6 +39,7 @@ from consilience.label_types.pair_costs import (
     merged_weights,
     mismatched_costs,
     removed_share,
+    with_least_error,
 )
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -284,7 +285,7 @@ class MetricLaw(Law):
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = _raised(gold_value, gold_error, power)
         cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
-        return replace(
+        found = replace(
             table,
             value=np.where(np.eye(len(value), dtype=bool), 1.0, value),
             error=error,
@@ -293,6 +294,7 @@ class MetricLaw(Law):
             cost=np.where(np.eye(len(value), dtype=bool), 0.0, cost),
             gold_cost=gold_cost,
         )
+        return with_least_error(found)
 
     @property
     def _is_listed(self) -> bool:
