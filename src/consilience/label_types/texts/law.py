@@ -27,10 +27,6 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import UnsupportedError
-<<<<<<< HEAD
-=======
-from consilience.label_types.pair_costs import merged_weights, mismatched_costs, removed_share, with_least_error
->>>>>>> port_metric
 from consilience.label_types.texts.words import WordTable, exact_words, plain_words
 from consilience.label_types.vote_correlation import discount_correlated
 from consilience.label_types.vote_pairs import pair_sums, vote_pairs
@@ -174,7 +170,6 @@ class TextLaw(Law):
         return 1.0 - np.minimum(distance / self.scale, 1.0)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-<<<<<<< HEAD
         by_chance = self.unrelated
         table = agreement_table(
             statistics, lambda mean, error: ((mean - by_chance) / (1.0 - by_chance), error / (1.0 - by_chance))
@@ -182,46 +177,6 @@ class TextLaw(Law):
         return replace(table, cost=self.chance_cost * (1.0 - table.value))
 
     # --- level 2 ------------------------------------------------------------------------------------
-=======
-        table = agreement_table(statistics)
-        m = len(table.value)
-        total, items = statistics["level"]
-        # Two sources that met on hard items have less in common than on all: the level of their items says how much.
-        usual = float(total / max(items, 1.0))
-        met = statistics["agreement_count"]
-        level = np.where(met > 0, statistics["pair_level"] / np.maximum(met, 1.0), usual)
-        factor = usual / np.maximum(level, 1e-12) if usual > 0 else np.ones((m, m))
-        chance = np.zeros((m, m)) if self.chance is None else self.chance
-        unit = max(1.0 - self._unrelated, 1e-3)
-        own = np.diag(chance)
-        diagonal = np.eye(m, dtype=bool)
-        gold_value, gold_error = table.gold_value, table.gold_error
-        if gold_value is not None and gold_error is not None:
-            gold_value, gold_error = (gold_value - own) / unit, gold_error / unit
-        found = replace(
-            table,
-            value=np.where(diagonal, 1.0, (factor * table.value - chance) / unit),
-            error=factor * table.error / unit,
-            gold_value=gold_value,
-            gold_error=gold_error,
-            cost=np.where(diagonal, 0.0, self.scale * (1.0 - table.value)),
-        )
-        return with_least_error(found)
-
-    @property
-    def _unrelated(self) -> float:
-        """Similarity of unrelated texts; below one also where all texts are the same."""
-        return 0.0 if self.chance is None or not len(self.chance) else min(float(np.median(self.chance)), 0.9)
-
-    def constant_sources(self, statistics: Statistics) -> BoolArray:
-        votes = np.diag(statistics["both"])
-        if self.chance is None:
-            return np.zeros(len(votes), dtype=bool)
-        constant: BoolArray = (votes >= 10) & (np.diag(self.chance) >= 1.0 - 1e-9)
-        return constant
-
-    # --- level 2 ----------------------------------------------------------------------------------------
->>>>>>> port_metric
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> TextParameters:
         m = len(hypothesis.u)
