@@ -71,7 +71,7 @@ def simulate(
     potentials = _potentials(dependencies, len(loudness), sources)
     for _ in range(SWEEPS if potentials.any() else 0):
         for source in np.flatnonzero(potentials.any(axis=1)):
-            columns[source] = _redrawn(space, centers, columns, source, loudness[source], potentials[source], rng)
+            columns[source] = _redrawn(space, centers, columns, int(source), loudness[source], potentials[source], rng)
     labels = space.as_labels(np.stack(columns, axis=1).reshape(-1, *columns[0].shape[1:]), like)
     labels = labels.reshape(len(centers), len(columns), *labels.shape[1:])
     observed = rng.random((len(centers), len(columns))) < chance

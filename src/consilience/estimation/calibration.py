@@ -133,7 +133,7 @@ def calibrate(
             belief = believe(chunk.labels[rows], chunk.observed[rows])
             right = _share_right(space, law, belief, chunk.known[rows])
             bins = np.searchsorted(edges, belief.confidence)
-            counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1)
+            counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1).astype(np.float64)
             counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
             if "standard_deviation" in belief.details:
                 deviation = np.maximum(belief.details["standard_deviation"], 1e-12)
@@ -168,7 +168,8 @@ def calibrate(
 def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
     """Return how right each label is, in the units of its confidence: 1 for a right label of a finite type."""
     if belief.probabilities is not None:
-        return (space.distance(belief.labels, known) == 0).astype(np.float64)
+        right: FloatArray = (space.distance(belief.labels, known) == 0).astype(np.float64)
+        return right
     chance = law.chance_costs(known)
     if not np.isfinite(chance).all() or not chance.any():
         chance = np.full(len(known), space.cost(known, np.roll(known, 1, axis=0)).mean())

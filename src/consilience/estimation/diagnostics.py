@@ -110,7 +110,7 @@ def _dependent(trust: Trust, request: Request) -> list[Diagnostic]:
         f"These sources share errors: {'; '.join(named)}{more}. What they have in common counts once; pass "
         "dependencies='none' if you know that they are independent."
     )
-    return [Diagnostic("dependent-pair", "info", request.named(sure.any(axis=1)), message)]
+    return [Diagnostic("dependent-pair", "info", request.named(np.flatnonzero(sure.any(axis=1))), message)]
 
 
 def _adversarial(trust: Trust, request: Request, active: BoolArray) -> list[Diagnostic]:

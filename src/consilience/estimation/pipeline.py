@@ -266,8 +266,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePa
         return _Estimate(((1.0, parameters),), "as asked for")
     if method == "em":
         # Independent sources, from the prior of the engine: q = .5 give or take.
-        prior = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
-        start = law.parameters(prior, statistics, request)
+        before = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
+        start = law.parameters(before, statistics, request)
         return _polished(law, ((1.0, start),), None, "as asked for", passes)
     if method == "labelled":
         found = _from_gold_alone(table, forward, request)
@@ -341,7 +341,7 @@ def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray)
     first = summaries[0][1]
 
     def mean(name: str) -> FloatArray:
-        total: FloatArray = sum(probability * getattr(one, name) for probability, one in summaries)  # type: ignore[assignment]
+        total: FloatArray = sum(probability * getattr(one, name) for probability, one in summaries)
         return total
 
     combined = replace(

@@ -139,7 +139,7 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
         return 0.0
     labels = space.as_batch(found[voted])
     if len(labels) == 1 and not space.continuous:  # there is no other item, but what chance would be is known
-        return float(space.law.unrelated_cost ** (1.0 / space.power))
+        return float(space.law.chance_cost ** (1.0 / space.power))
     following = np.cumsum(voted)[rows] % len(labels)
     return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
 

@@ -229,7 +229,7 @@ class ElementLaw(ElementModel, Law):
             matched = matched * (belief.table.sets.codes[groups.members[counted]] == belief.kinds[group])
         truth = np.bincount(groups.item, belief.probability * length, minlength=n) + belief.unseen * typical
         return {
-            "twice_common": np.bincount(source, 2.0 * belief.probability[group] * matched, minlength=m),
+            "twice_common": np.bincount(source, 2.0 * belief.probability[group] * matched, minlength=m).astype(np.float64),
             "both_sizes": np.bincount(source, claimed, minlength=m) + truth @ observed,
         }
 

@@ -116,7 +116,9 @@ class FiniteLaw(Law):
         parts = count_statistics(chunk)
         parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
         rows = chunk.gold_rows
-        truth = None if chunk.known is None else np.where(chunk.is_known, chunk.known, 0).astype(np.int64)
+        truth = None
+        if chunk.known is not None and chunk.is_known is not None:
+            truth = np.where(chunk.is_known, chunk.known, 0).astype(np.int64)
         parts |= agreement_sums(
             lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],
             observed,

@@ -91,7 +91,7 @@ class Scores(LabelSpace):
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
 
     @cached_property
-    def law(self) -> LinearLaw:  # type: ignore[override]
+    def law(self) -> LinearLaw:
         return LinearLaw(
             1,
             flat=True,

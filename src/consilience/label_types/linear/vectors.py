@@ -66,7 +66,7 @@ class Vectors(LabelSpace):
             object.__setattr__(self, "covariance", tuple(map(tuple, matrix.tolist())))
 
     @cached_property
-    def law(self) -> LinearLaw:  # type: ignore[override]
+    def law(self) -> LinearLaw:
         told = Told(
             None if self.mean is None else np.array(self.mean),
             None if self.covariance is None else np.array(self.covariance),

@@ -123,7 +123,7 @@ class Rankings(LabelSpace):
         return self.items if self.items is None or isinstance(self.items, int) else len(self.items)
 
     @property
-    def law(self) -> RankingLaw:  # type: ignore[override]
+    def law(self) -> RankingLaw:
         return RankingLaw.of(
             self.n_items, signed=self.signed, ragged=self.ragged, exact=self.exact, time_limit=self.time_limit
         )
