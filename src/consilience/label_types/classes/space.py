@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
-from consilience.exceptions import InvalidLabelError
 from consilience.estimation.protocol import Law
+from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.classes.law import ClassesLaw
 from consilience.label_types.codes import Codebook, plain_value
