@@ -267,9 +267,7 @@ class ClassesLaw(Law):
         spread = max(1.0 - float((base**2).sum()), 0.05)
         value = np.where(np.eye(m, dtype=bool), 1.0, table.value / spread)
         if table.gold_value is not None and table.gold_error is not None:
-            table = replace(
-                table, gold_value=table.gold_value / gold_spread, gold_error=table.gold_error / gold_spread
-            )
+            table = replace(table, gold_value=table.gold_value / gold_spread, gold_error=table.gold_error / gold_spread)
         return replace(table, value=value, error=table.error / spread)
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -358,6 +356,8 @@ class ClassesLaw(Law):
                 prior = parameters.prior
             uncovered = parameters.uncovered if parameters.told.any() else prior
             return replace(parameters, prior=prior, uncovered=uncovered, accuracy=_right_share(counts + start.gold))
+        if parameters.abstaining_tells:
+            return _outcomes(parameters, start, counts, classes)
         # Doubtful items carry less than one item of information.
         by_chance = float((parameters.prior**2).sum())
         known = (float(statistics["square"]) / max(float(classes.sum()), 1e-9) - by_chance) / (1.0 - by_chance)
@@ -426,7 +426,7 @@ class ClassesLaw(Law):
             return ()
         message = (
             "The sources vote only for some classes, as labeling functions do, so that their agreement does not show "
-            "which are better. All votes count alike, save those of copies; pass gold= with 30 known labels to learn more."
+            "which are better. Votes count alike, save those of copies; pass gold= with 30 known labels to learn more."
         )
         return (Diagnostic("labeling-functions", "info", (), message),)
 
@@ -644,8 +644,6 @@ def _confusions(
     if parameters.learns_prior:
         prior = shrink_counts(classes[None], start.prior[None])[0]
         prior = shrink_counts(start.gold_classes[None], prior[None])[0]
-    if start.abstaining_tells:
-        return _outcomes(parameters, start, prior, counts, classes)
     u = _moved(parameters, start, prior, counts + start.gold)
     table = _shrink_votes(counts, _coin_tables(u, prior, start.habit))
     # Known labels overrule beliefs as far as they contradict them.
@@ -714,10 +712,12 @@ def _functions(
             rates = np.clip(found[0], FLOOR, 0.999)
             rates = rates / np.maximum(rates.sum(axis=1, keepdims=True) / 0.999, 1.0)
             start = replace(start, table=rates, abstention=1.0 - rates.sum(axis=1), prior=prior)
-            start = replace(start, correlation=np.zeros((m, m)))
-            return _confusions(start, start, np.zeros((m, k, k)), np.zeros(k))
+            start = replace(start, uncovered=prior, correlation=np.zeros((m, m)))
+            return replace(start, accuracy=_right_share(rates * prior))
     table = labeling_functions.event_tables(precision, start.gold)
-    together = hypothesis.groups[:, None] == hypothesis.groups[None, :]
+    together = request.dependent
+    if request.learn:
+        together = together | (hypothesis.groups[:, None] == hypothesis.groups[None, :])
     told, uncovered, even = np.zeros(k), np.full(k, 1.0 / k), np.full(k, 1.0 / k)
     if not isinstance(request.prior, str):
         table = labeling_functions.within_balance(table, votes / items, request.prior)
@@ -737,18 +737,17 @@ def _functions(
 
 
 def _outcomes(
-    parameters: ClassParameters, start: ClassParameters, prior: FloatArray, counts: FloatArray, classes: FloatArray
+    parameters: ClassParameters, start: ClassParameters, counts: FloatArray, classes: FloatArray
 ) -> ClassParameters:
-    """Return the tables of functions that fire independently given the class: abstaining is one more vote."""
+    """Return the tables of functions that fire independently given the class: abstaining is one more vote.
 
-    def with_abstention(votes: FloatArray, items: FloatArray) -> FloatArray:
-        left = np.maximum(items - votes.sum(axis=1), 0.0)
-        return np.concatenate([votes, left[:, None, :]], axis=1)
-
-    full = _shrink_votes(with_abstention(counts, classes), with_abstention(start.table, np.ones(len(prior))))
-    full = _shrink_votes(with_abstention(start.gold, start.gold_classes), full)
-    k = len(prior)
-    found = replace(parameters, table=full[:, :k], abstention=full[:, k], prior=prior, uncovered=prior)
+    Pairs of events leave open how frequent the classes are, so that only one item of each class speaks for the start.
+    """
+    k = len(classes)
+    items = classes + start.gold_classes
+    prior = (items + 1.0) / (items.sum() + k) if parameters.learns_prior else parameters.prior
+    table = (counts + start.gold + start.table) / (items + 1.0)
+    found = replace(parameters, table=table, abstention=1.0 - table.sum(axis=1), prior=prior, uncovered=prior)
     return replace(found, accuracy=_right_share(found.table * prior))
 
 

@@ -1,0 +1,165 @@
+"""Labeling functions: which sources are some, what their votes say, copies, told balances, known labels."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import ConsilienceWarning
+from consilience.label_types.classes.labeling_functions import (
+    common_precision,
+    covered_balance,
+    firing_rates,
+    vote_only_some_classes,
+    within_balance,
+)
+
+
+def fit(votes, k=2, gold=None, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        return cs.LabelModel(cs.Classes(k), random_state=0, **settings).fit(votes, gold=gold)
+
+
+def functions(seed, n=1500, count=8, right=0.3, wrong=0.08, share=0.5, clumped=0.0):
+    """Return votes for one class each, and the truth; `clumped` is the share of items on which nobody fires."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < share).astype(int)
+    awake = rng.random(n) >= clumped
+    votes = np.full((n, count), -1)
+    for a in range(count):
+        fires = awake & (rng.random(n) < np.where(truth == a % 2, right, wrong))
+        votes[fires, a] = a % 2
+    return votes, truth
+
+
+@pytest.mark.parametrize(
+    ("votes", "some"),
+    [
+        ([[50, 60], [55, 45], [97, 3]], False),  # a strict judge is a judge
+        ([[50, 60], [55, 45], [100, 0]], False),  # so is one among others who always votes the same
+        ([[100, 0], [0, 40], [97, 3]], True),
+        ([[3, 0], [0, 2], [4, 0], [0, 3], [5, 0]], True),
+        ([[2, 0], [1, 1], [1, 2], [2, 1]], False),  # too few votes to leave a class out
+        ([[40, 40, 1], [40, 40, 0], [50, 30, 0]], False),  # a rare class is left out by accident
+        ([[30, 0], [20, 0], [25, 0]], False),  # one class is no choice
+    ],
+)
+def test_functions_are_told_from_judges_by_the_classes_they_vote_for(votes, some):
+    assert vote_only_some_classes(np.array(votes, dtype=float)) == some
+
+
+def test_precision_follows_agreement_and_stays_in_bounds():
+    both = np.full((2, 2), 1e6)
+    assert common_precision(np.zeros((2, 2)), np.zeros((2, 2)), 2) == pytest.approx(0.8)
+    # Two classes, agreement 0.82 = a^2 + (1 - a)^2 at a = 0.9; a million items drown the guess.
+    assert common_precision(0.82 * both, both, 2) == pytest.approx(0.9, abs=1e-3)
+    assert common_precision(0.0 * both, both, 2) == 0.6
+    assert common_precision(both, both, 2) == 0.95
+
+
+def test_a_told_balance_is_that_of_all_items():
+    # 1% of items are of class 1; its function fires on 1 item in 100 and is right four times in five, so that .8 of
+    # class 1 but only 1/5 of the other function's share of class 0 is covered.
+    table = np.tile([[0.8, 0.2], [0.2, 0.8]], (2, 1, 1))
+    fired = np.array([[0.1, 0.0], [0.0, 0.01]])
+    covered, left = covered_balance(np.array([0.99, 0.01]), fired, table, 0.1)
+    assert covered.sum() == pytest.approx(1.0)
+    assert covered[1] > 0.05
+    assert left[1] < 0.01
+    # Both parts make up the balance.
+    assert 0.1 * covered + 0.9 * left == pytest.approx([0.99, 0.01], abs=1e-6)
+
+
+def test_no_function_is_right_more_often_than_there_are_items_of_its_class():
+    table = np.tile([[0.8, 0.2], [0.2, 0.8]], (1, 1, 1))
+    capped = within_balance(table, np.array([[0.1, 0.2]]), np.array([0.95, 0.05]))
+    assert capped[0, 1] == pytest.approx([0.75, 0.25])
+    assert capped[0, 0] == pytest.approx([0.8, 0.2])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_abstaining_is_evidence_where_functions_fire_independently(seed):
+    # Twelve functions, 15% positives, which votes for both classes alike hide. The share is known to about .02.
+    votes, truth = functions(seed, n=3000, count=12, share=0.15)
+    pairs = np.asarray(cs.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
+    assert firing_rates(pairs, counts(votes), 3000, 0.8) is not None
+    covered = (votes >= 0).any(axis=1)
+    model = fit(votes)
+    assert model.source_model_.parameters.prior[1] == pytest.approx(0.15, abs=0.08)
+    assert (model.predict(votes) == truth)[covered].mean() > 0.88
+
+
+def counts(votes):
+    return np.stack([(votes == c).sum(axis=0) for c in range(2)], axis=1).astype(float)
+
+
+def test_abstaining_says_nothing_where_functions_fire_on_the_same_items():
+    votes, _ = functions(0, n=3000, count=12, clumped=0.6)
+    pairs = np.asarray(cs.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
+    assert firing_rates(pairs, counts(votes), 3000, 0.8) is None
+    parameters = fit(votes).source_model_.parameters
+    assert parameters.are_functions
+    assert (parameters.abstention == 1.0).all()
+
+
+@pytest.mark.parametrize("clumped", [0.0, 0.6])
+def test_functions_do_not_collapse_to_one_class_and_a_single_vote_is_followed(clumped):
+    votes, truth = functions(0, clumped=clumped)
+    model = fit(votes)
+    covered = (votes >= 0).any(axis=1)
+    predicted = model.predict(votes)
+    # The precision of a lone vote is about 0.79; textbook Dawid-Skene puts everything into one class (0.5).
+    assert (predicted[covered] == truth[covered]).mean() > 0.75
+    assert 0.3 < predicted[covered].mean() < 0.7
+    lone = np.full((2, votes.shape[1]), -1)
+    lone[0, 0], lone[1, 1] = 0, 1
+    assert model.predict(lone).tolist() == [0, 1]
+    if clumped:
+        assert "labeling-functions" in {item.code for item in model.diagnostics_}
+
+
+def test_a_told_balance_shifts_functions_without_changing_what_a_vote_says():
+    votes, _ = functions(0, clumped=0.6)
+    plain, told = fit(votes), fit(votes, prior=[0.9, 0.1])
+    parameters = told.source_model_.parameters
+    assert np.allclose(parameters.prior, plain.source_model_.parameters.prior, atol=0.1)
+    assert told.predict_proba(votes)[:, 1].mean() < plain.predict_proba(votes)[:, 1].mean()
+    empty = np.full((1, votes.shape[1]), -1)
+    # The rare class is covered more often than the other, so that less of it is left than one in ten.
+    assert told.predict_proba(empty)[0, 1] < 0.1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_learning_that_a_class_is_frequent_does_not_push_ties_away_from_it(seed):
+    # 85% negatives, and known labels that say so: fewer items with a vote for either side become positive, not more.
+    votes, truth = functions(seed, n=2000, share=0.15, clumped=0.6)
+    known = np.flatnonzero((votes >= 0).any(axis=1))[:100]
+    gold: list[int | None] = [None] * len(truth)
+    for row in known:
+        gold[row] = int(truth[row])
+    tied = ((votes == 0).sum(axis=1) == (votes == 1).sum(axis=1)) & (votes >= 0).any(axis=1)
+    assert fit(votes, gold=gold).predict_proba(votes)[tied, 1].mean() < fit(votes).predict_proba(votes)[tied, 1].mean()
+    covered = (votes >= 0).any(axis=1)
+    covered[known] = False
+    told, plain = (model.predict(votes)[covered] for model in (fit(votes, gold=gold), fit(votes)))
+    assert (told == truth[covered]).mean() > (plain == truth[covered]).mean() - 0.01
+
+
+def test_copies_among_functions_count_once():
+    # Nine functions of one class each, and five copies of the first: half of the votes for class 0 are one vote.
+    votes, truth = functions(0, n=2000, count=9, right=0.4, wrong=0.15)
+    rng = np.random.default_rng(1)
+    copies = [np.where(rng.random(2000) < 0.98, votes[:, 0], -1) for _ in range(5)]
+    votes = np.column_stack([votes, *copies])
+    model = fit(votes)
+    assert "dependent-pair" in {item.code for item in model.diagnostics_}
+    copied = [0, *range(9, 14)]
+    between = model.source_model_.correlation[np.ix_(copied, copied)]
+    assert (between[~np.eye(6, dtype=bool)] > 0.8).all()
+    voted = (votes >= 0).any(axis=1)
+    alone = fit(votes, dependencies=None)
+    assert model.score(votes[voted], truth[voted]) > alone.score(votes[voted], truth[voted]) + 0.01
