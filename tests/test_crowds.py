@@ -11,9 +11,6 @@ import consilience as cs
 from consilience import arrays
 from consilience.families.base import Chunk, Request
 from consilience.families.confusion import ConfusionFamily
-from consilience.families.gaussian_moments import score_sums
-from consilience.families.gaussian_posterior import believe
-from consilience.families.gaussian_rounds import round_sums
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
 
@@ -93,43 +90,6 @@ def test_a_crowd_of_rankers_is_told_apart():
     assert model.source_model_.dependencies == ()
 
 
-def scores_of_a_crowd(n=400, m=90):
-    rng = np.random.default_rng(1)
-    noise = rng.uniform(0.3, 1.0, m)
-    truth = rng.normal(size=(n, 1))
-    labels = 50.0 + 2.0 * (truth + noise * rng.standard_t(4.0, size=(n, m)))
-    observed = rng.random((n, m)) < 0.1
-    observed[:2] = False
-    return labels, observed, noise
-
-
-def test_sums_of_few_scores_are_those_of_all_cells(monkeypatch):
-    labels, observed, _ = scores_of_a_crowd()
-    assert arrays.few_votes(observed)
-    few = score_sums(labels, observed)
-    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    every = score_sums(labels, observed)
-    assert all(np.allclose(few[name], every[name], rtol=1e-12) for name in every)
-
-
-@pytest.mark.parametrize("degrees", [np.inf, 4.0])
-def test_rounds_over_few_scores_are_those_over_all_cells(degrees, monkeypatch):
-    labels, observed, noise = scores_of_a_crowd()
-    m = len(noise)
-    learned = cs.LabelModel(cs.Scores(), dependencies=None, random_state=0).fit(
-        cs.Votes(labels, observed, tuple(map(str, range(m))), np.arange(len(labels)))
-    )
-    parameters = replace(learned.source_model_.parameters, degrees=degrees)
-    chunk = Chunk(labels, observed, np.zeros(len(labels), dtype=np.int64))
-    few = round_sums(parameters, chunk)
-    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    every = round_sums(parameters, chunk)
-    # Weights of votes are renewed until an item rests: one item here, all of them there.
-    tolerance = 1e-10 if np.isinf(degrees) else 1e-4
-    for name in every.parts:
-        assert np.allclose(few[name], every[name], rtol=tolerance, atol=tolerance * 400), name
-
-
 @pytest.mark.filterwarnings("ignore:dependent-pair")
 def test_copies_are_found_among_a_hundred_sources_and_nobody_else_is_accused():
     matrix, _, _ = crowd(10_000, 100, 0.2, 2)
@@ -144,22 +104,3 @@ def test_copies_are_found_among_a_hundred_sources_and_nobody_else_is_accused():
         frozenset(("s0", "s1")),
         frozenset(("s2", "s3")),
     }
-
-
-@pytest.mark.parametrize("degrees", [np.inf, 4.0])
-def test_labels_of_few_scores_are_those_of_all_cells(degrees):
-    rng = np.random.default_rng(5)
-    observed = rng.random((300, 80)) < 0.05
-    truth = rng.normal(size=(300, 1))
-    labels = np.where(observed, truth + rng.standard_t(4, size=(300, 80)), np.nan)
-    family = cs.Scores(mean=0.0, variance=1.0).law
-    request = Request(tuple(map(str, range(80))), "auto", np.zeros((80, 80), dtype=bool))
-    parameters = replace(family.from_weights(rng.uniform(0.2, 2.0, 80), request), degrees=degrees)
-    assert arrays.few_votes(observed)
-    found = family.posterior(parameters, labels, observed, "auto")
-    whole = believe(parameters, np.where(observed, labels, 0.0), observed)
-    # Under heavy tails weights of votes are renewed until an item rests: one item here, all of them there.
-    tolerance = 1e-10 if np.isinf(degrees) else 1e-4
-    assert np.allclose(found.labels, whole.mean, atol=tolerance)
-    assert np.allclose(found.details["standard_deviation"], np.sqrt(whole.variance), atol=tolerance)
-    assert not observed.any(axis=1).all()  # some items have no vote, and are at the mean of all

@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError, InvalidVotesError
-from consilience.spaces.vectors import Vectors
+from consilience.label_types.linear.vectors import Vectors
 
 
 def fitted(space, votes, gold=None, **settings):
