@@ -196,15 +196,15 @@ def _taken(shift: FloatArray, error: float, before: float, own: float, odds: flo
     """Return what to take of a shift that known labels show with the variance `error`.
 
     Averaged over two priors by how probable they make the shift: of variance `before`, if the sources are right, and of
-    the variance `own`; `odds` are those of the second before any label is seen.
+    the variance `own`, if labels are on a scale of their own, which is then followed all the way; `odds` are those of
+    the second before any label is seen.
     """
     if not np.isfinite(before):
         return shift
-    log_density, kept = [], []
+    log_density = []
     for spread in (before, max(own, before)):
         total = max(spread + error, 1e-300)
         log_density.append(-0.5 * float((np.log(total) + shift**2 / total).sum()))
-        kept.append(spread / total)
     odds = odds * float(np.exp(np.clip(log_density[1] - log_density[0], -700.0, 700.0)))
-    moved: FloatArray = shift * (kept[0] + odds * kept[1]) / (1.0 + odds)
+    moved: FloatArray = shift * (before / max(before + error, 1e-300) + odds) / (1.0 + odds)
     return moved

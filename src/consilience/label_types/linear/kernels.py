@@ -21,10 +21,8 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int, int]:
-    """Return how often each two sources cast the same vote on an item, and any two do so on neighboring items.
-
-    The last number says how many pairs of votes on neighboring items there are.
+def count_identical(labels: Batch, observed: BoolArray) -> IntArray:
+    """Return how often each two sources cast the same vote on an item, ``(m, m)``.
 
     Parameters
     ----------
@@ -33,11 +31,7 @@ def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int, 
     """
     n, m, d = labels.shape
     same = np.zeros((m, m), np.int64)
-    elsewhere = 0
-    compared = 0
     voters = np.empty(m, np.int64)
-    before = np.empty(m, np.int64)
-    earlier = 0
     for i in range(n):
         votes = _voters(observed, i, voters)
         for place in range(votes):
@@ -50,17 +44,7 @@ def count_identical(labels: Batch, observed: BoolArray) -> tuple[IntArray, int, 
                 if k == d:
                     same[a, b] += 1
                     same[b, a] += 1
-            for other in range(earlier):
-                b = before[other]
-                k = 0
-                while k < d and labels[i, a, k] == labels[i - 1, b, k]:
-                    k += 1
-                if k == d:
-                    elsewhere += 1
-        compared += votes * earlier
-        before[:votes] = voters[:votes]
-        earlier = votes
-    return same, elsewhere, compared
+    return same
 
 
 @numba.njit(cache=True, nogil=True)

@@ -38,8 +38,9 @@ from consilience.label_types.linear.moments import (
     correlation_table,
     gold_moments,
     gold_sums,
-    identical_sums,
+    identical_votes,
     linear_sums,
+    repeated_share,
 )
 from consilience.label_types.linear.ranks import PREFIX, QuantileScales, label_scale, quantile_label
 
@@ -51,6 +52,8 @@ MAX_COST = 1e4
 MOST_COORDINATES = 64
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
+#: Share of coinciding votes on different items from which on a scale is too coarse for tails: one of ten even steps.
+COARSE = 0.1
 #: Share of the votes of a source that may lie outside of the range of y, as slips, before it is on another scale.
 SLIPS = 0.01
 
@@ -76,6 +79,8 @@ class LinearLaw(Law):
         "linear" takes votes as they are, "quantile" their normal scores; "auto" decides by the shape of the votes.
     scales
         Quantile functions of the sources, where normal scores are looked at.
+    repeated
+        Share of pairs of votes on different items that are the same, in a sample; 1 where none was seen.
     """
 
     d: int
@@ -86,6 +91,7 @@ class LinearLaw(Law):
     scale: float = 1.0
     gauge: str = "linear"
     scales: QuantileScales | None = None
+    repeated: float = 1.0
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
 
@@ -94,12 +100,15 @@ class LinearLaw(Law):
         return True
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Law:
+        if sample is None or not sample.observed.any():
+            return replace(self, scale=float("inf"))
         scales = None
-        if sample is not None and self.gauge != "linear" and sample.observed.any():
+        if self.gauge != "linear":
             told = self.told.mean is not None or self.told.covariance is not None
             if self.gauge == "quantile" or not told:
                 scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
-        return replace(self, scale=float("inf"), scales=scales)
+        repeated = repeated_share(self._votes(sample.labels, sample.observed), sample.observed)
+        return replace(self, scale=float("inf"), scales=scales, repeated=repeated)
 
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, LinearLaw) and self.d == other.d and self.scales is other.scales
@@ -117,7 +126,7 @@ class LinearLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed = self._votes(chunk.labels, chunk.observed), chunk.observed
         sums = linear_sums(labels, observed)
-        parts = {**_counts(chunk, sums["both"]), **sums, **identical_sums(labels, observed)}
+        parts = {**_counts(chunk, sums["both"]), **sums, "same": identical_votes(labels, observed)}
         if self.told.range is not None:
             low, high = self.told.range
             outside = (((labels < low) | (labels > high)).any(axis=2)) & observed
@@ -132,10 +141,10 @@ class LinearLaw(Law):
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = correlation_table(statistics)
+        table = correlation_table(statistics, self.repeated)
         if not self._is_bent(statistics):
             return table
-        own = correlation_table(_normal_sums(statistics))
+        own = correlation_table(_normal_sums(statistics), 1.0)
         return replace(table, value=own.value, error=own.error)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
@@ -151,7 +160,7 @@ class LinearLaw(Law):
             return self._with_told_law(plain_lines(moments))
         if self._is_bent(statistics):
             return self._bent_lines(hypothesis, statistics, request)
-        standard = lines_of(hypothesis, moments, request.method)
+        standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
         if moments.varied.sum() < 3 and not request.n_gold:
             # Two sources do not tell how precise they are, so nothing says how far to draw their labels to a mean.
             standard = replace(standard, shrink=0.0, learns=False)
@@ -176,7 +185,7 @@ class LinearLaw(Law):
         scales = self.scales
         if scales is None:
             raise RuntimeError("Normal scores without quantile functions.")
-        lines = lines_of(hypothesis, LinearMoments(_normal_sums(statistics)), request.method)
+        lines = lines_of(hypothesis, LinearMoments(_normal_sums(statistics)), request.method, coarse=True)
         told = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
         if self.told.range is not None:
             within = scales.within(*self.told.range)

@@ -30,15 +30,11 @@ LEAST_QUALITY, MOST_QUALITY = 0.02, 0.999
 NOISE_FLOOR = 0.005
 #: Votes by which EM holds lines at their start where the qualities of the engine do not bind it.
 LEAST_HOLD = 2.0
-#: Noise of d coordinates is drawn to the shape that all sources have in common as by this many items per coordinate.
-SHAPE_HOLD = 3.0
 #: Degrees of freedom of heavy-tailed noise: few enough for outliers of any size to lose their say, and close to normal
 #: in the middle.
 HEAVY = 4.0
 #: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights begin to pay.
 HEAVY_KURTOSIS = 4.5
-#: Share of coinciding votes on different items from which on a scale is too coarse for tails: one of ten even steps.
-COARSE = 0.1
 #: Rounds of the factor analysis behind method="em".
 FACTOR_ROUNDS = 500
 #: Numbers in one item (sources times coordinates) up to which items without gaps are summed up once for all rounds.
@@ -70,8 +66,16 @@ def plain_lines(moments: LinearMoments) -> LinearParameters:
     )
 
 
-def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str) -> LinearParameters:
-    """Return the lines of sources of given qualities around a factor of mean zero and variance one."""
+def lines_of(
+    hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coarse: bool = False
+) -> LinearParameters:
+    """Return the lines of sources of given qualities around a factor of mean zero and variance one.
+
+    Parameters
+    ----------
+    coarse
+        Whether the scale has so few steps that tails mean nothing.
+    """
     m, d = moments.mean.shape
     active = moments.varied
     size = np.sqrt(np.where(active, moments.variance, moments.typical_variance))
@@ -97,7 +101,7 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str) -> Lin
         offset[silent], slope[silent] = moments.mean[active].mean(axis=0), slope[active].mean()
         noise[silent] = noise[active].mean()
     shape, matrices = _shapes(moments, slope, noise, active)
-    heavy = method != "labelled" and _is_heavy(moments, quality, hypothesis.correlation)
+    heavy = not coarse and method == "auto" and _is_heavy(moments, quality, hypothesis.correlation)
     lines = LinearParameters(
         offset=offset,
         slope=slope,
@@ -206,7 +210,7 @@ def _shapes(
     if active.any():
         left = moments.own_covariance[active] - slope[active, None, None] ** 2 * shape
         left = positive_part(left, 0.1)
-        matrices[active] = drawn_together(left, moments.votes[active], SHAPE_HOLD * d, 0.0)
+        matrices[active] = drawn_together(left, moments.votes[active])
     matrices *= (noise * d / np.trace(matrices, axis1=1, axis2=2))[:, None, None]
     return shape, matrices
 
@@ -221,7 +225,7 @@ def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArr
     pairs = np.where((correlation == 0.0) & np.outer(moments.varied, moments.varied), moments.count, 0.0)
     np.fill_diagonal(pairs, 0.0)
     both = np.outer(told, told)
-    if not (pairs * both).any() or moments.repeated > COARSE:
+    if not (pairs * both).any():
         return False
     rest = np.outer(told, left) + np.outer(left, told) + np.outer(left, left)
     truth = max(float((pairs * both * (moments.joint_fourth - rest)).sum() / (pairs * both**2).sum()), 1.0)
@@ -428,6 +432,6 @@ def _proper(noise: FloatArray, least: FloatArray, count: FloatArray, learned: Bo
     if d > 1 and learned.any():
         kept = positive_part(noise[learned], 2e-3)
         noise = noise.copy()
-        noise[learned] = drawn_together(kept, count[learned], SHAPE_HOLD * d, 0.0)
+        noise[learned] = drawn_together(kept, count[learned])
     lacking = np.maximum(least - np.trace(noise, axis1=1, axis2=2) / d, 0.0)
     return noise + lacking[:, None, None] * np.eye(d)

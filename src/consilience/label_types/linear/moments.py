@@ -13,7 +13,7 @@ from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
-__all__ = ["LinearMoments", "correlation_table", "gold_moments", "gold_sums", "identical_sums", "linear_sums"]
+__all__ = ["LinearMoments", "correlation_table", "gold_moments", "gold_sums", "identical_votes", "linear_sums", "repeated_share"]
 
 #: Rows at a time, so that the centered copy stays in the cache.
 ROWS = 16384
@@ -23,6 +23,8 @@ COMPARED = 1 << 20
 CONSTANT = 1e-16
 #: Identical votes that make two sources copies where votes on different items never coincide.
 IDENTICAL = 3
+#: Share of their common items that has to be identical, too: rounded votes of precise sources may meet this often.
+IDENTICAL_SHARE = 1e-3
 #: Names of the sums over the items on which two sources vote, of the powers of their votes.
 POWERS = ("total", "square", "product", "skew", "fourth")
 
@@ -140,14 +142,31 @@ def _cross_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
     return {"own": own, "pair_product": every - own.sum(axis=0)}
 
 
-def identical_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.NDArray[Any]]:
-    """Count identical votes of each two sources on the same item, and of any two on neighboring items."""
+def identical_votes(labels: npt.NDArray[Any], observed: BoolArray) -> npt.NDArray[np.int64]:
+    """Return how often each two sources cast the same vote on an item, ``(m, m)``; of large chunks on a part of them."""
     from consilience.label_types.linear.kernels import count_identical
 
     n, m = observed.shape
     step = max(1, -(-n * m * m // COMPARED))
-    same, elsewhere, compared = count_identical(labels[::step], observed[::step])
-    return {"same": same, "same_elsewhere": np.array([elsewhere, compared], dtype=np.int64)}
+    return count_identical(labels[::step], observed[::step])
+
+
+def repeated_share(labels: npt.NDArray[Any], observed: BoolArray) -> float:
+    """Return the share of pairs of votes on different items that are the same: 0 on a continuous scale.
+
+    Examples
+    --------
+    >>> repeated_share(np.array([[[1.0], [2.0]], [[1.0], [3.0]]]), np.ones((2, 2), dtype=bool))
+    0.25
+    """
+    item, source = np.nonzero(observed)
+    if len(item) == 0:
+        return 1.0
+    code = np.unique(labels[item, source], axis=0, return_inverse=True)[1].reshape(-1)
+    own = np.unique(np.stack([code, item]), axis=1, return_counts=True)[1]
+    often, voters = np.bincount(code), np.bincount(item)
+    pairs = len(item) ** 2 - int((voters**2).sum())
+    return (int((often**2).sum()) - int((own**2).sum())) / pairs if pairs else 1.0
 
 
 def gold_sums(labels: npt.NDArray[Any], observed: BoolArray, truth: FloatArray) -> dict[str, npt.NDArray[Any]]:
@@ -278,22 +297,15 @@ class LinearMoments:
         Where votes are normal the product of two of them has the variance ``(1 + r^2) tr(C_a C_b) / tr C_a tr C_b``.
         """
         own = self.own_covariance
-        size = np.maximum(np.trace(own, axis1=1, axis2=2), 1e-300)
-        alike = np.einsum("ade,bed->ab", own, own) / np.outer(size, size)
+        size = np.trace(own, axis1=1, axis2=2)
+        own = own / np.where(self.varied, size, 1.0)[:, None, None]
+        alike = np.einsum("ade,bed->ab", own, own)
         tails = np.clip(self.joint_fourth / (1.0 + 2.0 * self.correlation**2), 0.1, 100.0)
         usable = np.outer(self.varied, self.varied) & (self.count >= MIN_COMMON_ITEMS)
         np.fill_diagonal(usable, False)
         typical = float(np.average(tails[usable], weights=self.count[usable])) if usable.any() else 1.0
         tails = (self.count * tails + BORROWED_ITEMS * typical) / (self.count + BORROWED_ITEMS)
         return np.clip(alike, 1e-3, 1.0) * tails
-
-    @property
-    def repeated(self) -> float:
-        """Share of votes on different items that are the same: 0 on a continuous scale; 1 where nobody looked."""
-        if "same_elsewhere" not in self.sums:
-            return 1.0
-        same, compared = self.sums["same_elsewhere"]
-        return float(same) / max(float(compared), 1.0)
 
     @property
     def _items(self) -> npt.NDArray[np.longdouble]:
@@ -342,8 +354,14 @@ def gold_moments(sums: Statistics) -> LinearMoments | None:
     return LinearMoments(Statistics({name: sums[f"gold_{name}"] for name in ("both", *POWERS[:3])}))
 
 
-def correlation_table(sums: Statistics) -> PairTable:
-    """Return the pair table: correlations, which are products of qualities for independent sources."""
+def correlation_table(sums: Statistics, repeated: float) -> PairTable:
+    """Return the pair table: correlations, which are products of qualities for independent sources.
+
+    Parameters
+    ----------
+    repeated
+        Share of pairs of votes on different items that are the same.
+    """
     moments = LinearMoments(sums)
     value, count = moments.correlation, moments.count
     error = np.where(count >= MIN_COMMON_ITEMS, _error(value, count, moments.unit), np.inf)
@@ -362,7 +380,7 @@ def correlation_table(sums: Statistics) -> PairTable:
         gold_error = np.where(usable, _error(gold_value, labeled, np.full(len(labeled), typical)), np.inf)
         gold_cost = known.squared_difference[:-1, -1]
     return PairTable(
-        value, error, count, gold_value, gold_error, _copies(sums), moments.squared_difference, gold_cost
+        value, error, count, gold_value, gold_error, None if repeated > 0 else _copies(sums), moments.squared_difference, gold_cost
     )
 
 
@@ -374,9 +392,9 @@ def _error(value: FloatArray, count: FloatArray, unit: FloatArray) -> FloatArray
 
 
 def _copies(sums: Statistics) -> BoolArray | None:
-    """Return the pairs that cast identical votes, where votes on different items never coincide."""
-    if "same" not in sums or int(sums["same_elsewhere"][0]) > 0:
+    """Return the pairs that cast identical votes, beyond what rounding would do among very many items."""
+    if "same" not in sums:
         return None
-    copies: BoolArray = sums["same"] >= IDENTICAL
+    copies: BoolArray = sums["same"] >= np.maximum(IDENTICAL, IDENTICAL_SHARE * sums["both"])
     np.fill_diagonal(copies, False)
     return copies if copies.any() else None

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from consilience.spaces.scores import Scores
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
+from consilience.label_types.linear.scores import Scores
 from consilience.testing import SPACE_CHECKS
 
 SPACES = [

@@ -6,10 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from consilience.spaces.vectors import Vectors
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError, InvalidVotesError
+from consilience.label_types.linear.vectors import Vectors
 
 
 def fitted(space, votes, gold=None, **settings):
