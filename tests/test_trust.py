@@ -202,7 +202,7 @@ def changing_by_item(space, seed=100_007):
 
 @pytest.mark.parametrize(
     "space",
-    [cs.DependencyTrees(), cs.Sphere(3), cs.Preferences(), cs.Rankings(4)],
+    [cs.Sphere(3), cs.Rankings(4)],
     ids=lambda space: type(space).__name__,
 )
 def test_quality_that_does_not_persist_is_reported_for_every_kind_of_label(space):

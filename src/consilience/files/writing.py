@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
 from consilience.encoding import align_sources, encode
+from consilience.estimation.protocol import Law
 from consilience.exceptions import UnsupportedError
 from consilience.families.base import Posterior
 from consilience.files.spelling import label_column
@@ -139,7 +140,9 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
         return 0.0
     labels = space.as_batch(found[voted])
     if len(labels) == 1 and not space.continuous:  # there is no other item, but what chance would be is known
-        return float(space.law.unrelated_cost ** (1.0 / space.power))
+        law = space.law
+        chance = law.chance_cost if isinstance(law, Law) else law.unrelated_cost
+        return float(chance ** (1.0 / space.power))
     following = np.cumsum(voted)[rows] % len(labels)
     return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
 
