@@ -28,7 +28,7 @@ def cycles(table: ComparisonTable) -> FloatArray:
     """Return, per judge, which share of the triples that it put in an order goes round in a circle."""
     pairs = table.pairs
     share = np.zeros(pairs.n_judges)
-    for judge in range(pairs.n_judges):
+    for judge in np.flatnonzero(table.comparisons > 2):  # fewer make no circle
         own = pairs.where(pairs.judge == judge)
         there, group = np.unique(own.group, return_inverse=True)
         cells = len(there) * pairs.width**2
