@@ -335,7 +335,7 @@ def _sums_of_items(parameters: LinearParameters, prepared: Prepared) -> Statisti
         belief = believe(parameters, labels[rows], observed[rows], LEARNING_ROUNDS) if len(rows) else None
     else:
         belief = believe(parameters, labels, observed, LEARNING_ROUNDS)
-        covered = observed.any(axis=1)
+        covered: BoolArray = observed.any(axis=1)
         moved = np.where(covered[:, None], belief.mean - parameters.mean, 0.0)
         spread = belief.covariance[belief.pattern] * covered[:, None, None]
         truth = (moved[:, :, None] * moved[:, None, :] + spread).reshape(len(labels), d * d)

@@ -261,7 +261,7 @@ class MetricLaw(Law):
         return Statistics(parts)
 
     def _placed(self, labels: Batch, there: BoolArray | None) -> FloatArray:
-        where = np.nonzero(there)
+        where = np.nonzero(np.ones(len(labels), dtype=bool) if there is None else there)
         points = self.place(labels[where])
         placed = np.zeros((*labels.shape[: len(where)], points.shape[1]))
         placed[where] = points
