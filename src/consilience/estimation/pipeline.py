@@ -22,7 +22,6 @@ from consilience.estimation.calibration import UNCALIBRATED, calibrate
 from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
 from consilience.estimation.em import polish
 from consilience.estimation.pair_table import Forward, PairTable
-from consilience.estimation.paper_methods import isotropic, quadratic, triplets
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.protocol import (
     CompositeLaw,
@@ -36,7 +35,6 @@ from consilience.estimation.protocol import (
     Summary,
     Trust,
 )
-from consilience.estimation.trust import MEAN, SPREAD, trust
 from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.inference import believe
 from consilience.label_types.base import LabelSpace
@@ -246,6 +244,10 @@ class _Estimate:
 
 
 def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Estimate:
+    # SciPy and compiled kernels are loaded by the first fit, not by `import consilience`.
+    from consilience.estimation.paper_methods import isotropic, quadratic, triplets
+    from consilience.estimation.trust import MEAN, SPREAD, trust
+
     m = len(request.sources)
     method = request.method
     if method == "majority":
@@ -295,6 +297,8 @@ def _reason(found: Trust) -> str:
 
 
 def _from_gold_alone(table: PairTable, forward: Forward, request: Request) -> Trust:
+    from consilience.estimation.trust import trust
+
     if not table.has_gold:
         raise InvalidVotesError(
             "method='labelled' learns from known labels and none were given. "
