@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience import arrays
-from consilience.families.base import Chunk, Request
+from consilience.families.base import Chunk
 from consilience.families.confusion import ConfusionFamily
 from consilience.families.pair_fits import uncorrelated_influence
 from consilience.solvers import triplets
