@@ -24,7 +24,7 @@ SPACES: dict[str, cs.LabelSpace] = {
     "metric with mds": cs.Metric(gap, embed="mds", vectorized=True),
 }
 
-METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "moments", "em", "labelled"]
+METHODS = ["auto", "majority", "isotropic", "triplets", "quadratic", "em", "labelled"]
 
 #: Every kind of space with every method it has.
 CASES = [(kind, method) for kind, space in SPACES.items() for method in METHODS if method in space.law.methods]

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 
 import consilience as cs
 
-METHODS = ["auto", "moments", "triplets", "isotropic"]
+METHODS = ["auto", "triplets", "isotropic"]
 
 
 def distance(left: np.ndarray, right: np.ndarray) -> np.ndarray:

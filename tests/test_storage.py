@@ -70,7 +70,7 @@ def test_all_that_was_learned_is_the_same_after_a_round_trip(kind, tmp_path):
         assert getattr(back.source_model_, name) == getattr(model.source_model_, name)
 
 
-@pytest.mark.parametrize("method", ["majority", "isotropic", "triplets", "quadratic", "moments", "em"])
+@pytest.mark.parametrize("method", ["majority", "isotropic", "triplets", "quadratic", "em"])
 @pytest.mark.parametrize("kind", ["two classes", "path"])
 def test_model_of_every_method_predicts_the_same_after_a_round_trip(kind, method, tmp_path):
     model, votes = fitted(kind, method=method)
@@ -80,7 +80,7 @@ def test_model_of_every_method_predicts_the_same_after_a_round_trip(kind, method
 
 def test_settings_are_the_same_after_a_round_trip(tmp_path):
     settings = {
-        "method": "moments",
+        "method": "triplets",
         "dependencies": [("ann", "bob"), (2, 3)],
         "prior": [0.2, 0.3, 0.5],
         "decode": "bayes",

@@ -48,8 +48,8 @@ class LabelModel(Configurable):
     space
         What a label is: ``Classes(2)``, ``FiniteMetric(graph)``, ``Metric(distance)``, ...
     method
-        "auto" asks the trust engine; "majority" counts all sources the same; "isotropic", "triplets" and "quadratic" are
-        the paper's; "em" takes sources as independent; "labelled" learns from `gold` alone; or an object that
+        "auto" asks the trust engine; "majority" counts all sources the same; "isotropic", "triplets" and "quadratic"
+        are the paper's; "em" takes sources as independent; "labelled" learns from `gold` alone; or an object that
         implements `SourceEstimator`.
     dependencies
         By default, sources that share errors are looked for. Pairs of names say who certainly does; others are still

@@ -173,8 +173,8 @@ def _low_overlap(statistics: Statistics, request: Request) -> list[Diagnostic]:
         return []
     names = request.named(low)
     message = (
-        f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is mostly "
-        "borrowed from the others; collect overlapping votes, or pass gold=."
+        f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is "
+        "mostly borrowed from the others; collect overlapping votes, or pass gold=."
     )
     return [Diagnostic("low-overlap", "warning" if low.sum() * 2 < active.sum() else "info", names, message)]
 
@@ -185,8 +185,8 @@ def _unused_labels(statistics: Statistics) -> list[Diagnostic]:
     if not counts.any() or len(unused) == 0:
         return []
     message = (
-        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {listed([str(u) for u in unused])}). "
-        "If they cannot occur, leave them out of the label type."
+        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {listed([str(u) for u in unused])})."
+        " If they cannot occur, leave them out of the label type."
     )
     return [Diagnostic("unused-labels", "info", (), message)]
 

@@ -35,7 +35,7 @@ from consilience.estimation.protocol import (
     Summary,
     Trust,
 )
-from consilience.exceptions import InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
+from consilience.exceptions import ConsilienceError, InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
 from consilience.inference import believe
 from consilience.label_types.base import LabelSpace
 from consilience.moments import Moments, as_chunk
@@ -211,9 +211,13 @@ def _learn_fields(law: CompositeLaw, statistics: Statistics, request: Request, p
         asked = law.field_request(request, name)
         own = law.field_statistics(statistics, name)
         asked = replace(asked, n_gold=int(own["gold_items"]))
-        field.check_method(asked.method, passes)
         seen = None if passes is None else passes.of(partial(law.field_chunk, name=name))
-        parts[name] = _learn(field, own, asked, seen)
+        try:
+            field.check_method(asked.method, passes)
+            parts[name] = _learn(field, own, asked, seen)
+        except ConsilienceError as error:
+            error.args = (f"field {name!r}: {error}",)
+            raise
     parameters = law.join({name: part.mixture for name, part in parts.items()}, statistics)
     summary = law.join_summaries({name: part.summary for name, part in parts.items()}, parameters)
     reasons = [f"{name}: {part.reason}" for name, part in parts.items()]
@@ -299,7 +303,7 @@ def _reason(found: Trust) -> str:
 def _from_gold_alone(table: PairTable, forward: Forward, request: Request) -> Trust:
     from consilience.estimation.trust import trust
 
-    if not table.has_gold:
+    if not request.n_gold:
         raise InvalidVotesError(
             "method='labelled' learns from known labels and none were given. "
             "Pass gold= with a few of them, or use method='auto'."

@@ -65,8 +65,8 @@ def drawn_together(matrices: FloatArray, count: FloatArray) -> FloatArray:
     """Return covariances drawn to one common shape, each with the size it has, as strongly as they themselves ask for.
 
     The common shape is the mean of all, each divided by its size in units of that shape: the mode under an inverse
-    Wishart law around it. Its strength is that of `SHAPE_STRENGTHS` with the largest evidence. Equivariant to any linear
-    map.
+    Wishart law around it. Its strength is that of `SHAPE_STRENGTHS` with the largest evidence. Equivariant to any
+    linear map.
 
     Parameters
     ----------

@@ -93,13 +93,13 @@ def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
     scatter = float(inverse @ ((value - center) ** 2).mean(axis=1))
     if m < 3 or scatter <= 1e-12 * m * float((center**2).mean()):
         return 0.0
-    return d * (-0.5 * (m - 1) * float(np.log(scatter)) - 0.5 * float(np.log(inverse.sum())))
+    return float(-0.5 * d * ((m - 1) * float(np.log(scatter)) + float(np.log(inverse.sum()))))
 
 
 # --- known labels ---------------------------------------------------------------------------------------------
 #
-# Their moments are kept as one array: count, mean of the factor (d), mean of y (d), and the mean over coordinates of the
-# variance of the factor, the variance of y, and their covariance.
+# Their moments are kept as one array: count, mean of the factor (d), mean of y (d), and the mean over coordinates of
+# the variance of the factor, the variance of y, and their covariance.
 
 
 def known_from_items(parameters: LinearParameters, belief: Belief, truth: FloatArray) -> FloatArray:

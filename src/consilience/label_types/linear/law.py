@@ -190,7 +190,9 @@ class LinearLaw(Law):
         if self.told.range is not None:
             within = scales.within(*self.told.range)
             told = np.where(within, told, 0.0) if (told * within).any() else told
-        return replace(lines, knots=scales.knots, say=told / told.sum() if told.any() else np.ones(len(told)) / len(told))
+        return replace(
+            lines, knots=scales.knots, say=told / told.sum() if told.any() else np.ones(len(told)) / len(told)
+        )
 
     def _is_bent(self, statistics: Statistics) -> bool:
         """Return whether lines are those of normal scores: where these were taken and nothing is known about y."""
@@ -207,9 +209,7 @@ class LinearLaw(Law):
     def e_step(self, parameters: LinearParameters, prepared: Any) -> Statistics:
         return round_sums(parameters, prepared[int(parameters.bent)])
 
-    def m_step(
-        self, parameters: LinearParameters, statistics: Statistics, start: LinearParameters
-    ) -> LinearParameters:
+    def m_step(self, parameters: LinearParameters, statistics: Statistics, start: LinearParameters) -> LinearParameters:
         if not start.learns:
             return parameters
         standard = updated(parameters, statistics, start).standard()
@@ -309,7 +309,9 @@ class LinearLaw(Law):
         spread = float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
         cost_error = np.where(parameters.slope == 0.0, np.inf, 2.0 * spread / size**3 * error)
         tells = np.isfinite(cost_error)
-        return cost_error, np.where(tells, self.d / (2.0 * found.expected_cost**2) * np.where(tells, cost_error, 0), np.inf)
+        return cost_error, np.where(
+            tells, self.d / (2.0 * found.expected_cost**2) * np.where(tells, cost_error, 0), np.inf
+        )
 
     def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
         """Return unbiased sources of these weights; y has the law that is told, or a flat one."""
@@ -351,14 +353,14 @@ class LinearLaw(Law):
         found = []
         if np.isfinite(lines.degrees):
             message = (
-                "Some votes lie much farther off than normal noise would have them. Noise is taken as Student-t, so that "
-                "outliers count little."
+                "Some votes lie much farther off than normal noise would explain. The noise is taken as Student-t, so "
+                "that outliers count little."
             )
             found.append(Diagnostic("heavy-tails", "info", (), message))
         if lines.bent and self.gauge == "auto":
             message = (
-                "The scales of the sources are bent: skewed, with a ceiling, or unlike each other. Votes were replaced by "
-                "the normal quantiles of their ranks; say Scores(gauge='linear') to take them as they are."
+                "The scales of the sources are skewed, have a ceiling, or differ in shape, so votes were replaced by "
+                "normal quantiles of their ranks. Use Scores(gauge='linear') to take them as they are."
             )
             found.append(Diagnostic("bent-scales", "info", (), message))
         if self.gauge == "quantile" and not lines.bent:

@@ -33,7 +33,7 @@ LEAST_HOLD = 2.0
 #: Degrees of freedom of heavy-tailed noise: few enough for outliers of any size to lose their say, and close to normal
 #: in the middle.
 HEAVY = 4.0
-#: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights begin to pay.
+#: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights pay off.
 HEAVY_KURTOSIS = 4.5
 #: Rounds of the factor analysis behind method="em".
 FACTOR_ROUNDS = 500
@@ -66,9 +66,7 @@ def plain_lines(moments: LinearMoments) -> LinearParameters:
     )
 
 
-def lines_of(
-    hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coarse: bool = False
-) -> LinearParameters:
+def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coarse: bool = False) -> LinearParameters:
     """Return the lines of sources of given qualities around a factor of mean zero and variance one.
 
     Parameters
@@ -302,8 +300,8 @@ def _sums_of_block(parameters: LinearParameters, count: int, mean: FloatArray, p
     second = products + count * np.outer(flat, flat)
     shares = vote_shares(parameters, np.ones((1, m), dtype=bool))[0]
     gain = (shares * parameters.slope)[:, None, None] * inverses(parameters.noise)
-    precision = np.tensordot(parameters.slope, gain, axes=1) + parameters.shrink * inverses(parameters.variance)
-    covariance = inverses(precision)
+    told, law = np.tensordot(parameters.slope, gain, axes=1), inverses(parameters.variance)
+    covariance = inverses(told + parameters.shrink * law) if np.trace(told) > 0 else parameters.variance
     weights = (covariance @ gain).transpose(1, 0, 2).reshape(d, m * d)
     cross = (second @ weights.T).reshape(m, d, d)
     truth = weights @ second @ weights.T + count * covariance
@@ -335,7 +333,7 @@ def _sums_of_items(parameters: LinearParameters, prepared: Prepared) -> Statisti
         belief = believe(parameters, labels[rows], observed[rows], LEARNING_ROUNDS) if len(rows) else None
     else:
         belief = believe(parameters, labels, observed, LEARNING_ROUNDS)
-        covered: BoolArray = observed.any(axis=1)
+        covered: BoolArray = np.asarray(observed.any(axis=1))
         moved = np.where(covered[:, None], belief.mean - parameters.mean, 0.0)
         spread = belief.covariance[belief.pattern] * covered[:, None, None]
         truth = (moved[:, :, None] * moved[:, None, :] + spread).reshape(len(labels), d * d)
@@ -434,4 +432,4 @@ def _proper(noise: FloatArray, least: FloatArray, count: FloatArray, learned: Bo
         noise = noise.copy()
         noise[learned] = drawn_together(kept, count[learned])
     lacking = np.maximum(least - np.trace(noise, axis1=1, axis2=2) / d, 0.0)
-    return noise + lacking[:, None, None] * np.eye(d)
+    return np.asarray(noise + lacking[:, None, None] * np.eye(d), dtype=np.float64)

@@ -13,7 +13,15 @@ from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
-__all__ = ["LinearMoments", "correlation_table", "gold_moments", "gold_sums", "identical_votes", "linear_sums", "repeated_share"]
+__all__ = [
+    "LinearMoments",
+    "correlation_table",
+    "gold_moments",
+    "gold_sums",
+    "identical_votes",
+    "linear_sums",
+    "repeated_share",
+]
 
 #: Rows at a time, so that the centered copy stays in the cache.
 ROWS = 16384
@@ -143,7 +151,7 @@ def _cross_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
 
 
 def identical_votes(labels: npt.NDArray[Any], observed: BoolArray) -> npt.NDArray[np.int64]:
-    """Return how often each two sources cast the same vote on an item, ``(m, m)``; of large chunks on a part of them."""
+    """Return how often each two sources cast the same vote on an item, ``(m, m)``; in large chunks on some items."""
     from consilience.label_types.linear.kernels import count_identical
 
     n, m = observed.shape
@@ -203,18 +211,18 @@ class LinearMoments:
     @cached_property
     def mean(self) -> FloatArray:
         """``(m, d)`` of all votes of each source."""
-        return self._wide_mean.astype(np.float64)
+        return _narrow(self._wide_mean)
 
     @cached_property
     def coordinate_variance(self) -> FloatArray:
         """``(m, d)`` of all votes of each source."""
         at = np.arange(len(self.count))
-        return np.maximum(self._own_spread[at, at], 0.0).astype(np.float64)
+        return _narrow(np.maximum(self._own_spread[at, at], 0.0))
 
     @cached_property
     def variance(self) -> FloatArray:
         """``(m,)`` mean variance of a coordinate of each source."""
-        return self.coordinate_variance.mean(axis=1)
+        return _narrow(self.coordinate_variance.mean(axis=1))
 
     @cached_property
     def varied(self) -> BoolArray:
@@ -233,7 +241,7 @@ class LinearMoments:
     @cached_property
     def covariance(self) -> FloatArray:
         """``(m, m)`` mean covariance of a coordinate, over the items on which both vote."""
-        return self._covariances.mean(axis=2).astype(np.float64)
+        return _narrow(self._covariances.mean(axis=2))
 
     @cached_property
     def correlation(self) -> FloatArray:
@@ -242,7 +250,15 @@ class LinearMoments:
         spread = (items * self._spread + BORROWED_ITEMS * self.coordinate_variance[:, None]) / (items + BORROWED_ITEMS)
         size = np.sqrt(np.maximum(spread.mean(axis=2), 1e-300))
         value = np.where(np.outer(self.varied, self.varied), self.covariance / (size * size.T), 0.0)
-        return np.clip(value, -1.0, 1.0).astype(np.float64)
+        return _narrow(np.clip(value, -1.0, 1.0))
+
+    @property
+    def plain_correlation(self) -> FloatArray:
+        """``(m, m)`` correlation over the items on which both vote, and nothing else."""
+        mean = self._pair_mean
+        between = (self.sums["product"] / self._items - mean * np.swapaxes(mean, 0, 1)).mean(axis=2)
+        size = np.sqrt(np.maximum(self._own_spread.mean(axis=2), 1e-300))
+        return _narrow(np.clip(between / (size * size.T), -1.0, 1.0))
 
     @cached_property
     def squared_difference(self) -> FloatArray:
@@ -250,7 +266,7 @@ class LinearMoments:
         product = self.sums["product"] / self._items
         square = self.sums["square"] / self._items
         apart = (square + np.swapaxes(square, 0, 1) - 2.0 * product).sum(axis=2)
-        return np.maximum(apart, 0.0).astype(np.float64)
+        return _narrow(np.maximum(apart, 0.0))
 
     @cached_property
     def own_covariance(self) -> FloatArray:
@@ -259,7 +275,7 @@ class LinearMoments:
             return self.coordinate_variance[:, :, None]
         mean = self._wide_mean
         second = self.sums["own"] / np.maximum(self.votes, 1.0)[:, None, None]
-        return (second - mean[:, :, None] * mean[:, None, :]).astype(np.float64)
+        return _narrow(second - mean[:, :, None] * mean[:, None, :])
 
     @cached_property
     def shared_covariance(self) -> FloatArray:
@@ -273,7 +289,7 @@ class LinearMoments:
         drift = np.einsum("abd,be->de", total, mean)
         level = np.einsum("ab,ad,be->de", pairs, mean, mean)
         shared = (self.sums["pair_product"] - drift - drift.T + level) / pairs.sum()
-        return (0.5 * (shared + shared.T)).astype(np.float64)
+        return _narrow(0.5 * (shared + shared.T))
 
     @cached_property
     def joint_fourth(self) -> FloatArray:
@@ -288,7 +304,7 @@ class LinearMoments:
         # Where votes are so far from zero that fourth powers lose their digits, the normal law has to do.
         usable &= np.asarray((a**2 * b**2).sum(axis=2) < 1e15 * spread.sum(axis=2), dtype=bool)
         found = total.sum(axis=2) / np.where(usable, spread.sum(axis=2), 1.0)
-        return np.where(usable, np.maximum(found, 0.0), 1.0 + 2.0 * self.correlation**2).astype(np.float64)
+        return _narrow(np.where(usable, np.maximum(found, 0.0), 1.0 + 2.0 * self.correlation**2))
 
     @cached_property
     def unit(self) -> FloatArray:
@@ -305,11 +321,12 @@ class LinearMoments:
         np.fill_diagonal(usable, False)
         typical = float(np.average(tails[usable], weights=self.count[usable])) if usable.any() else 1.0
         tails = (self.count * tails + BORROWED_ITEMS * typical) / (self.count + BORROWED_ITEMS)
-        return np.clip(alike, 1e-3, 1.0) * tails
+        return _narrow(np.clip(alike, 1e-3, 1.0) * tails)
 
     @property
     def _items(self) -> npt.NDArray[np.longdouble]:
-        return np.maximum(self.sums["both"], 1).astype(np.longdouble)[:, :, None]
+        items: npt.NDArray[np.longdouble] = np.maximum(self.sums["both"], 1).astype(np.longdouble)[:, :, None]
+        return items
 
     @cached_property
     def _pair_mean(self) -> npt.NDArray[np.longdouble]:
@@ -332,8 +349,7 @@ class LinearMoments:
     def _off(self) -> npt.NDArray[np.longdouble]:
         """``(m, m, d)`` distance of the mean where both vote from the point around which moments are taken."""
         gap = self._pair_mean - self._wide_mean[:, None]
-        shrunk: npt.NDArray[np.longdouble] = gap * BORROWED_ITEMS / (self.count[:, :, None] + BORROWED_ITEMS)
-        return shrunk
+        return np.asarray(gap * BORROWED_ITEMS / (self.count[:, :, None] + BORROWED_ITEMS), dtype=np.longdouble)
 
     @cached_property
     def _spread(self) -> npt.NDArray[np.longdouble]:
@@ -345,6 +361,10 @@ class LinearMoments:
         mean = self._pair_mean
         between: npt.NDArray[np.longdouble] = self.sums["product"] / self._items - mean * np.swapaxes(mean, 0, 1)
         return between + self._off * np.swapaxes(self._off, 0, 1)
+
+
+def _narrow(values: npt.NDArray[Any]) -> FloatArray:
+    return np.asarray(values, dtype=np.float64)
 
 
 def gold_moments(sums: Statistics) -> LinearMoments | None:
@@ -372,15 +392,19 @@ def correlation_table(sums: Statistics, repeated: float) -> PairTable:
     if known is not None:
         labeled = known.count[:-1, -1]
         usable = (labeled >= MIN_COMMON_ITEMS) & moments.varied & known.varied[-1]
-        spread = np.sqrt(np.maximum(known._own_spread.mean(axis=2).astype(np.float64), 1e-300))
-        raw = (known.sums["product"] / known._items - known._pair_mean * np.swapaxes(known._pair_mean, 0, 1)).mean(axis=2)
-        gold_value = np.clip(raw.astype(np.float64)[:-1, -1] / (spread[:-1, -1] * spread[-1, :-1]), -1.0, 1.0)
-        gold_value = np.where(usable, gold_value, 0.0)
+        gold_value = np.where(usable, known.plain_correlation[:-1, -1], 0.0)
         typical = float(np.median(moments.unit))
         gold_error = np.where(usable, _error(gold_value, labeled, np.full(len(labeled), typical)), np.inf)
         gold_cost = known.squared_difference[:-1, -1]
     return PairTable(
-        value, error, count, gold_value, gold_error, None if repeated > 0 else _copies(sums), moments.squared_difference, gold_cost
+        value,
+        error,
+        count,
+        gold_value,
+        gold_error,
+        None if repeated > 0 else _copies(sums),
+        moments.squared_difference,
+        gold_cost,
     )
 
 

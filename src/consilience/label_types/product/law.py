@@ -67,7 +67,7 @@ class ProductParameters(Parameters):
     Parameters
     ----------
     factors
-        The mixture of each field.
+        The mixture of each field; ``parameters["stars"]`` is its most probable part.
     scale
         One number per field: the cost of unrelated labels, by which costs are divided.
     votes
@@ -77,6 +77,10 @@ class ProductParameters(Parameters):
     factors: Mapping[str, Mixture]
     scale: FloatArray
     votes: IntArray
+
+    def __getitem__(self, name: str) -> Parameters:
+        """Return the most probable parameters of one field."""
+        return self.factors[name][0][1]
 
     def as_dict(self) -> dict[str, Any]:
         factors = {
