@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
+from consilience.end_models.geodesic_fit import GeodesicFit, fit_geodesic, geodesic_points, moved_along
 from consilience.end_models.inputs import read_covariates, read_labels, read_weights
 from consilience.exceptions import ConsilienceWarning, InvalidInputError, NotFittedError, UnsupportedError
-from consilience.settings import Configurable
-from consilience.end_models.geodesic_fit import GeodesicFit, fit_geodesic, geodesic_points, moved_along
 from consilience.label_types.manifolds.spaces import Hyperbolic, Sphere
+from consilience.settings import Configurable
 
 __all__ = ["GeodesicRegression"]
 

@@ -91,7 +91,7 @@ def fit_geodesic(
 
     Examples
     --------
-    >>> from consilience.solvers.manifolds.hyperbolic import HyperbolicGeometry
+    >>> from consilience.label_types.manifolds.curved import HyperbolicGeometry
     >>> plane, time = HyperbolicGeometry(2), np.linspace(-1, 1, 5)[:, None]
     >>> curve = plane.exp(plane.origin, time * np.array([0.0, 0.6, 0.8]))
     >>> fit_geodesic(plane, time, curve, np.ones(5)).velocities.round(6)

@@ -273,7 +273,9 @@ class TextLaw(Law):
                 found[item] = self._searched(table, texts[own], own, weights[own], best) if self.write else best
                 anew[item] = found[item] not in texts[own].tolist()
         chosen = as_object_array(found)
-        spent = np.zeros(n) if len(rows) == 0 else np.bincount(rows, weights * self.cost(chosen[rows], texts), n)
+        spent = np.zeros(n)
+        if len(rows):
+            np.add.at(spent, rows, weights * self.cost(chosen[rows], texts))
         distance = spent / np.maximum(all_weights.sum(axis=1), 1e-300)
         expected = parameters.scale * (1.0 - parameters.similarity)
         confidence = removed_share(spent, all_weights, counted, expected, max(parameters.unrelated, 1e-12))
