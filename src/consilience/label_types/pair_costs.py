@@ -11,7 +11,15 @@ from consilience.arrays import Batch, FloatArray
 from consilience.estimation.pair_table import PairTable
 from consilience.estimation.protocol import Chunk, Mixture
 
-__all__ = ["CostFunction", "best_vote", "cost_table", "merged_weights", "mismatched_costs", "removed_share", "with_least_error"]
+__all__ = [
+    "CostFunction",
+    "best_vote",
+    "cost_table",
+    "merged_weights",
+    "mismatched_costs",
+    "removed_share",
+    "with_least_error",
+]
 
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
 MISMATCHES = 20_000
@@ -57,7 +65,9 @@ def mismatched_costs(
         level = level + 0.5 * gap / np.maximum(count.sum(axis=1), 1.0)
     additive = level[:, None] + level[None, :]
     beyond = np.where(count > 0, mean - additive, 0.0)
-    noise = np.where(count > 0, np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0) / np.maximum(count, 1.0), 0.0)
+    noise = np.where(
+        count > 0, np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0) / np.maximum(count, 1.0), 0.0
+    )
     kept = max(0.0, 1.0 - float(noise.sum()) / max(float((beyond**2).sum()), 1e-300))
     return np.maximum(additive + kept * beyond, 0.0), distinct
 
@@ -136,4 +146,5 @@ def removed_share(
     usual = weights @ cost
     one = usual / np.maximum((weights > 0).sum(axis=1), 1)
     ratio = (spent + one) / np.maximum(usual + one, 1e-300)
-    return np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
+    share: FloatArray = np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
+    return share

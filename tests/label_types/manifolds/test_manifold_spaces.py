@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, DistanceError, InvalidLabelError, PriorError, UnsupportedError
+from consilience.exceptions import DistanceError, InvalidLabelError, PriorError, UnsupportedError
 
 nan = float("nan")
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")

@@ -364,4 +364,3 @@ def test_an_arrow_column_of_other_length_is_refused_with_its_index():
 def test_the_family_knows_the_number_of_items():
     family = Rankings(7, signed=True).law
     assert float(family.expected_cost(np.zeros(1))[0]) == pytest.approx(7 * 6 / 4)
-    assert Rankings(3).law_from_distance.cost is not None

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.label_types.texts.kernels import edit_distance, gleu_distance, neighbours, text_costs, vote_on_words, write_texts
+from consilience.label_types.texts.kernels import (
+    edit_distance,
+    gleu_distance,
+    neighbours,
+    text_costs,
+    vote_on_words,
+    write_texts,
+)
 
 TEXT = st.lists(st.integers(0, 3), max_size=7)
 

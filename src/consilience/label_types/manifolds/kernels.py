@@ -1,8 +1,8 @@
 """Weighted means on the unit hyperboloid, the unit sphere and pairs of opposite points (rotations), item by item.
 
-A point of the hyperboloid is ``(t, x)`` with ``t^2 = 1 + |x|^2``; only x is stored in the loops, so that no point can leave the
-hyperboloid. Coordinates grow like the exponential of the distance from the origin. An item whose votes lie far out
-is therefore moved to the origin first: along the line through its first guess a point is the pair of a signed
+A point of the hyperboloid is ``(t, x)`` with ``t^2 = 1 + |x|^2``; only x is stored in the loops, so that no point can
+leave the hyperboloid. Coordinates grow like the exponential of the distance from the origin. An item whose votes lie
+far out is therefore moved to the origin first: along the line through its first guess a point is the pair of a signed
 length and of what is across, and the move adds to the length, so that nothing cancels.
 """
 

@@ -315,9 +315,7 @@ class ManifoldLaw(Law):
         """Return mean squared distances to the truth, and weights ``1 / (2 scale^2)``."""
         scale = parameters.scale
         unknown = np.full(len(scale), np.inf)
-        return Summary(
-            self.geometry.cost_of_scale(scale), 0.5 / scale**2, unknown, unknown, parameters.correlation
-        )
+        return Summary(self.geometry.cost_of_scale(scale), 0.5 / scale**2, unknown, unknown, parameters.correlation)
 
     def quality_errors(
         self, parameters: ManifoldParameters, quality: FloatArray, error: FloatArray

@@ -306,8 +306,8 @@ def _check(geometry: GivenGeometry, name: str) -> None:
     points = np.asarray(geometry.random_function(CHECKED + 1, np.random.default_rng(1)), dtype=np.float64)
     if len(points) != CHECKED + 1 or points.ndim < 2:
         raise DistanceError(
-            f"random({CHECKED + 1}, rng) of {name} returned shape {points.shape}; expected {CHECKED + 1} points, one per "
-            "row. Give even numbers a last axis of length one."
+            f"random({CHECKED + 1}, rng) of {name} returned shape {points.shape}; expected {CHECKED + 1} points, one "
+            "per row. Give even numbers a last axis of length one."
         )
     # Half-way towards another random point, away from where geodesics stop being the shortest.
     start, tangents = points[:-1], 0.5 * geometry.log(points[:-1], points[1:])

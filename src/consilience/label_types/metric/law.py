@@ -153,7 +153,7 @@ class MetricLaw(Law):
         return law if sample is None else replace(law, background=_background(law, sample, seed))
 
     def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
-        # The measure has to be the same in all parts, so that it may rest on the votes only where nothing else is known.
+        # The measure has to be the same in all parts, so that it rests on the votes only where nothing else is known.
         if self.pool_labels is None:
             return self.adapt(sample, n_items, seed)
         law = self._flattened(self.pool_labels)
@@ -261,7 +261,11 @@ class MetricLaw(Law):
         return Statistics(parts)
 
     def _placed(self, labels: Batch, there: BoolArray | None) -> FloatArray:
+<<<<<<< HEAD
         where = np.nonzero(np.ones(len(labels), dtype=bool) if there is None else there)
+=======
+        where = np.nonzero(np.ones(labels.shape[:1], dtype=bool) if there is None else there)
+>>>>>>> port_metric
         points = self.place(labels[where])
         placed = np.zeros((*labels.shape[: len(where)], points.shape[1]))
         placed[where] = points
@@ -274,7 +278,7 @@ class MetricLaw(Law):
         value = (chance - measured) / unit
         gold_value, gold_error, gold_cost = table.gold_value, table.gold_error, table.gold_value
         if gold_value is not None and gold_error is not None:
-            total, count = statistics["gold_chance"] if "gold_chance" in statistics else (0.0, 0.0)
+            total, count = statistics.parts.get("gold_chance", (0.0, 0.0))
             usual = float(np.median(own))
             truth = usual if self._is_listed else (total + BORROWED_GOLD * usual) / (count + BORROWED_GOLD)
             gold_unit = np.full_like(own, usual) if self._is_listed else np.sqrt(own * truth)
@@ -318,7 +322,7 @@ class MetricLaw(Law):
     def _pooled_measure(self) -> float:
         labels = self.pool_labels
         if labels is None:
-            return self.chance_cost**self.exponent
+            return float(self.chance_cost**self.exponent)
         return max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300)
 
     def _power(self, statistics: Statistics) -> float:
@@ -605,7 +609,12 @@ def _simulated_forward(law: MetricLaw, power: float) -> Forward:
 
     own = np.array([max(unrelated(one, two), 1e-300) for one, two in zip(*votes, strict=True)])
     scatter = max(unrelated(truth, truth), 1e-300)
-    near = np.array([float(law.measure(truth, one).mean() + law.measure(truth, two).mean()) / 2.0 for one, two in zip(*votes, strict=True)])
+    near = np.array(
+        [
+            float(law.measure(truth, one).mean() + law.measure(truth, two).mean()) / 2.0
+            for one, two in zip(*votes, strict=True)
+        ]
+    )
     quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
     size = len(weights)
     apart = np.array([[float(law.measure(votes[0][g], votes[1][h]).mean()) for h in range(size)] for g in range(size)])

@@ -25,5 +25,8 @@ def _(space: Texts, label: Any, other: Any = None) -> Markup:
     for change, first, last, _, _ in SequenceMatcher(None, own, beside, autojunk=False).get_opcodes():
         for word in written[first:last]:
             css = None if change == "equal" else "differs"
-            pieces += [element("span", plain_text(word.rstrip()), class_=css), Markup(" " if word.endswith(" ") else "")]
+            pieces += [
+                element("span", plain_text(word.rstrip()), class_=css),
+                Markup(" " if word.endswith(" ") else ""),
+            ]
     return element("span", joined(pieces), class_="text")
