@@ -261,11 +261,7 @@ class MetricLaw(Law):
         return Statistics(parts)
 
     def _placed(self, labels: Batch, there: BoolArray | None) -> FloatArray:
-<<<<<<< HEAD
-        where = np.nonzero(np.ones(len(labels), dtype=bool) if there is None else there)
-=======
         where = np.nonzero(np.ones(labels.shape[:1], dtype=bool) if there is None else there)
->>>>>>> port_metric
         points = self.place(labels[where])
         placed = np.zeros((*labels.shape[: len(where)], points.shape[1]))
         placed[where] = points

@@ -203,43 +203,7 @@ class TextLaw(Law):
         ``details["written_anew"]`` says which labels nobody voted for, ``details["expected_distance"]`` how far the
         votes lie from the label on average, by weight.
         """
-<<<<<<< HEAD
         return _best_texts(self, parameters, labels, observed)
-=======
-        from consilience.label_types.texts.kernels import write_texts
-
-        n = len(observed)
-        counted = discount_correlated(observed, parameters.correlation)
-        all_weights = np.maximum(parameters.weight, 1e-9) * counted
-        rows, sources = np.nonzero(observed)
-        weights, texts = all_weights[rows, sources], labels[rows, sources]
-        item_start = np.searchsorted(rows, np.arange(n + 1)).astype(np.int64)
-        pairs, table = _vote_pairs(item_start), self.table(texts)
-        known = self.kind in KINDS
-        cost = self._between(texts, pairs, table)
-        flat, ends, picked = write_texts(
-            table.words, table.starts, item_start, weights, cost, KINDS.get(self.kind, 0), self.write and known
-        )
-        found: list[str | None] = [None] * n
-        anew = np.zeros(n, dtype=bool)
-        for item in np.flatnonzero(np.diff(item_start)).tolist():
-            own = np.arange(item_start[item], item_start[item + 1])
-            if known:
-                text = flat[ends[item] : ends[item + 1]]
-                found[item], anew[item] = _spelled(table, text, texts, own, weights, int(picked[item]))
-            else:
-                best = texts[picked[item]]
-                found[item] = self._searched(table, texts[own], own, weights[own], best) if self.write else best
-                anew[item] = found[item] not in texts[own].tolist()
-        chosen = as_object_array(found)
-        spent = np.zeros(n)
-        if len(rows):
-            np.add.at(spent, rows, weights * self.cost(chosen[rows], texts))
-        distance = spent / np.maximum(all_weights.sum(axis=1), 1e-300)
-        expected = parameters.scale * (1.0 - parameters.similarity)
-        confidence = removed_share(spent, all_weights, counted, expected, max(parameters.unrelated, 1e-12))
-        return Posterior(chosen, confidence, None, {"written_anew": anew, "expected_distance": distance})
->>>>>>> port_metric
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # hypotheses were merged before
