@@ -71,7 +71,7 @@ def measure(matrix: IntArray, truth: IntArray, k: int, draws: int, copied: bool)
     space = cs.Classes(k)
     plain = [(labels == truth[covered]).mean() for labels in majority_draws(matrix[covered], k, draws)]
     models = {method: fit_quietly(cs.LabelModel(space, method=method, random_state=0), votes) for method in METHODS}
-    models["auto, dependencies="none""] = fit_quietly(cs.LabelModel(space, dependencies="none", random_state=0), votes)
+    models["auto, dependencies='none'"] = fit_quietly(cs.LabelModel(space, dependencies="none", random_state=0), votes)
     models["oracle"] = fit_quietly(cs.LabelModel(space, method="labelled"), votes, gold=truth)
     if copied:
         pairs = [(f"s{left}", f"s{right}") for left in range(5, 10) for right in range(left + 1, 10)]

@@ -226,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     blocks = [
         "Accuracy in percent, mean over the seeds, on items that somebody votes on. *plain*: majority vote. *alone*: "
-        "the same model told that sources are independent (`dependencies="none"`). *default*: dependence learned, with "
+        "the same model told that sources are independent (`dependencies='none'`). *default*: dependence learned, with "
         "its standard deviation over the seeds where above 1, its expected calibration error (15 bins), the pairs "
         "found and the share of fits that fell back to equal weights. Two equal classes, ten sources, 30% abstention "
         "unless said otherwise. *corr*: five independent sources (.72 to .90) and five 90% copies of one of accuracy "

@@ -228,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     clean = run_clean(QUICK_CLEAN if settings.quick else CLEAN_PER_SEED * settings.seeds, n)
     points = run_points(settings.seeds, 100 if settings.quick else 300)
     blocks = [
-        "*auto* is `LabelModel(space)`; *independent* is the likelihood under `dependencies="none"`; *true weights* "
+        "*auto* is `LabelModel(space)`; *independent* is the likelihood under `dependencies='none'`; *true weights* "
         "knows the weights, and counts copies as if they were independent. Mean over the seeds of the share of "
         "pairs in the wrong order (rankings) or of wrong labels (finite space); of the copied pairs, how many were "
         "found; and how many other pairs were flagged.",

@@ -30,7 +30,7 @@ def matrix() -> tuple[np.ndarray, np.ndarray]:
 def test_clone_has_the_same_settings_and_nothing_learned():
     votes, _ = matrix()
     prior = np.array([0.2, 0.3, 0.5])
-    settings = {"method": "dependencies": [(0, 1)], "prior": prior, "decode": "bayes", "random_state": 4}
+    settings = {"method": "triplets", "dependencies": [(0, 1)], "prior": prior, "decode": "bayes", "random_state": 4}
     model = cs.LabelModel(cs.Classes(3), **settings).fit(votes)
     copy = clone(model)
     assert copy is not model

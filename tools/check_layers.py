@@ -16,8 +16,8 @@ from typing import NamedTuple
 PACKAGE = "consilience"
 
 # From the bottom up; the first number is the row of the table in CONTRIBUTING.md, the second orders the names inside a
-# row. A module may import names with a smaller pair only, or modules of its own name. Of two names that fit a module the
-# longer one counts.
+# row. A module may import names with a smaller pair only, or modules of its own name. Of two names that fit a module
+# the longer one counts.
 LAYERS: dict[str, tuple[int, int]] = {
     name: level
     for level, names in {
@@ -112,7 +112,7 @@ def cycle_violations(root: Path) -> Iterator[Violation]:
     for name, (path, tree) in files.items():
         found = {}
         for line, target in _top_imports(tree, _module_parts(root, path), is_package=path.name == "__init__.py"):
-            if target in files and target != name and not files[target][0].name == "__init__.py":
+            if target in files and target != name and files[target][0].name != "__init__.py":
                 found[target] = line
         imports[name] = found
     for name, targets in imports.items():
@@ -184,9 +184,11 @@ def _top_imports(tree: ast.Module, parts: list[str], *, is_package: bool) -> Ite
     for node in tree.body:
         blocks = [node, *node.body] if isinstance(node, ast.If) else [node]
         for block in blocks:
-            yield from _imports(ast.Module([block], []), parts, is_package=is_package) if isinstance(
-                block, (ast.Import, ast.ImportFrom)
-            ) else ()
+            yield from (
+                _imports(ast.Module([block], []), parts, is_package=is_package)
+                if isinstance(block, (ast.Import, ast.ImportFrom))
+                else ()
+            )
 
 
 def _imports(tree: ast.Module, parts: list[str], *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -74,9 +74,7 @@ class Moments:
         sums = Statistics.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)
-            sums = sums + taker.statistics(
-                as_chunk(encoded[rows], None if known is None else known[rows])
-            )
+            sums = sums + taker.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
         return cls(table.sources, sums, taker)
 
     def __add__(self, other: Moments) -> Moments:

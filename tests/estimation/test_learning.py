@@ -229,12 +229,12 @@ def test_partial_fit_takes_gold_first_and_none_later() -> None:
 
 
 def test_votes_of_parts_give_the_model_of_the_whole() -> None:
-    for name in SPACES:
+    for name, space in SPACES.items():
         votes, _ = draw(name, [0.2, 0.4, 0.5, 0.7], 120, 13)
-        take = partial(cs.Moments.of, space=SPACES[name])
+        take = partial(cs.Moments.of, space=space)
         whole = take(votes)
         parts = take(votes[:50], law=whole.law) + take(votes[50:], law=whole.law)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-            one, two = (cs.LabelModel(SPACES[name]).fit_moments(sums) for sums in (whole, parts))
+            one, two = (cs.LabelModel(space).fit_moments(sums) for sums in (whole, parts))
         assert one.weight_ == pytest.approx(two.weight_, rel=0.05, abs=0.02)

@@ -1,7 +1,6 @@
 """Shared votes and the test for any signal: `solvers.sharing` and `solvers.signal`."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 

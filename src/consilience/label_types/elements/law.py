@@ -228,8 +228,9 @@ class ElementLaw(ElementModel, Law):
         if self.n_classes:
             matched = matched * (belief.table.sets.codes[groups.members[counted]] == belief.kinds[group])
         truth = np.bincount(groups.item, belief.probability * length, minlength=n) + belief.unseen * typical
+        twice = np.bincount(source, 2.0 * belief.probability[group] * matched, minlength=m)
         return {
-            "twice_common": np.bincount(source, 2.0 * belief.probability[group] * matched, minlength=m).astype(np.float64),
+            "twice_common": twice.astype(np.float64),
             "both_sizes": np.bincount(source, claimed, minlength=m) + truth @ observed,
         }
 
