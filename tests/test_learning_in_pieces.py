@@ -185,16 +185,6 @@ def test_partitions_of_any_size_give_the_same_model():
         assert np.allclose(model.predict_proba(parts), whole.predict_proba(data.votes), atol=1e-9)
 
 
-def test_likelihood_of_many_items_runs_on_a_sample_and_says_so(monkeypatch):
-    monkeypatch.setattr(estimation.passes, "SAMPLE_ITEMS", 1000)
-    data = simulated("two classes", n=4000, coverage=1.0)
-    model = cs.LabelModel(data.space).fit(data.votes)
-    [finding] = [item for item in model.diagnostics_ if item.code == "polished-on-sample"]
-    assert "of 4,000 items" in finding.message or "all 4,000 items" in finding.message
-    # Sources of these weights are known to 0.1 on 1000 items; 0.5 is 5 standard errors (probability below 1e-5).
-    assert np.allclose(model.weight_, np.linspace(0.6, 2.0, 5), atol=0.5)
-
-
 # --- known labels ----------------------------------------------------------------------------------
 
 

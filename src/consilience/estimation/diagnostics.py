@@ -19,6 +19,8 @@ __all__ = ["count_findings", "items_without_votes", "listed", "trust_findings"]
 LIKELY = 0.8
 #: Two explanations compete when each has at least this probability.
 RIVAL = 0.2
+#: A mean quality below this is hardly a signal: 55% right of two classes.
+WEAK = 0.1
 #: A source needs two partners with this many common items before its agreement is more than an anecdote.
 MIN_OVERLAP = 10
 #: Names shown before a list is cut.
@@ -34,9 +36,10 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
     """Return what the hypotheses say: no signal, copies, rival camps, alike sources, adversaries, misfit."""
     active = votes > 0
     found: list[Diagnostic] = []
-    if trust.no_signal > 0.5 and active.sum() > 1:
+    silent = float((np.tanh(trust.draws).mean(axis=1) < WEAK).mean())
+    if silent > 0.5 and active.sum() > 1:
         message = (
-            f"The sources agree no more than chance would explain (probability {trust.no_signal:.0%}). "
+            f"The sources agree hardly more than chance would explain (probability {silent:.0%}). "
             "Add better sources, or pass gold= with a few known labels."
         )
         found.append(Diagnostic("no-signal", "error", (), message))
@@ -135,11 +138,11 @@ def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[
 
 def _silent(statistics: Statistics, request: Request) -> list[Diagnostic]:
     silent = np.diag(statistics["both"]) == 0
-    if not silent.any() or silent.all():
+    if not silent.any():
         return []
     names = request.named(silent)
     message = f"Never voted: {listed(names)}. Nothing can be said about them."
-    return [Diagnostic("silent-source", "info", names, message)]
+    return [Diagnostic("never-votes", "info", names, message)]
 
 
 def _constant(law: Law, statistics: Statistics, request: Request) -> list[Diagnostic]:

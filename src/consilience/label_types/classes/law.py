@@ -537,7 +537,9 @@ def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float)
     pooled = ndtri((votes[:, 1].sum() + 0.5) / (votes.sum() + 1.0))
     base = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
     scale = (1.0 - float((base**2).sum())) / gold_spread
-    gold = _median_agreement(table.gold_value * scale / 2.0, table.gold_error * scale / 2.0, level, np.array(pooled))
+    told = np.isfinite(table.gold_error)
+    error_of_gold = np.where(told, np.where(told, table.gold_error, 0.0) * scale / 2.0, np.inf)
+    gold = _median_agreement(table.gold_value * scale / 2.0, error_of_gold, level, np.array(pooled))
     return replace(table, value=value, error=error, gold_value=gold[0], gold_error=gold[1])
 
 

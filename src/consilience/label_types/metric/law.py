@@ -391,6 +391,8 @@ class MetricLaw(Law):
             return squared
         labels = self.background.references
         measure, costs = cost_table(self.measure, labels, labels), self.reference_costs
+        if measure.shape != costs.shape:  # all labels are one, and there is no relation to learn
+            return squared
         kept = (measure > 1e-12) & (costs > 1e-12)
         if kept.sum() < 3 or np.ptp(np.log(measure[kept])) < 1e-6:
             return squared
