@@ -10,7 +10,6 @@ import pytest
 import consilience as cs
 from consilience import arrays
 from consilience.families.base import Chunk, Request
-from consilience.families.confusion import ConfusionFamily
 from consilience.families.gaussian_moments import score_sums
 from consilience.families.gaussian_posterior import believe
 from consilience.families.gaussian_rounds import round_sums
@@ -27,19 +26,6 @@ def crowd(n, m, coverage, k, seed=0):
     return np.where(observed, codes, -1).astype(np.int8), truth, accuracy
 
 
-@pytest.mark.parametrize("k", [2, 30])
-def test_statistics_are_the_same_whether_votes_count_as_few_or_not(k, monkeypatch):
-    matrix, _, _ = crowd(500, 80, 0.05, k)
-    chunk = Chunk(np.maximum(matrix, 0), matrix >= 0, np.arange(500) % 32)
-    assert arrays.few_votes(chunk.observed)
-    few = ConfusionFamily(k).statistics(chunk)
-    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    many = ConfusionFamily(k).statistics(chunk)
-    assert few.parts.keys() == many.parts.keys()
-    for name in few.parts:
-        assert np.array_equal(few[name], many[name]), name
-
-
 def test_a_crowd_of_hundreds_is_told_apart_and_called_independent():
     # 10,000 items, 300 sources, 15 votes an item, 500 a source: accuracies are known to about 0.02; the correlation
     # falls below 0.9, or a pair of independent sources is found dependent (a chance of 5% by design, not this seed).
@@ -49,16 +35,6 @@ def test_a_crowd_of_hundreds_is_told_apart_and_called_independent():
     assert np.corrcoef(1.0 - model.expected_cost_, accuracy)[0, 1] > 0.9
     assert model.source_model_.dependencies == ()
     assert (model.predict(cs.Votes.from_matrix(matrix, sources=names)) == truth).mean() > 0.97
-
-
-def test_labels_looked_up_by_pattern_equal_those_computed_row_by_row():
-    matrix, _, _ = crowd(6_000, 5, 0.7, 3)
-    model = cs.LabelModel(cs.Classes(3), random_state=0).fit(matrix)
-    whole = model.predict_proba(matrix)  # so many items that patterns are looked up
-    parts = np.concatenate([model.predict_proba(matrix[start : start + 1000]) for start in range(0, 6_000, 1000)])
-    assert np.array_equal(whole, parts)
-    labels = model.posterior(matrix)
-    assert labels.confidence == pytest.approx(np.where((matrix >= 0).any(axis=1), whole.max(axis=1), 0.0))
 
 
 def test_triplets_with_the_best_known_partners_find_the_same_loadings(monkeypatch):
