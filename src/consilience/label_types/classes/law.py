@@ -650,8 +650,7 @@ def _confusions(
     """
     prior = parameters.prior
     if parameters.learns_prior:
-        prior = shrink_counts(classes[None], start.prior[None])[0]
-        prior = shrink_counts(start.gold_classes[None], prior[None])[0]
+        prior = shrink_counts((classes + start.gold_classes)[None], start.prior[None])[0]
     u = _moved(parameters, start, prior, counts + start.gold)
     table = _shrink_votes(counts, _coin_tables(u, prior, start.habit))
     # Known labels overrule beliefs as far as they contradict them.
