@@ -160,7 +160,7 @@ class Drawn(Kind):
         batch = batch.reshape(*said.shape[:2], *batch.shape[1:])
         found, wrong = [], np.clip(1.0 - panel.quality, 0.01, 0.99)
         for weight in (sources, 1.0 / wrong, np.maximum(np.log((1.0 - wrong) / wrong * self.alternatives), 0.01)):
-            model = cs.LabelModel(self.space, method=KnownWeights(weight), dependencies=None, random_state=0)
+            model = cs.LabelModel(self.space, method=KnownWeights(weight), dependencies="none", random_state=0)
             told = fit_quietly(model, once[:100])
             found += [told.predict(once), self.space.as_labels(self.space.weighted_mean(batch, weight * seen))]
         found.append(told.predict_baseline(once))

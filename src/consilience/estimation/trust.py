@@ -294,13 +294,19 @@ class _Fit:
         covariance: FloatArray = alike + SPREAD**2
         return covariance
 
+    @property
+    def _regular(self) -> FloatArray:
+        """The Hessian; exact copies on few items leave directions that nothing determines, hence a tiny ridge."""
+        regular: FloatArray = self.hessian + 1e-9 * np.trace(self.hessian) * np.eye(len(self.hessian))
+        return regular
+
     def posterior(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the lasting u."""
         m = len(self.u)
         lasting = self.lasting()
         keep = lasting @ self.quad
         mean = MEAN + keep @ (self.u - MEAN)
-        spread = keep @ np.linalg.inv(self.hessian)[:m, :m] @ keep.T + lasting - keep @ lasting
+        spread = keep @ np.linalg.inv(self._regular)[:m, :m] @ keep.T + lasting - keep @ lasting
         return mean, (spread + spread.T) / 2.0
 
     def mean_quality(self) -> tuple[float, float]:
@@ -308,7 +314,7 @@ class _Fit:
         m = len(self.u)
         pull = SPREAD**2 * self.quad.sum(axis=0)
         mean = MEAN + float(pull @ (self.u - MEAN))
-        seen = np.linalg.solve(self.hessian, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
+        seen = np.linalg.solve(self._regular, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 

@@ -161,5 +161,5 @@ def test_copies_among_functions_count_once():
     between = model.source_model_.correlation[np.ix_(copied, copied)]
     assert (between[~np.eye(6, dtype=bool)] > 0.8).all()
     voted = (votes >= 0).any(axis=1)
-    alone = fit(votes, dependencies=None)
+    alone = fit(votes, dependencies="none")
     assert model.score(votes[voted], truth[voted]) > alone.score(votes[voted], truth[voted]) + 0.01

@@ -326,7 +326,7 @@ def with_copies(n, apart, seed=0):
 @pytest.mark.parametrize(("n", "apart"), [(200, 0.1), (600, 0.3), (100, 0.0)])
 def test_copies_of_a_weak_source_are_found_and_share_one_vote(n, apart):
     votes, truth = with_copies(n, apart)
-    model, misled = fit(votes, cs.Scores()), fit(votes, cs.Scores(), dependencies=None)
+    model, misled = fit(votes, cs.Scores()), fit(votes, cs.Scores(), dependencies="none")
     assert {("source_6", "source_7"), ("source_6", "source_8")} <= set(model.source_model_.dependencies)
     assert "dependent-pair" in codes(model)
     # as good as without the copies, to the 5% that other weights make

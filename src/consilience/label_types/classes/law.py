@@ -253,10 +253,15 @@ class ClassesLaw(Law):
         if "gold" in statistics:
             gold, gold_spread = _gold_sums(statistics, share, base)
             sums |= gold
-        table = replace(agreement_table(sums), cost=1.0 - agree / np.maximum(both, 1.0))
-        if "gold" in statistics:
+        table = agreement_table(sums)
+        # Votes that always agree are not known to agree for ever: Laplace's rule of succession.
+        error = np.maximum(table.error, 1.0 / (both + 2.0))
+        table = replace(table, error=error, cost=1.0 - agree / np.maximum(both, 1.0))
+        if "gold" in statistics and table.gold_error is not None:
+            known = statistics["gold"].sum(axis=(1, 2))
             right = np.einsum("acc->a", statistics["gold"])
-            table = replace(table, gold_cost=1.0 - right / np.maximum(statistics["gold"].sum(axis=(1, 2)), 1.0))
+            gold_error = np.maximum(table.gold_error, 1.0 / (known + 2.0))
+            table = replace(table, gold_error=gold_error, gold_cost=1.0 - right / np.maximum(known, 1.0))
         if labeling_functions.vote_only_some_classes(votes):
             # Two functions that vote for one class each agree always or never, however good they are.
             repeats = labeling_functions.repeated_votes(agree, both)[1]
@@ -442,7 +447,8 @@ class ClassesLaw(Law):
         # The votes on an item tell its class as well as their weighted mean is correlated with it.
         signal = float((votes.sum(axis=1) * np.sinh(u) ** 2).sum()) / max(float(statistics["voted_items"]), 1.0)
         known = float(statistics["voted_items"]) * signal / (1.0 + signal)
-        return shrink_counts(known * _class_shares(u, votes)[None], even[None])[0]
+        shares: FloatArray = shrink_counts(known * _class_shares(u, votes)[None], even[None])[0]
+        return shares
 
 
 # --- level 0: agreement --------------------------------------------------------------------------------------
@@ -536,10 +542,8 @@ def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float)
         return replace(table, value=value, error=error)
     pooled = ndtri((votes[:, 1].sum() + 0.5) / (votes.sum() + 1.0))
     base = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
-    scale = (1.0 - float((base**2).sum())) / gold_spread
-    told = np.isfinite(table.gold_error)
-    error_of_gold = np.where(told, np.where(told, table.gold_error, 0.0) * scale / 2.0, np.inf)
-    gold = _median_agreement(table.gold_value * scale / 2.0, error_of_gold, level, np.array(pooled))
+    scale = max(1.0 - float((base**2).sum()), 0.05) / gold_spread
+    gold = _median_agreement(table.gold_value * scale / 2.0, table.gold_error * scale / 2.0, level, np.array(pooled))
     return replace(table, value=value, error=error, gold_value=gold[0], gold_error=gold[1])
 
 
@@ -575,7 +579,8 @@ def _class_shares(u: FloatArray, votes: FloatArray) -> FloatArray:
         return np.full(k, 1.0 / k)
     excess = votes[active] / cast[active, None] - 1.0 / k
     base = votes.sum(axis=0) / votes.sum()
-    q, prior = np.tanh(u[active]), base
+    q = np.tanh(u[active])
+    prior: FloatArray = base
     before = (k - 1) / (k**2 * (k + 1.0))  # variance of class shares of which nothing is known
     ridge = 0.0
     for _ in range(5):
@@ -628,8 +633,9 @@ def _coin_tables(u: FloatArray, prior: FloatArray, habit: FloatArray) -> FloatAr
         for _ in range(FITTING_ROUNDS):
             joint = joint * (habit / joint.sum(axis=2))[:, :, None]
             joint = joint * (prior / joint.sum(axis=1))[:, None, :]
-    table: FloatArray = np.clip(joint / prior, 1e-4, 1.0)
-    return table / table.sum(axis=1, keepdims=True)
+    table = np.clip(joint / prior, 1e-4, 1.0)
+    rates: FloatArray = table / table.sum(axis=1, keepdims=True)
+    return rates
 
 
 def _confusions(
@@ -644,8 +650,7 @@ def _confusions(
     """
     prior = parameters.prior
     if parameters.learns_prior:
-        prior = shrink_counts(classes[None], start.prior[None])[0]
-        prior = shrink_counts(start.gold_classes[None], prior[None])[0]
+        prior = shrink_counts((classes + start.gold_classes)[None], start.prior[None])[0]
     u = _moved(parameters, start, prior, counts + start.gold)
     table = _shrink_votes(counts, _coin_tables(u, prior, start.habit))
     # Known labels overrule beliefs as far as they contradict them.
