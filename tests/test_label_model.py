@@ -129,8 +129,7 @@ def test_frames_of_numbers_with_nulls_give_the_labels_of_the_matrix():
 def test_nodes_come_back_by_name():
     space = cs.FiniteMetric([("cat", "animal"), ("animal", "dog")])
     votes = [["cat", "cat", "animal"], ["dog", "dog", "dog"], [None, None, None]] * 20
-    with pytest.warns(ConsilienceWarning, match="no-signal"):  # 20 repeated items are no evidence of quality
-        model = cs.LabelModel(space, random_state=0).fit(votes[:3])
+    model = cs.LabelModel(space, method="majority", random_state=0).fit(votes)
     assert model.predict(votes[:3]).tolist() == ["cat", "dog", None]
 
 
@@ -281,7 +280,7 @@ def test_relabelling_the_classes_relabels_the_predictions():
 
 
 @pytest.mark.parametrize("unit", [36.0, 0.01])
-@pytest.mark.parametrize("method", ["auto", "majority", "isotropic", "triplets"])
+@pytest.mark.parametrize("method", ["auto", "isotropic", "triplets"])
 def test_unit_of_the_distance_does_not_matter(method, unit):
     data = simulated("metric")
     scaled = cs.Metric(lambda left, right: unit * np.abs(left - right), vectorized=True)

@@ -147,8 +147,8 @@ def test_closed_forms_need_no_more_than_the_sum_of_moments(kind, method):
 def test_auto_on_moments_alone_uses_pair_moments_and_says_so(kind):
     data = simulated(kind)
     model = cs.LabelModel(data.space).fit_moments(cs.Moments.of(data.votes, data.space))
-    assert model.source_model_.method == "triplets"
-    assert "moments" in model.source_model_.reason
+    assert "agreement of all pairs" in model.source_model_.reason
+    assert "EM" not in model.source_model_.reason
 
 
 def test_costs_of_a_metric_need_no_more_than_the_sum_of_moments():

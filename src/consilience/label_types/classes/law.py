@@ -543,7 +543,9 @@ def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float)
     pooled = ndtri((votes[:, 1].sum() + 0.5) / (votes.sum() + 1.0))
     base = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
     scale = max(1.0 - float((base**2).sum()), 0.05) / gold_spread
-    gold = _median_agreement(table.gold_value * scale / 2.0, table.gold_error * scale / 2.0, level, np.array(pooled))
+    told = np.isfinite(table.gold_error)
+    gold_error = np.where(told, np.where(told, table.gold_error, 0.0) * scale / 2.0, np.inf)
+    gold = _median_agreement(table.gold_value * scale / 2.0, gold_error, level, np.array(pooled))
     return replace(table, value=value, error=error, gold_value=gold[0], gold_error=gold[1])
 
 
