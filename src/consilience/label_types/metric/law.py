@@ -166,7 +166,11 @@ class MetricLaw(Law):
         costs = cost_table(self.cost, labels, labels)
         if self.coordinates == "mds":
             return replace(self, landmarks=fit_landmarks(costs), landmark_labels=labels)
-        return replace(self, exponent=2.0) if _is_flat(costs**2) else self
+        # Over a list of labels the agreement of two sources is worked out exactly, for costs as they are.
+        few = self.candidates is not None and len(self.candidates) <= MAX_LISTED
+        if few or _recurring(self.cost, labels[:REFERENCES], labels) is not None or not _is_flat(costs**2):
+            return self
+        return replace(self, exponent=2.0)
 
     def measures_like(self, other: Law) -> bool:
         if not isinstance(other, MetricLaw) or (self.landmarks is None) != (other.landmarks is None):
