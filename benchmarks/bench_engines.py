@@ -119,7 +119,7 @@ def take_a_turn(opened: Opening, votes: Path, target: Path, measured: Measured) 
     """Fit and label once, and add the seconds."""
     start = time.perf_counter()
     data = opened(votes)
-    model = fit_quietly(cs.LabelModel(SPACE, method="moments", random_state=0), data)
+    model = fit_quietly(cs.LabelModel(SPACE, method="triplets", random_state=0), data)
     fitted = time.perf_counter()
     if isinstance(data, cs.Votes):
         cs.write_labels(target.with_suffix(".parquet"), model, data)
@@ -186,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         compared = {name: seconds_of_ids(votes, repetitions) for name, votes in ids.items()}
     rows, judged = _rows(measured)
     blocks = [
-        f'{case}, a fifth missing, in {FILES} Parquet files. Each way reads them, fits (`method="moments"`) and '
+        f'{case}, a fifth missing, in {FILES} Parquet files. Each way reads them, fits (`method="triplets"`) and '
         "writes the labels to Parquet. *Overhead* is the time of both relative to memory, in the same turn. A load "
         "average above the number of cores says that other work ran beside: then all times are longer, and the "
         "overhead is rough.",

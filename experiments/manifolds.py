@@ -21,11 +21,11 @@ ROWS = {
     "unweighted mean": ("majority", "riemannian"),
     "flat triplets, Frechet mean (the paper)": ("isotropic", "riemannian"),
     "true scales, Frechet mean": ("true", "riemannian"),
-    "moments, Frechet mean": ("moments", "riemannian"),
-    "moments, wrapped likelihood (ours)": ("moments", "wrapped"),
+    "default, Frechet mean": ("auto", "riemannian"),
+    "default, wrapped likelihood (ours)": ("auto", "wrapped"),
 }
-OURS = "moments, wrapped likelihood (ours)"
-OURS_SPD = "moments seen from the labels (ours)"
+OURS = "default, wrapped likelihood (ours)"
+OURS_SPD = "default (ours)"
 TARGETS = {"hyperbolic": 1.02, "sphere": 1.03, "spd": 1.02}
 
 
@@ -160,7 +160,7 @@ def measure(column: Column, seed: int) -> tuple[dict[str, float], dict[str, floa
     rows = {**ROWS, "true scales, wrapped likelihood": ("true", "wrapped")}
     if column.kind == "spd":
         rows = {"unweighted mean": ROWS["unweighted mean"], "flat triplets": ("isotropic", "")}
-        rows |= {"true scales": ("true", ""), OURS_SPD: ("moments", ""), "log-Euclidean throughout": ("moments", "log")}
+        rows |= {"true scales": ("true", ""), OURS_SPD: ("auto", ""), "log-Euclidean throughout": ("auto", "log")}
     for name, (method, noise) in rows.items():
         # Scales are those of the wrapped law, which the votes follow, whichever mean they are then used for.
         source = cs.SPD(3, metric="log-euclidean") if noise == "log" else column.space

@@ -22,7 +22,7 @@ from .tables import QUICK, FloatArray, fit_quietly, markdown_table, read_setting
 SIZES = (250, 1_000, 4_000, 16_000, 64_000)
 QUICK_SIZES = (100, 400)
 ITEMS, SOURCES = 5, 9
-METHODS = {"isotropic": "isotropic (the paper)", "moments": "moments (ours)", "auto": "default (ours)"}
+METHODS = {"isotropic": "isotropic (the paper)", "auto": "default (ours)"}
 KINDS = {"weight": "weights", "cost": "mean distances to the truth"}
 #: The default looks at 50,000 items at most.
 LARGEST = {"auto": 16_000}
@@ -108,7 +108,7 @@ def _verdicts(errors: Errors, slope: dict[tuple[str, str], float], sizes: Sequen
                 f"{flat:.3f}; error {first:.3f} with {sizes[0]:,} items, {last:.3f} with {sizes[-1]:,}",
             )
         )
-        for method in ("moments", "auto"):
+        for method in ("auto",):
             found = slope[kind, method]
             claim = f"{METHODS[method]}, {words}: slope within {TOLERANCE} of {RATE}"
             lines.append(verdict(claim, abs(found - RATE) <= TOLERANCE, f"{found:.3f}"))
