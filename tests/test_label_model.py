@@ -9,7 +9,7 @@ import pytest
 from simulated import CASES, SPACES, simulated
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, InvalidVotesError, UnsupportedError
+from consilience.exceptions import InvalidVotesError, UnsupportedError
 
 nan = float("nan")
 WITHOUT_GOLD = [case for case in CASES if case[1] != "labelled"]

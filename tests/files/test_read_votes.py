@@ -84,7 +84,7 @@ def test_orders_are_read_as_the_space_has_them(tmp_path):
     path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk=juice,milk>tea\nq2,,juice > tea\n")
     space = cs.Rankings(["milk", "juice", "tea"])
     votes = read_votes(path, space)
-    with pytest.warns(ConsilienceWarning, match="too-few-sources"):
+    with pytest.warns(cs.exceptions.ConsilienceWarning, match="too-few-sources"):
         model = cs.LabelModel(space, method="majority").fit(votes)
     assert model.predict(votes)[1] == ["juice", "tea"]
 

@@ -388,7 +388,7 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     shared = sums["cross"] - vote[:, :, None] * truth[:, None, :] / weight[:, None, None]
     inverse = inverses(parameters.noise)
     # The start holds the slopes relative to each other; their common scale belongs to the gauge.
-    firm = np.where(learned, np.minimum(start.slope_hold, 1e12 / np.maximum(start.slope**2, 1e-300)), 0.0)
+    firm = np.where(learned, np.minimum(start.slope_hold, 1e12 / np.maximum(start.slope**2, 1e-200)), 0.0)
     common = float(firm @ (parameters.slope * start.slope)) / max(float(firm @ start.slope**2), 1e-300)
     told = np.einsum("ade,aed->a", inverse, spread)
     slope = np.einsum("ade,aed->a", inverse, shared) + firm * common * start.slope
