@@ -62,7 +62,9 @@ def quadratic(
         error = np.sqrt(np.maximum(share * (1.0 - share), 1e-9) / common)
         known = float(np.clip(chance, 1e-3, 0.999))
         accuracy += chance * quadratic_rates(share, votes[:, label] / total, known, usable, error)[0]
-    return accuracy
+    votes_at_all = votes.sum(axis=1) > 0
+    usual = float(accuracy[votes_at_all].mean()) if votes_at_all.any() else 0.5
+    return np.where(votes_at_all, accuracy, usual)
 
 
 def triplet_loadings(

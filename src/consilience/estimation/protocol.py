@@ -268,6 +268,12 @@ class Hypothesis:
         return np.tanh(self.u)
 
     @property
+    def in_group(self) -> BoolArray:
+        """``(m, m)`` pairs of different sources in one group; `correlation` is a little above zero for others, too."""
+        together: BoolArray = self.groups[:, None] == self.groups
+        return together & ~np.eye(len(self.groups), dtype=bool)
+
+    @property
     def is_plain(self) -> bool:
         """Whether this is the plain vote: all sources alike by decree, nobody shares errors."""
         return bool(np.isinf(self.spread).all() and (self.u == self.u[:1]).all()) and not self.correlation.any()

@@ -160,7 +160,7 @@ class ElementLaw(ElementModel, Law):
         start = replace(
             self._of_rights(right),
             # What all sources share, elements that are hard to see, is in the visibility; groups share more.
-            correlation=np.where(hypothesis.groups[:, None] == hypothesis.groups, hypothesis.correlation, 0.0),
+            correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0),
             spread=_slope(right) * self.chance_cost * (1.0 - quality**2) * spread,
         )
         return replace(start, false_rate=marks * (1.0 - right) + 0.01)

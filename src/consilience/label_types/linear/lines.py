@@ -77,6 +77,8 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     m, d = moments.mean.shape
     active = moments.varied
     size = np.sqrt(np.where(active, moments.variance, moments.typical_variance))
+    # Slopes are read off sources that share no errors: only groups count here.
+    correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
     sign = np.where(hypothesis.quality < 0, -1.0, 1.0)
     quality = np.clip(np.abs(hypothesis.quality), LEAST_QUALITY, MOST_QUALITY)
     slope, noise = quality * size, (1.0 - quality**2) * size**2
@@ -89,7 +91,7 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
             slope[chosen], noise[chosen] = _factor_analysis(moments.covariance[np.ix_(chosen, chosen)], size[chosen])
             sign = np.ones(m)
     elif method != "labelled" and active.sum() >= 3:
-        slope, noise, hold = _steady_slopes(quality, spread, size, hypothesis.correlation, moments, sign)
+        slope, noise, hold = _steady_slopes(quality, spread, size, correlation, moments, sign)
         noise_hold = np.maximum(quality**2 / (2.0 * d * spread**2), LEAST_HOLD)
     slope = np.where(active, sign * slope, 0.0)
     noise = np.where(active, np.maximum(noise, NOISE_FLOOR * size**2), size**2)
@@ -99,12 +101,12 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
         offset[silent], slope[silent] = moments.mean[active].mean(axis=0), slope[active].mean()
         noise[silent] = noise[active].mean()
     shape, matrices = _shapes(moments, slope, noise, active)
-    heavy = not coarse and method == "auto" and _is_heavy(moments, quality, hypothesis.correlation)
+    heavy = not coarse and method == "auto" and _is_heavy(moments, quality, correlation)
     lines = LinearParameters(
         offset=offset,
         slope=slope,
         noise=matrices,
-        correlation=hypothesis.correlation,
+        correlation=correlation,
         mean=np.zeros(d),
         variance=shape,
         votes=moments.votes,

@@ -282,6 +282,7 @@ class MetricLaw(Law):
             usual = float(np.median(own))
             truth = usual if self._is_listed else (total + BORROWED_GOLD * usual) / (count + BORROWED_GOLD)
             gold_unit = np.full_like(own, usual) if self._is_listed else np.sqrt(own * truth)
+            gold_unit = np.maximum(gold_unit, 1e-300)
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_error = gold_error / gold_unit
         power = self._power(statistics)
@@ -377,7 +378,7 @@ class MetricLaw(Law):
         # Between own * (1 - q^2) / 2, where errors are added to the truth, and own * (1 - q), where votes replace it.
         gauge = own * (1.0 - quality) ** 2 / 4.0
         turned, unrelated = self._in_cost_units(cost), float(self._in_cost_units(np.array([truth]))[0])
-        unit = turned / cost
+        unit = turned / np.maximum(cost, 1e-300)
         found = self._of_costs(turned, unit * slope, unit * gauge, unrelated)
         return replace(found, correlation=hypothesis.correlation)
 

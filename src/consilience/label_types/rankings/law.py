@@ -207,7 +207,7 @@ class RankingLaw(Law):
             table = self.pair_table(statistics)
             alone = np.sqrt(1.0 - quality**2)
             agreement = curve.agreement(weight) + hypothesis.correlation * np.outer(alone, alone)
-            measured = (hypothesis.correlation > 0) & table.usable
+            measured = hypothesis.in_group & table.usable
             agreement = np.where(measured, table.value, agreement)
             np.fill_diagonal(agreement, 1.0)
         spread = np.zeros(len(weight))

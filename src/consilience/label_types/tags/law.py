@@ -433,7 +433,7 @@ def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) 
     fits = [(guess, *_frequencies(hypothesis.quality, pooled, guess)) for guess in ways]
     misfit = np.zeros(len(fits))
     if len(joint):
-        alone = np.triu(hypothesis.correlation == 0.0, 1)
+        alone = np.triu(~hypothesis.in_group, 1)
         both = joint.sum(axis=(2, 4)) * alone
         total, pairs = np.maximum(both.sum(axis=(1, 2)), 1.0), max(int((both.sum(axis=0) > 0).sum()), 1)
         alike = np.einsum("tacbc,ab->tc", joint, alone) - np.einsum("tab,atc,btc->tc", both, own, own)

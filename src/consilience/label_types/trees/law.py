@@ -229,9 +229,7 @@ class TreeLaw(Law):
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
         slope = (1.0 - chance) / (error * (1.0 - error))
         # Errors that all sources share come from hard tokens, which this law knows itself.
-        apart = hypothesis.correlation[~np.eye(m, dtype=bool)]
-        common = float(np.clip(apart.min(initial=1.0), 0.0, 0.99)) if len(apart) else 0.0
-        correlation = np.maximum(hypothesis.correlation - common, 0.0) / (1.0 - common)
+        correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
         return TreeParameters(
             probability=one,
             log_odds=_log_odds(error, DIFFICULTY)[None],
