@@ -19,8 +19,8 @@ __all__ = ["count_findings", "items_without_votes", "listed", "trust_findings"]
 LIKELY = 0.8
 #: Two explanations compete when each has at least this probability.
 RIVAL = 0.2
-#: A mean quality below this is hardly a signal: 55% right of two classes.
-WEAK = 0.1
+#: A mean quality below this is hardly a signal: 57.5% right of two classes.
+WEAK = 0.15
 #: A source needs two partners with this many common items before its agreement is more than an anecdote.
 MIN_OVERLAP = 10
 #: Names shown before a list is cut.
@@ -102,7 +102,7 @@ def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolA
 
 
 def _dependent(trust: Trust, request: Request) -> list[Diagnostic]:
-    sure = (trust.together > LIKELY) & ~request.dependent
+    sure = (trust.together > LIKELY) | request.dependent
     np.fill_diagonal(sure, False)
     if not sure.any():
         return []

