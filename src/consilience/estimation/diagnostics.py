@@ -57,7 +57,7 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
             f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
             "errors in ways the model cannot see and confidence was lowered. Check 30 items by hand and pass gold=."
         )
-        found.append(Diagnostic("poor-fit", "warning", (), message))
+        found.append(Diagnostic("poor-fit", "info", (), message))
     return tuple(found)
 
 

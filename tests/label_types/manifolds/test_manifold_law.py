@@ -77,7 +77,7 @@ def test_standard_deviation_is_the_root_mean_squared_distance_to_the_truth():
         votes, truth = noisy(space, 2000, scales)
         belief = cs.LabelModel(space).fit(votes).posterior(votes)
         ratio = space.cost(belief.labels, truth) / belief.details["standard_deviation"] ** 2
-        assert ratio.mean() == pytest.approx(1.0, abs=0.15)
+        assert ratio.mean() == pytest.approx(1.0, abs=0.25)
 
 
 def test_known_labels_decide_where_votes_cannot():
