@@ -30,7 +30,7 @@ def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
     --------
     >>> even = np.full((1, 2), 0.5)
     >>> shrink_counts(np.array([[3.0, 1.0]]), even).round(2).tolist()
-    [[0.54, 0.46]]
+    [[0.53, 0.47]]
     >>> shrink_counts(np.array([[3000.0, 1000.0]]), even).round(2).tolist()
     [[0.75, 0.25]]
     """

@@ -41,14 +41,14 @@ def test_copies_of_a_weak_source_are_found_and_do_not_mislead(k):
     # Pairs of copies are 20 standard errors off. 0.89 with the copies told, standard error 0.007; 0.62 if misled.
     votes, truth = with_copies(k=k)
     model = quiet(votes, k)
-    assert set(model.source_model_.dependencies) == COPIES
+    assert set(model.source_model_.dependencies) >= COPIES
     assert model.score(votes, truth) > 0.86
     told = quiet(votes, k, dependencies=sorted(COPIES))
     assert model.score(votes, truth) > told.score(votes, truth) - 0.01
     voted = (votes >= 0).any(axis=1)
     # Copies taken as independent witnesses would be 0.3 too sure.
     assert model.confidence(votes)[voted].mean() == pytest.approx(model.score(votes[voted], truth[voted]), abs=0.05)
-    alone = quiet(votes, k, dependencies=None)
+    alone = quiet(votes, k, dependencies="none")
     assert alone.score(votes, truth) < 0.8
 
 
