@@ -140,7 +140,7 @@ def removed_share(
     chance
         Mean cost between unrelated labels.
     """
-    chance = max(chance, 1e-300)
+    chance = max(chance, 1e-100)  # zero where all labels are one
     told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
     told = np.where(weights > 0, told * counted, 0.0)
     together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
