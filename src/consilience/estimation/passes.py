@@ -86,14 +86,17 @@ class VotePasses:
         return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold)))
 
     def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        return self.partitions.reduce(lambda part: function(self._chunk(part)))
+        view = self.view  # the function travels to workers, these passes do not
+        return self.partitions.reduce(lambda part: function(_seen(part, view)))
 
     def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        return self.sample.reduce(lambda part: function(self._chunk(part)))
+        view = self.view
+        return self.sample.reduce(lambda part: function(_seen(part, view)))
 
     def prepared_sample(self, prepare: Callable[[Chunk], Any]) -> list[Any]:
         """Return the chunks of the sample, each prepared once for rounds that go over them again and again."""
-        return list(self.sample.map(lambda part: prepare(self._chunk(part))))
+        view = self.view
+        return list(self.sample.map(lambda part: prepare(_seen(part, view))))
 
     def runner(self, law: Law, prepared: list[Any]) -> Callable[[Callable[[Any], Statistics]], Statistics]:
         """Return what sums a step over prepared chunks, in threads where the law allows it."""
@@ -121,10 +124,11 @@ class VotePasses:
         part = self.sample.sample(size, self.seed).whole
         order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
         # The sample holds small hashes already, so that the same threshold lets more of them pass.
-        return self._chunk(part[order[: 2 * size]])
+        return _seen(part[order[: 2 * size]], self.view)
 
-    def _chunk(self, part: Part) -> Chunk:
-        return self.view(as_chunk(part.votes, part.gold))
+
+def _seen(part: Part, view: Callable[[Chunk], Chunk]) -> Chunk:
+    return view(as_chunk(part.votes, part.gold))
 
 
 def silent_items(part: Part, count: int) -> tuple[str, ...]:
