@@ -23,7 +23,7 @@ def table():
 def test_it_prints_one_aligned_line_per_source(table):
     *lines, note = repr(table).splitlines()
     assert len(lines) == 4
-    assert note == "effective number of sources: 2.8 of 3; 0% of the labels differ from the plain vote"
+    assert note == "effective number of sources: 2.6 of 3; 0% of the labels differ from the plain vote"
     assert len({len(line) for line in lines}) == 1
     assert lines[1].startswith("ann")
     assert "100%" in lines[1]
