@@ -51,8 +51,8 @@ def test_copies_share_a_vote_and_pairs_that_the_user_names():
         for told in ("learn", [("j2", "j3")])
     )
     assert (learned[:2] < 0.7).all()
-    assert learned[2:].tolist() == pytest.approx([1.0, 1.0, 1.0], abs=0.15)
-    assert named[4] == 1.0
+    assert (learned[2:] > 0.85).all()
+    assert named[4] > 0.85
     assert (named[[2, 3]] < 1.0).all()
 
 
