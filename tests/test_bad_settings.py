@@ -22,7 +22,7 @@ from consilience.exceptions import (
     [
         ([("alpha", "gama")], UnknownSourceError, ["'gama'", "Did you mean 'gamma'?"]),
         ([("alpha", "zzz")], UnknownSourceError, ["'zzz'", "'alpha', 'beta', 'gamma'"]),
-        ([(0, 9)], UnknownSourceError, ["9", "no source"]),
+        ([(0, 9)], UnknownSourceError, ["9", "not a source"]),
         ([("beta", "beta")], UnsupportedError, ["'beta', 'beta'", "same source twice"]),
         (["ab"], UnsupportedError, ["'ab'", "not a pair", "('a', 'b')"]),
         ([("alpha", "beta", "gamma")], UnsupportedError, ["not a pair"]),

@@ -430,7 +430,7 @@ def _source_name(member: Any, sources: tuple[str, ...]) -> str:
     close = get_close_matches(str(member), sources, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(repr(name) for name in sources[:8])
-    raise UnknownSourceError(f"dependencies names {member!r}, which is no source.{hint} Sources: {shown}.")
+    raise UnknownSourceError(f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}.")
 
 
 def _mask(pairs: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> BoolArray:
@@ -458,7 +458,7 @@ def read_prior(prior: Any, space: LabelSpace) -> str | FloatArray:
         values = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):
         raise PriorError(
-            f"prior={prior!r} is no list of probabilities. Give {size} numbers, or one of {', '.join(NAMED_PRIORS)}."
+            f"prior={prior!r} is not a list of probabilities. Give {size} numbers, or one of {', '.join(NAMED_PRIORS)}."
         ) from None
     if values.shape != (size,):
         raise PriorError(f"prior has shape {values.shape}; expected one probability for each of the {size} labels.")
