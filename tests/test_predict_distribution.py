@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.families.base import Posterior
 from consilience.inference import Distribution, Inference
 
 RNG = np.random.default_rng(0)
