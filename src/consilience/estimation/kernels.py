@@ -17,6 +17,8 @@ __all__ = ["fit_hypothesis", "start_point"]
 
 #: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
 SLOPE = 1.702
+#: Correlation of x between the members of a group of copies.
+ALIKE = 0.8
 #: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
 FLOOR = 0.1
 #: Beyond so many unknowns steps are found by conjugate gradients.
@@ -172,26 +174,44 @@ def _normal(x: float) -> float:
 
 
 @_helper
-def _majority(point: FloatArray, slot: IntArray, school: bool, chance: float, half: float, contrary: float) -> float:
-    """Return the log probability that the truth is the main common factor, and not opposed by most sources.
+def _majority(
+    point: FloatArray,
+    group: IntArray,
+    slot: IntArray,
+    school: bool,
+    chance: float,
+    half: float,
+    contrary: float,
+    follows: FloatArray,
+) -> float:
+    """Return the log probability that no single error is what most sources follow, and that most do not oppose truth.
 
-    Two means over the sources: the share of the truth in what a source has in common with others, and its sign.
+    A source counts as far as it follows anything: its quality and its share of the group's error against `chance`.
     """
-    m, truth, sign = len(slot), 0.0, 0.0
+    m, whole, sign, most = len(slot), 1e-9, 0.0, 0.0
+    for g in range(m):
+        follows[g] = 0.0
     for a in range(m):
         quality = math.tanh(point[a])
         k = _share(point[slot[a]], point[a], school) if slot[a] >= 0 else 0.0
-        square = quality**2 + chance**2
-        truth += square / (square + k * k * (1.0 - quality**2)) / m
-        sign += quality / math.sqrt(square) / m
-    follows = _normal((truth - 0.5) / half) * _normal(sign / (2.0 * half))
-    return math.log(contrary + (1.0 - contrary) * follows)
+        square, error = quality**2, k * k * (1.0 - quality**2)
+        seen = square + error + chance**2
+        whole += (square + error) / seen
+        follows[group[a]] += error / seen
+        most = max(most, follows[group[a]])
+        sign += quality / math.sqrt(square + chance**2) / m
+    probable = _normal((0.5 - most / whole) / half) * _normal(sign / (2.0 * half))
+    return math.log(contrary + (1.0 - contrary) * probable)
 
 
 @_helper
-def _own(one: float, two: float) -> float:
-    """Return which part of a pair's variance belongs to that pair alone; the rest is luck of its sources."""
-    return one * two / (1.0 - (1.0 - one) * (1.0 - two))
+def _own(one: float, two: float, overlap_one: float, overlap_two: float) -> float:
+    """Return which part of a pair's variance belongs to that pair alone; the rest is luck of its sources.
+
+    Luck on items that a source did not share with the other one says nothing about this pair.
+    """
+    alone = one * (1.0 - two) * (1.0 - overlap_one) + two * (1.0 - one) * (1.0 - overlap_two)
+    return (one * two + alone) / (1.0 - (1.0 - one) * (1.0 - two))
 
 
 @_helper
@@ -240,6 +260,8 @@ def _variances(
     reference: FloatArray,
     usable: BoolArray,
     variance: FloatArray,
+    overlap: FloatArray,
+    power: float,
     luck: FloatArray,
     group: IntArray,
     size: IntArray,
@@ -263,12 +285,19 @@ def _variances(
     """
     m = len(luck)
     rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
-    common, spare = work[4], work[6]
+    common, spare, shared = work[4], work[6], work[8]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(reference[a]) ** 2, FLOOR)
         share[a] = min(_share(reference[slot[a]], reference[a], school), 0.995) if slot[a] >= 0 else 0.0
         alone[a] = max(1.0 - share[a] ** 2, FLOOR)
         lucky[a] = math.sqrt(luck[a] / rest[a])
+        # Members have luck in common on items that they share.
+        shared[a] = 0.0
+        if slot[a] >= 0:
+            for b in range(m):
+                if group[b] == group[a] and b != a:
+                    shared[a] += overlap[a, b] / (size[group[a]] - 1.0)
+            shared[a] = share[a] * math.sqrt(shared[a])
     log = -2.0 * _scales(point, lucky, group, size, tau, tails, scale)
     for a in range(m):
         for b in range(a):
@@ -282,19 +311,19 @@ def _variances(
                 fitted += share[a] * share[b] * math.sqrt(rest[a] * rest[b])
             sampled = variance[a, b] * max(1.0 - fitted**2, FLOOR) / max(1.0 - value[a, b] ** 2, FLOOR)
             if group[a] == group[b]:
-                own = sampled * _own(rest[a] * alone[a], rest[b] * alone[b])
+                own = sampled * _own(rest[a] * alone[a], rest[b] * alone[b], overlap[a, b], overlap[b, a])
             else:
-                own = sampled * _own(rest[a], rest[b])
+                own = sampled * _own(rest[a], rest[b], overlap[a, b], overlap[b, a])
                 # The error of a pair is shared by all members of the larger of its two groups.
                 first = size[group[a]] > size[group[b]] or (size[group[a]] == size[group[b]] and group[a] < group[b])
                 if first and size[group[a]] > 1:
-                    load[a, b] = share[a] * math.sqrt(own)
-                    own *= alone[a]
+                    load[a, b] = shared[a] * math.sqrt(own)
+                    own *= max(1.0 - shared[a] ** 2, FLOOR)
                 elif not first and size[group[b]] > 1:
-                    load[b, a] = share[b] * math.sqrt(own)
-                    own *= alone[b]
+                    load[b, a] = shared[b] * math.sqrt(own)
+                    own *= max(1.0 - shared[b] ** 2, FLOOR)
             precision[a, b] = precision[b, a] = 1.0 / (own + omega * omega)
-            log += math.log(own + omega * omega)
+            log += power * math.log(own + omega * omega)
     # Prior covariance of the realised u: a block per group (a diagonal and two vectors), and the common mean.
     whole = 0.0
     for a in range(m):
@@ -308,10 +337,10 @@ def _variances(
                 # Who repeats a share k of the votes of one original and has its own quality on the rest.
                 alike = share[a] ** 2 / (share[a] ** 2 + (1.0 - share[a]) ** 2)
                 common[a], spare[a] = scale[a] * math.sqrt(alike), scale[a] ** 2 * (1.0 - alike)
-                spare[a] += lucky[a] ** 2 * (1.0 - share[a] ** 2)
+                spare[a] += lucky[a] ** 2 * (1.0 - shared[a] ** 2)
                 first += common[a] ** 2 / spare[a]
-                second += common[a] * share[a] * lucky[a] / spare[a]
-                third += (share[a] * lucky[a]) ** 2 / spare[a]
+                second += common[a] * shared[a] * lucky[a] / spare[a]
+                third += (shared[a] * lucky[a]) ** 2 / spare[a]
                 log += math.log(spare[a])
         inside = first * third - second * second
         log += math.log(inside)
@@ -322,10 +351,10 @@ def _variances(
             if size[g] == 1:
                 ones[a] = quad[a, a]
                 continue
-            fourth, fifth = common[a] / spare[a], share[a] * lucky[a] / spare[a]
+            fourth, fifth = common[a] / spare[a], shared[a] * lucky[a] / spare[a]
             for b in range(m):
                 if group[b] == g:
-                    one, two = common[b] / spare[b], share[b] * lucky[b] / spare[b]
+                    one, two = common[b] / spare[b], shared[b] * lucky[b] / spare[b]
                     quad[a, b] -= (
                         fourth * (third * one - second * two) + fifth * (first * two - second * one)
                     ) / inside
@@ -349,6 +378,7 @@ def _terms(
     usable: BoolArray,
     precision: FloatArray,
     load: FloatArray,
+    power: float,
     share: FloatArray,
     quad: FloatArray,
     group: IntArray,
@@ -370,6 +400,7 @@ def _terms(
 ) -> float:
     """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
     m, length, rank = len(value), len(point), len(sign)
+    alike = 0.0 if school else ALIKE
     quality, rest, k, rise, vector = work[0], work[1], work[2], work[3], work[4]
     phi, slope = features[0], features[1]
     _features(point, grid, table, phi, slope)
@@ -380,14 +411,10 @@ def _terms(
             k[a] = math.exp(0.5 * SLOPE * point[slot[a]]) if school else _share(point[slot[a]], 0.0, False)
             rise[a] = 0.5 * SLOPE * k[a] * (1.0 if school else 1.0 - k[a] ** 2)
     cost = 0.0
-    for i in range(m):
+    for i in range(length):
         gradient[i] = 0.0
-        for j in range(m):
-            hessian[i, j] = quad[i, j]
-    for i in range(m, length):
-        gradient[i] = 0.0
-        for j in range(i + 1):
-            hessian[i, j] = hessian[j, i] = 0.0
+        for j in range(length):
+            hessian[i, j] = 0.0
     for a in range(m):
         for b in range(a):
             if not usable[a, b]:
@@ -454,6 +481,11 @@ def _terms(
                 gradient[members[i]] -= vector[i] * total / whole
                 for j in range(count + 1):
                     hessian[members[i], members[j]] -= vector[i] * vector[j] / whole
+    cost *= power
+    for i in range(length):
+        gradient[i] *= power
+        for j in range(length):
+            hessian[i, j] *= power
     if len(gold):
         # One more column whose quality is known; copies are right or wrong on the known items together, too.
         for g in range(len(size)):
@@ -484,12 +516,30 @@ def _terms(
         pull = 0.0
         for b in range(m):
             pull += quad[a, b] * (point[b] - mean)
+            hessian[a, b] += quad[a, b]
         cost += 0.5 * (point[a] - mean) * pull
         gradient[a] -= pull
     for i in range(m, length):
-        cost += 0.5 * point[i] ** 2
-        gradient[i] -= point[i]
-        hessian[i, i] += 1.0
+        gradient[i] -= point[i] / (1.0 - alike)
+        hessian[i, i] += 1.0 / (1.0 - alike)
+        cost += 0.5 * point[i] ** 2 / (1.0 - alike)
+    # Members of a group repeat it about equally often: their x have the correlation `alike`, zero for schools.
+    for g in range(len(size)):
+        if alike == 0.0 or size[g] < 2:
+            continue
+        whole, total = 1.0 + (size[g] - 1.0) * alike, 0.0
+        for a in range(m):
+            if group[a] == g:
+                total += point[slot[a]]
+        less = alike / (whole * (1.0 - alike))
+        cost += 0.5 * ((size[g] - 1.0) * math.log(1.0 - alike) + math.log(whole)) - 0.5 * less * total * total
+        for a in range(m):
+            if group[a] == g:
+                gradient[slot[a]] += less * total
+                for b in range(m):
+                    if group[b] == g:
+                        hessian[slot[a], slot[b]] -= less
+    for i in range(m, length):
         for a in range(m):
             hessian[a, i] = hessian[i, a]
     return cost
@@ -500,6 +550,8 @@ def fit_hypothesis(
     value: FloatArray,
     usable: BoolArray,
     variance: FloatArray,
+    overlap: FloatArray,
+    power: float,
     luck: FloatArray,
     group: IntArray,
     size: IntArray,
@@ -526,8 +578,11 @@ def fit_hypothesis(
 
     Parameters
     ----------
-    value, usable, variance, luck
-        Agreements, which of them count, their sampling variances; variance of realised quality times ``1 - q^2``.
+    value, usable, variance
+        Agreements, which of them count, their sampling variances.
+    overlap, power, luck
+        Which part of a source's votes is on items of the other one; power of the likelihood of the pairs; variance of
+        realised quality times ``1 - q^2``.
     group, size, slot
         Number of each source's group, sizes, place of its share among the unknowns (-1: none).
     school
@@ -555,7 +610,7 @@ def fit_hypothesis(
     pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((8, m + 1)), np.zeros((2, m, len(sign)))
+    work, features = np.zeros((9, m + 1)), np.zeros((2, m, len(sign)))
     share, scale = work[5], work[7]
     members = np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
@@ -564,14 +619,14 @@ def fit_hypothesis(
     for turn in range(0 if rounds > 1 else 1, 2):
         where = reference if len(reference) else point
         log = _variances(
-            point, where, usable, variance, luck, group, size, slot, school, tau, 1e6 if turn == 0 else tails,
-            spread, omega, value, precision, load, share, scale, quad, work,
+            point, where, usable, variance, overlap, power, luck, group, size, slot, school, tau,
+            1e6 if turn == 0 else tails, spread, omega, value, precision, load, share, scale, quad, work,
         )  # fmt: skip
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
-                trial, value, usable, precision, load, share, quad, group, size, slot, school, grid, table, sign, gold,
-                mean, gradient_new, hessian_new, residual, by, features, work, members,
+                trial, value, usable, precision, load, power, share, quad, group, size, slot, school, grid, table,
+                sign, gold, mean, gradient_new, hessian_new, residual, by, features, work, members,
             )  # fmt: skip
             if new <= cost + 1e-12:
                 gain = cost - new
@@ -581,7 +636,7 @@ def fit_hypothesis(
                 gradient, gradient_new = gradient_new, gradient
                 hessian, hessian_new = hessian_new, hessian
                 damp = max(damp / 10.0, 1e-6)
-                if gain < (1e-2 if turn == 0 else 1e-4):
+                if gain < (1e-1 if turn == 0 else 1e-2):
                     break
             else:
                 damp = damp * 10.0
@@ -597,5 +652,7 @@ def fit_hypothesis(
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
-    evidence += _majority(point, slot, school, chance, half, contrary) - 0.5 * _cholesky(hessian, 0.0, factor)
+    evidence += _majority(point, group, slot, school, chance, half, contrary, work[0]) - 0.5 * _cholesky(
+        hessian, 0.0, factor
+    )
     return point, evidence, hessian, quad, share[:m], scale[:m]

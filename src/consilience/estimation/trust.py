@@ -11,12 +11,11 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
              that k_a k_b sqrt(...) = q_a q_b (1 / v^2 - 1)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
     groups ~ none but those given, with probability INDEPENDENT; otherwise
-             half a copying tree (each source repeats another with probability pi ~ Beta(1, 1 / COPIES - 1)),
-             half a Chinese restaurant (everyone belongs to a school)
+             copies: one group more is half as probable; all numbers of members, then all choices of them, are alike
+             schools: everyone belongs to one of two to four, whose shares are uniform on the simplex
 
-The truth is the *main* common factor: most sources follow it rather than the error of their group or its opposite.
-That is a probability (`_majority`), which known labels can overrule; nothing else tells the truth from any other
-thing on which sources agree.
+No single error is what more than half of the sources follow, and most do not oppose the truth. That is a probability
+(`_majority`), which known labels can overrule; nothing else tells the truth from any other thing that sources share.
 
 Errors of pairs with a source in common are correlated. A vote is ``q_a t + e_a``, so that with ``r_a = 1 - q_a^2``
 
@@ -25,7 +24,9 @@ Errors of pairs with a source in common are correlated. A vote is ``q_a t + e_a`
     luck of a source:   var u~_a = unit / (n_a r_a),   u~ the quality realised on these items, u the lasting one
 
 and inside a group ``r`` is ``r (1 - k^2)``, luck is correlated by ``k_a k_b``, and the error of a pair with an outsider
-is shared by the group in the part ``k^2``. Known labels are one more source, of quality one and without misfit.
+is shared by the group in the part ``k^2``. Luck counts as far as the items are the same: of a source's luck a pair sees
+the part ``n_ab / n_a``. The likelihood of the pairs has the power ``1 / (1 + m / n)``: m sources on n items agree by
+chance in clusters. Known labels are one more source, of quality one and without misfit.
 
 A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence.
 """
@@ -39,7 +40,7 @@ import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
-from scipy.special import betaln, gammaln, log_ndtr, ndtr
+from scipy.special import gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
@@ -64,10 +65,12 @@ OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 OMEGA_DECAY = 0.35
 #: Probability that nobody shares errors beyond the links that were given.
 INDEPENDENT = 0.9
-#: Mean probability that a source repeats another one; what it is here is learned with the partition.
-COPIES = 0.1
-#: Concentration of the restaurant: between copies beside loose groups (1) and schools that are missed (2).
-CONCENTRATION = 1.5
+#: Among dependent sources, the probability that everyone belongs to a school; otherwise some repeat others.
+SCHOOLED = 0.2
+#: Numbers of schools that are thought of, all equally probable.
+SCHOOLS = (2, 3, 4)
+#: A source follows something if its quality, or its share in an error, is above this.
+FOLLOWS = 0.2
 #: Softness of "more than half of the sources": one source of ten.
 HALF = 0.1
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
@@ -89,8 +92,6 @@ COARSE = (
 )
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
-#: Candidates fitted beyond `FEW` sources, the most conspicuous ones.
-CANDIDATES = 40
 
 Partition = tuple[int, ...]
 
@@ -147,6 +148,8 @@ class _Problem:
     usable: BoolArray
     variance: FloatArray
     weight: FloatArray
+    overlap: FloatArray
+    power: float
     luck: FloatArray
     gold: FloatArray
     forward: Forward
@@ -163,6 +166,10 @@ class _Problem:
         value = np.where(usable, table.value[pick], 0.0)
         # Sources that never disagree might on one of the next items.
         error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
+        overlap = np.minimum(both / np.diag(both)[:, None], 1.0)
+        # Many sources on few items agree by chance in whole clusters: by Marchenko and Pastur, the spectrum of a table
+        # of m sources on n items is wider by m / n than independent errors of its pairs would make it.
+        crowded = float(np.mean(overlap.sum(axis=1) / np.diag(both)))
         single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
         unit = float(np.median(single[usable])) if usable.any() else 1.0
         rank = 1 if forward.sign is None else len(forward.sign)
@@ -180,6 +187,8 @@ class _Problem:
             np.ascontiguousarray(usable),
             np.ascontiguousarray(error**2),
             np.where(usable, 1.0 / (error**2 + (np.median(error[usable] ** 2) if usable.any() else 1.0)), 0.0),
+            overlap,
+            1.0 / (1.0 + crowded),
             unit / np.diag(both),
             gold,
             forward,
@@ -211,11 +220,14 @@ class _Problem:
         reference: FloatArray | None = None,
         rounds: int = 25,
     ) -> _Fit:
-        """Return the maximum of one hypothesis."""
+        """Return the maximum of one hypothesis, with many sources roughly."""
+        rounds = rounds if self.m <= MANY else min(rounds, 4)
         point, evidence, hessian, quad, share, scale = fit_hypothesis(
             self.value,
             self.usable,
             self.variance,
+            self.overlap,
+            self.power,
             self.luck,
             layout.group,
             layout.size,
@@ -231,7 +243,7 @@ class _Problem:
             MEAN,
             SPREAD,
             LIMIT,
-            NO_SIGNAL,
+            FOLLOWS,
             HALF,
             CONTRARY,
             self.start(layout) if begin is None else begin,
@@ -318,17 +330,36 @@ class _Fit:
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 
-def _partition_prior(partition: Partition, base: Partition) -> float:
-    """Return the log probability of a partition: nothing but the links, or half a copying tree, half a restaurant."""
+def _partition_prior(partition: Partition, base: Partition, school: bool) -> float:
+    """Return the log probability of a partition in one of its forms: nothing but the links, copies, or schools."""
     m = len(partition)
     sizes = np.bincount(partition)
-    copies = m - len(sizes)
-    tree = betaln(1.0 + copies, 1.0 / COPIES - 1.0 + m - copies) - betaln(1.0, 1.0 / COPIES - 1.0)
-    tree += gammaln(sizes).sum() - copies * np.log(max(m - 1, 1))
-    restaurant = len(sizes) * np.log(CONCENTRATION) + gammaln(sizes).sum()
-    restaurant += gammaln(CONCENTRATION) - gammaln(CONCENTRATION + m)
-    grouped = np.logaddexp(tree, restaurant) + np.log((1.0 - INDEPENDENT) / 2.0)
-    return float(np.logaddexp(grouped, np.log(INDEPENDENT)) if partition == base else grouped)
+    blocks = len(sizes)
+    if school and blocks == m:
+        return -np.inf
+    if school:
+        numbers = [number for number in SCHOOLS if number >= blocks]
+        ways = [_uniform_sizes(sizes, number) for number in numbers]
+        grouped = np.logaddexp.reduce(ways) - np.log(len(SCHOOLS)) if ways else -np.inf
+    else:
+        large = sizes[sizes > 1]
+        inside, number = int(large.sum()), len(large)
+        # Half as many partitions have one more group; then how many sources are in groups, which, and in which one.
+        grouped = -(number + 1) * np.log(2.0)
+        if number:
+            grouped -= np.log(m - 2 * number + 1) + gammaln(m + 1) - gammaln(inside + 1) - gammaln(m - inside + 1)
+            grouped += _uniform_sizes(large, number)
+    grouped += np.log((1.0 - INDEPENDENT) * (SCHOOLED if school else 1.0 - SCHOOLED))
+    if partition != base:
+        return float(grouped)
+    # Without any group the two forms are one.
+    return float(np.logaddexp(grouped, np.log(INDEPENDENT / (1.0 if blocks == m else 2.0))))
+
+
+def _uniform_sizes(sizes: IntArray, number: int) -> float:
+    """Return the log probability of these groups if sources choose one of `number`, all shares being as probable."""
+    ways = gammaln(number + 1.0) - gammaln(number - len(sizes) + 1.0) + gammaln(number) - gammaln(number + sizes.sum())
+    return float(ways + gammaln(sizes + 1.0).sum())
 
 
 def _canonical(partition: Iterable[int]) -> Partition:
@@ -369,11 +400,13 @@ class _Search:
             # What all sources have in common is the truth, unless known labels can tell.
             everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
             if partition not in self.score and not everyone:
-                fits = [
-                    self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8).evidence
-                    for tau, omega, school in (COARSE if self.problem.m <= FEW else COARSE[2:])
-                ]
-                self.score[partition] = max(fits) + _partition_prior(partition, self.base)
+                scores = []
+                for tau, omega, school in COARSE if self.problem.m <= FEW else (COARSE[0], COARSE[2]):
+                    before = _partition_prior(partition, self.base, school)
+                    if np.isfinite(before):
+                        fit = self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8)
+                        scores.append(fit.evidence + before)
+                self.score[partition] = max(scores)
 
     def closed(self, label: IntArray) -> Partition:
         """Return the partition with all that are linked together."""
@@ -416,57 +449,67 @@ class _Search:
 
         found = [members for members in clusters if len(members) < m]
         if m > FEW:
-            gains = {members: gain(members) for members in found}
-            found = sorted(found, key=lambda members: (-gains[members], members))[:CANDIDATES]
-        if m > MANY:
-            label, taken = np.array(self.base), np.zeros(m, dtype=bool)
-            for number, members in enumerate(found):
-                worth = (
-                    gains[members]
-                    - 0.5 * np.log(len(members))
-                    + _partition_prior(self.join(self.base, members), self.base)
-                    - _partition_prior(self.base, self.base)
-                )
-                if worth > 0.0 and not taken[list(members)].any():
-                    label[list(members)] = m + number
-                    taken[list(members)] = True
-            self.evaluate([self.closed(label)])
-            return
-        self.evaluate(self.join(self.base, members) for members in found)
-        if m <= FEW:
+            gains = {members: gain(members) for members in found if len(members) <= m // 2}
+            found = sorted(gains, key=lambda members: (-gains[members], members))
+            self.evaluate(self._path(found, gains))
+            rounds = 0 if m > MANY else 3
+        else:
+            self.evaluate(self.join(self.base, members) for members in found)
             self.evaluate(self.closed(np.array(cut)) for cut in cuts)
+            rounds = 2 * m
         done: set[Partition] = set()
-        for _ in range(2 * m):
-            top = [partition for partition in self.best()[:3] if partition not in done]
+        for _ in range(rounds):
+            top = [partition for partition in self.best()[: 3 if m <= FEW else 1] if partition not in done]
             if not top:
                 break
             for partition in top:
                 done.add(partition)
                 self.evaluate(self._moves(partition, surprise, found))
 
-    def _moves(self, partition: Partition, surprise: FloatArray, found: list[tuple[int, ...]]) -> list[Partition]:
+    def _path(self, found: list[tuple[int, ...]], gains: dict[tuple[int, ...], float]) -> list[Partition]:
+        """Return partitions with one, four, sixteen, ... of the most conspicuous clusters that do not overlap."""
         m = self.problem.m
+        label, taken, path = np.array(self.base), np.zeros(m, dtype=bool), []
+        alone = _partition_prior(self.base, self.base, False)
+        for members in found:
+            worth = gains[members] - 0.5 * np.log(len(members)) - alone
+            worth += _partition_prior(self.join(self.base, members), self.base, False)
+            if (worth > 0.0 or not path) and not taken[list(members)].any():
+                label[list(members)] = m + len(path)
+                taken[list(members)] = True
+                path.append(self.closed(label.copy()))
+        return [path[min(4**step, len(path)) - 1] for step in range(len(path).bit_length() // 2 + 2)] if path else []
+
+    def _moves(self, partition: Partition, surprise: FloatArray, found: list[tuple[int, ...]]) -> list[Partition]:
+        """Return the neighbors of a partition: a source moved, groups joined, a cluster added.
+
+        With many sources only the moves that the residuals of the independent fit suggest most.
+        """
+        m = self.problem.m
+        few = m <= FEW
         label = np.array(partition)
         sizes = np.bincount(label)
         groups = np.flatnonzero(sizes > 1)
         loose = np.flatnonzero(sizes[label] == 1)
         moves = []
-        for group in groups:
+        for group in groups if few else groups[:4]:
             inside = label == group
             attraction = surprise[:, inside].sum(axis=1)
             near = np.argsort(-attraction, kind="stable")
-            near = near if m <= FEW else np.concatenate([near[:10], np.flatnonzero(inside)[:20]])
+            if not few:
+                near = np.concatenate([near[~inside[near]][:2], near[inside[near]][-1:]])
             for source in near:
                 changed = label.copy()
                 changed[source] = m + 1 if inside[source] else group
                 moves.append(self.closed(changed))
-            moves += [self.closed(np.where(label == other, group, label)) for other in groups if other > group]
+            moves += [self.closed(np.where(label == other, group, label)) for other in groups if other > group and few]
         if len(loose) > 1:
-            moves.append(self.join(partition, loose.tolist()))
+            if few:
+                moves.append(self.join(partition, loose.tolist()))
             pairs = [(-surprise[a, b], a, b) for a in loose for b in loose if a < b]
-            moves += [self.join(partition, (int(a), int(b))) for _, a, b in sorted(pairs)[: min(m, 10)]]
+            moves += [self.join(partition, (int(a), int(b))) for _, a, b in sorted(pairs)[: min(m, 10) if few else 2]]
         free = set(loose.tolist())
-        moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m]
+        moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m if few else 4]
         return moves
 
 
@@ -508,10 +551,11 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
     rows: list[_Row] = []
     best = -np.inf
     for partition in partitions:
-        grouped = max(partition, default=-1) + 1 < problem.m
-        for school in (False, True) if grouped else (True,):
+        for school in (False, True):
             layout = _Layout.of(partition, school)
-            before = _partition_prior(partition, base) - (np.log(2.0) if grouped else 0.0)
+            before = _partition_prior(partition, base, school)
+            if not np.isfinite(before):
+                continue
             straight: list[_Row] = []
             # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes
             # its own pairs look exact, which would favor unlike sources.
@@ -543,7 +587,7 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
 
 def _doubtful(u: FloatArray) -> bool:
     """Return whether the sources might as well be read the other way round."""
-    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + NO_SIGNAL**2)
+    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + FOLLOWS**2)
     return bool(log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY))
 
 
