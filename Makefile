@@ -27,7 +27,7 @@ test-all: $(DEV) $(ENGINES)  ## run all tests, the slow ones too, with real Dask
 
 # In one process, so that one cluster of each kind serves all tests.
 test-engines: $(DEV) $(ENGINES)  ## run the tests on a real Dask cluster and a real Spark
-	$(BIN)/python -m pytest -n 0 -m slow tests/engines
+	$(BIN)/python -m pytest -n 0 -m slow tests/partitions
 
 engines: $(ENGINES)  ## install Dask and Spark
 

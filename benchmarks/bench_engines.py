@@ -83,12 +83,12 @@ def in_memory(folder: Path) -> cs.Votes:
     return cs.read_votes(folder, SPACE)
 
 
-def in_threads(folder: Path) -> cs.InMemoryPartitions:
-    return cs.InMemoryPartitions.of(cs.read_votes(folder, SPACE), workers=WORKERS)
+def in_threads(folder: Path) -> cs.partitions.InMemoryPartitions:
+    return cs.partitions.InMemoryPartitions.of(cs.read_votes(folder, SPACE), workers=WORKERS)
 
 
 def in_files(folder: Path) -> Any:
-    return cs.engines.ParquetPartitions(folder, SPACE)
+    return cs.partitions.ParquetPartitions(folder, SPACE)
 
 
 @contextmanager
@@ -101,16 +101,16 @@ def on_dask() -> Iterator[Opening]:
         distributed.LocalCluster(n_workers=WORKERS, threads_per_worker=1, **options) as cluster,
         distributed.Client(cluster) as client,
     ):
-        yield lambda folder: cs.engines.DaskPartitions(folder, SPACE, client=client)
+        yield lambda folder: cs.partitions.DaskPartitions(folder, SPACE, client=client)
 
 
 @contextmanager
 def on_spark() -> Iterator[Opening]:
     """Start a Spark of two threads, with a Python process for each."""
-    session = cs.engines.spark_session(f"local[{WORKERS}]", spark_ui_enabled="false", spark_driver_memory="2g")
+    session = cs.partitions.spark_session(f"local[{WORKERS}]", spark_ui_enabled="false", spark_driver_memory="2g")
     session.sparkContext.setLogLevel("ERROR")
     try:
-        yield lambda folder: cs.engines.SparkPartitions(session.read.parquet(str(folder)), SPACE, item="item")
+        yield lambda folder: cs.partitions.SparkPartitions(session.read.parquet(str(folder)), SPACE, item="item")
     finally:
         session.stop()
 
@@ -124,7 +124,7 @@ def take_a_turn(opened: Opening, votes: Path, target: Path, measured: Measured) 
     if isinstance(data, cs.Votes):
         cs.write_labels(target.with_suffix(".parquet"), model, data)
     else:
-        cs.engines.predict_to(model, data, target)
+        cs.partitions.predict_to(model, data, target)
     measured.label.append(time.perf_counter() - fitted)
     measured.fit.append(fitted - start)
     written = target.with_suffix(".parquet") if isinstance(data, cs.Votes) else target
@@ -139,7 +139,7 @@ def seconds_of_ids(folder: Path, repetitions: int) -> float:
     seconds = []
     for _ in range(repetitions + 1):
         start = time.perf_counter()
-        cs.engines.ParquetPartitions(folder, SPACE).check_ids()
+        cs.partitions.ParquetPartitions(folder, SPACE).check_ids()
         seconds.append(time.perf_counter() - start)
     return float(np.median(seconds[1:]))
 

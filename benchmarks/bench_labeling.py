@@ -50,7 +50,7 @@ class Snorkel:
     votes: npt.NDArray[Any]
 
 
-def row_function(limit: float) -> cs.LabelingFunction:
+def row_function(limit: float) -> cs.labeling.LabelingFunction:
     @cs.labeling_function(name=f"above_{limit:.1f}")
     def vote(row: Any) -> int | None:
         return 1 if row.a > limit else (0 if row.b > limit else None)
@@ -58,7 +58,7 @@ def row_function(limit: float) -> cs.LabelingFunction:
     return vote
 
 
-def batch_function(limit: float) -> cs.LabelingFunction:
+def batch_function(limit: float) -> cs.labeling.LabelingFunction:
     @cs.labeling_function(name=f"above_{limit:.1f}", vectorized=True)
     def vote(batch: Any) -> npt.NDArray[np.int64]:
         return np.where(batch["a"] > limit, 1, np.where(batch["b"] > limit, 0, -1))

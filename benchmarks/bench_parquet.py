@@ -65,17 +65,17 @@ def ours(path: str) -> dict[str, Any]:
         small = write_votes(Case(60_000, 10, 2), Path(folder))[0]
         _label(str(small), space, Path(folder) / "small")
         ready = megabytes()[0]
-        votes = cs.engines.ParquetPartitions(path, space, item="item")
+        votes = cs.partitions.ParquetPartitions(path, space, item="item")
         model = cs.LabelModel(space, random_state=0)
         fit = seconds(lambda: model.fit(votes))
-        predict = seconds(lambda: cs.engines.predict_to(model, votes, Path(folder) / "labels"))
-        written = cs.engines.ParquetPartitions(Path(folder) / "labels", sources=["label"], item="item").n_items
+        predict = seconds(lambda: cs.partitions.predict_to(model, votes, Path(folder) / "labels"))
+        written = cs.partitions.ParquetPartitions(Path(folder) / "labels", sources=["label"], item="item").n_items
     return {"fit": fit, "predict": predict, "ready": ready, "peak": megabytes()[1], "written": written}
 
 
 def _label(path: str, space: cs.Classes, folder: Path) -> None:
-    votes = cs.engines.ParquetPartitions(path, space, item="item")
-    cs.engines.predict_to(cs.LabelModel(space, random_state=0).fit(votes), votes, folder)
+    votes = cs.partitions.ParquetPartitions(path, space, item="item")
+    cs.partitions.predict_to(cs.LabelModel(space, random_state=0).fit(votes), votes, folder)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -60,7 +60,7 @@ def best_time(model: cs.LabelModel, votes: cs.Votes, repetitions: int) -> float:
 
 def measure(name: str, drawn: Comparisons, repetitions: int) -> Measured:
     """Return the time of a fit by equal judges and by default, and of the labels."""
-    votes = cs.read_preferences(drawn.table, by=drawn.by)
+    votes = cs.tables.read_preferences(drawn.table, by=drawn.by)
     space = cs.Preferences(by=drawn.by)
     equal = best_time(cs.LabelModel(space, method="majority"), votes, repetitions)
     model = cs.LabelModel(space)

@@ -43,7 +43,7 @@ def sentence_lengths(n: int) -> tuple[IntArray, str]:
     name = os.environ.get("CONSILIENCE_DATA")
     path = Path(name or "") / "ud_english" / "en_lines-ud-test.conllu.gz"
     if name and path.is_file():
-        lengths = np.array([len(sentence) for sentence in cs.read_conllu(path).sentences])
+        lengths = np.array([len(sentence) for sentence in cs.tables.read_conllu(path).sentences])
         return lengths[:n], f"lengths of the LinES test set, mean {lengths[:n].mean():.1f} tokens"
     lengths = 2 + np.random.default_rng(0).negative_binomial(2, 2 / MEAN_LENGTH, n)
     return lengths, f"drawn lengths, mean {lengths.mean():.1f} tokens"
@@ -106,7 +106,7 @@ def measure(lengths: IntArray, sources: int, peers: int, repetitions: int) -> tu
     mean = len(truth) / cpu_seconds(lambda: space.weighted_mean(votes.labels, weights), repetitions)
     predict = len(truth) / cpu_seconds(lambda: model.predict(votes), repetitions)
     scores = [edge_scores(row, weights[0]) for row in votes.labels]
-    dense = len(scores) / cpu_seconds(lambda: [cs.maximum_arborescence(score) for score in scores], repetitions)
+    dense = len(scores) / cpu_seconds(lambda: [cs.trees.maximum_arborescence(score) for score in scores], repetitions)
     best: list[float] = []
     start = time.process_time()
     best += [by_networkx(score, voted_only=True) for score in scores[:peers]]
@@ -136,7 +136,7 @@ def long_sentences(repetitions: int, count: int) -> float:
     """Return trees per second for dense random scores of 120 tokens, where every tree needs contractions."""
     rng = np.random.default_rng(0)
     tables = [rng.random((LONG + 1, LONG + 1)) for _ in range(count)]
-    return count / cpu_seconds(lambda: [cs.maximum_arborescence(table) for table in tables], repetitions)
+    return count / cpu_seconds(lambda: [cs.trees.maximum_arborescence(table) for table in tables], repetitions)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

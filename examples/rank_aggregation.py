@@ -48,7 +48,7 @@ def compare(n_queries: int = 300, seed: int = 0) -> list[Row]:
     belief = model.posterior(votes)
     equal, learned, known = (cs.kemeny(votes, weights) for weights in (None, model.weight_, WEIGHTS))
     return [
-        judge("Borda, equal weights", cs.borda(votes)),
+        judge("Borda, equal weights", cs.rankings.borda(votes)),
         judge("Kemeny, equal weights", equal.positions, equal.optimal),
         judge("Kemeny, learned weights", learned.positions, learned.optimal),
         judge("consilience, least expected error", belief.labels, belief.details["optimal"]),

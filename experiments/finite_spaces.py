@@ -67,7 +67,7 @@ class KnownWeights:
     weight: FloatArray
 
     def estimate(
-        self, moments: cs.Moments, space: cs.LabelSpace, dependencies: tuple[tuple[str, str], ...]
+        self, moments: cs.partitions.Moments, space: cs.LabelSpace, dependencies: tuple[tuple[str, str], ...]
     ) -> FloatArray:
         return self.weight
 

@@ -109,7 +109,7 @@ def simulate(setting: Setting, n_sources: int, seed: int) -> Curve:
 def label(space: cs.Hyperbolic, curve: Curve, method: str, noise: str) -> FloatArray:
     """Return labels of the training items, from votes alone."""
     votes = cs.Votes.from_array(curve.votes[:N_TRAIN])
-    learner: cs.SourceEstimator | str = Known(curve.scale) if method == "true" else method
+    learner = Known(curve.scale) if method == "true" else method
     model = fit_quietly(cs.LabelModel(space, method=learner, random_state=0), votes)
     if noise != space.noise:  # scales are those of the wrapped law, whichever mean they are then used for
         model = fit_quietly(cs.LabelModel(with_noise(space, noise), method=_Given(np.asarray(model.weight_))), votes)
@@ -120,7 +120,7 @@ def label(space: cs.Hyperbolic, curve: Curve, method: str, noise: str) -> FloatA
 class _Given:
     weight: FloatArray
 
-    def estimate(self, moments: cs.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
+    def estimate(self, moments: cs.partitions.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
         return self.weight
 
 

@@ -146,7 +146,7 @@ class Known:
 
     scale: FloatArray
 
-    def estimate(self, moments: cs.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
+    def estimate(self, moments: cs.partitions.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
         """Return the weights of these scales."""
         return 0.5 / self.scale**2
 
@@ -179,7 +179,7 @@ def measure(column: Column, seed: int) -> tuple[dict[str, float], dict[str, floa
 class _Given:
     weight: FloatArray
 
-    def estimate(self, moments: cs.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
+    def estimate(self, moments: cs.partitions.Moments, space: cs.LabelSpace, dependencies: object) -> FloatArray:
         return self.weight
 
 

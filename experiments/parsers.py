@@ -55,10 +55,10 @@ def nearest_tree(heads: IntArray) -> IntArray:
     """Return the tree with the most of these heads; parsers may return several roots, or a cycle."""
     score = np.zeros((len(heads) + 1, len(heads) + 1))
     score[heads, np.arange(1, len(heads) + 1)] = 1.0
-    return cs.maximum_arborescence(score)
+    return cs.trees.maximum_arborescence(score)
 
 
-def as_trees(bank: cs.Treebank) -> tuple[cs.Treebank, int]:
+def as_trees(bank: cs.tables.Treebank) -> tuple[cs.tables.Treebank, int]:
     """Return the parses with those that are no trees put right, and how many these are."""
     space, changed = cs.DependencyTrees(), 0
     parsers = {}
@@ -69,10 +69,10 @@ def as_trees(bank: cs.Treebank) -> tuple[cs.Treebank, int]:
             changed += not right
             kept.append(sentence if right else sentence.with_tree(nearest_tree(sentence.heads)))
         parsers[name] = tuple(kept)
-    return cs.Treebank(parsers), changed
+    return cs.tables.Treebank(parsers), changed
 
 
-def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
+def combine(bank: cs.tables.Treebank, gold: str, draws: int) -> Measured:
     """Score the parsers of a treebank, and what is made of them together."""
     names = [name for name in bank.sources if name != gold]
     space = cs.DependencyTrees(bank.relations)
@@ -82,13 +82,13 @@ def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
     single = {}
     for name in names:
         trees = bank.trees(name, with_relations=True)
-        single[name] = (cs.uas(trees, truth), cs.las(trees, truth))
+        single[name] = (cs.trees.uas(trees, truth), cs.trees.las(trees, truth))
     combined: dict[str, tuple[FloatArray, FloatArray]] = {}
     error = {"true": np.array([1.0 - single[name][0] for name in names])}
     for title, method in (("equal weights", "majority"), ("unsupervised", "auto")):
         model = fit_quietly(cs.LabelModel(space, method=method, random_state=0), votes)
         labels = model.predict(votes)
-        combined[title] = (np.array([cs.uas(labels, truth)]), np.array([cs.las(labels, truth)]))
+        combined[title] = (np.array([cs.trees.uas(labels, truth)]), np.array([cs.trees.las(labels, truth)]))
         if method == "auto":
             error[title] = model.expected_cost_
     scores, rates, gain = [], [], []
@@ -99,8 +99,8 @@ def combine(bank: cs.Treebank, gold: str, draws: int) -> Measured:
         model = fit_quietly(cs.LabelModel(space, random_state=0), votes, gold=(truth, told))
         labels, rest = model.predict(votes), np.flatnonzero(~told)
         chosen = rest if len(rest) else np.arange(len(truth))  # known sentences are not scored
-        scores.append((cs.uas(labels[chosen], truth[chosen]), cs.las(labels[chosen], truth[chosen])))
-        gain.append(scores[-1][0] - cs.uas(best[chosen], truth[chosen]))
+        scores.append((cs.trees.uas(labels[chosen], truth[chosen]), cs.trees.las(labels[chosen], truth[chosen])))
+        gain.append(scores[-1][0] - cs.trees.uas(best[chosen], truth[chosen]))
         rates.append(model.expected_cost_)
     known = f"{KNOWN} known sentences"
     combined[known] = (np.array([uas for uas, _ in scores]), np.array([las for _, las in scores]))
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     folder, measured = data_folder(), {}
     for name, files in track(parses.items(), description="parsers"):
         gold = folder / f"{TREEBANKS[name]}-ud-test.conllu.gz"
-        bank = cs.read_conllu({"gold": gold, **files})
+        bank = cs.tables.read_conllu({"gold": gold, **files})
         measured[name] = combine(bank, "gold", settings.seeds)
     blocks = [
         "Parsers were trained on other treebanks than the one they are tested on, and see its gold tokens. Equal "

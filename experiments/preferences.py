@@ -269,7 +269,7 @@ def coverage(settings: Settings) -> tuple[str, list[str]]:
 
 
 def _fitted(drawn: Comparisons) -> tuple[cs.Votes, cs.LabelModel]:
-    votes = cs.read_preferences(drawn.table, by=drawn.by)
+    votes = cs.tables.read_preferences(drawn.table, by=drawn.by)
     return votes, fit_quietly(cs.LabelModel(cs.Preferences(by=drawn.by)), votes)
 
 
@@ -306,7 +306,7 @@ def _tau_of(rankings: Sequence[list[str]], votes: cs.Votes, drawn: Comparisons) 
 def _held(drawn: Comparisons) -> tuple[float, float]:
     """Return how often intervals of differences of scores hold the truth, and how often rank intervals do."""
     votes, model = _fitted(drawn)
-    table = cs.standings(model, votes).to_pydict()
+    table = cs.preferences.standings(model, votes).to_pydict()
     place = np.array([int(name) for name in table["candidate"]])
     truth = drawn.truth[0][place]
     truth = (truth - truth.mean()) / np.sqrt(np.mean((truth - truth.mean()) ** 2))

@@ -98,8 +98,8 @@ def run_dots(folder: Path, repetitions: int) -> dict[str, Scores]:
     for seed in track(range(repetitions), description="dots  "):
         votes, gold = deal(files, np.random.default_rng(seed))
         score_all(space, votes, gold, measured)
-        measured["Borda"].error.append(space.kendall_error(cs.borda(votes), gold))
-        measured["Borda"].exact.append(float((cs.borda(votes) == gold).all(axis=1).mean()))
+        measured["Borda"].error.append(space.kendall_error(cs.rankings.borda(votes), gold))
+        measured["Borda"].exact.append(float((cs.rankings.borda(votes) == gold).all(axis=1).mean()))
     return measured
 
 

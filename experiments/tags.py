@@ -162,7 +162,7 @@ def sequence_measures(predicted: Sequence[list[str]], truth: list[list[str]]) ->
     """Return the share of wrong tags, and F1 of whole spans."""
     pairs = list(zip(predicted, truth, strict=True))
     wrong = sum(one != two for left, right in pairs for one, two in zip(left, right, strict=True))
-    spans = [(set(cs.bio_to_spans(left)), set(cs.bio_to_spans(right))) for left, right in pairs]
+    spans = [(set(cs.elements.bio_to_spans(left)), set(cs.elements.bio_to_spans(right))) for left, right in pairs]
     hits, total = sum(len(left & right) for left, right in spans), sum(len(left) + len(right) for left, right in spans)
     return wrong / sum(map(len, truth)), 2.0 * hits / total
 

@@ -113,7 +113,7 @@ def best_tree(choice: IntArray, rng: np.random.Generator) -> IntArray:
     """Return the tree nearest to a choice of heads, with ties broken by small random scores."""
     score = 0.01 * rng.random((len(choice) + 1, len(choice) + 1))
     score[choice, np.arange(1, len(choice) + 1)] += 1.0
-    return cs.maximum_arborescence(score)
+    return cs.trees.maximum_arborescence(score)
 
 
 def simulate(
@@ -129,7 +129,7 @@ def score_all(gold: list[IntArray], parsers: list[list[IntArray]], rng: np.rando
     """Return the attachment score of every method, and how far off its error rates are."""
     table = [list(row) for row in zip(*parsers, strict=True)]
     votes = cs.Votes.from_array(table, observed=np.ones((len(gold), len(parsers)), dtype=bool))
-    rates = np.array([1.0 - cs.uas(trees, gold) for trees in parsers])
+    rates = np.array([1.0 - cs.trees.uas(trees, gold) for trees in parsers])
     told = np.zeros(len(gold), dtype=bool)
     told[rng.permutation(len(gold))[:KNOWN]] = True
     few = [tree if known else None for tree, known in zip(gold, told, strict=True)]
@@ -143,15 +143,15 @@ def score_all(gold: list[IntArray], parsers: list[list[IntArray]], rng: np.rando
         "30 known sentences alone": (plain, "labelled", few),
         FEW_KNOWN: (plain, "auto", few),
     }
-    found = {"best parser": 1.0 - float(rates.min()), "medoid, unweighted": cs.uas(medoid(plain, votes), gold)}
+    found = {"best parser": 1.0 - float(rates.min()), "medoid, unweighted": cs.trees.uas(medoid(plain, votes), gold)}
     for name, (space, method, known) in fits.items():
         model = fit_quietly(cs.LabelModel(space, method=method, random_state=0), votes, gold=known)
-        found[name] = cs.uas(model.predict(votes), gold)
+        found[name] = cs.trees.uas(model.predict(votes), gold)
         if method != "majority":
             found[f"error of {name}"] = float(np.sqrt(np.mean((model.expected_cost_ - rates) ** 2)))
     weight = np.maximum(plain.law.weight_from_cost(rates), 0.01)
     best = plain.weighted_mean(votes.labels, np.tile(weight, (len(gold), 1)))
-    return {**found, "true error rates": cs.uas(best, gold)}
+    return {**found, "true error rates": cs.trees.uas(best, gold)}
 
 
 def medoid(space: cs.DependencyTrees, votes: cs.Votes) -> list[IntArray]:
@@ -223,7 +223,7 @@ def verdicts(measured: dict[str, dict[str, FloatArray]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all settings and write ``trees.md``."""
     settings = read_settings("experiments.trees", __doc__, seeds=5, quick_seeds=1, arguments=arguments)
-    bank = cs.read_conllu(data_folder() / "en_lines-ud-test.conllu.gz")
+    bank = cs.tables.read_conllu(data_folder() / "en_lines-ud-test.conllu.gz")
     trees = [tree for tree in bank.trees() if len(tree) >= SHORTEST]
     if settings.quick:
         trees = trees[:QUICK_SENTENCES]

@@ -235,7 +235,7 @@ def test_score_without_gold_is_refused():
 
 def test_gold_beside_partitions_is_refused():
     with refused(InvalidVotesError, "Partitions", "gold="):
-        model().fit(cs.InMemoryPartitions.of(named()), gold=[0] * 200)
+        model().fit(cs.partitions.InMemoryPartitions.of(named()), gold=[0] * 200)
 
 
 # --- nothing is half done --------------------------------------------------------------------------

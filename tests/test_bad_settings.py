@@ -95,7 +95,7 @@ def test_method_that_a_label_type_lacks_names_those_it_has(method):
 
 
 def test_em_without_votes_names_the_methods_that_need_none():
-    moments = cs.Moments.of(table(), cs.Classes(2))
+    moments = cs.partitions.Moments.of(table(), cs.Classes(2))
     with refused(UnsupportedError, "method='em'", "fit(votes)", "moments"):
         model(method="em").fit_moments(moments)
 
@@ -149,7 +149,7 @@ def test_labels_of_different_lengths_are_simulated_from_lists():
 
 
 def test_moments_of_another_label_type_are_refused():
-    moments = cs.Moments.of(table(), cs.Classes(2))
+    moments = cs.partitions.Moments.of(table(), cs.Classes(2))
     with refused(UnsupportedError, "another label type than Scores", "Moments.of(votes, space)"):
         cs.LabelModel(cs.Scores()).fit_moments(moments)
     with refused(UnsupportedError, "int holds no moments"):
@@ -160,7 +160,7 @@ def test_moments_of_another_label_type_are_refused():
 
 def test_distance_without_a_name_or_a_function_is_refused():
     with refused(DistanceError, "register_distance(3, 4)", "a name and a function"):
-        cs.register_distance(3, 4)
+        cs.label_types.register_distance(3, 4)
 
 
 @pytest.mark.parametrize("path", [None, 5])

@@ -55,7 +55,7 @@ def test_fit_returns_the_model_itself():
     model = cs.LabelModel(cs.Classes(2))
     assert model.fit(matrix()) is model
     assert model.partial_fit(matrix()) is model
-    assert model.fit_moments(cs.Moments.of(matrix(), cs.Classes(2))) is model
+    assert model.fit_moments(cs.partitions.Moments.of(matrix(), cs.Classes(2))) is model
 
 
 # --- labels in, same kind of labels out ------------------------------------------------------------
@@ -334,7 +334,7 @@ def test_estimator_of_ones_own_sets_the_weights(kind):
     data = simulated(kind)
     told = Told([3.0, 0.5, 0.5, 0.5, 0.5])
     model = cs.LabelModel(data.space, method=told, dependencies=[("bob", "cleo")]).fit(data.votes)
-    assert isinstance(told, cs.SourceEstimator)
+    assert isinstance(told, cs.estimation.pipeline.SourceEstimator)
     assert told.seen == (400, data.votes.sources, (("bob", "cleo"),))
     assert np.allclose(model.weight_, told.weight)
     assert model.source_model_.method == "Told"

@@ -134,8 +134,8 @@ def test_kept_sample_of_a_long_stream_is_bounded_and_fair(monkeypatch):
 @pytest.mark.parametrize(("kind", "method"), EXACT)
 def test_closed_forms_need_no_more_than_the_sum_of_moments(kind, method):
     data = simulated(kind)
-    parts = [cs.Moments.of(part, data.space) for part in pieces(data.votes)]
-    model = cs.LabelModel(data.space, method=method).fit_moments(sum(parts, start=cs.Moments.zero()))
+    parts = [cs.partitions.Moments.of(part, data.space) for part in pieces(data.votes)]
+    model = cs.LabelModel(data.space, method=method).fit_moments(sum(parts, start=cs.partitions.Moments.zero()))
     whole = cs.LabelModel(data.space, method=method).fit(data.votes)
     assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
     assert np.allclose(model.standard_error_, whole.standard_error_, rtol=0, atol=1e-9)
@@ -145,15 +145,15 @@ def test_closed_forms_need_no_more_than_the_sum_of_moments(kind, method):
 @pytest.mark.parametrize("kind", ["two classes", "path"])
 def test_auto_on_moments_alone_uses_pair_moments_and_says_so(kind):
     data = simulated(kind)
-    model = cs.LabelModel(data.space).fit_moments(cs.Moments.of(data.votes, data.space))
+    model = cs.LabelModel(data.space).fit_moments(cs.partitions.Moments.of(data.votes, data.space))
     assert "agreement of all pairs" in model.source_model_.reason
     assert "EM" not in model.source_model_.reason
 
 
 def test_costs_of_a_metric_need_no_more_than_the_sum_of_moments():
     data = simulated("metric with candidates")
-    parts = [cs.Moments.of(part, data.space) for part in pieces(data.votes)]
-    model = cs.LabelModel(data.space, method="isotropic").fit_moments(sum(parts, start=cs.Moments.zero()))
+    parts = [cs.partitions.Moments.of(part, data.space) for part in pieces(data.votes)]
+    model = cs.LabelModel(data.space, method="isotropic").fit_moments(sum(parts, start=cs.partitions.Moments.zero()))
     whole = cs.LabelModel(data.space, method="isotropic").fit(data.votes)
     assert np.allclose(model.expected_cost_, whole.expected_cost_, rtol=0, atol=1e-9)
 
@@ -162,7 +162,7 @@ def test_costs_of_a_metric_need_no_more_than_the_sum_of_moments():
 def test_moments_of_a_metric_without_candidates_weigh_the_sources_in_any_unit(unit):
     data = simulated("metric")
     space = cs.Metric(lambda left, right: unit * np.abs(left - right), vectorized=True)
-    model = cs.LabelModel(space).fit_moments(cs.Moments.of(data.votes, space))
+    model = cs.LabelModel(space).fit_moments(cs.partitions.Moments.of(data.votes, space))
     assert (np.argsort(model.weight_) == np.arange(5)).all()
     assert (model.weight_ > 0).all()
 
@@ -171,14 +171,14 @@ def test_moments_of_other_sources_do_not_add_up():
     data = simulated("two classes")
     other = data.votes.select(["ann", "bob"])
     with pytest.raises(SourceMismatchError, match="same sources in the same order"):
-        cs.Moments.of(data.votes, data.space) + cs.Moments.of(other, data.space)
+        cs.partitions.Moments.of(data.votes, data.space) + cs.partitions.Moments.of(other, data.space)
 
 
 def test_partitions_of_any_size_give_the_same_model():
     data = simulated("three classes")
     whole = cs.LabelModel(data.space).fit(data.votes)
     for rows in (1000, 400, 37):
-        parts = cs.InMemoryPartitions.of(data.votes, rows=rows)
+        parts = cs.partitions.InMemoryPartitions.of(data.votes, rows=rows)
         model = cs.LabelModel(data.space).fit(parts)
         assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
         assert np.allclose(model.predict_proba(parts), whole.predict_proba(data.votes), atol=1e-9)
@@ -265,11 +265,11 @@ def test_partitions_are_added_to_what_was_learned():
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_matrix(rng.integers(0, 3, size=(400, 4)), sources=list("abcd"))
     space = cs.Classes(3)
-    pieces = cs.InMemoryPartitions.of(votes[200:], rows=60)
+    pieces = cs.partitions.InMemoryPartitions.of(votes[200:], rows=60)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = cs.LabelModel(space, method="triplets").partial_fit(votes[:200]).partial_fit(pieces)
         whole = cs.LabelModel(space, method="triplets").fit(votes)
         assert np.allclose(model.weight_, whole.weight_, rtol=1e-10)
         with pytest.raises(cs.exceptions.SourceMismatchError):
-            model.partial_fit(cs.InMemoryPartitions.of(votes.select(["b", "a", "c", "d"])))
+            model.partial_fit(cs.partitions.InMemoryPartitions.of(votes.select(["b", "a", "c", "d"])))

@@ -30,9 +30,9 @@ def as_points(batch):
 @pytest.fixture(autouse=True)
 def _registered():
     """Register the distances of this file."""
-    cs.register_distance("test gap", gap)
-    cs.register_distance("test spread", spread)
-    cs.register_distance("test points", as_points)
+    cs.label_types.register_distance("test gap", gap)
+    cs.label_types.register_distance("test spread", spread)
+    cs.label_types.register_distance("test points", as_points)
 
 
 def round_trip(model: cs.LabelModel, path: Path) -> cs.LabelModel:
@@ -155,7 +155,7 @@ def test_text_candidates_survive(tmp_path):
     def differs(left, right):
         return float(left != right)
 
-    cs.register_distance("test differs", differs)
+    cs.label_types.register_distance("test differs", differs)
     words = [["gray", "grey", "grey"], ["black", "black", "gray"]] * 10
     space = cs.Metric(differs, candidates=["gray", "grey", "black"], vectorized=False)
     back = round_trip(cs.LabelModel(space, method="majority").fit(words), tmp_path / "model.npz")
@@ -191,7 +191,7 @@ def test_distance_that_is_no_longer_registered_is_refused_on_load(tmp_path, monk
     model, _ = fitted("metric")
     model.save(tmp_path / "model.npz")
     monkeypatch.setattr("consilience.label_types.registry._DISTANCES", {})
-    with refused(ModelFormatError, "'test gap'", "consilience.register_distance('test gap', function)"):
+    with refused(ModelFormatError, "'test gap'", "consilience.label_types.register_distance('test gap', function)"):
         cs.LabelModel.load(tmp_path / "model.npz")
 
 
@@ -205,7 +205,7 @@ def test_space_can_be_passed_instead_of_registered(tmp_path, monkeypatch):
 
 def test_another_distance_under_a_taken_name_is_refused():
     with refused(ModelFormatError, "'test gap'", "another name"):
-        cs.register_distance("test gap", spread)
+        cs.label_types.register_distance("test gap", spread)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import UnsupportedError
-from consilience.source_model import effective_number
+from consilience.prediction.source_model import effective_number
 
 
 def panel(space, share, n, seed):

@@ -7,7 +7,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
-from consilience.io.names import check_unique_ids
+from consilience.tables.names import check_unique_ids
 
 ROWS = [("x1", "ann", 3.0), ("x1", "ann", 5.0), ("x1", "bob", 4.0), ("x2", "ann", None), ("x2", "ann", 1.0)]
 

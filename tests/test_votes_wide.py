@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError, UnknownSourceError
-from consilience.io.frames import columns_of, is_frame
+from consilience.tables.frames import columns_of, is_frame
 from consilience.votes import Votes, as_votes
 
 nan = float("nan")

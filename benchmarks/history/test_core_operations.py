@@ -93,8 +93,8 @@ def test_votes_in_parquet(benchmark: Any, tmp_path: Path) -> None:
     pq.write_table(pa.table({"item": np.arange(len(votes)), **columns}), tmp_path / "votes.parquet")
 
     def label() -> None:
-        parts = cs.engines.ParquetPartitions(tmp_path / "votes.parquet", cs.Classes(2), item="item")
+        parts = cs.partitions.ParquetPartitions(tmp_path / "votes.parquet", cs.Classes(2), item="item")
         model = cs.LabelModel(cs.Classes(2), random_state=0).fit(parts)
-        cs.engines.predict_to(model, parts, tmp_path / "labels", force=True)
+        cs.partitions.predict_to(model, parts, tmp_path / "labels", force=True)
 
     timed(benchmark, label)

@@ -6,36 +6,21 @@
 [0, 1, 0, 1]
 """
 
-from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing
-from consilience.estimation.pipeline import SourceEstimator
-from consilience.estimation.protocol import Diagnostic
-from consilience.files import (
-    CocoVotes,
-    JudgeTable,
-    LabelStudioExport,
-    RankingGroups,
-    TrainingSet,
-    check_spans,
-    convert_votes,
-    guess_space,
-    label_frame,
-    label_table,
-    long_table,
-    preference_pairs,
-    ranking_groups,
-    read_coco,
-    read_judges,
-    read_label_studio,
-    read_preferences,
-    read_votes,
-    standings,
-    training_set,
-    wide_table,
-    write_coco,
-    write_label_studio,
-    write_labels,
+# The modules of `tables` stand above and below most others, so its names are gathered first.
+from consilience import tables  # isort: skip
+
+from consilience import (
+    datasets,
+    elements,
+    end_models,
+    exceptions,
+    labeling,
+    partitions,
+    preferences,
+    rankings,
+    testing,
+    trees,
 )
-from consilience.inference import Distribution
 from consilience.label_model import LabelModel
 from consilience.label_types import (
     SO3,
@@ -58,21 +43,12 @@ from consilience.label_types import (
     Tags,
     Texts,
     Vectors,
-    bio_to_spans,
-    las,
-    maximum_arborescence,
-    register_distance,
-    spans_to_bio,
-    uas,
 )
-from consilience.labeling import LabelingFunction, apply, labeling_function, summarize
-from consilience.moments import Moments
-from consilience.partitions import InMemoryPartitions, VotePartitions
-from consilience.rankings import borda, copeland, kemeny
-from consilience.report import report_html, write_report
-from consilience.simulation import simulate
-from consilience.source_model import SourceModel, SourceTable
-from consilience.treebanks import Treebank, read_conllu, write_conllu
+from consilience.labeling import apply, labeling_function, summarize
+from consilience.prediction.simulate import simulate
+from consilience.rankings import kemeny
+from consilience.report import write_report
+from consilience.tables import read_votes, write_labels
 from consilience.votes import Votes
 
 __version__ = "0.1.0"
@@ -80,82 +56,43 @@ __version__ = "0.1.0"
 __all__ = [
     "Boxes",
     "Classes",
-    "CocoVotes",
     "DependencyTrees",
-    "Diagnostic",
-    "Distribution",
     "FiniteMetric",
     "Hyperbolic",
-    "InMemoryPartitions",
-    "JudgeTable",
     "LabelModel",
     "LabelSpace",
-    "LabelStudioExport",
-    "LabelingFunction",
     "Manifold",
     "Metric",
-    "Moments",
     "Preferences",
     "Product",
-    "RankingGroups",
     "Rankings",
     "SO3",
     "SPD",
     "Scores",
     "Sequences",
-    "SourceEstimator",
-    "SourceModel",
-    "SourceTable",
     "Spans",
     "Sphere",
     "Tags",
     "Texts",
-    "TrainingSet",
-    "Treebank",
     "Vectors",
-    "VotePartitions",
     "Votes",
     "apply",
-    "bio_to_spans",
-    "borda",
-    "check_spans",
-    "convert_votes",
-    "copeland",
     "datasets",
+    "elements",
     "end_models",
-    "engines",
     "exceptions",
-    "guess_space",
     "kemeny",
-    "label_frame",
-    "label_table",
     "labeling",
     "labeling_function",
-    "las",
-    "long_table",
-    "maximum_arborescence",
-    "plot",
-    "preference_pairs",
-    "ranking_groups",
-    "read_coco",
-    "read_conllu",
-    "read_judges",
-    "read_label_studio",
-    "read_preferences",
+    "partitions",
+    "preferences",
+    "rankings",
     "read_votes",
-    "register_distance",
-    "report_html",
     "simulate",
-    "spans_to_bio",
-    "standings",
     "summarize",
+    "tables",
     "testing",
-    "training_set",
-    "uas",
-    "wide_table",
-    "write_coco",
-    "write_conllu",
-    "write_label_studio",
+    "trees",
     "write_labels",
     "write_report",
 ]

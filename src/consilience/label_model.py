@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray
-from consilience.encoding import align_sources, read_gold, read_votes
 from consilience.estimation.passes import VotePasses, keep_sample
 from consilience.estimation.pipeline import SourceEstimator, learn, take_moments
 from consilience.estimation.protocol import Diagnostic, Posterior
@@ -23,16 +22,17 @@ from consilience.exceptions import (
     TransposedVotesError,
     UnsupportedError,
 )
-from consilience.explanation import Explanation, explain
-from consilience.inference import DECODERS, Distribution, Inference, infer
-from consilience.io.fragments import findings_fragment
 from consilience.label_types.base import LabelSpace
-from consilience.model_files import read_model, write_model
-from consilience.moments import Moments
-from consilience.partitions import ROWS, InMemoryPartitions, VotePartitions
+from consilience.partitions.base import ROWS, InMemoryPartitions, VotePartitions
+from consilience.partitions.moments import Moments
+from consilience.prediction.explain import Explanation, explain
+from consilience.prediction.inference import DECODERS, Distribution, Inference, infer
+from consilience.prediction.source_model import SourceModel, SourceTable
+from consilience.prediction.suggest import suggest_items
 from consilience.settings import Configurable
-from consilience.source_model import SourceModel, SourceTable
-from consilience.suggestion import suggest_items
+from consilience.storage import read_model, write_model
+from consilience.tables.encoding import align_sources, read_gold, read_votes
+from consilience.tables.html import findings_fragment
 
 __all__ = ["LabelModel"]
 
@@ -166,17 +166,12 @@ class LabelModel(Configurable):
         An item nobody voted on gets the missing value (NaN, -1 or None, by type);
         ``fill="prior"`` guesses from the prior instead.
 
-        Of partitions on a cluster, the labels stay there: `predict`, `predict_baseline`, `predict_proba` and
-        `confidence` return a Dask or Spark frame with the columns ``item`` and ``label``, ``probabilities`` or
-        ``confidence``. `consilience.engines.predict_to` writes the labels of partitions to files.
+        The labels of votes on a cluster stay there: see `consilience.partitions.predict_frame` and `predict_to`.
         """
         if fill not in (None, "prior"):
             raise UnsupportedError(f"fill={fill!r} is unknown. Use 'prior', or None for missing values.")
         if fill == "prior" and self.space.n_labels is None:
             raise UnsupportedError(f"{type(self.space).__name__} has no prior to guess from. Leave fill at None.")
-        frame: Batch | None = self._on_cluster(votes, "predict", fill=fill)
-        if frame is not None:
-            return frame
         return self._infer(votes, labels_only=True).labels(self.space, fill_missing=fill == "prior")
 
     def predict_baseline(self, votes: Any) -> Batch:
@@ -185,16 +180,10 @@ class LabelModel(Configurable):
         It is kept beside every fit, to compare `predict` with.
         """
         plain = self._model.as_baseline()
-        frame: Batch | None = self._on_cluster(votes, "predict_baseline")
-        if frame is not None:
-            return frame
-        return infer(plain, self.space, votes, self.decode, labels_only=True).labels(self.space, fill_missing=False)
+        return self._infer(votes, plain, labels_only=True).labels(self.space, fill_missing=False)
 
     def predict_proba(self, votes: Any) -> FloatArray:
         """Return ``(n, k)`` probabilities of the labels of a finite space; the prior where nobody voted."""
-        frame: FloatArray | None = self._on_cluster(votes, "predict_proba")
-        if frame is not None:
-            return frame
         probabilities = self._infer(votes).posterior.probabilities
         if probabilities is None:
             raise UnsupportedError(
@@ -216,8 +205,7 @@ class LabelModel(Configurable):
         For finite spaces the posterior probability of the label; otherwise the share of chance-level
         cost that the weighted votes rule out.
         """
-        frame: FloatArray | None = self._on_cluster(votes, "confidence")
-        return self._infer(votes, labels_only=True).confidence if frame is None else frame
+        return self._infer(votes, labels_only=True).confidence
 
     def posterior(self, votes: Any) -> Posterior:
         """Return labels, confidence, probabilities and what else the label type knows about each item.
@@ -334,19 +322,14 @@ class LabelModel(Configurable):
         if seed is not None and (not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0):
             raise UnsupportedError(f"random_state={seed!r} is not a seed. Use a whole number from 0 on, or None.")
 
-    def _infer(self, votes: Any, *, labels_only: bool = False) -> Inference:
+    def _infer(self, votes: Any, model: SourceModel | None = None, *, labels_only: bool = False) -> Inference:
+        learned = self._model if model is None else model
         if isinstance(votes, VotePartitions) and votes.remote:
             raise UnsupportedError(
                 f"The votes of {type(votes).__name__} stay where they are, and this answer would bring all of them "
-                "here. predict, predict_proba and confidence return frames of the engine; for the rest go chunk by "
-                "chunk, votes.map(lambda part: model.posterior(part.votes)), or take votes.sample(size, seed)."
+                "here. Use consilience.partitions.predict_frame or predict_to, or take votes.sample(size, seed)."
             )
-        return infer(self._model, self.space, votes, self.decode, labels_only=labels_only)
-
-    def _on_cluster(self, votes: Any, question: str, **options: Any) -> Any:
-        """Return the answers as a frame of the engine that holds the votes; None where they are at hand."""
-        remote = isinstance(votes, VotePartitions) and votes.remote
-        return votes.answers(self, question, options) if remote and self._model is not None else None
+        return infer(learned, self.space, votes, self.decode, labels_only=labels_only)
 
     def _partitions(self, votes: Any, gold: Any) -> tuple[VotePartitions, bool]:
         if isinstance(votes, VotePartitions):

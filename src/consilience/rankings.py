@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.encoding import encode
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings import kemeny as solvers
 from consilience.label_types.rankings.space import PairMargins, Rankings
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 __all__ = ["KemenyRankings", "borda", "copeland", "kemeny"]

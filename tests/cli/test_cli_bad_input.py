@@ -161,7 +161,7 @@ def test_two_results_for_one_file_are_refused(folder):
 
 @pytest.mark.parametrize("name", ["out.csv", "out.jsonl", "out.parquet", "out.arrow"])
 def test_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, name):
-    import consilience.io.files as files
+    import consilience.tables.files as files
 
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

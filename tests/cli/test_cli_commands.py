@@ -15,7 +15,7 @@ import pytest
 from tests.cli.running import files_in, refused_by_program, result_of, run
 
 import consilience as cs
-from consilience.io.files import read_table
+from consilience.tables.files import read_table
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

@@ -96,7 +96,7 @@ def test_engines_label_like_the_program_itself(votes, engine, package):
     space = cs.Classes(["ant", "bee", "cat"])
     gold = pq.read_table("votes.parquet").column("truth").to_pylist()
     read = cs.read_votes("votes.parquet", space, drop=["truth"])
-    expected = cs.label_table(cs.LabelModel(space, random_state=0).fit(read, gold=gold), read).sort_by("item")
+    expected = cs.tables.label_table(cs.LabelModel(space, random_state=0).fit(read, gold=gold), read).sort_by("item")
     assert table.column("label").to_pylist() == expected.column("label").to_pylist()
 
 

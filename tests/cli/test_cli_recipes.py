@@ -14,7 +14,7 @@ from tests.test_docs import python_blocks, table_rows
 
 import consilience as cs
 from consilience.cli import main
-from consilience.files.notation import NOTATIONS
+from consilience.tables.notation import NOTATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPES = ROOT / "docs" / "recipes.md"
@@ -57,7 +57,7 @@ def test_recipe_runs_and_is_short(job, folder):
 def test_consensus_parse_is_better_than_the_worst_parser(folder):
     for block in re.findall(r"^```python\n(.*?)^```$", JOBS["Find the consensus of three parsers"], re.M | re.S):
         exec(block, {"cs": cs})
-    trees = {name: cs.read_conllu(f"{name}.conllu").votes.labels[:, 0] for name in ("consensus", "parser_c")}
+    trees = {name: cs.tables.read_conllu(f"{name}.conllu").votes.labels[:, 0] for name in ("consensus", "parser_c")}
     # The simulated trees are stars: every word hangs on the root.
     wrong = {name: np.mean([np.any(_off(tree)) for tree in found]) for name, found in trees.items()}
     assert wrong["consensus"] < wrong["parser_c"]

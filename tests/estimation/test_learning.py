@@ -218,7 +218,7 @@ def test_partial_fit_takes_gold_first_and_none_later() -> None:
 def test_votes_of_parts_give_the_model_of_the_whole() -> None:
     for name, space in SPACES.items():
         votes, _ = draw(name, [0.2, 0.4, 0.5, 0.7], 120, 13)
-        take = partial(cs.Moments.of, space=space)
+        take = partial(cs.partitions.Moments.of, space=space)
         whole = take(votes)
         parts = take(votes[:50], law=whole.law) + take(votes[50:], law=whole.law)
         with warnings.catch_warnings():

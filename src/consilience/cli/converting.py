@@ -39,7 +39,7 @@ def _table(path: Path, reading: Reading) -> Found:
 
 
 def _judges(path: Path, reading: Reading) -> Found:
-    from consilience.files.judges import read_judges
+    from consilience.tables.judges import read_judges
 
     _only(reading, "judges", "item", "source", "label", "repeats")
     repeats = "separate" if reading.repeats == "refuse" else reading.repeats
@@ -50,7 +50,7 @@ def _judges(path: Path, reading: Reading) -> Found:
 
 
 def _label_studio(path: Path, reading: Reading) -> Found:
-    from consilience.files.label_studio import read_label_studio
+    from consilience.tables.label_studio import read_label_studio
 
     _only(reading, "label-studio", "label")
     export = read_label_studio(path, field=reading.label)
@@ -103,8 +103,8 @@ def convert(
     the standard input or output. Without --to a table stays as it is; what comes from other tools becomes long.
     """
     from consilience.cli.targets import check_table_name, check_targets, write_all
-    from consilience.files.converting import long_table, wide_table
-    from consilience.io.files import read_table, write_table
+    from consilience.tables.converting import long_table, wide_table
+    from consilience.tables.files import read_table, write_table
 
     check_table_name(target)
     output = output.beside(target)

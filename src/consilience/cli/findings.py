@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import BoolArray
-from consilience.encoding import encode
 from consilience.estimation.protocol import Diagnostic
 from consilience.label_types.base import LabelSpace
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 __all__ = ["Pairs", "findings_in_votes", "pair_agreement"]

@@ -13,10 +13,10 @@ from consilience.cli.commands import did_you_mean
 from consilience.cli.options import Reading
 from consilience.cli.output import Output
 from consilience.exceptions import FileFormatError, InvalidLabelError, InvalidVotesError
-from consilience.files.reading import layout_of
-from consilience.io.files import read_table
-from consilience.io.frames import ALIASES
 from consilience.label_types.base import LabelSpace
+from consilience.tables.files import read_table
+from consilience.tables.frames import ALIASES
+from consilience.tables.reading import layout_of
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

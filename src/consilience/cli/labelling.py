@@ -105,8 +105,8 @@ def label(
     """
     from consilience.cli.loading import describe, load
     from consilience.cli.targets import check_table_name, check_targets, write_all
-    from consilience.files.writing import label_table
-    from consilience.io.files import write_table
+    from consilience.tables.files import write_table
+    from consilience.tables.writing import label_table
 
     if engine is not None:
         _check_folder_name(target)
@@ -129,7 +129,7 @@ def label(
     if report is not None:
         writers[report] = lambda path: _write_report(path, model, loaded, votes.name)
     if standings is not None:
-        from consilience.files.preferences import standings as standings_of
+        from consilience.preferences import standings as standings_of
 
         ranked = standings_of(model, loaded.votes)
         writers[standings] = lambda path: write_table(path, ranked)
@@ -192,8 +192,8 @@ def predict(
     """
     from consilience.cli.loading import load_for_model, read_model
     from consilience.cli.targets import check_table_name, check_targets, write_all
-    from consilience.files.writing import label_table
-    from consilience.io.files import write_table
+    from consilience.tables.files import write_table
+    from consilience.tables.writing import label_table
 
     if engine is not None:
         _check_folder_name(target)
@@ -234,7 +234,7 @@ def _label_in_pieces(
     """Label votes that an engine reads, and return the exit status."""
     from consilience.cli.loading import describe
     from consilience.cli.targets import check_targets, write_all
-    from consilience.engines.label_folder import check_folder
+    from consilience.partitions.label_folder import check_folder
 
     check_targets([] if save is None else [save], force=force)
     if engine.name != "spark":

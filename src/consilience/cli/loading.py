@@ -15,14 +15,14 @@ from consilience.cli.gold import known_labels
 from consilience.cli.options import Reading
 from consilience.cli.output import Output
 from consilience.exceptions import FileFormatError, UnknownColumnError, UnknownSourceError
-from consilience.files.guessing import guess_space
-from consilience.files.notation import space_of_text
-from consilience.files.preferences import votes_of_comparisons
-from consilience.files.reading import as_the_space_reads, layout_of, uninterpreted_votes
-from consilience.io.files import read_table
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
+from consilience.tables.files import read_table
+from consilience.tables.guessing import guess_space
+from consilience.tables.notation import space_of_text
+from consilience.tables.preferences import votes_of_comparisons
+from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from consilience.cli.findings import Pairs
     from consilience.estimation.protocol import Diagnostic
     from consilience.label_types.base import LabelSpace
-    from consilience.source_model import SourceTable
+    from consilience.prediction.source_model import SourceTable
     from consilience.votes import Votes
 
 __all__ = ["explain", "inspect", "report", "spaces"]
@@ -203,7 +203,7 @@ def spaces(output: Output) -> None:
 
     What stands behind the colon may be left out where the votes show it.
     """
-    from consilience.files.notation import NOTATIONS
+    from consilience.tables.notation import NOTATIONS
 
     columns = {
         "type": [notation.name for notation in NOTATIONS],

@@ -58,8 +58,8 @@ def demo(output: Path, tables: bool, seed: int) -> None:
     """
     from rich.console import Console
 
+    from consilience.cli.demo import run_demo
     from consilience.cli.tables import write_tables
-    from consilience.demo import run_demo
 
     console = Console(highlight=False)
     try:

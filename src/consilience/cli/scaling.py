@@ -16,7 +16,7 @@ from consilience.cli.output import Output
 
 if TYPE_CHECKING:
     from consilience.label_types.base import LabelSpace
-    from consilience.partitions import VotePartitions
+    from consilience.partitions.base import VotePartitions
 
 __all__ = ["Engine", "engine_options", "guessed_space", "looking_options", "opened", "write_to_folder"]
 
@@ -92,9 +92,9 @@ def _with_engine(function: Function, *, writes: bool) -> Function:
 
 def guessed_space(votes: Path, reading: Reading, gold: str | None, output: Output) -> LabelSpace:
     """Return the label type that was named, or guess it from a sample of the items and say so."""
-    from consilience.engines import ParquetPartitions
-    from consilience.files.guessing import guess_space
-    from consilience.files.notation import space_of_text
+    from consilience.partitions import ParquetPartitions
+    from consilience.tables.guessing import guess_space
+    from consilience.tables.notation import space_of_text
 
     drop = reading.drop if gold is None else (*reading.drop, gold)
     parts = ParquetPartitions(votes, item=reading.item, sources=reading.sources, drop=drop, abstain=reading.abstain)
@@ -111,7 +111,7 @@ def opened(
     engine: Engine, votes: Path, space: LabelSpace, reading: Reading, gold: str | None = None
 ) -> Iterator[VotePartitions]:
     """Give the votes to an engine, which ends with the block if it was started here."""
-    from consilience.engines import DaskPartitions, ParquetPartitions, SparkPartitions, spark_session
+    from consilience.partitions import DaskPartitions, ParquetPartitions, SparkPartitions, spark_session
 
     _check_reading(reading)
     options: dict[str, Any] = {"item": reading.item, "sources": reading.sources, "drop": reading.drop, "gold": gold}
@@ -133,12 +133,10 @@ def write_to_folder(
     model: Any, partitions: VotePartitions, target: Path, engine: Engine, ties: float | None, *, force: bool
 ) -> dict[str, int]:
     """Write the labels, and return how many there are and how many cells were skipped."""
-    from consilience.engines import LabelFolder, predict_to
+    from consilience.partitions import predict_to
 
     written = predict_to(model, partitions, target, ties=ties, resume=engine.resume, force=force)
-    if isinstance(written, LabelFolder):
-        return {"items": written.n_items, "files": written.n_files, "skipped": written.n_skipped}
-    return {"items": written.count(), "files": len(written.inputFiles()), "skipped": partitions.n_skipped}
+    return {"items": written.n_items, "files": written.n_files, "skipped": written.n_skipped}
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from consilience.exceptions import ConsilienceError, FileFormatError
-from consilience.io.files import file_format
+from consilience.tables.files import file_format
 
 __all__ = ["STDOUT", "Writer", "check_table_name", "check_targets", "write_all"]
 

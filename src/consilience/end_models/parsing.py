@@ -13,8 +13,8 @@ from consilience.arrays import Batch, as_object_array, is_null
 from consilience.end_models.inputs import read_weights
 from consilience.end_models.parser_families import ParserFamily, Sentence, Spacy, UDPipe, single_root
 from consilience.exceptions import InvalidInputError, NotFittedError, UnsupportedError
-from consilience.io.conllu import Sentence as ConlluSentence
 from consilience.settings import Configurable
+from consilience.tables.conllu import Sentence as ConlluSentence
 
 __all__ = ["DependencyParser"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
-from consilience.encoding import read_votes
 from consilience.end_models.rows import length, take_rows
 from consilience.end_models.weights import fit_weighted, takes_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
+from consilience.tables.encoding import read_votes
 
 __all__ = ["FittedEndModel", "fit_end_model"]
 

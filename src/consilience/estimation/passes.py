@@ -12,9 +12,9 @@ import numpy as np
 
 from consilience.arrays import hash_priority, votes_per_item
 from consilience.estimation.protocol import Chunk, Law, Statistics
-from consilience.moments import as_chunk
-from consilience.partitions import InMemoryPartitions, Part, VotePartitions
-from consilience.threads import map_in_threads, usual_threads
+from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
+from consilience.partitions.moments import as_chunk
+from consilience.partitions.threads import map_in_threads, usual_threads
 
 __all__ = ["SAMPLE_ITEMS", "VotePasses", "keep_sample", "silent_items"]
 

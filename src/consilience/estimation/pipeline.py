@@ -17,7 +17,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.encoding import encode
 from consilience.estimation.calibration import UNCALIBRATED, calibrate
 from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
 from consilience.estimation.em import polish
@@ -36,11 +35,12 @@ from consilience.estimation.protocol import (
     Trust,
 )
 from consilience.exceptions import ConsilienceError, InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
-from consilience.inference import believe
 from consilience.label_types.base import LabelSpace
-from consilience.moments import Moments, as_chunk
-from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
-from consilience.source_model import SourceModel
+from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
+from consilience.partitions.moments import Moments, as_chunk
+from consilience.prediction.inference import believe
+from consilience.prediction.source_model import SourceModel
+from consilience.tables.encoding import encode
 
 __all__ = ["SourceEstimator", "learn", "take_moments"]
 

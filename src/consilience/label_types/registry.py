@@ -35,7 +35,7 @@ def distance_by_name(name: str) -> Callable[..., Any]:
     """Return a registered distance."""
     if name not in _DISTANCES:
         raise ModelFormatError(
-            f"No distance is registered as {name!r}. Call consilience.register_distance({name!r}, function) first."
+            f"No distance is registered as {name!r}. Call label_types.register_distance({name!r}, function) first."
         )
     return _DISTANCES[name]
 
@@ -47,5 +47,5 @@ def name_of_distance(function: Callable[..., Any]) -> str:
             return name
     raise ModelFormatError(
         f"The distance {getattr(function, '__name__', function)!r} has no registered name, and code is never saved. "
-        "Call consilience.register_distance('a-name', function) before save, and again before load."
+        "Call consilience.label_types.register_distance('a-name', function) before save, and again before load."
     )

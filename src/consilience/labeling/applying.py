@@ -17,10 +17,6 @@ from consilience.exceptions import (
     UnknownColumnError,
     UnsupportedError,
 )
-from consilience.io.display import SourceTable
-from consilience.io.frames import Column
-from consilience.io.names import check_unique_ids
-from consilience.io.stacking import common_dtype
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.answers import Answers, Fault, encode_answers, join_answers, read_answers, read_batch
 from consilience.labeling.chunks import InMemory, ParquetFiles, Stream, Task, as_chunks, length, pieces
@@ -28,9 +24,13 @@ from consilience.labeling.functions import LabelingFunction, as_functions
 from consilience.labeling.progress import ProgressBar
 from consilience.labeling.rows import column_of, records_of, rows_of
 from consilience.labeling.workers import count_workers, run_in_processes
+from consilience.tables.display import SourceTable
+from consilience.tables.frames import Column
+from consilience.tables.names import check_unique_ids
+from consilience.tables.stacking import common_dtype
 from consilience.votes import Votes
 
-__all__ = ["Applied", "Work", "apply_locally", "apply_to_chunk", "apply_with_faults", "chosen_functions"]
+__all__ = ["Applied", "Work", "apply", "apply_to_chunk", "apply_with_faults", "chosen_functions", "is_cluster_frame"]
 
 #: Rows handed to a vectorised function at once.
 CHUNK_ROWS = 1 << 15
@@ -46,17 +46,62 @@ class Applied:
     faults: SourceTable
 
 
-def apply_locally(
+def apply(
     functions: Any,
     data: Any,
-    space: LabelSpace | None,
-    item: str | None,
-    on_error: str,
-    n_jobs: int,
-    progress: bool | None,
-    chunk_rows: int,
+    space: LabelSpace | None = None,
+    *,
+    item: str | None = None,
+    on_error: str = "raise",
+    n_jobs: int = 1,
+    progress: bool | None = None,
+    chunk_rows: int = CHUNK_ROWS,
 ) -> Votes:
-    """Return the votes in this memory, and warn about functions that failed; see `apply`."""
+    """Return the votes of labeling functions on every row of the data.
+
+    `consilience.partitions.apply_frame` does so on a Dask or Spark dataframe, and `apply_to` writes the votes on data
+    in files to files.
+
+    Parameters
+    ----------
+    functions
+        One or several: made by `labeling_function` or one of `consilience.labeling`, plain functions of a
+        row, or labeling functions of snorkel.
+    data
+        A pandas, polars or Arrow table, a dict of columns, an array, a list, a generator, or the path of a
+        Parquet file or of a folder of them. Files and generators are read in pieces.
+    space
+        What a label is. Labels are checked against it as they come, and classes take one byte per vote.
+        Among whole numbers -1 then abstains, unless it is a label; None and NaN always do.
+    item
+        The column that holds the item ids; rows are counted if not given.
+    on_error
+        "raise" stops at the first row on which a function fails; with "abstain" it has no vote there, and a
+        warning counts such rows. A vectorised function then abstains on the whole chunk. `apply_with_faults` returns
+        the counts.
+    n_jobs
+        Number of processes; -1 for one per processor.
+    progress
+        Whether to show a bar on stderr; by default on a terminal, if it takes more than two seconds.
+    chunk_rows
+        Rows handed to a vectorised function at once; also how many are in memory at once, where the data
+        is not.
+
+    Examples
+    --------
+    >>> def long(text):
+    ...     return 1 if len(text) > 10 else 0
+    >>> def has_digit(text):
+    ...     return 1 if any(map(str.isdigit, text)) else None
+    >>> votes = apply([long, has_digit], ["call 555", "good morning"])
+    >>> votes.sources, votes.labels[votes.observed].tolist()
+    (('long', 'has_digit'), [0, 1, 1])
+    """
+    if is_cluster_frame(data):
+        raise UnsupportedError(
+            f"The rows of a {type(data).__module__.split('.')[0]} dataframe stay on its cluster. Use "
+            "consilience.partitions.apply_frame, which returns the votes as such a frame."
+        )
     votes, faults = _run(functions, data, space, item, on_error, n_jobs, progress, chunk_rows)
     if faults:
         counts = "; ".join(
@@ -66,7 +111,7 @@ def apply_locally(
             f"Labeling functions failed and abstain there: {counts}. "
             "consilience.labeling.apply_with_faults returns these counts as a table.",
             ConsilienceWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
     return votes
 
@@ -222,7 +267,7 @@ def _run(
     progress: bool | None,
     chunk_rows: int,
 ) -> tuple[Votes, list[Fault]]:
-    found = chosen_functions(functions, space, chunk_rows)
+    found = chosen_functions(functions, space, on_error, chunk_rows)
     jobs = count_workers(n_jobs)
     chunks = as_chunks(data, chunk_rows)
     total = chunks.n_rows
@@ -242,8 +287,18 @@ def _run(
     return votes, _faults(found, [answers for answers, _ in results])
 
 
-def chosen_functions(functions: Any, space: LabelSpace | None, chunk_rows: int) -> tuple[LabelingFunction, ...]:
+def is_cluster_frame(data: Any) -> bool:
+    """Return whether something is a dataframe of Dask or Spark."""
+    package = type(data).__module__.split(".")[0]
+    return package in ("dask", "dask_expr", "pyspark") and hasattr(data, "columns")
+
+
+def chosen_functions(
+    functions: Any, space: LabelSpace | None, on_error: str, chunk_rows: int
+) -> tuple[LabelingFunction, ...]:
     """Return the labeling functions, once the other settings are known to be sound."""
+    if on_error not in ("raise", "abstain"):
+        raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
     found = as_functions(functions)
     if space is not None and not isinstance(space, LabelSpace):
         raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.exceptions import InvalidVotesError
-from consilience.io.frames import is_frame
+from consilience.tables.frames import is_frame
 
 __all__ = ["InMemory", "ParquetFiles", "Stream", "Task", "as_chunks", "length", "pieces", "slice_rows"]
 

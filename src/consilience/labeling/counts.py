@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.encoding import encode
 from consilience.label_types.base import LabelSpace
-from consilience.partitions import Part
+from consilience.partitions.base import Part
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 __all__ = ["VoteCounts", "counter"]

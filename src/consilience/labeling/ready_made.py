@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.io.cells import blank
-from consilience.io.frames import Column, columns_of, is_frame, missing_column
 from consilience.label_types.rankings.builders import positions_from_scores
 from consilience.labeling.functions import LabelingFunction
 from consilience.labeling.rows import column_of
+from consilience.tables.cells import blank
+from consilience.tables.frames import Column, columns_of, is_frame, missing_column
 
 __all__ = ["from_annotations", "from_column", "from_model", "keywords", "regex", "threshold"]
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from consilience.exceptions import UnknownColumnError
-from consilience.io.frames import Column, column_of_series, is_frame, to_column
+from consilience.tables.frames import Column, column_of_series, is_frame, to_column
 
 __all__ = ["Record", "column_of", "records_of", "rows_of", "unknown_column"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch
-from consilience.encoding import read_gold, read_votes
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.io.display import SourceTable
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.counts import VoteCounts, counter
-from consilience.partitions import InMemoryPartitions, Part, VotePartitions, chooser
+from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
+from consilience.tables.display import SourceTable
+from consilience.tables.encoding import read_gold, read_votes
 from consilience.votes import as_votes
 
 __all__ = ["summarize"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from consilience.io.files import replace_file
 from consilience.label_model import LabelModel
+from consilience.tables.files import replace_file
 
 __all__ = ["report_html", "write_report"]
 

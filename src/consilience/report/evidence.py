@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.encoding import align_sources, encode, read_gold
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import ConsilienceWarning, NotFittedError, UnsupportedError
-from consilience.inference import Inference, infer
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
-from consilience.partitions import VotePartitions
-from consilience.source_model import SourceModel
+from consilience.partitions.base import VotePartitions
+from consilience.prediction.inference import Inference, infer
+from consilience.prediction.source_model import SourceModel
+from consilience.tables.encoding import align_sources, encode, read_gold
 from consilience.votes import Votes
 
 __all__ = ["Evidence", "gather"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
 from consilience.label_types.base import LabelSpace
-from consilience.source_model import SourceModel
+from consilience.prediction.source_model import SourceModel
 from consilience.votes import Votes
 
 __all__ = ["Relations", "classical_scaling", "dependent_groups", "relate"]

@@ -8,7 +8,6 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from consilience.arrays import FloatArray
-from consilience.io.fragments import Cell, findings_fragment, table_fragment
 from consilience.report.charts import NORMAL_95, bar, heat_map, histogram, interval, source_map
 from consilience.report.evidence import Evidence
 from consilience.report.items import EQUAL, Item, contested_items
@@ -17,6 +16,7 @@ from consilience.report.next_steps import NEXT_STEPS
 from consilience.report.relations import relate
 from consilience.report.svg import Scale, element, joined
 from consilience.report.words import wording
+from consilience.tables.html import Cell, findings_fragment, table_fragment
 
 __all__ = ["compare", "items", "overview", "relations", "sources"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import ConsilienceWarning
 from consilience.label_types.base import LabelSpace
-from consilience.simulation import simulate
+from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
 __all__ = [

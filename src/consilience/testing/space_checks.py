@@ -17,8 +17,8 @@ from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import ConsilienceError, ConsilienceWarning
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
-from consilience.moments import Moments
-from consilience.simulation import simulate
+from consilience.partitions.moments import Moments
+from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
 __all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]

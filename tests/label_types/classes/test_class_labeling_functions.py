@@ -85,7 +85,7 @@ def test_no_function_is_right_more_often_than_there_are_items_of_its_class():
 def test_abstaining_is_evidence_where_functions_fire_independently(seed):
     # Twelve functions, 15% positives, which votes for both classes alike hide. The share is known to about .02.
     votes, truth = functions(seed, n=3000, count=12, share=0.15)
-    pairs = np.asarray(cs.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
+    pairs = np.asarray(cs.partitions.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
     assert firing_rates(pairs, counts(votes), 3000, 0.8) is not None
     covered = (votes >= 0).any(axis=1)
     model = fit(votes)
@@ -99,7 +99,7 @@ def counts(votes):
 
 def test_abstaining_says_nothing_where_functions_fire_on_the_same_items():
     votes, _ = functions(0, n=3000, count=12, clumped=0.6)
-    pairs = np.asarray(cs.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
+    pairs = np.asarray(cs.partitions.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
     assert firing_rates(pairs, counts(votes), 3000, 0.8) is None
     parameters = fit(votes).source_model_.parameters
     assert parameters.are_functions

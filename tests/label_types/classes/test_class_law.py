@@ -11,6 +11,7 @@ import consilience as cs
 from consilience import arrays
 from consilience.estimation.protocol import Chunk
 from consilience.exceptions import ConsilienceWarning
+from consilience.partitions import Moments
 
 
 def fit(votes, k=2, gold=None, **settings):
@@ -20,7 +21,7 @@ def fit(votes, k=2, gold=None, **settings):
 
 
 def pair_table(votes, k, gold=None):
-    return cs.Classes(k).law.pair_table(cs.Moments.of(votes, cs.Classes(k), gold=gold).sums)
+    return cs.Classes(k).law.pair_table(Moments.of(votes, cs.Classes(k), gold=gold).sums)
 
 
 def confused_votes(rng, truth, table, coverage=1.0):
@@ -203,7 +204,7 @@ def test_many_sources_and_classes_need_no_joint_table():
     space = cs.Classes(150)
     truth = rng.integers(150, size=600)
     votes = cs.simulate(space, truth, rng.uniform(4, 8, 20), rng)
-    assert "pairs" not in cs.Moments.of(votes, space).sums
+    assert "pairs" not in Moments.of(votes, space).sums
     model = fit(votes, k=150)
     assert (model.predict(votes) == truth).mean() >= (model.predict_baseline(votes) == truth).mean() - 0.01
 
@@ -224,7 +225,7 @@ def test_moments_alone_give_one_quality_per_source():
     truth = rng.integers(3, size=4000)
     accuracy = np.array([0.9, 0.75, 0.6, 0.5])
     votes = confused_votes(rng, truth, even_tables(accuracy, 3))
-    moments = cs.Moments.of(votes[:1500], cs.Classes(3)) + cs.Moments.of(votes[1500:], cs.Classes(3))
+    moments = Moments.of(votes[:1500], cs.Classes(3)) + Moments.of(votes[1500:], cs.Classes(3))
     model = cs.LabelModel(cs.Classes(3)).fit_moments(moments)
     assert 1 - model.expected_cost_ == pytest.approx(accuracy, abs=0.05)
 

@@ -251,7 +251,7 @@ def test_a_wrong_setting_is_refused(make, message):
 
 def test_moments_alone_rank_the_sources():
     labels, _ = crowd(200, 5, MARKING, FALSE, NOISE)
-    moments = cs.Moments.of(cs.Votes.from_array(labels), cs.Boxes())
+    moments = cs.partitions.Moments.of(cs.Votes.from_array(labels), cs.Boxes())
     model = cs.LabelModel(cs.Boxes()).fit_moments(moments)
     assert np.argmin(model.expected_cost_) == 0
     assert np.argmax(model.expected_cost_) == 1

@@ -52,7 +52,7 @@ def test_agreement_by_hand():
     # items of four: (3/4 - 1/4) / 4 over the spread 1/4 is 1/2.
     two = FiniteLaw(1.0 - np.eye(2))
     votes = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1], [1, 0], [0, 0], [1, 1]])
-    chunk = cs.moments.as_chunk(cs.Votes.from_matrix(votes))
+    chunk = cs.partitions.moments.as_chunk(cs.Votes.from_matrix(votes))
     table = two.pair_table(two.statistics(chunk))
     assert table.value[0, 1] == pytest.approx(0.5)
     assert table.cost[0, 1] == pytest.approx(0.25)
@@ -138,8 +138,8 @@ def test_known_labels_are_one_more_column():
 def test_probabilities_are_averaged_over_hypotheses():
     finite = FiniteLaw(LADDER)
     one, two = np.eye(6)[:1], np.eye(6)[5:]
-    beliefs = [(0.75, cs.inference.Posterior(np.array([0]), np.ones(1), one))]
-    beliefs.append((0.25, cs.inference.Posterior(np.array([5]), np.ones(1), two)))
+    beliefs = [(0.75, cs.prediction.inference.Posterior(np.array([0]), np.ones(1), one))]
+    beliefs.append((0.25, cs.prediction.inference.Posterior(np.array([5]), np.ones(1), two)))
     likely, cheap = (finite.average(beliefs, decode) for decode in ("map", "bayes"))
     assert likely.probabilities[0].tolist() == [0.75, 0, 0, 0, 0, 0.25]
     assert likely.confidence[0] == 0.75

@@ -129,7 +129,7 @@ def test_wrong_gauges_are_refused(options):
 def test_moments_alone_do_not_know_quantiles():
     space = cs.Scores(gauge="quantile")
     with pytest.raises(UnsupportedError, match="needs the votes"):
-        cs.LabelModel(space).fit_moments(cs.Moments.of(panel()[1], space))
+        cs.LabelModel(space).fit_moments(cs.partitions.Moments.of(panel()[1], space))
 
 
 @pytest.mark.data

@@ -15,7 +15,7 @@ from consilience.exceptions import ConsilienceWarning, InvalidVotesError
 from consilience.label_types.linear.belief import LinearParameters, believe
 from consilience.label_types.linear.lines import Prepared, round_sums
 from consilience.label_types.linear.moments import LinearMoments, linear_sums
-from consilience.moments import Moments
+from consilience.partitions.moments import Moments
 
 SLOPE = np.array([1.0, 0.6, 1.4, 0.8, 1.2, -0.7])
 OFFSET = np.array([0.0, 1.0, -2.0, 0.5, 3.0, 0.0])

@@ -128,7 +128,7 @@ def test_moments_alone_suffice_on_spaces_of_constant_curvature():
     space = cs.Hyperbolic(2)
     votes, _ = noisy(space, 500, [0.3, 0.6, 0.9])
     whole = cs.LabelModel(space, method="auto").fit(votes)
-    parts = cs.Moments.of(votes[:200], space) + cs.Moments.of(votes[200:], space)
+    parts = cs.partitions.Moments.of(votes[:200], space) + cs.partitions.Moments.of(votes[200:], space)
     again = cs.LabelModel(space, method="auto").fit_moments(parts)
     # the chance costs rest on the items of the first part, a few percent apart
     np.testing.assert_allclose(whole.weight_, again.weight_, rtol=0.1)

@@ -23,7 +23,7 @@ def arena_of(skills, seed=0, per_judge=200, items=12, copied=()):
             {"judge": f"j{judge}", "first": f"m{one}", "second": f"m{two}", "outcome": "first" if won else "second"}
             for one, two, won in zip(first.tolist(), second.tolist(), wins.tolist(), strict=True)
         ]
-    return cs.read_preferences(rows)
+    return cs.tables.read_preferences(rows)
 
 
 def fitted_quietly(model, votes):
@@ -57,8 +57,8 @@ def test_copies_share_a_vote_and_pairs_that_the_user_names():
 
 
 def test_one_comparison_leaves_both_ranks_open():
-    votes = cs.read_preferences([{"judge": "ann", "first": "a", "second": "b", "outcome": "first"}])
+    votes = cs.tables.read_preferences([{"judge": "ann", "first": "a", "second": "b", "outcome": "first"}])
     model = fitted_quietly(cs.LabelModel(cs.Preferences(), method="majority"), votes)
-    table = cs.standings(model, votes).to_pydict()
+    table = cs.preferences.standings(model, votes).to_pydict()
     assert table["candidate"] == ["a", "b"]
     assert (table["rank_low"], table["rank_high"]) == ([1, 1], [2, 2])

@@ -11,6 +11,8 @@ import consilience as cs
 from consilience.exceptions import ConsilienceWarning, FileFormatError, InvalidLabelError, UnsupportedError
 from consilience.label_types.preferences.comparisons import Comparisons, net_outcomes
 from consilience.label_types.preferences.law import cost_of_judge
+from consilience.partitions import Moments
+from consilience.tables import read_preferences
 
 
 def fit(votes, gold=None, **settings):
@@ -136,7 +138,7 @@ def test_an_arena_is_ranked_and_judges_told_apart():
     # 5 judges, 400 votes each; the reversed judge is five standard errors below zero, the random one within three.
     # The errors count that the spread of twenty scores is uncertain, too.
     rows, names = arena(0, (2.0, 1.5, 1.5, 0.0, -1.5), items=20, per_judge=400)
-    votes = cs.read_preferences(rows)
+    votes = read_preferences(rows)
     model = fit(votes)
     weight, error = model.weight_, model.standard_error_
     assert weight[4] < -3 * error[4]
@@ -149,7 +151,7 @@ def test_an_arena_is_ranked_and_judges_told_apart():
 
 def test_a_liking_for_the_first_answer_is_learned_and_told():
     rows, _ = arena(1, (1.5, 1.5, 1.5), bias=1.5, per_judge=300)
-    model = fit(cs.read_preferences(rows))
+    model = fit(read_preferences(rows))
     # 300 votes each: standard errors of the bias are about 0.15.
     assert np.array(model.sources_.columns["position_bias"]) == pytest.approx([1.5] * 3, abs=0.6)
     assert "position-bias" in {item.code for item in model.diagnostics_}
@@ -157,7 +159,7 @@ def test_a_liking_for_the_first_answer_is_learned_and_told():
 
 def test_known_ranking_turns_a_wrong_majority_round():
     rows, names = arena(2, (-2.0, -2.0, 2.0), per_judge=200)
-    votes = cs.read_preferences(rows)
+    votes = read_preferences(rows)
     wrong, told = fit(votes), fit(votes, gold=[names])
     assert wrong.weight_[2] < 0 < wrong.weight_[0]
     assert told.weight_[2] > 0 > told.weight_[0]
@@ -166,14 +168,14 @@ def test_known_ranking_turns_a_wrong_majority_round():
 
 def test_few_votes_over_prompts_are_ranked_like_equal_judges():
     rows = [{"prompt": p, "judge": j, "a": "x", "b": "y", "winner": "A"} for p in range(5) for j in "abc"]
-    votes = cs.read_preferences(rows, by="prompt")
+    votes = read_preferences(rows, by="prompt")
     assert fit(votes).predict(votes)[0] == ["x", "y"]
 
 
 def test_counts_alone_are_enough_and_add_up():
     rows, _ = arena(3)
-    votes = cs.read_preferences([{**row, "prompt": at % 7} for at, row in enumerate(rows)], by="prompt")
-    parts = cs.Moments.of(votes[:3], cs.Preferences()) + cs.Moments.of(votes[3:], cs.Preferences())
+    votes = read_preferences([{**row, "prompt": at % 7} for at, row in enumerate(rows)], by="prompt")
+    parts = Moments.of(votes[:3], cs.Preferences()) + Moments.of(votes[3:], cs.Preferences())
     model = fit(votes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
@@ -188,14 +190,14 @@ def test_a_crowd_of_judges_with_one_answer_each_has_one_set_of_traits():
         for at in range(30)
         for a, b in [rng.choice(4, 2, replace=False)]
     ]
-    model = fit(cs.read_preferences(rows), method="em")
+    model = fit(read_preferences(rows), method="em")
     assert np.ptp(model.weight_) == 0.0
-    assert "judges-not-compared" in {item.code for item in fit(cs.read_preferences(rows)).diagnostics_}
+    assert "judges-not-compared" in {item.code for item in fit(read_preferences(rows)).diagnostics_}
 
 
 def test_parts_that_nobody_compared_are_told():
     rows = [{"judge": j, "a": a, "b": b, "winner": "A"} for j in "xyz" for a, b in (("p", "q"), ("r", "s")) * 3]
-    codes = {item.code for item in fit(cs.read_preferences(rows)).diagnostics_}
+    codes = {item.code for item in fit(read_preferences(rows)).diagnostics_}
     assert {"disconnected-comparisons", "order-not-random"} - codes == {"order-not-random"}
 
 
@@ -206,7 +208,7 @@ def test_an_item_always_shown_first_is_told():
         for j in "xyz"
         for k in range(12)
     ]
-    found = [item for item in fit(cs.read_preferences(rows)).diagnostics_ if item.code == "order-not-random"]
+    found = [item for item in fit(read_preferences(rows)).diagnostics_ if item.code == "order-not-random"]
     assert len(found) == 1
     assert "base" in found[0].message
 
@@ -215,7 +217,7 @@ def test_unparsable_replies_are_counted_and_are_no_ties():
     rows, _ = arena(3)
     rows[0]["winner"] = "I cannot decide between these."
     rows[1]["winner"] = None
-    model = fit(cs.read_preferences(rows))
+    model = fit(read_preferences(rows))
     assert model.sources_.columns["unparsable"] == [2, 0, 0]
     assert model.sources_.columns["comparisons"] == [118, 120, 120]
 
@@ -238,18 +240,18 @@ def test_runs_of_one_judge_count_less_than_other_votes():
                 {"judge": judge, "prompt": question, "a": f"m{a}", "b": f"m{b}", "winner": winner, "run": run}
                 for run in range(5)
             ]
-    votes = cs.read_preferences(rows)
+    votes = read_preferences(rows)
     model = fit(votes)
     assert model.source_model_.parameters.run_correlation > 0.9  # every run says the same
-    once = fit(cs.read_preferences([row for row in rows if row["run"] == 0]))
-    again = cs.standings(model, votes).to_pydict()["standard_error"]
-    alone = cs.standings(once, cs.read_preferences([row for row in rows if row["run"] == 0])).to_pydict()
+    once = fit(read_preferences([row for row in rows if row["run"] == 0]))
+    again = cs.preferences.standings(model, votes).to_pydict()["standard_error"]
+    alone = cs.preferences.standings(once, read_preferences([row for row in rows if row["run"] == 0])).to_pydict()
     assert np.mean(again) == pytest.approx(np.mean(alone["standard_error"]), rel=0.1)
 
 
 def test_effective_number_of_judges_is_an_interval():
     rows, _ = arena(5)
-    model = fit(cs.read_preferences(rows))
+    model = fit(read_preferences(rows))
     low, high = model.source_model_.summary.effective_range
     assert 1.0 <= low <= high == pytest.approx(3.0, abs=0.3)
     assert " to " in repr(model.sources_)
@@ -258,7 +260,7 @@ def test_effective_number_of_judges_is_an_interval():
 def test_dependencies_are_looked_for_or_taken():
     rows, _ = arena(6, (1.5, 1.5, 1.5), per_judge=150)
     copies = [{**row, "judge": "j1"} for row in rows if row["judge"] == "j0"]
-    votes = cs.read_preferences([row for row in rows if row["judge"] != "j1"] + copies)
+    votes = read_preferences([row for row in rows if row["judge"] != "j1"] + copies)
     for dependencies in ("learn", [("j0", "j1")]):
         share = fit(votes, dependencies=dependencies).sources_.columns["share"]
         by_name = dict(zip(votes.sources, share, strict=True))
@@ -273,7 +275,7 @@ def test_dependencies_are_looked_for_or_taken():
 @pytest.mark.parametrize("judges", [1, 2])
 def test_one_or_two_judges_give_a_ranking(judges):
     rows, names = arena(7, (4.0,) * judges, items=4, per_judge=60)
-    votes = cs.read_preferences(rows)
+    votes = read_preferences(rows)
     model = fit(votes)
     assert sorted(model.predict(votes)[0]) == names
     assert "too-few-sources" in {item.code for item in model.diagnostics_}
@@ -296,9 +298,9 @@ def test_only_unparsable_replies_leave_everything_open():
 
 def test_every_number_that_comes_out_is_finite():
     rows, _ = arena(8, (2.0, 0.0, -2.0), per_judge=30)
-    for votes in (cs.read_preferences(rows), cs.read_preferences(rows[:1])):
+    for votes in (read_preferences(rows), read_preferences(rows[:1])):
         model = fit(votes)
-        table = cs.standings(model, votes).to_pydict()
+        table = cs.preferences.standings(model, votes).to_pydict()
         assert np.isfinite(table["score"]).all()
         assert np.isfinite(table["standard_error"]).all()
         assert np.isfinite(model.expected_cost_).all()
@@ -310,7 +312,7 @@ def test_every_number_that_comes_out_is_finite():
 def test_outcomes_are_read_in_all_spellings():
     rows = [("A", 1), ("second", -1), ("tie", 0), ("m2", -1), ("[[A]]", 1), ("nonsense at length", 2), (None, 2)]
     table = [{"judge": "x", "model_a": "m1", "model_b": "m2", "winner": said} for said, _ in rows]
-    assert cs.read_preferences(table).labels[0, 0].outcome.tolist() == [code for _, code in rows]
+    assert read_preferences(table).labels[0, 0].outcome.tolist() == [code for _, code in rows]
 
 
 @pytest.mark.parametrize(
@@ -323,17 +325,17 @@ def test_outcomes_are_read_in_all_spellings():
 def test_a_wrong_row_is_named_with_its_judge(row, message):
     good = {"judge": "x", "a": "m3", "b": "m2", "winner": "m3"}
     with pytest.raises(FileFormatError, match=message):
-        cs.read_preferences([good, {"judge": "y", **row}])
+        read_preferences([good, {"judge": "y", **row}])
 
 
 def test_a_table_without_columns_for_both_items_is_refused():
     with pytest.raises(FileFormatError, match="second"):
-        cs.read_preferences([{"judge": "x", "first": "m1", "winner": "first", "prompt": 1}])
+        read_preferences([{"judge": "x", "first": "m1", "winner": "first", "prompt": 1}])
 
 
 def test_prompts_become_rows():
     rows = [{"prompt": p, "judge": j, "a": "x", "b": "y", "winner": "A"} for p in ("p1", "p2") for j in "kl"]
-    votes = cs.read_preferences(rows, by="prompt")
+    votes = read_preferences(rows, by="prompt")
     assert votes.items.tolist() == ["p1", "p2"]
     assert votes.sources == ("k", "l")
 
@@ -349,8 +351,8 @@ def test_read_votes_takes_a_table_of_comparisons_for_preferences(tmp_path):
 
 def test_standings_list_items_best_first_with_intervals():
     rows, names = arena(10, (3.0, 3.0, 3.0), items=5, per_judge=400)
-    votes = cs.read_preferences(rows)
-    table = cs.standings(fit(votes), votes).to_pydict()
+    votes = read_preferences(rows)
+    table = cs.preferences.standings(fit(votes), votes).to_pydict()
     assert table["candidate"] == names
     assert table["rank"] == table["baseline_rank"] == [1, 2, 3, 4, 5]
     assert all(
@@ -360,20 +362,20 @@ def test_standings_list_items_best_first_with_intervals():
     plain = [[0, 1, 0], [1, 0, 1], [0, 0, 0], [1, 1, 1]] * 20
     classes = cs.LabelModel(cs.Classes(2), method="majority").fit(plain)
     with pytest.raises(UnsupportedError, match="standings is for Preferences"):
-        cs.standings(classes, plain)
+        cs.preferences.standings(classes, plain)
 
 
 def test_chosen_and_rejected_come_with_the_margin_of_their_order():
     rows, _ = arena(11, (3.0, 3.0, 3.0), items=3, per_judge=200)
-    votes = cs.read_preferences(rows)
-    pairs = cs.preference_pairs(fit(votes), votes).to_pylist()
+    votes = read_preferences(rows)
+    pairs = cs.tables.preference_pairs(fit(votes), votes).to_pylist()
     assert [(pair["chosen"], pair["rejected"]) for pair in pairs] == [("m0", "m1"), ("m0", "m2"), ("m1", "m2")]
     assert all(0 < pair["margin"] <= 1 for pair in pairs)
 
 
 def test_decoding_for_least_expected_error_goes_by_expected_wins():
     rows, _ = arena(12, items=5, per_judge=40)
-    votes = cs.read_preferences(rows)
+    votes = read_preferences(rows)
     model = fit(votes, decode="bayes")
     belief = model.posterior(votes)
     wins = belief.details["pair_probability"][0].sum(axis=1)

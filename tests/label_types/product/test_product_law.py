@@ -314,9 +314,9 @@ def test_too_few_sources_in_one_field_are_reported_for_this_field():
 def test_moments_of_parts_add_up_and_suffice_for_a_fit():
     found, space = tables(), cs.Product(**SPACES)
     votes = records(space, found)
-    whole = cs.Moments.of(votes, space)
-    first = cs.Moments.of(votes[:100], space)
-    parts = first + cs.Moments.of(votes[100:], space)
+    whole = cs.partitions.Moments.of(votes, space)
+    first = cs.partitions.Moments.of(votes[:100], space)
+    parts = first + cs.partitions.Moments.of(votes[100:], space)
     for name, total in whole.sums.parts.items():
         assert np.allclose(total, parts.sums[name], rtol=1e-10), name
     with warnings.catch_warnings():
@@ -329,12 +329,12 @@ def test_moments_of_parts_add_up_and_suffice_for_a_fit():
 
 def test_a_field_learns_from_moments_as_it_would_alone():
     found, space = tables(), cs.Product(**SPACES)
-    moments = cs.Moments.of(records(space, found), space)
+    moments = cs.partitions.Moments.of(records(space, found), space)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = cs.LabelModel(space).fit_moments(moments)
         for name, own in SPACES.items():
-            single = cs.LabelModel(own).fit_moments(cs.Moments.of(alone(name, found[name]), own))
+            single = cs.LabelModel(own).fit_moments(cs.partitions.Moments.of(alone(name, found[name]), own))
             assert np.array_equal(model.source_model_.summary.parts[name].weight, single.weight_), name
 
 
@@ -372,4 +372,4 @@ def test_a_method_that_needs_votes_names_the_field_when_there_are_none():
     space = cs.Product(topic=cs.Classes(4), stars=cs.Scores())
     found = {name: tables()[name] for name in space.factors}
     with refused(UnsupportedError, "field 'topic'", "fit(votes)"):
-        cs.LabelModel(space, method="em").fit_moments(cs.Moments.of(records(space, found), space))
+        cs.LabelModel(space, method="em").fit_moments(cs.partitions.Moments.of(records(space, found), space))

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience import arrays, encoding
+from consilience import arrays
 from consilience.estimation.protocol import Chunk, Hypothesis, Request
 from consilience.exceptions import ConsilienceWarning, PriorError
 from consilience.label_types.rankings.kernels import sample_mallows
+from consilience.tables import encoding
 
 ITEMS = 4
 
@@ -108,7 +109,7 @@ def test_the_plain_vote_is_unweighted_kemeny():
 def test_averaging_over_hypotheses_averages_pair_probabilities():
     space = cs.Rankings(4)
     votes, _ = simulated(space, 50, [0.3, 0.9, 0.6])
-    law, statistics = space.law, cs.Moments.of(votes, space).sums
+    law, statistics = space.law, cs.partitions.Moments.of(votes, space).sums
     request = Request(("a", "b", "c"), "auto", np.zeros((3, 3), bool))
     told = [law.parameters(Hypothesis.independent(np.array(u)), statistics, request) for u in ([1, 0.1, 1], [0, 1, 2])]
     mixture = tuple(zip((0.7, 0.3), told, strict=True))
@@ -300,7 +301,7 @@ def test_rows_of_different_length(ragged):
     assert np.abs(model.weight_ - [0.5, 1.0, 1.5, 0.8]).max() < 0.4
     predicted = model.predict(votes)
     assert [len(label) for label in predicted] == [len(label) for label in truth]
-    pieces = model.predict(cs.InMemoryPartitions.of(votes, rows=3))
+    pieces = model.predict(cs.partitions.InMemoryPartitions.of(votes, rows=3))
     assert all(np.array_equal(one, two) for one, two in zip(pieces, predicted, strict=True))
     gold = [label if len(label) < 5 else None for label in truth]
     assert np.isfinite(fit(space, votes, gold=gold).weight_).all()

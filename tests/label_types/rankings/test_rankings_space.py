@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
-from consilience.encoding import encode
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.space import Rankings
+from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 NAMED = Rankings(["milk", "juice", "tea"])

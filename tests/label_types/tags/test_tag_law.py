@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning
+from consilience.partitions import Moments
 
 SENSITIVITY = np.array([[0.9, 0.8], [0.7, 0.85], [0.8, 0.6], [0.65, 0.75], [0.85, 0.9]])
 SPECIFICITY = np.array([[0.8, 0.95], [0.9, 0.85], [0.75, 0.9], [0.8, 0.9], [0.95, 0.8]])
@@ -133,7 +134,7 @@ def test_questions_of_one_item_are_not_independent_items():
     easy = np.where(rng.random(300) < 0.5, 0.98, 0.6)[:, None, None]
     votes = np.where(rng.random((300, 5, 10)) < easy, truth[:, None], 1 - truth[:, None])
     mixed = votes.transpose(0, 2, 1).reshape(3000, 5)[rng.permutation(3000)].reshape(300, 10, 5).transpose(0, 2, 1)
-    clustered, apart = (cs.Tags(10).law.pair_table(cs.Moments.of(table, cs.Tags(10)).sums) for table in (votes, mixed))
+    clustered, apart = (cs.Tags(10).law.pair_table(Moments.of(table, cs.Tags(10)).sums) for table in (votes, mixed))
     assert clustered.error[0, 1] > 1.4 * apart.error[0, 1]
     assert clustered.both[0, 1] == 300
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 import consilience as cs
+from consilience.elements import bio_to_spans
 from consilience.exceptions import InvalidLabelError, ModelFormatError, PriorError, UnsupportedError
 
 NAMES = ["news", "sport", "weather"]
@@ -162,8 +163,8 @@ def test_votes_come_from_long_frames_and_wide_ones():
 
 def test_parts_and_the_whole_learn_the_same_from_moments():
     for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Sequences(chain=True), cells(200)[0])):
-        whole = cs.Moments.of(votes, space)
-        parts = cs.Moments.of(votes[:70], space) + cs.Moments.of(votes[70:], space)
+        whole = cs.partitions.Moments.of(votes, space)
+        parts = cs.partitions.Moments.of(votes[:70], space) + cs.partitions.Moments.of(votes[70:], space)
         one = cs.LabelModel(space).fit_moments(whole)
         two = cs.LabelModel(space).fit_moments(parts)
         np.testing.assert_allclose(one.expected_cost_, two.expected_cost_)
@@ -291,10 +292,10 @@ def test_the_space_shows_how_it_was_made():
 def test_spans_become_tags_and_back():
     spans = [(0, 2, "PER"), (2, 3, "PER"), (4, 5, "LOC")]
     tags = ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]
-    assert cs.spans_to_bio(spans, length=5) == tags
-    assert cs.bio_to_spans(tags) == spans
-    assert cs.spans_to_bio([(1, 3, "")], length=3) == ["O", "B", "I"]
-    assert cs.bio_to_spans(["O", "B", "I"]) == [(1, 3, "")]
+    assert cs.elements.spans_to_bio(spans, length=5) == tags
+    assert bio_to_spans(tags) == spans
+    assert cs.elements.spans_to_bio([(1, 3, "")], length=3) == ["O", "B", "I"]
+    assert bio_to_spans(["O", "B", "I"]) == [(1, 3, "")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["PER", "LOC", "a-b"])), max_size=6))
@@ -303,22 +304,26 @@ def test_any_spans_survive_the_way_there_and_back(pieces):
     for gap, size, kind in pieces:
         spans.append((place + gap, place + gap + size, kind))
         place += gap + size
-    assert cs.bio_to_spans(cs.spans_to_bio(spans, length=place + 1)) == spans
+    assert bio_to_spans(cs.elements.spans_to_bio(spans, length=place + 1)) == spans
 
 
 def test_an_inside_without_a_beginning_begins_a_span():
-    assert cs.bio_to_spans(["I-PER", "I-LOC", "O", None, "I-LOC"]) == [(0, 1, "PER"), (1, 2, "LOC"), (4, 5, "LOC")]
+    assert bio_to_spans(["I-PER", "I-LOC", "O", None, "I-LOC"]) == [
+        (0, 1, "PER"),
+        (1, 2, "LOC"),
+        (4, 5, "LOC"),
+    ]
 
 
 def test_bad_spans_and_tags_are_refused():
     with refused(InvalidLabelError, "(1, 9, 'PER')", "5 positions"):
-        cs.spans_to_bio([(1, 9, "PER")], length=5)
+        cs.elements.spans_to_bio([(1, 9, "PER")], length=5)
     with refused(InvalidLabelError, "(1, 3, 'LOC')", "overlaps", "position 1"):
-        cs.spans_to_bio([(0, 2, "PER"), (1, 3, "LOC")], length=5)
+        cs.elements.spans_to_bio([(0, 2, "PER"), (1, 3, "LOC")], length=5)
     with refused(InvalidLabelError, "(start, end, type)"):
-        cs.spans_to_bio([(0, 2)], length=5)
+        cs.elements.spans_to_bio([(0, 2)], length=5)
     with refused(InvalidLabelError, "'NOUN'"):
-        cs.bio_to_spans(["NOUN"])
+        bio_to_spans(["NOUN"])
 
 
 @pytest.mark.parametrize("decode", ["auto", "map", "bayes"])

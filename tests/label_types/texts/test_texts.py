@@ -154,7 +154,7 @@ def test_a_distance_that_is_none_is_refused():
 
 def test_moments_alone_and_explanations_work():
     votes, _ = crowd(60, 4, [0.1, 0.3, 0.5])
-    moments = cs.Moments.of(votes, cs.Texts())
+    moments = cs.partitions.Moments.of(votes, cs.Texts())
     assert np.argmin(cs.LabelModel(cs.Texts()).fit_moments(moments).expected_cost_) == 0
     assert len(fit(cs.Texts(), votes).explain(votes, 2).voices) == 3
 
@@ -163,7 +163,7 @@ def test_a_model_with_a_registered_distance_survives_storage(tmp_path):
     def letters(left, right):
         return float(abs(len(left) - len(right)))
 
-    cs.register_distance("letters", letters)
+    cs.label_types.register_distance("letters", letters)
     votes = [["aa", "aa", "bbb"], ["c", "c", "dd"]] * 10
     model = fit(cs.Texts("letters", write=False), votes)
     model.save(tmp_path / "model.npz")

@@ -9,6 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidVotesError, UnsupportedError
+from consilience.trees import uas
 
 TREES = cs.DependencyTrees()
 RATES = np.array([0.1, 0.2, 0.3, 0.45])
@@ -47,7 +48,7 @@ def shared_errors(n=1000, seed=0, rates=(0.1, 0.2, 0.3), share=0.7):
             wrong = rng.random(12) < chance[row]
             common = np.where(rng.random(12) < share, trap[row], rng.integers(0, 13, 12))
             score[np.where(wrong, common, truth[row]), np.arange(1, 13)] += 1.0
-            column[row] = cs.maximum_arborescence(score)
+            column[row] = cs.trees.maximum_arborescence(score)
         columns.append(column)
     return cs.Votes.from_array(np.stack(columns, axis=1)), truth
 
@@ -57,10 +58,10 @@ def test_error_rates_of_independent_parsers_are_found(method):
     # 300 sentences of 14.5 tokens: standard errors near 0.008; random trees agree by chance on a few percent, which
     # pair moments take for skill. Four estimates within 0.03.
     votes, truth = parses(RATES)
-    true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)]
+    true = [1.0 - uas(votes.labels[:, a], truth) for a in range(4)]
     model = fit(votes, method=method)
     np.testing.assert_allclose(model.expected_cost_, true, atol=0.03)
-    assert cs.uas(model.predict(votes), truth) > 1.0 - min(true) + 0.02
+    assert uas(model.predict(votes), truth) > 1.0 - min(true) + 0.02
 
 
 def test_sums_of_costs_make_bad_parsers_look_better_than_they_are():
@@ -91,10 +92,10 @@ def test_difficulty_and_coinciding_errors_are_learned():
     for seed in range(3):
         votes, truth = shared_errors(seed=seed, rates=(0.1, 0.15, 0.2, 0.25, 0.3))
         model = fit(votes)
-        true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(5)]
+        true = [1.0 - uas(votes.labels[:, a], truth) for a in range(5)]
         assert np.abs(model.expected_cost_ - true).max() < 0.06
-        assert cs.uas(model.predict(votes), truth) >= cs.uas(model.predict_baseline(votes), truth) - 0.002
-        gaps.append(model.confidence(votes).mean() - cs.uas(model.predict(votes), truth))
+        assert uas(model.predict(votes), truth) >= uas(model.predict_baseline(votes), truth) - 0.002
+        gaps.append(model.confidence(votes).mean() - uas(model.predict(votes), truth))
     assert abs(np.mean(gaps)) < 0.05
 
 
@@ -102,7 +103,7 @@ def test_rounds_add_up_over_chunks():
     votes, truth = parses(RATES, n=60, coverage=0.8)
     gold = [tree if row % 7 == 0 else None for row, tree in enumerate(truth)]
     known = cs.Votes.from_array([[tree] for tree in gold])
-    model = cs.LabelModel(TREES, random_state=0).fit(cs.InMemoryPartitions.of(votes, known, rows=7))
+    model = cs.LabelModel(TREES, random_state=0).fit(cs.partitions.InMemoryPartitions.of(votes, known, rows=7))
     np.testing.assert_allclose(model.weight_, fit(votes, gold).weight_, atol=1e-6)
 
 
@@ -121,7 +122,7 @@ def test_confidence_is_the_expected_share_of_right_heads():
     probability = belief.details["head_probability"]
     assert [len(row) for row in probability] == [len(tree) for tree in truth]
     np.testing.assert_allclose(belief.confidence, [row.mean() for row in probability])
-    share = cs.uas(belief.labels, truth)
+    share = uas(belief.labels, truth)
     assert abs(np.concatenate(list(probability)).mean() - share) < 0.02
 
 
@@ -139,7 +140,7 @@ def test_labels_do_not_depend_on_the_order_of_the_sources():
 def test_known_trees_help_where_sources_err_together():
     # 1000 sentences of 12 tokens, 40 of them known; three sources are too few to tell difficulty from skill.
     votes, truth = shared_errors()
-    true = np.array([1.0 - cs.uas(votes.labels[:, a], truth) for a in range(3)])
+    true = np.array([1.0 - uas(votes.labels[:, a], truth) for a in range(3)])
     gold = [tree if row < 40 else None for row, tree in enumerate(truth)]
     alone, told = fit(votes), fit(votes, gold)
     assert np.abs(told.expected_cost_ - true).max() < np.abs(alone.expected_cost_ - true).max()
@@ -156,7 +157,7 @@ def test_known_trees_that_agree_change_little():
 
 def test_known_trees_of_all_sentences_leave_nothing_to_agreement():
     votes, truth = parses(RATES, n=100)
-    true = [1.0 - cs.uas(votes.labels[:, a], truth) for a in range(4)]
+    true = [1.0 - uas(votes.labels[:, a], truth) for a in range(4)]
     np.testing.assert_allclose(fit(votes, truth).expected_cost_, true, atol=0.02)
     np.testing.assert_allclose(fit(votes, truth, method="labelled").expected_cost_, true, atol=0.08)
 
@@ -174,7 +175,7 @@ def test_copies_are_found_and_share_one_vote():
     copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3, 3]])
     model = fit(copied)
     assert "dependent-pair" in codes(model)
-    assert cs.uas(model.predict(copied), truth) > cs.uas(fit(votes).predict(votes), truth) - 0.01
+    assert uas(model.predict(copied), truth) > uas(fit(votes).predict(votes), truth) - 0.01
 
 
 def test_dependencies_share_their_weight():
@@ -182,7 +183,7 @@ def test_dependencies_share_their_weight():
     copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]], sources=["a", "b", "c", "d"])
     model = fit(copied, dependencies=[("c", "d")])
     assert model.source_model_.correlation[2, 3] > 0.5
-    assert cs.uas(model.predict(copied), truth) > cs.uas(fit(votes).predict(votes), truth) - 0.01
+    assert uas(model.predict(copied), truth) > uas(fit(votes).predict(votes), truth) - 0.01
 
 
 def test_independent_parsers_are_not_taken_for_copies():
@@ -196,11 +197,11 @@ def test_a_source_that_is_always_wrong_counts_for_next_to_nothing():
     for row, tree in enumerate(truth):
         score = np.ones((len(tree) + 1, len(tree) + 1))
         score[tree, np.arange(1, len(tree) + 1)] = -5.0
-        reversed_trees[row] = cs.maximum_arborescence(score)
+        reversed_trees[row] = cs.trees.maximum_arborescence(score)
     table = cs.Votes.from_array(np.column_stack([votes.labels, reversed_trees]))
     model = fit(table)
     assert model.expected_cost_[3] > 0.7
-    assert cs.uas(model.predict(table), truth) == pytest.approx(cs.uas(fit(votes).predict(votes), truth), abs=0.01)
+    assert uas(model.predict(table), truth) == pytest.approx(uas(fit(votes).predict(votes), truth), abs=0.01)
 
 
 @pytest.mark.parametrize("method", ["auto", "em"])
@@ -261,12 +262,12 @@ def test_degenerate_votes_give_defined_labels(case, method):
 def test_sources_that_abstain_are_learned_from_what_they_parse():
     votes, truth = parses(RATES, n=600, coverage=[1.0, 0.6, 0.6, 0.3])
     np.testing.assert_allclose(fit(votes).expected_cost_, RATES, atol=0.05)
-    assert cs.uas(fit(votes).predict(votes), truth) > 0.9
+    assert uas(fit(votes).predict(votes), truth) > 0.9
 
 
 def test_moments_alone_are_enough_without_em():
     votes, _ = parses(RATES, n=100)
-    moments = cs.Moments.of(votes[:40], TREES) + cs.Moments.of(votes[40:], TREES)
+    moments = cs.partitions.Moments.of(votes[:40], TREES) + cs.partitions.Moments.of(votes[40:], TREES)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = cs.LabelModel(TREES).fit_moments(moments)

@@ -195,20 +195,20 @@ def test_a_rectangular_array_of_votes_comes_back_as_one():
 def test_attachment_scores_count_tokens_not_sentences():
     predicted = [[(2, "det"), (0, "root")], [(0, "root")], None]
     gold = [[(2, "nsubj"), (0, "root")], [(0, "root")], [(0, "root")]]
-    assert cs.uas(predicted, gold) == pytest.approx(3 / 4)
-    assert cs.las(predicted, gold) == pytest.approx(2 / 4)
-    assert cs.uas(predicted, [gold[0], None, None]) == 1.0
+    assert cs.trees.uas(predicted, gold) == pytest.approx(3 / 4)
+    assert cs.trees.las(predicted, gold) == pytest.approx(2 / 4)
+    assert cs.trees.uas(predicted, [gold[0], None, None]) == 1.0
 
 
 def test_attachment_scores_refuse_what_cannot_be_compared():
     with pytest.raises(InvalidLabelError, match="2 predicted trees and 1 known"):
-        cs.uas([GOOD, GOOD], [GOOD])
+        cs.trees.uas([GOOD, GOOD], [GOOD])
     with pytest.raises(InvalidLabelError, match="Row 1: the predicted tree has 2 tokens, the known one 3"):
-        cs.uas([GOOD, [0, 1]], [GOOD, GOOD])
+        cs.trees.uas([GOOD, [0, 1]], [GOOD, GOOD])
     with pytest.raises(InvalidLabelError, match="Row 0: the tree has heads without relations"):
-        cs.las([GOOD], [GOOD])
+        cs.trees.las([GOOD], [GOOD])
     with pytest.raises(InvalidLabelError, match="no known tree"):
-        cs.uas([GOOD], [None])
+        cs.trees.uas([GOOD], [None])
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_attachment_scores_refuse_what_cannot_be_compared():
 )
 def test_scores_of_edges_are_checked(score, message):
     with pytest.raises(InvalidLabelError, match=message):
-        cs.maximum_arborescence(score)
+        cs.trees.maximum_arborescence(score)
 
 
 def test_the_best_tree_reads_neither_diagonal_nor_the_column_of_the_root():
     score = np.array([[np.nan, 1, 3], [np.nan, np.nan, 9], [np.nan, 9, np.nan]])
-    assert cs.maximum_arborescence(score).tolist() == [2, 0]
+    assert cs.trees.maximum_arborescence(score).tolist() == [2, 0]

@@ -36,8 +36,8 @@ class Preferences(LabelSpace):
     A vote holds everything that a judge said about a row: a list of comparisons, each with the item shown ``first``,
     the one shown ``second`` and the ``outcome`` ("first", "second", "tie", the name of the winner; None for a reply
     that could not be read). A ranking, best first and ties as tuples, is a vote, too. The label of a row is a ranking.
-    `consilience.read_preferences` makes such votes from a table with one row per comparison: all of them are one row
-    (an arena), or there is one row per prompt.
+    `consilience.tables.read_preferences` makes such votes from a table with one row per comparison: all of them are
+    one row (an arena), or there is one row per prompt.
 
     The distance is the share of pairs, among those that both order, that stand in opposite order; a tie is half wrong.
 

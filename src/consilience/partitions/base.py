@@ -1,0 +1,213 @@
+"""The one idea of scale: something that maps a function over chunks of votes and adds up the results.
+
+Estimators, EM rounds and prediction are written against `VotePartitions`; where the chunks live
+(an array, files, a cluster) is the business of its implementations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array, hash_priority
+from consilience.estimation.protocol import Law
+from consilience.exceptions import InvalidVotesError
+from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
+from consilience.votes import Votes
+
+__all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
+
+#: Items per chunk in memory.
+ROWS = 1 << 16
+
+
+class Additive(Protocol):
+    """Anything that can be added to its like."""
+
+    def __add__(self, other: Any, /) -> Any: ...
+
+
+T = TypeVar("T")
+A = TypeVar("A", bound=Additive)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chunk of items: their votes and, where known, their true labels (as the votes of one source).
+
+    `skipped` counts cells that were no labels and were taken for abstentions instead.
+    """
+
+    votes: Votes
+    gold: Votes | None = None
+    skipped: int = 0
+
+    def __len__(self) -> int:
+        return len(self.votes)
+
+    def __getitem__(self, key: Any) -> Part:
+        return Part(self.votes[key], None if self.gold is None else self.gold[key])
+
+
+class VotePartitions(ABC):
+    """Votes in chunks.
+
+    `remote` says whether chunks are elsewhere, so that what is said about every item stays there, too.
+    """
+
+    remote: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def sources(self) -> tuple[str, ...]:
+        """Names of the sources, the same in every chunk."""
+
+    @property
+    @abstractmethod
+    def n_items(self) -> int:
+        """Number of items in all chunks."""
+
+    @abstractmethod
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        """Apply a function to every chunk, in order."""
+
+    @abstractmethod
+    def transform(self, function: Callable[[Part], Part]) -> VotePartitions:
+        """Return partitions whose chunks went through `function` once."""
+
+    def reduce(self, function: Callable[[Part], A]) -> A:
+        """Apply a function to every chunk and add up what it returns."""
+        results = self.map(function)
+        try:
+            total = next(results)
+        except StopIteration:
+            raise InvalidVotesError("There are no votes: no chunk holds a single item.") from None
+        for result in results:
+            total = total + result
+        return total
+
+    def sample(self, size: int, seed: int) -> InMemoryPartitions:
+        """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
+        return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
+
+    @property
+    def n_skipped(self) -> int:
+        """Number of cells that were no labels and were taken for abstentions; takes a pass."""
+        return int(self.reduce(lambda part: part.skipped))
+
+
+def chooser(n_items: int, size: int, seed: int) -> Callable[[Part], Part]:
+    """Return what picks about `size` of so many items, chunk by chunk, by hashed item id."""
+    share = min(size / max(n_items, 1), 1.0)
+    limit = np.uint64(min(int(share * 2**64), 2**64 - 1))
+
+    def choose(part: Part) -> Part:
+        return part if share >= 1.0 else part[np.flatnonzero(hash_priority(part.votes.items, seed) < limit)]
+
+    return choose
+
+
+@dataclass(frozen=True)
+class InMemoryPartitions(VotePartitions):
+    """Votes in memory, cut into chunks of `rows` items (views, not copies).
+
+    Parameters
+    ----------
+    workers
+        Threads that go over the chunks; -1 for one per processor. The numbers do not depend on it.
+
+    Examples
+    --------
+    >>> votes = InMemoryPartitions.of(Votes.from_matrix([[0, 1]] * 10), rows=4, workers=2)
+    >>> list(votes.map(len))
+    [4, 4, 2]
+    """
+
+    whole: Part
+    rows: int = ROWS
+    workers: int = 1
+
+    @classmethod
+    def of(cls, votes: Votes, gold: Votes | None = None, rows: int = ROWS, workers: int = 1) -> Self:
+        """Return partitions of a table of votes."""
+        return cls(Part(votes, gold), rows, count_threads(workers))
+
+    @classmethod
+    def suited(cls, votes: Votes, law: Law, gold: Votes | None = None, rows: int | None = None) -> Self:
+        """Return partitions as suits a law: in as many threads as there are processors, where it may have them.
+
+        Parameters
+        ----------
+        rows
+            Items of a chunk, if other than what the law labels at a time.
+        """
+        return cls(Part(votes, gold), rows or law.rows, usual_threads() if law.side_by_side else 1)
+
+    @classmethod
+    def of_parts(cls, parts: list[Part]) -> Self:
+        """Return partitions of chunks put together."""
+        if len(parts) == 1:
+            return cls(parts[0])
+        votes = _stack([part.votes for part in parts])
+        known = next((part.gold for part in parts if part.gold is not None), None)
+        gold = None if known is None else _stack([part.gold or _unknown(known, part.votes) for part in parts])
+        return cls(Part(votes, gold, sum(part.skipped for part in parts)))
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.whole.votes.sources
+
+    @property
+    def n_items(self) -> int:
+        return len(self.whole)
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        if self.n_items <= self.rows:
+            yield function(self.whole)
+            return
+        chunks = (self.whole[start : start + self.rows] for start in range(0, self.n_items, self.rows))
+        yield from map(function, chunks) if self.workers == 1 else map_in_threads(function, chunks, self.workers)
+
+    def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
+        return InMemoryPartitions(function(self.whole), self.rows, self.workers)
+
+
+def _unknown(like: Votes, votes: Votes) -> Votes:
+    """Return known labels of items of which none is known."""
+    labels = np.zeros((len(votes), *like.labels.shape[1:]), dtype=like.labels.dtype)
+    return replace(like, labels=labels, observed=np.zeros((len(votes), 1), dtype=bool), items=votes.items)
+
+
+def _stack(tables: list[Votes]) -> Votes:
+    """Put chunks of one table together; unlike `Votes.concatenate`, ids are kept as they are."""
+    first = tables[0]
+    return Votes(
+        labels=_together([table.labels for table in tables], [bool(table.observed.any()) for table in tables]),
+        observed=np.concatenate([table.observed for table in tables]),
+        sources=first.sources,
+        items=np.concatenate([table.items for table in tables]),
+        abstain=first.abstain,
+        names_given=first.names_given,
+        spelling=first.spelling,
+    )
+
+
+def _together(labels: list[Batch], voted: list[bool]) -> Batch:
+    """Put labels below each other; those padded to different lengths become one object per cell.
+
+    Chunks without a vote hold cells of any type: they are filled with the type of the others.
+    """
+    if any(voted) and not all(voted):
+        like = labels[voted.index(True)]
+        labels = [
+            part if seen else np.zeros((len(part), *like.shape[1:]), dtype=like.dtype)
+            for part, seen in zip(labels, voted, strict=True)
+        ]
+    if len({part.shape[1:] for part in labels}) == 1:
+        return np.concatenate(labels)
+    rows = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]
+    return np.concatenate(rows)

@@ -1,0 +1,302 @@
+"""Votes on a Dask cluster: parts stay on the workers, and sums of a few kilobytes travel."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.partitions.answers import Answering
+from consilience.partitions.base import A, InMemoryPartitions, Part, VotePartitions
+from consilience.partitions.identity import (
+    Keys,
+    Place,
+    keys_anywhere,
+    n_slices,
+    places_of,
+    repeated,
+    same_id_twice,
+    slice_of,
+)
+from consilience.partitions.label_folder import LabelFolder, Labeller, Manifest
+from consilience.partitions.parquet import Piece, find_pieces
+from consilience.partitions.reading import PartReader, part_reader
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["DaskPartitions", "pandas_frame"]
+
+T = TypeVar("T")
+
+#: Sums that one task adds up.
+FAN_IN = 8
+#: Results on their way to the driver at any time, per worker thread.
+AHEAD = 2
+
+
+class DaskPartitions(VotePartitions):
+    """Votes on a Dask cluster, one row per item and one column per source.
+
+    Votes are read once and kept in the memory of the workers from then on, as long as this object exists. What a
+    lost worker held is computed again from where it came, so the cluster may lose workers on the way.
+
+    Parameters
+    ----------
+    data
+        The path of a Parquet or Arrow file or folder, which the workers read themselves; a Dask dataframe; or a list
+        of frames, futures of frames or delayed frames.
+    client
+        A `distributed.Client`, the address of a scheduler, or None for the client that is open already.
+    space, item, sources, drop, gold, abstain, on_error, check_ids
+        As for `ParquetPartitions`. Ids are compared on the workers.
+    """
+
+    remote = True
+
+    def __init__(
+        self,
+        data: Any,
+        space: LabelSpace | None = None,
+        *,
+        client: Any = None,
+        item: str | None = None,
+        sources: Iterable[str] | None = None,
+        drop: Iterable[str] = (),
+        gold: str | None = None,
+        abstain: Any = None,
+        on_error: str = "raise",
+        check_ids: bool = True,
+    ) -> None:
+        self.client = _client(client)
+        options: dict[str, Any] = {"item": item, "sources": sources, "drop": drop, "gold": gold}
+        options |= {"abstain": abstain, "on_error": on_error}
+        self.reader: PartReader
+        if isinstance(data, (str, Path)):
+            pieces, names = find_pieces(Path(data).resolve())
+            self.reader = part_reader(names, space, **options, where=repr(str(data)))
+            self.places = tuple(piece.place for piece in pieces)
+            self.sizes = tuple(piece.n_rows for piece in pieces)
+            self.parts = tuple(self._submit(_read_piece, piece, self.reader) for piece in pieces)
+        else:
+            is_frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
+            frames, names = ([], list(map(str, data.columns))) if is_frame else self._frames(data)
+            self.reader = part_reader(names, space, **options, where="the frame")
+            if is_frame:
+                needed = [name for name in data.columns if str(name) in self.reader.columns]
+                frames = list(self.client.compute(data[needed].to_delayed()))
+            sizes = self.client.gather([self._submit(len, frame) for frame in frames])
+            filled = [index for index, size in enumerate(sizes) if size]
+            self.places = tuple(f"partition {index}" for index in filled)
+            self.sizes = tuple(sizes[index] for index in filled)
+            self.parts = tuple(
+                self._submit(_read_frame, frames[index], self.reader, f"partition {index}", sum(sizes[:index]))
+                for index in filled
+            )
+        self._ids = {"checked": not check_ids or self.reader.item is None}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.reader.sources
+
+    @property
+    def n_items(self) -> int:
+        return sum(self.sizes)
+
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        if self._ids["checked"]:
+            return
+        slices = n_slices(self.n_items)
+        for index in range(slices):
+            keys = [self._submit(_keys, part, index, slices) for part in self.parts]
+            suspects = self._submit(repeated, keys).result()
+            if len(suspects):
+                found = [
+                    self._submit(_places, part, suspects, place)
+                    for place, part in zip(self.places, self.parts, strict=True)
+                ]
+                error = same_id_twice(place for places in self.client.gather(found) for place in places)
+                if error is not None:
+                    raise error
+        self._ids["checked"] = True
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        self.check_ids()
+        ahead = AHEAD * max(sum(self.client.nthreads().values()), 1)
+        waiting: deque[Any] = deque()
+        for place, part in zip(self.places, self.parts, strict=True):
+            waiting.append(self._submit(_run, function, part, self.reader, place))
+            if len(waiting) >= ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    def reduce(self, function: Callable[[Part], A]) -> A:
+        """Apply a function to every chunk and add up what it returns, on the workers, as a tree."""
+        if not self.parts:
+            raise InvalidVotesError("There are no votes: no partition holds a single item.")
+        self.check_ids()
+        level = [
+            self._submit(_run, function, part, self.reader, place)
+            for place, part in zip(self.places, self.parts, strict=True)
+        ]
+        while len(level) > 1:
+            level = [self._submit(_sum, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+        total: A = level[0].result()
+        return total
+
+    def transform(self, function: Callable[[Part], Part]) -> DaskPartitions:
+        """Return partitions whose chunks went through `function` and stay on the workers."""
+        changed = object.__new__(DaskPartitions)
+        changed.__dict__.update(self.__dict__)
+        changed.parts = tuple(
+            self._submit(_run, function, part, self.reader, place)
+            for place, part in zip(self.places, self.parts, strict=True)
+        )
+        return changed
+
+    def label_frame(self, labeller: Labeller | Answering) -> Any:
+        """Return a Dask dataframe of labels, one partition for each of these."""
+        import dask
+
+        try:
+            import dask.dataframe as dd
+        except ImportError:
+            raise MissingPackageError(
+                "Dask dataframes are not installed. Install them (pip install 'consilience[dask]'), or pass a "
+                "destination, into which the workers write Parquet files."
+            ) from None
+        table = dask.delayed(_label_frame, pure=False)
+        schema: Any = labeller.schema
+        return dd.from_delayed(
+            [table(part, labeller, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
+            meta=pandas_frame(schema.empty_table()),
+        )
+
+    def write_labels(self, labeller: Labeller, manifest: Manifest) -> LabelFolder:
+        """Let the workers write the files that a manifest does not list yet, on a file system that they share."""
+        from distributed import as_completed
+
+        left = [index for index in range(len(self.parts)) if index not in manifest.done]
+        futures = {
+            self._submit(
+                _write, self.parts[index], labeller, manifest.target(index).resolve(), self.reader, self.places[index]
+            ): index
+            for index in left
+        }
+        for future, counts in as_completed(list(futures), with_results=True):
+            manifest.add(futures[future], counts)
+        return manifest.finish()
+
+    def __repr__(self) -> str:
+        return f"DaskPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.parts)} partitions)"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError("Partitions on a cluster cannot be sent to its workers. Use map, reduce or transform.")
+
+    def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return self.client.submit(function, *arguments, pure=False)
+
+    def _frames(self, data: Any) -> tuple[list[Any], list[str]]:
+        """Return futures of frames, and the names of their columns."""
+        from distributed import Future
+
+        frames = list(data) if isinstance(data, (list, tuple)) else []
+        if not frames:
+            raise UnsupportedError(
+                f"{type(data).__name__} is nothing that Dask spreads. Pass a path, a Dask dataframe, or a list of "
+                "frames."
+            )
+        futures = []
+        for frame in frames:
+            if isinstance(frame, Future):
+                futures.append(frame)
+            elif hasattr(frame, "dask"):
+                futures.append(self.client.compute(frame))
+            else:
+                futures.append(self._submit(_same, frame))  # inside the task, so that it outlives a worker
+        names = [str(name) for name in self._submit(_columns, futures[0]).result()]
+        return futures, names
+
+
+def _client(client: Any) -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise MissingPackageError("Dask is not installed. Install it with pip install 'consilience[dask]'.") from None
+    if isinstance(client, distributed.Client):
+        return client
+    if isinstance(client, str):
+        return distributed.Client(client)
+    if client is not None:
+        raise UnsupportedError(f"client={client!r} is neither a distributed.Client nor the address of a scheduler.")
+    try:
+        return distributed.get_client()
+    except ValueError:
+        raise UnsupportedError(
+            "No Dask client is open. Open one (distributed.Client()), or pass client='tcp://HOST:PORT'."
+        ) from None
+
+
+# What runs on the workers.
+
+
+def _same(frame: Any) -> Any:
+    return frame
+
+
+def _columns(frame: Any) -> list[Any]:
+    import narwhals as nw
+
+    return list(nw.from_native(frame).columns)
+
+
+def _read_piece(piece: Piece, reader: PartReader) -> Part:
+    return InMemoryPartitions.of_parts([part for _, part in piece.parts(reader)]).whole
+
+
+def _read_frame(frame: Any, reader: PartReader, place: str, first_id: int) -> Part:
+    return reader.part(frame, place, 0, first_id)
+
+
+def _run(function: Callable[[Part], T], part: Part, reader: PartReader, place: str) -> T:
+    try:
+        return function(part)
+    except InvalidLabelError as error:
+        raise reader.named(part, error, place, 0) from None
+
+
+def _keys(part: Part, index: int, slices: int) -> Keys:
+    return slice_of(keys_anywhere(part.votes.items), index, slices)
+
+
+def _places(part: Part, suspects: Keys, place: str) -> list[Place]:
+    items = part.votes.items
+    return places_of(suspects, items, keys_anywhere(items), place)
+
+
+def _sum(terms: list[Any]) -> Any:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _write(part: Part, labeller: Labeller, target: Path, reader: PartReader, place: str) -> dict[str, int]:
+    return _run(lambda whole: labeller.write([whole], target), part, reader, place)
+
+
+def _label_frame(part: Part, labeller: Labeller | Answering, reader: PartReader, place: str) -> pd.DataFrame:
+    return pandas_frame(_run(labeller.table, part, reader, place))
+
+
+def pandas_frame(table: Any) -> pd.DataFrame:
+    """Return an Arrow table as a pandas frame with the same types."""
+    import pandas as pd
+
+    frame: pd.DataFrame = table.topandas_frame(types_mapper=pd.ArrowDtype)
+    return frame

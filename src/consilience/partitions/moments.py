@@ -1,0 +1,118 @@
+"""Moments: additive statistics of votes. A model can be fitted on them alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from consilience.arrays import IntArray
+from consilience.estimation.protocol import Chunk, Law, Statistics
+from consilience.exceptions import SourceMismatchError, UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.tables.encoding import encode, read_gold, read_votes
+from consilience.votes import Votes
+
+__all__ = ["Moments", "as_chunk"]
+
+#: Items per chunk of `Moments.of`.
+ROWS = 1 << 16
+#: Items that show a law what it cannot know before any vote.
+SAMPLE = 400
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Statistics over items that add up: counts, pair costs and squares, products.
+
+    Moments of parts of a table add up to the moments of the whole, whatever the parts.
+
+    Parameters
+    ----------
+    sources
+        Names of the sources; empty for the zero.
+    sums
+        The law's statistics.
+    law
+        The law that took them.
+
+    Examples
+    --------
+    >>> from consilience.label_types import Classes
+    >>> votes = Votes.from_matrix([[0, 0, 1], [1, 1, -1], [0, 1, 0]])
+    >>> whole = Moments.of(votes, Classes(2))
+    >>> parts = Moments.of(votes[:1], Classes(2)) + Moments.of(votes[1:], Classes(2))
+    >>> whole.n_items, bool((whole.both == parts.both).all())
+    (3, True)
+    """
+
+    sources: tuple[str, ...]
+    sums: Statistics
+    law: Law | None = None
+
+    @classmethod
+    def zero(cls) -> Moments:
+        """Return the neutral element of addition."""
+        return cls((), Statistics.zero())
+
+    @classmethod
+    def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
+        """Return the moments of a table of votes.
+
+        Parameters
+        ----------
+        law
+            The law to use where it was adapted to other votes before; by default the space's own.
+        """
+        table = read_votes(votes, space)
+        known = read_gold(gold, space, len(table))
+        encoded = encode(table, space)
+        own = space.law
+        taker = law
+        if taker is None or taker is own:
+            taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
+        sums = Statistics.zero()
+        for start in range(0, len(encoded), ROWS):
+            rows = slice(start, start + ROWS)
+            sums = sums + taker.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
+        return cls(table.sources, sums, taker)
+
+    def __add__(self, other: Moments) -> Moments:
+        if not isinstance(other, Moments):
+            return NotImplemented
+        if not self.sources or not other.sources:
+            return other if not self.sources else self
+        if self.sources != other.sources:
+            raise SourceMismatchError(
+                f"Moments of sources {list(self.sources)} and {list(other.sources)} do not add up. "
+                "Take both from the same sources in the same order (votes.select([...]))."
+            )
+        if self.law is not None and other.law is not None and not self.law.measures_like(other.law):
+            raise UnsupportedError(
+                "These moments are of different label types or in different coordinates and do not add up. "
+                "Take the second with the law of the first: Moments.of(votes, space, law=first.law)."
+            )
+        return Moments(self.sources, self.sums + other.sums, self.law)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return int(self.sums["items"]) if "items" in self.sums else 0
+
+    @property
+    def both(self) -> IntArray:
+        """``(m, m)``: on how many items two sources vote; the diagonal counts the votes of each."""
+        return self.sums["both"]
+
+    @property
+    def n_gold(self) -> int:
+        """Number of items whose label is known."""
+        return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
+
+
+def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
+    """Return encoded votes as a law sees them."""
+    groups = np.broadcast_to(np.int64(0), len(votes))
+    if gold is None:
+        return Chunk(votes.labels, votes.observed, groups, items=votes.items)
+    return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0], votes.items)

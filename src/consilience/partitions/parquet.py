@@ -1,0 +1,288 @@
+"""Votes in Parquet or Arrow files, read a row group at a time; the data never is in memory as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.label_types.base import LabelSpace
+from consilience.partitions.base import ROWS, Part, VotePartitions
+from consilience.partitions.identity import IdCheck
+from consilience.partitions.kept_parts import KeptParts
+from consilience.partitions.reading import PartReader, part_reader
+from consilience.tables.files import FORMATS, file_format
+from consilience.tables.frames import columns_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+__all__ = ["ParquetPartitions", "Piece", "find_pieces"]
+
+T = TypeVar("T")
+Step = Callable[[Part], Part]
+
+#: Megabytes of votes that stay in memory between passes.
+KEEP = 512.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A row group of a Parquet file, or a record batch of an Arrow file.
+
+    Parameters
+    ----------
+    first_id
+        Number of its first row among the rows of all files.
+    """
+
+    file: str
+    group: int
+    n_rows: int
+    first_id: int
+
+    @property
+    def place(self) -> str:
+        """What errors call it."""
+        return f"{self.file!r}, row group {self.group}"
+
+    def tables(self, columns: list[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield a few of the columns, at most `ROWS` rows at a time, each time with the number of the first row."""
+        import pyarrow as pa
+
+        start = 0
+        try:
+            for batch in self._batches(columns):
+                if batch.num_rows:
+                    yield start, pa.Table.from_batches([batch])
+                start += batch.num_rows
+        except (pa.ArrowInvalid, OSError) as error:
+            raise FileFormatError(
+                f"{self.place} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). "
+                "Write or download the file again."
+            ) from None
+
+    def parts(self, reader: PartReader) -> Iterator[tuple[int, Part]]:
+        """Yield the rows as parts, each with the number of its first row in the piece."""
+        for start, table in self.tables(reader.columns):
+            yield start, reader.part(table, self.place, start, self.first_id + start)
+
+    def map(self, reader: PartReader, function: Callable[[Part], T], kept: KeptParts | None = None) -> Iterator[T]:
+        """Yield what a function returns for each part; a wrong label is named with its place."""
+        parts = self.parts(reader) if kept is None else kept.parts(self, self.file, lambda: self.parts(reader))
+        for start, part in parts:
+            try:
+                result = function(part)
+            except InvalidLabelError as error:
+                raise reader.named(part, error, self.place, start) from None
+            yield result
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        if file_format(self.file) == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(self.file) as file:
+                yield from file.iter_batches(batch_size=ROWS, row_groups=[self.group], columns=columns)
+            return
+        import pyarrow as pa
+
+        with pa.memory_map(self.file) as source:
+            batch = pa.ipc.open_file(source).get_batch(self.group).select(columns)
+            for start in range(0, batch.num_rows, ROWS):
+                yield batch.slice(start, ROWS)
+
+
+class ParquetPartitions(VotePartitions):
+    """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
+
+    Only the columns that are needed are read, one row group at a time. Rows without a column of
+    ids are numbered through all files, in the order of the files' names. Ids have to differ, also between the files:
+    the first pass compares them, at 8 bytes per item.
+
+    Parameters
+    ----------
+    path
+        Of a file, or of a folder, of which every such file is read.
+    space
+        What a label is: needed for cells of text with a notation (``a > b``), for `gold`, for
+        ``on_error="abstain"``, and for errors that name the row.
+    item, sources, drop, gold
+        The column of ids, the columns of votes (by default all others), columns to leave out, and the column of
+        known labels, which may be null.
+    abstain
+        A value that stands for an abstention, beside null.
+    on_error
+        "raise" stops at a cell that is no label, and names file, row group, row and source; "abstain" takes it
+        for an abstention. `n_skipped` counts those.
+    check_ids
+        False for ids that are known to differ, which are then not compared.
+    keep
+        Megabytes of votes that stay in memory for the next pass; the rest is read again. Those of a file that has
+        changed meanwhile are read again, too, and so is text, always.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, pyarrow as pa, pyarrow.parquet as pq
+    >>> from consilience import Classes, LabelModel
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "votes.parquet"
+    >>> cells = {"id": ["x", "y", "z"] * 9, "ann": [0, 1, 1] * 9, "bob": [0, 1, None] * 9, "cleo": [0, 0, 1] * 9}
+    >>> cells["id"] = [f"{name}{row}" for row, name in enumerate(cells["id"])]
+    >>> pq.write_table(pa.table(cells), file, row_group_size=10)
+    >>> votes = ParquetPartitions(file, Classes(2))
+    >>> votes
+    ParquetPartitions(27 items, 3 sources, 3 row groups)
+    >>> LabelModel(Classes(2)).fit(votes).predict(votes)[:3].tolist()
+    [0, 1, 1]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        space: LabelSpace | None = None,
+        *,
+        item: str | None = None,
+        sources: Iterable[str] | None = None,
+        drop: Iterable[str] = (),
+        gold: str | None = None,
+        abstain: Any = None,
+        on_error: str = "raise",
+        check_ids: bool = True,
+        keep: float = KEEP,
+    ) -> None:
+        self.pieces, names = find_pieces(path)
+        self.reader: PartReader = part_reader(
+            names,
+            space,
+            item=item,
+            sources=sources,
+            drop=drop,
+            gold=gold,
+            abstain=abstain,
+            on_error=on_error,
+            where=repr(str(path)),
+        )
+        self.kept = KeptParts(keep * 1e6)
+        self.steps: tuple[Step, ...] = ()
+        self.ids = IdCheck(self.n_items, self._read_ids)
+        self.ids.done = not check_ids or self.reader.item is None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.reader.sources
+
+    @cached_property
+    def n_items(self) -> int:
+        return sum(piece.n_rows for piece in self.pieces)
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        whole = _composed(self.steps, function)
+        if self.ids.done:
+            for piece in self.pieces:
+                yield from piece.map(self.reader, whole, self.kept)
+            return
+        noting, seen = self.ids.noting(whole)
+        for piece in self.pieces:
+            yield from piece.map(self.reader, noting, self.kept)
+        self.ids.settle(seen)
+
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where; reads the ids alone, and only if no pass has yet."""
+        self.ids.run()
+
+    def _read_ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
+        item = str(self.reader.item)
+        for piece in self.pieces:
+            for start, table in piece.tables([item]):
+                yield columns_of(table)[item].values, piece.place, start
+
+    def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
+        """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
+        changed = object.__new__(ParquetPartitions)
+        changed.__dict__.update(self.__dict__)
+        changed.steps = (*self.steps, function)
+        return changed
+
+    def __repr__(self) -> str:
+        return (
+            f"ParquetPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.pieces)} row "
+            f"group{'s' * (len(self.pieces) != 1)})"
+        )
+
+
+def _composed(steps: tuple[Step, ...], function: Callable[[Part], T]) -> Callable[[Part], T]:
+    def whole(part: Part) -> T:
+        for step in steps:
+            part = step(part)
+        return function(part)
+
+    return whole if steps else function
+
+
+def find_pieces(path: str | Path) -> tuple[tuple[Piece, ...], list[str]]:
+    """Return the row groups of a file, or of all files in a folder, and the names of their columns."""
+    files = _files(Path(path))
+    pieces: list[Piece] = []
+    names: list[str] | None = None
+    first_id = 0
+    for file in files:
+        columns, sizes = _described(file)
+        if names is not None and set(columns) != set(names):
+            odd = sorted(set(columns) ^ set(names))
+            raise FileFormatError(
+                f"{str(files[0])!r} and {str(file)!r} do not have the same columns: only one of them has "
+                f"{', '.join(map(repr, odd[:5]))}. Write the missing column with nulls, or move the file elsewhere."
+            )
+        names = columns if names is None else names
+        for group, size in enumerate(sizes):
+            if size:
+                pieces.append(Piece(str(file), group, size, first_id))
+            first_id += size
+    return tuple(pieces), names or []
+
+
+def _files(path: Path) -> list[Path]:
+    endings = {ending for ending, kind in FORMATS.items() if kind in ("parquet", "arrow")}
+    if not path.exists():
+        raise FileFormatError(f"There is no file or folder {str(path)!r}.")
+    if not path.is_dir():
+        if path.suffix.lower() not in endings:
+            raise FileFormatError(
+                f"{str(path)!r} cannot be read in pieces. Use Parquet or Arrow ({', '.join(sorted(endings))}), or "
+                "read_votes(path) if it fits into memory."
+            )
+        return [path]
+    found = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in endings and not any(part[:1] in "._" for part in file.relative_to(path).parts)
+    ]
+    if not found:
+        raise FileFormatError(f"The folder {str(path)!r} holds no file that ends in {', '.join(sorted(endings))}.")
+    return found
+
+
+def _described(file: Path) -> tuple[list[str], list[int]]:
+    """Return the names of the columns of a file and the numbers of rows of its row groups."""
+    import pyarrow as pa
+
+    try:
+        if file_format(file) == "parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(file) as parquet:
+                known = parquet.metadata
+                sizes = [known.row_group(group).num_rows for group in range(known.num_row_groups)]
+                return list(parquet.schema_arrow.names), sizes
+        with pa.memory_map(str(file)) as source:
+            stream = pa.ipc.open_file(source)
+            sizes = [stream.get_batch(group).num_rows for group in range(stream.num_record_batches)]
+            return list(stream.schema.names), sizes
+    except (pa.ArrowInvalid, OSError) as error:
+        raise FileFormatError(
+            f"{str(file)!r} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). "
+            "Write or download it again."
+        ) from None

@@ -1,0 +1,367 @@
+"""Votes in a Spark dataframe: parts stay with the executors, and sums of a few kilobytes travel."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import sys
+import weakref
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+import consilience.exceptions as exceptions
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.partitions.answers import Answering
+from consilience.partitions.base import A, Part, VotePartitions
+from consilience.partitions.identity import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
+from consilience.partitions.label_folder import LabelFolder, Labeller
+from consilience.partitions.reading import PartReader, part_reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SparkPartitions", "spark_session", "use_this_interpreter"]
+
+T = TypeVar("T")
+Batches = Iterator["pa.RecordBatch"]
+
+#: One pickled object per row.
+SCHEMA = "content binary"
+_ITEM = re.compile(r"\(item (.+?)\), source ")
+_OUR_ERROR = re.compile(r"consilience\.exceptions\.(\w+): (.*)")
+
+
+def spark_session(master: str | None = None, name: str = "consilience", **settings: Any) -> Any:
+    """Return a Spark session whose workers run this very interpreter.
+
+    Parameters
+    ----------
+    master
+        Where to run: ``"local[4]"``, ``"spark://host:7077"``, ``"yarn"``; None for the one of Spark's configuration.
+    settings
+        Further settings, with ``_`` for the dots: ``spark_executor_memory="4g"``.
+    """
+    sql = _pyspark()
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise MissingPackageError(
+            "Spark needs Java, and there is no java on the path. Install a JDK (17 or later), or set JAVA_HOME."
+        )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = sql.SparkSession.builder.appName(name)
+    if master is not None:
+        builder = builder.master(master)
+    for key, value in settings.items():
+        builder = builder.config(key.replace("_", "."), value)
+    return builder.getOrCreate()
+
+
+def use_this_interpreter(frame: Any) -> None:
+    """Let the workers behind a Spark dataframe run this interpreter, unless whoever started the session chose one."""
+    if "PYSPARK_PYTHON" in os.environ:
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    context = getattr(frame.sparkSession, "sparkContext", None)
+    if context is not None and getattr(context, "pythonExec", None) == "python3":
+        context.pythonExec = sys.executable
+
+
+class SparkPartitions(VotePartitions):
+    """Votes in a Spark dataframe, one row per item and one column per source.
+
+    Votes are read once, by the executors, and cached from then on until `close`. What a lost executor held is
+    computed again.
+
+    Parameters
+    ----------
+    frame
+        A Spark dataframe. Rows of such a frame have no order, so it needs a column of ids.
+    space, item, sources, drop, gold, abstain, on_error, check_ids
+        As for `ParquetPartitions`. Ids are compared by Spark.
+    """
+
+    remote = True
+
+    def __init__(
+        self,
+        frame: Any,
+        space: LabelSpace | None = None,
+        *,
+        item: str | None = None,
+        sources: Iterable[str] | None = None,
+        drop: Iterable[str] = (),
+        gold: str | None = None,
+        abstain: Any = None,
+        on_error: str = "raise",
+        check_ids: bool = True,
+    ) -> None:
+        _pyspark()
+        if not hasattr(frame, "mapInArrow") or not hasattr(frame, "columns"):
+            raise UnsupportedError(
+                f"{type(frame).__name__} is no Spark dataframe. Read one: session.read.parquet(path)."
+            )
+        self.reader: PartReader = part_reader(
+            frame.columns,
+            space,
+            item=item,
+            sources=sources,
+            drop=drop,
+            gold=gold,
+            abstain=abstain,
+            on_error=on_error,
+            where="the frame",
+        )
+        if self.reader.item is None:
+            raise UnsupportedError(
+                "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
+                "with item=, or add one before you save the frame (monotonically_increasing_id)."
+            )
+        use_this_interpreter(frame)
+        self._frame = frame
+        columns = [frame[f"`{name}`"] for name in self.reader.columns]
+        self.content = frame.select(*columns).mapInArrow(_reading(self.reader), SCHEMA).persist()
+        self._ids = {"content": self.content, "checked": not check_ids}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.reader.sources
+
+    @cached_property
+    def n_items(self) -> int:
+        try:
+            return int(self.reduce(len))
+        except InvalidVotesError as error:
+            if "no votes" in str(error):
+                return 0
+            raise
+
+    def _file_of(self, message: str) -> str | None:
+        """Return the file that holds the item which an error names, if the frame is read from files."""
+        from urllib.parse import unquote
+
+        named = _ITEM.search(message)
+        if named is None:
+            return None
+        with suppress(Exception):  # Spark knows the file of rows that come straight from one, and of no others
+            import pyspark.sql.functions as functions
+
+            same = self._frame[f"`{self.reader.item}`"].cast("string") == str(literal_eval(named.group(1)))
+            row = self._frame.where(same).select(functions.input_file_name()).first()
+            if row is not None and row[0]:
+                return unquote(row[0]).removeprefix("file://")
+        return None
+
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        if self._ids["checked"]:
+            return
+        content: Any = self._ids["content"]
+        with _our_errors(self._file_of):
+            keys = content.mapInArrow(_keys, "key bigint").groupBy("key").count()
+            suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
+            if suspects:
+                places = content.mapInArrow(_placing(np.array(suspects)), SCHEMA).collect()
+                error = same_id_twice(place for row in places for place in pickle.loads(row[0]))
+                if error is not None:
+                    raise error
+        self._ids["checked"] = True
+
+    def map(self, function: Callable[[Part], T]) -> Iterator[T]:
+        self.check_ids()
+        with _our_errors(self._file_of):
+            for row in self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).toLocalIterator():
+                yield pickle.loads(row[0])
+
+    def reduce(self, function: Callable[[Part], A]) -> A:
+        """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
+        self.check_ids()
+        partial = self.content.mapInArrow(_summing(function, self.reader), SCHEMA)
+        with _our_errors(self._file_of):
+            try:
+                total = partial.rdd.map(_content).treeReduce(_add)
+            except ValueError as error:
+                if "empty RDD" not in str(error):
+                    raise
+                raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
+        result: A = pickle.loads(total)
+        return result
+
+    def transform(self, function: Callable[[Part], Part]) -> SparkPartitions:
+        """Return partitions whose chunks went through `function` and are cached by the executors."""
+        changed = object.__new__(SparkPartitions)
+        changed.__dict__.update(self.__dict__)
+        changed.content = self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).persist()
+        weakref.finalize(changed, _forget, changed.content).atexit = False
+        return changed
+
+    def label_frame(self, labeller: Labeller | Answering) -> Any:
+        """Return a Spark dataframe of labels."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema: Any = labeller.schema
+        return self.content.mapInArrow(_labelling(labeller, self.reader), from_arrow_schema(schema))
+
+    def write_labels(self, labeller: Labeller, destination: str | Path, *, force: bool) -> LabelFolder:
+        """Let the executors write the labels to a folder, by the rules of Spark."""
+        # Spark may have been started in another folder than this one.
+        target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())
+        frame = self.label_frame(labeller)
+        frame.write.mode("overwrite" if force else "errorifexists").parquet(target)
+        written = frame.sparkSession.read.parquet(target)
+        return LabelFolder(destination, written.count(), len(written.inputFiles()), self.n_skipped)
+
+    def close(self) -> None:
+        """Let the executors forget the votes."""
+        self.content.unpersist()
+
+    def __repr__(self) -> str:
+        return f"SparkPartitions({len(self.sources)} sources)"
+
+    def __reduce__(self) -> Any:
+        raise UnsupportedError("Partitions of Spark cannot be sent to its executors. Use map, reduce or transform.")
+
+
+def _pyspark() -> Any:
+    try:
+        import pyspark.sql as sql
+    except ImportError:
+        raise MissingPackageError("Spark is not installed. Run: pip install 'consilience[spark]'.") from None
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise MissingPackageError(
+            "Spark hands rows over by Arrow, which is missing. Run: pip install pyarrow."
+        ) from None
+    return sql
+
+
+@contextmanager
+def _our_errors(file_of: Callable[[str], str | None]) -> Iterator[None]:
+    """Raise an error of this library that came up on an executor as what it was there, with the file of the item."""
+    try:
+        yield
+    except exceptions.ConsilienceError:
+        raise
+    except Exception as error:
+        found = _OUR_ERROR.search(str(error))
+        kind = getattr(exceptions, found.group(1), None) if found is not None else None
+        if found is None or kind is None:
+            raise
+        message = found.group(2)
+        file = file_of(message) if kind is InvalidLabelError else None
+        raise kind(message if file is None else f"{file!r}, {message}") from None
+
+
+def _forget(content: Any) -> None:
+    with suppress(Exception):  # the session may have ended before
+        content.unpersist()
+
+
+# What runs on the executors: from batches to batches.
+
+
+def _reading(reader: PartReader) -> Callable[[Batches], Batches]:
+    def read(batches: Batches) -> Batches:
+        import pyarrow as pa
+
+        start = 0
+        for batch in batches:
+            if batch.num_rows:
+                yield _batch(reader.part(pa.Table.from_batches([batch]), _place(), start))
+            start += batch.num_rows
+
+    return read
+
+
+def _mapping(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for result in _results(function, reader, batches):
+            yield _batch(result)
+
+    return run
+
+
+def _summing(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        total: Any = None
+        for term in _results(function, reader, batches):
+            total = term if total is None else total + term
+        if total is not None:
+            yield _batch(total)
+
+    return run
+
+
+def _keys(batches: Batches) -> Batches:
+    import pyarrow as pa
+
+    for part in _contents(batches):
+        yield pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])
+
+
+def _placing(suspects: Keys) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        start = 0
+        for part in _contents(batches):
+            items = part.votes.items
+            yield _batch(places_of(suspects, items, keys_anywhere(items), _place(), start))
+            start += len(part)
+
+    return run
+
+
+def _labelling(labeller: Labeller | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for table in _results(labeller.table, reader, batches):
+            yield from table.to_batches()
+
+    return run
+
+
+def _results(function: Callable[[Part], Any], reader: PartReader, batches: Batches) -> Iterator[Any]:
+    """Yield what a function returns for each part; a wrong label is named with its place."""
+    start = 0
+    for part in _contents(batches):
+        try:
+            result = function(part)
+        except InvalidLabelError as error:
+            raise reader.named(part, error, _place(), start) from None
+        yield result
+        start += len(part)
+
+
+def _place() -> str:
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return "the frame" if context is None else f"partition {context.partitionId()}"
+
+
+def _contents(batches: Batches) -> Iterator[Any]:
+    for batch in batches:
+        for cell in batch.column(0):
+            yield pickle.loads(cell.as_py())
+
+
+def _batch(content: Any) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+    return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], ["content"])
+
+
+def _content(row: Any) -> bytes:
+    return bytes(row[0])
+
+
+def _add(left: bytes, right: bytes) -> bytes:
+    return pickle.dumps(pickle.loads(left) + pickle.loads(right), protocol=pickle.HIGHEST_PROTOCOL)

@@ -1,0 +1,1 @@
+"""What was learned about the sources, and the labels that follow from it."""

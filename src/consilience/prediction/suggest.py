@@ -1,0 +1,179 @@
+"""Which items to label by hand: those whose true label would teach the model most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.exceptions import UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.partitions.base import VotePartitions
+from consilience.prediction.inference import believe
+from consilience.prediction.source_model import SourceModel
+from consilience.tables.encoding import align_sources, encode
+from consilience.votes import Votes
+
+__all__ = ["suggest_items"]
+
+#: Items among which the choice is made, most promising first; beyond that, likeness costs more than it helps.
+SHORT_LIST = 20
+#: The shortest such list, however few items are asked for.
+SHORTEST = 200
+
+
+def suggest_items(model: SourceModel, space: LabelSpace, votes: Any, decode: str, k: int) -> npt.NDArray[Any]:
+    """Return the ids of the `k` items whose true label would help most, best first.
+
+    Of partitions the most promising items of every chunk are compared; no others leave it.
+    """
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise UnsupportedError(f"k={k!r} is not a number of items. Ask for 1 or more.")
+    if not isinstance(votes, VotePartitions):
+        judged = _judged(model, space, decode, votes)
+        peaks = judged.peaks
+    else:
+        peaks = votes.reduce(lambda part: _judged(model, space, decode, part.votes).peaks)
+    if k > peaks.items:
+        raise UnsupportedError(
+            f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
+        )
+    size = max(SHORT_LIST * int(k), SHORTEST)
+    if isinstance(votes, VotePartitions):
+        short = votes.reduce(lambda part: _judged(model, space, decode, part.votes).short_list(peaks, size))
+    else:
+        short = judged.short_list(peaks, size)
+    return short.items[_different(short.value, short.pattern, int(k))]
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    """The most doubt there is about a label, how far apart sources are at most, and how many items have a vote."""
+
+    doubt: float
+    apart: float
+    items: int
+
+    def __add__(self, other: _Peaks) -> _Peaks:
+        return _Peaks(max(self.doubt, other.doubt), max(self.apart, other.apart), self.items + other.items)
+
+
+@dataclass(frozen=True)
+class _ShortList:
+    """The most valuable items, best first: their ids, values, and who deviates how far from the label."""
+
+    items: npt.NDArray[Any]
+    value: FloatArray
+    pattern: FloatArray
+    size: int
+
+    def __add__(self, other: _ShortList) -> _ShortList:
+        items = np.concatenate([self.items, other.items])
+        value, pattern = np.concatenate([self.value, other.value]), np.concatenate([self.pattern, other.pattern])
+        order = np.argsort(-value, kind="stable")[: self.size]
+        return _ShortList(items[order], value[order], pattern[order], self.size)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Items with a vote: doubt about the label, how far sources are apart, and who deviates how far, ``(n, m)``."""
+
+    items: npt.NDArray[Any]
+    doubt: FloatArray
+    apart: FloatArray
+    voted: FloatArray
+    pattern: FloatArray
+
+    @property
+    def peaks(self) -> _Peaks:
+        return _Peaks(float(self.doubt.max(initial=0.0)), float(self.apart.max(initial=0.0)), len(self.items))
+
+    def short_list(self, peaks: _Peaks, size: int) -> _ShortList:
+        """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
+        # More votes on an item mean more sources to learn about.
+        influence = _relative(self.apart, peaks.apart) * np.sqrt(self.voted)
+        value = (_relative(self.doubt, peaks.doubt) + 1e-3) * (influence + 1e-3)
+        order = np.argsort(-value, kind="stable")[:size]
+        return _ShortList(self.items[order], value[order], self.pattern[order], size)
+
+
+def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _Judged:
+    table = align_sources(votes, space, model.sources, model.names_given)
+    encoded = encode(table, space)
+    rows = np.flatnonzero(encoded.observed.any(axis=1))
+    encoded = encoded[rows]
+    belief = believe(model, space.law, encoded.labels, encoded.observed, decode)
+    distance = _distances(space, belief.labels, encoded)
+    groups = _rival_groups(model)
+    voters = encoded.observed.sum(axis=1)
+    apart = distance.sum(axis=1) / np.maximum(voters, 1) if groups is None else _between(space, encoded, *groups)
+    doubt = np.clip(1.0 - belief.confidence, 0.0, 1.0)
+    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance * encoded.observed)
+
+
+def _distances(space: LabelSpace, labels: Any, votes: Votes) -> FloatArray:
+    """Return ``(n, m)`` distances of the votes from the label of their item; 0 where there is no vote."""
+    distance = np.zeros(votes.observed.shape)
+    for source in range(votes.n_sources):
+        rows = np.flatnonzero(votes.observed[:, source])
+        if len(rows):
+            distance[rows, source] = space.distance(labels[rows], votes.labels[rows, source])
+    return distance
+
+
+def _relative(values: FloatArray, largest: float) -> FloatArray:
+    return values / largest if largest > 0.0 else values
+
+
+def _rival_groups(model: SourceModel) -> tuple[IntArray, IntArray] | None:
+    """Return the sources of the two groups that contradict each other, if the fit found such."""
+    for finding in model.diagnostics:
+        if finding.code == "competing-groups":
+            named = [model.sources.index(name) for name in finding.sources]
+            first = [named[0], *(index for index in named[1:] if _connected(model, named[0], index))]
+            second = [index for index in named if index not in first]
+            if second:
+                return np.array(first), np.array(second)
+    return None
+
+
+def _connected(model: SourceModel, left: int, right: int) -> bool:
+    pair = {model.sources[left], model.sources[right]}
+    return any(set(other) == pair for other in model.dependencies)
+
+
+def _between(space: LabelSpace, votes: Votes, first: IntArray, second: IntArray) -> FloatArray:
+    """Return the mean distance between votes of two groups, less the mean distance within them."""
+    across = _mean_distance(space, votes, [(int(a), int(b)) for a in first for b in second])
+    within = _mean_distance(space, votes, [*combinations(first.tolist(), 2), *combinations(second.tolist(), 2)])
+    return np.maximum(across - within, 0.0)
+
+
+def _mean_distance(space: LabelSpace, votes: Votes, pairs: list[tuple[int, int]]) -> FloatArray:
+    total, count = np.zeros(len(votes)), np.zeros(len(votes))
+    for left, right in pairs:
+        rows = np.flatnonzero(votes.observed[:, left] & votes.observed[:, right])
+        if len(rows):
+            total[rows] += space.distance(votes.labels[rows, left], votes.labels[rows, right])
+            count[rows] += 1
+    mean: FloatArray = total / np.maximum(count, 1)
+    return mean
+
+
+def _different(value: FloatArray, pattern: FloatArray, k: int) -> IntArray:
+    """Choose greedily: of the listed items, the one least like those chosen so far, by who deviates how far."""
+    size = np.sqrt((pattern**2).sum(axis=1, keepdims=True))
+    shape = pattern / np.where(size > 0, size, 1.0)
+    likeness = np.zeros(len(value))
+    free: BoolArray = np.ones(len(value), dtype=bool)
+    chosen = []
+    for _ in range(k):
+        best = int(np.argmax(np.where(free, value * (1.0 - 0.5 * likeness), -1.0)))
+        chosen.append(best)
+        free[best] = False
+        likeness = np.maximum(likeness, shape @ shape[best])
+    return np.array(chosen)

@@ -1,0 +1,282 @@
+"""Arrays and nested lists of votes become an array of labels and a mask of what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from numbers import Number
+from operator import is_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, as_object_array, is_null
+from consilience.exceptions import InvalidVotesError
+from consilience.tables.names import default_names
+
+__all__ = ["blank", "differs_from", "null_mask", "read_cells", "same_labels", "tighten"]
+
+# Values of these types are never null, so a column of them needs no look at each value.
+_NEVER_NULL = frozenset({str, bytes, int, bool, list, tuple, dict, set, frozenset, np.ndarray})
+_INTEGERS = (int, bool)
+_NUMBERS = (int, bool, float)
+
+
+def blank(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Batch:
+    """Return labels nobody gave: NaN, None or zero, whichever the dtype can hold."""
+    kind = np.dtype(dtype).kind
+    if kind == "f":
+        return np.full(shape, np.nan, dtype=dtype)
+    return np.empty(shape, dtype=object) if kind == "O" else np.zeros(shape, dtype=dtype)
+
+
+def null_mask(values: npt.NDArray[np.object_]) -> BoolArray:
+    """Return which objects stand for "no label" (None, NaN, NaT, a pandas NA)."""
+    listed = values.reshape(-1).tolist()
+    kinds = set(map(type, listed)) - _NEVER_NULL
+    only_none = kinds <= {type(None)}
+    nulls = map(is_, listed, repeat(None)) if only_none else map(is_null, listed)
+    return np.fromiter(nulls, dtype=bool, count=len(listed)).reshape(values.shape)
+
+
+def tighten(values: npt.NDArray[np.object_], null: BoolArray) -> Batch:
+    """Return objects as a numeric array where every one of them is a plain number.
+
+    Anything else (text, lists, a mixture) stays an object array, with None for the nulls.
+
+    Examples
+    --------
+    >>> values = np.array([1, None, 3], dtype=object)
+    >>> tighten(values, null_mask(values))
+    array([1, 0, 3])
+    """
+    present = values[~null]
+    kinds = set(map(type, present.tolist()))
+    dtype: type | None = None
+    if kinds and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
+        dtype = bool
+    elif kinds and all(kind in _INTEGERS or issubclass(kind, np.integer) for kind in kinds):
+        dtype = np.int64
+    elif kinds and all(kind in _NUMBERS or issubclass(kind, (np.integer, np.floating)) for kind in kinds):
+        dtype = np.float64
+    if dtype is not None:
+        try:
+            typed = blank(values.shape, dtype)
+            typed[~null] = present.astype(dtype)
+            return typed
+        except OverflowError:  # a whole number beyond 64 bits stays a Python integer
+            pass
+    if null.any():
+        values = values.copy()
+        values[null] = None
+    return values
+
+
+def differs_from(labels: Batch, abstain: Any) -> BoolArray:
+    """Return where a label is something else than the abstain value the caller named."""
+    if abstain is None:
+        return np.ones(labels.shape, dtype=bool)
+    kind = labels.dtype.kind
+    if kind == "O":
+        same = (not isinstance(v, np.ndarray) and bool(v == abstain) for v in labels.flat)
+        return ~np.fromiter(same, dtype=bool, count=labels.size).reshape(labels.shape)
+    if kind == "U" and not isinstance(abstain, str):
+        # np.array([["spam", -1]]) silently makes "-1" of -1: an abstention would become a class.
+        found = np.argwhere(labels == str(abstain))
+        if len(found):
+            row, column = found[0].tolist()
+            raise InvalidVotesError(
+                f"The votes are text, and row {row}, column {column} holds {str(abstain)!r}, while "
+                f"the abstain value is the number {abstain!r}. Pass abstain={str(abstain)!r}, or "
+                f"an object array that keeps numbers as numbers."
+            )
+        return np.ones(labels.shape, dtype=bool)
+    if kind in "biufc" and not isinstance(abstain, (Number, np.bool_)):
+        raise InvalidVotesError(
+            f"abstain={abstain!r} is not a number, but the votes are ({labels.dtype}). "
+            f"Pass the number that stands for an abstention, for example abstain=-1."
+        )
+    differs: BoolArray = np.asarray(labels != abstain, dtype=bool)
+    return differs
+
+
+def read_cells(
+    data: Any, sources: Sequence[str] | None = None, *, allow_partial: bool = False
+) -> tuple[Batch, BoolArray]:
+    """Return labels ``(n, m, *label_shape)`` or ``(n, m)`` objects, and where there is one.
+
+    NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
+
+    Parameters
+    ----------
+    data
+        Array, or nested lists with one list per item.
+    sources
+        Names for the error messages.
+    allow_partial
+        Whether a label may have some numbers that are NaN; such a label counts as observed.
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        return _read_masked(data, sources, allow_partial)
+    array = _nested(data) if isinstance(data, (list, tuple)) else np.asarray(data)
+    if array.dtype == object and array.ndim == 1 and any(map(_is_row, array)):
+        array = _nested(array.tolist())
+    _check_shape(array, data)
+    if array.dtype == object and array.ndim > 2:
+        array = _numbers_or_cells(array)
+    kind = array.dtype.kind
+    observed: BoolArray
+    if kind == "O":
+        null = null_mask(array)
+        array, observed = tighten(array, null), ~null
+        # Who passes an object array has chosen objects; nested lists have no such choice.
+        if array.dtype == object and not isinstance(data, np.ndarray):
+            array = _stack(array, observed)
+            if array.ndim > 2 and array.dtype.kind == "f":
+                observed = _observed_numbers(array, sources, allow_partial)
+    elif kind in "fc":
+        observed = _observed_numbers(array, sources, allow_partial)
+    elif kind in "mM":
+        observed = ~_all_of_cell(np.isnat(array))
+    else:
+        observed = np.ones(array.shape[:2], dtype=bool)
+    return array, observed
+
+
+def _read_masked(
+    data: np.ma.MaskedArray[Any, Any], sources: Sequence[str] | None, allow_partial: bool
+) -> tuple[Batch, BoolArray]:
+    """Return the labels of a masked array; a masked cell is an abstention, whatever lies below the mask."""
+    array, mask = np.asarray(data.data), np.ma.getmaskarray(data)
+    _check_shape(array, data)
+    hidden = _all_of_cell(mask)
+    partly = np.argwhere(~hidden & ~_all_of_cell(~mask))
+    if len(partly) and not allow_partial:
+        row, column = partly[0].tolist()
+        raise InvalidVotesError(
+            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: the mask covers only part of the label. "
+            f"Mask all of it where the source abstains, or none of it."
+        )
+    if hidden.any() and array.dtype.kind in "fcO":
+        array = array.copy()
+        array[hidden] = None if array.dtype == object else np.nan
+    labels, observed = read_cells(array, sources, allow_partial=allow_partial)
+    return labels, observed & ~hidden
+
+
+def same_labels(left: Batch, right: Batch) -> bool:
+    """Return whether two batches hold the same labels, whatever their dtypes."""
+    if left.dtype.kind == "O" or right.dtype.kind == "O":
+        return all(map(_same_label, left.tolist(), right.tolist()))
+    return np.array_equal(left, right, equal_nan=left.dtype.kind == right.dtype.kind == "f")
+
+
+def _same_label(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same_label(left[key], right[key]) for key in left)
+    return bool(left == right)
+
+
+def _is_row(value: object) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
+
+
+def _nested(data: Sequence[Any]) -> npt.NDArray[np.object_]:
+    """Return nested lists as an (n, m) object array; the cells stay what they are."""
+    rows = list(data)
+    for index, row in enumerate(rows):
+        if isinstance(row, dict):
+            raise InvalidVotesError(
+                f"Row {index} is a dict, not a list with one vote per source. "
+                f"For (item, source, label) records use Votes.from_long(records)."
+            )
+        if not _is_row(row):
+            if not any(map(_is_row, rows)):
+                return as_object_array(rows)
+            raise InvalidVotesError(
+                f"Row {index} is {row!r}, not a list with one vote per source. "
+                f"Write a row where everybody abstains as a list of None."
+            )
+        if len(row) != len(rows[0]):
+            raise InvalidVotesError(
+                f"Row {index} has {len(row)} votes, but row 0 has {len(rows[0])}. "
+                f"Give every item one entry per source, with None where a source abstains."
+            )
+    width = len(rows[0]) if rows else 0
+    return as_object_array([cell for row in rows for cell in row]).reshape(len(rows), width)
+
+
+def _check_shape(array: npt.NDArray[Any], data: Any) -> None:
+    if array.ndim == 0:
+        raise InvalidVotesError(
+            f"A table of votes is needed, but this is a single {type(data).__name__}. Pass an "
+            f"array of shape (items, sources), and call .toarray() on a sparse matrix first."
+        )
+    if len(array) == 0:
+        raise InvalidVotesError(
+            f"There are no items: the votes have shape {array.shape}. Pass at least one row, one per item."
+        )
+    if array.ndim == 1:
+        raise InvalidVotesError(
+            f"The votes are one-dimensional, shape {array.shape}, but need one row per item and "
+            f"one column per source. For a single source pass votes.reshape(-1, 1); for an "
+            f"(item, source, label) table use Votes.from_long."
+        )
+    if array.shape[1] == 0:
+        raise InvalidVotesError(
+            f"There are no sources: the votes have shape {array.shape}. Pass at least one column, one per source."
+        )
+
+
+def _numbers_or_cells(array: npt.NDArray[np.object_]) -> Batch:
+    """Return numbers where all objects are numbers or None, else one list per cell."""
+    try:
+        numbers: Batch = array.astype(np.float64)
+        return numbers
+    except (TypeError, ValueError):
+        return _nested(array.tolist())
+
+
+def _stack(labels: npt.NDArray[np.object_], observed: BoolArray) -> Batch:
+    """Return cells that are number lists of one common shape as one array, others as they are."""
+    present = labels[observed].tolist()
+    if not present or not all(map(_is_row, present)):
+        return labels
+    try:
+        numbers = np.asarray(present)
+    except ValueError:  # ragged
+        return labels
+    if numbers.dtype.kind not in "biuf" or numbers.size == 0:
+        return labels
+    stacked = blank(labels.shape + numbers.shape[1:], numbers.dtype)
+    stacked[observed] = numbers
+    return stacked
+
+
+def _observed_numbers(array: Batch, sources: Sequence[str] | None, allow_partial: bool) -> BoolArray:
+    missing = np.isnan(array)
+    if array.ndim == 2:
+        return ~missing
+    absent = _all_of_cell(missing)
+    partly = np.argwhere(~absent & ~_all_of_cell(~missing))
+    if len(partly) and not allow_partial:
+        row, column = partly[0].tolist()
+        raise InvalidVotesError(
+            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: only part of the label is there, "
+            f"{array[row, column].tolist()}. Give the whole label, make all of its numbers NaN "
+            f"where the source abstains, or say what counts as a vote with observed=."
+        )
+    return ~absent
+
+
+def _name_of(column: int, n_sources: int, sources: Sequence[str] | None) -> str:
+    names = sources or ()
+    return (names if len(names) == n_sources else default_names(n_sources))[column]
+
+
+def _all_of_cell(flags: BoolArray) -> BoolArray:
+    cells: BoolArray = np.all(flags, axis=tuple(range(2, flags.ndim)))
+    return cells

@@ -1,0 +1,181 @@
+"""Votes on boxes from COCO files, one per source, and labels as such a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from consilience.exceptions import FileFormatError
+from consilience.label_types import Boxes
+from consilience.tables.encoding import read_votes
+from consilience.tables.files import read_json, replace_file
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    from consilience.label_model import LabelModel
+
+__all__ = ["CocoVotes", "read_coco", "write_coco"]
+
+#: Boxes may end this many pixels beyond the image, as by rounding.
+SLACK = 1.0
+_FORM = "A COCO file has the lists images, annotations and categories."
+
+
+@dataclass(frozen=True, eq=False)
+class CocoVotes:
+    """Boxes of several sources on the same images.
+
+    Attributes
+    ----------
+    votes : Votes
+        Files are the sources, images the items. An image without annotations is an empty vote; one that a file does
+        not list is an abstention.
+    space : Boxes
+        With the names of the categories, unless there is only one.
+    images, categories : tuples of dicts
+        As the files have them.
+    """
+
+    votes: Votes
+    space: Boxes
+    images: tuple[Mapping[str, Any], ...]
+    categories: tuple[Mapping[str, Any], ...]
+
+    def __repr__(self) -> str:
+        return f"CocoVotes({self.votes!r}, {len(self.categories)} categories)"
+
+
+def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
+    """Read one COCO file per source: every image that it lists was seen, with or without boxes.
+
+    Parameters
+    ----------
+    files
+        Name of each source, and the path of its file or what is in it.
+
+    Examples
+    --------
+    >>> def drawn(*boxes):
+    ...     marks = [{"image_id": 7, "category_id": 1, "bbox": box} for box in boxes]
+    ...     return {"images": [{"id": 7}], "annotations": marks, "categories": [{"id": 1, "name": "car"}]}
+    >>> read = read_coco({"ann": drawn([10, 5, 50, 35]), "bob": drawn()})
+    >>> read, [label.tolist() for label in read.votes.labels[0]]
+    (CocoVotes(Votes(1 item, 2 sources, 100% observed), 1 categories), [[[10.0, 5.0, 60.0, 40.0]], []])
+    """
+    if not isinstance(files, Mapping) or not files:
+        raise FileFormatError("Give one COCO file per source: read_coco({'ann': 'ann.json', 'bob': 'bob.json'}).")
+    documents = {str(name): _document(str(name), given) for name, given in files.items()}
+    categories: dict[Any, Mapping[str, Any]] = {}
+    images: dict[Any, Mapping[str, Any]] = {}
+    for name, document in documents.items():
+        for category in document["categories"]:
+            known = categories.setdefault(category["id"], category)
+            if known.get("name") != category.get("name"):
+                raise FileFormatError(
+                    f"Category {category['id']!r} is {category.get('name')!r} for {name!r} and {known.get('name')!r} "
+                    "for another source. Number the categories alike in all files."
+                )
+        for image in document["images"]:
+            images.setdefault(image["id"], image)
+    names = {key: str(category.get("name", key)) for key, category in categories.items()}
+    space = Boxes(list(names.values())) if len(names) > 1 else Boxes()
+    place = {identity: row for row, identity in enumerate(images)}
+    cells = np.full((len(images), len(documents)), None, dtype=object)
+    for column, (name, document) in enumerate(documents.items()):
+        for image in document["images"]:
+            cells[place[image["id"]], column] = []
+        for number, annotation in enumerate(document["annotations"]):
+            row = place.get(annotation.get("image_id"), -1)
+            if row < 0 or cells[row, column] is None:
+                raise FileFormatError(
+                    f"{name!r}: annotation {number} is about image {annotation.get('image_id')!r}, which the file does "
+                    "not list. Add it to images."
+                )
+            box = _box(annotation, images[annotation["image_id"]], f"{name!r}: annotation {number}")
+            if len(names) > 1:
+                if annotation.get("category_id") not in names:
+                    raise FileFormatError(
+                        f"{name!r}: annotation {number} has the category {annotation.get('category_id')!r}, which no "
+                        "file lists. Add it to categories."
+                    )
+                cells[row, column].append((*box, names[annotation["category_id"]]))
+            else:
+                cells[row, column].append(box)
+    observed = np.array([[cell is not None for cell in row] for row in cells])
+    for row, column in np.argwhere(observed):
+        cells[row, column] = np.array(cells[row, column]).reshape(-1, 4) if len(names) < 2 else cells[row, column]
+    votes = Votes.from_array(cells, observed=observed, sources=list(documents), items=list(images))
+    return CocoVotes(votes, space, tuple(images.values()), tuple(categories.values()))
+
+
+def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes, *, force: bool = False) -> None:
+    """Write labels as a COCO file; the score of a box is the probability that it is real.
+
+    A file that is there is replaced only with `force`.
+    """
+    if not isinstance(model.space, Boxes):
+        raise FileFormatError(f"COCO files hold boxes, and the labels are {type(model.space).__name__}.")
+    table = read_votes(votes, model.space)
+    belief = model.posterior(table)
+    ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
+    only = next(iter(ids.values()), 1)
+    annotations: list[dict[str, Any]] = []
+    for row, item in enumerate(table.items.tolist()):
+        label = belief.labels[row]
+        if not table.observed[row].any():
+            continue
+        boxes = label.tolist() if isinstance(label, np.ndarray) else label
+        for box, probability in zip(boxes, belief.details["element_probability"][row].tolist(), strict=True):
+            x1, y1, x2, y2 = (float(value) for value in box[:4])
+            annotations.append(
+                {
+                    "id": len(annotations) + 1,
+                    "image_id": item,
+                    "category_id": ids[box[4]] if len(box) > 4 else only,
+                    "bbox": [x1, y1, x2 - x1, y2 - y1],
+                    "area": (x2 - x1) * (y2 - y1),
+                    "iscrowd": 0,
+                    "score": probability,
+                }
+            )
+    known = set(table.items.tolist())
+    images = [dict(image) for image in like.images if image["id"] in known]
+    document = {"images": images, "annotations": annotations, "categories": [dict(one) for one in like.categories]}
+    text = json.dumps(document, ensure_ascii=False, indent=1)
+    replace_file(path, lambda name: _write(name, text), force=force)
+
+
+def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
+    document = read_json(given) if isinstance(given, (str, Path)) else given
+    if not isinstance(document, Mapping) or not isinstance(document.get("images"), list):
+        raise FileFormatError(f"{name!r}: there is no list of images, so nobody knows what was looked at. {_FORM}")
+    lists = {key: document.get(key) or [] for key in ("images", "annotations", "categories")}
+    for key in ("images", "categories"):
+        if any(not isinstance(one, Mapping) or "id" not in one for one in lists[key]):
+            raise FileFormatError(f"{name!r}: an entry of {key} has no id. {_FORM}")
+    return lists
+
+
+def _box(annotation: Mapping[str, Any], image: Mapping[str, Any], place: str) -> tuple[float, float, float, float]:
+    try:
+        x, y, width, height = (float(value) for value in annotation["bbox"])
+    except (KeyError, TypeError, ValueError):
+        raise FileFormatError(f"{place} has no bbox of four numbers: x, y, width, height.") from None
+    if not np.isfinite([x, y, width, height]).all() or width < 0 or height < 0:
+        raise FileFormatError(f"{place}: bbox {annotation['bbox']!r} is no box. Give x, y, width and height.")
+    far_x, far_y = image.get("width") or np.inf, image.get("height") or np.inf
+    if min(x, y) < -SLACK or x + width > far_x + SLACK or y + height > far_y + SLACK:
+        raise FileFormatError(
+            f"{place}: bbox {annotation['bbox']!r} lies outside of image {image['id']!r} of {far_x:g} x {far_y:g} "
+            "pixels. Check the order of coordinates, and whether they are pixels."
+        )
+    return x, y, x + width, y + height
+
+
+def _write(name: str, text: str) -> None:
+    Path(name).write_text(text + "\n", encoding="utf-8")

@@ -1,0 +1,252 @@
+"""Votes from files: wide or long, with the column names that other tools use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.label_types import Preferences
+from consilience.label_types.base import LabelSpace
+from consilience.tables.cells import null_mask, tighten
+from consilience.tables.files import read_table
+from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
+from consilience.votes import Votes
+
+__all__ = ["LAYOUTS", "as_the_space_reads", "layout_of", "read_votes", "uninterpreted_votes", "votes_of_table"]
+
+LAYOUTS = ("auto", "wide", "long")
+
+
+def read_votes(
+    path: Any,
+    space: LabelSpace | None = None,
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+    drop: Iterable[str] = (),
+    abstain: Any = None,
+    repeats: str = "refuse",
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> Votes:
+    r"""Return the votes in a CSV, JSON Lines, Parquet or Arrow file, or in a frame.
+
+    *Wide*: one row per item, one column per source, and a column of ids if one is called ``item``, ``id``, ``task``
+    or the like. *Long*: one row per vote, with columns for item, source and label, which may be called ``task``,
+    ``worker``, ``judge``, ``rating``, ... An empty cell or null abstains; the words "NA" and "None" do not.
+
+    Parameters
+    ----------
+    path
+        Of a file, or of a folder of Parquet files; or a pandas, polars or Arrow frame.
+    space
+        What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
+    layout
+        "wide", "long", or "auto": long if there is exactly one column for each of the three roles.
+    item, source, label
+        Names of the columns, where they are not called as above.
+    sources
+        In a wide table, the columns that hold votes; by default all but the ids and `drop`.
+    drop
+        Columns that are neither: the text that was voted on, the known labels.
+    abstain
+        A value that stands for an abstention, beside empty cells.
+    repeats
+        In a long table, what to do if a source votes on an item more than once; see `Votes.from_long`.
+        Tables of comparisons are read for `Preferences` as by `read_preferences`.
+    delimiter, encoding
+        Of a CSV file; found out, and utf-8, by default.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = file.write_text("task,worker,answer\nq1,ann,cat\nq1,bob,dog\nq2,bob,cat\n")
+    >>> read_votes(file)
+    Votes(2 items, 2 sources, 75% observed)
+    """
+    framed = is_frame(path)
+    table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
+    return votes_of_table(
+        table,
+        space,
+        layout=layout,
+        item=item,
+        source=source,
+        label=label,
+        sources=sources,
+        drop=drop,
+        abstain=abstain,
+        repeats=repeats,
+        name="the table" if framed else str(path),
+    )
+
+
+def votes_of_table(
+    table: Any, space: LabelSpace | None = None, *, abstain: Any = None, name: str = "the table", **columns: Any
+) -> Votes:
+    """Return the votes in a frame; see `read_votes`."""
+    if isinstance(space, Preferences) and columns.get("layout", "auto") == "auto":
+        from consilience.tables.preferences import votes_of_comparisons
+
+        votes = votes_of_comparisons(table, space.by, judge=columns.get("source"), outcome=columns.get("label"))
+        if votes is not None:
+            return votes
+    return as_the_space_reads(uninterpreted_votes(table, abstain=abstain, name=name, **columns), space, name)
+
+
+def uninterpreted_votes(
+    table: Any,
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+    drop: Iterable[str] = (),
+    abstain: Any = None,
+    repeats: str = "refuse",
+    name: str = "the table",
+) -> Votes:
+    """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
+    import narwhals as nw
+
+    names = list(map(str, nw.from_native(table).columns))
+    chosen = None if sources is None else tuple(sources)
+    layout, found = layout_of(names, layout=layout, item=item, source=source, label=label, sources=chosen)
+    if layout == "long":
+        missing = [role for role, column in found.items() if column is None]
+        if missing:
+            raise FileFormatError(
+                f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
+                f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+            )
+        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()}, repeats=repeats)
+    else:
+        ids = found["item"] if item is not None or chosen is None or found["item"] not in chosen else None
+        left_out = {ids, *drop}
+        kept = tuple(column for column in names if column not in left_out) if chosen is None else chosen
+        votes = Votes.from_frame(table, sources=kept, item=ids)
+    return _without(votes, abstain)
+
+
+def layout_of(
+    names: list[str],
+    *,
+    layout: str = "auto",
+    item: str | None = None,
+    source: str | None = None,
+    label: str | None = None,
+    sources: Iterable[str] | None = None,
+) -> tuple[str, dict[str, str | None]]:
+    """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
+    if layout not in LAYOUTS:
+        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
+    roles = {"item": item, "source": source, "label": label}
+    found = {role: given or _alias(role, names) for role, given in roles.items()}
+    if layout == "auto":
+        long = sources is None and all(found.values()) and len(set(found.values())) == 3
+        layout = "long" if long or source is not None or label is not None else "wide"
+    return layout, found
+
+
+def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
+    """Return votes whose cells of text are read by the space, or by what they look like."""
+    if votes.labels.dtype != object:
+        return votes
+    rows, columns = np.nonzero(votes.observed)
+    cells = votes.labels[rows, columns]
+    if space is None:
+        _check_mixture(cells, rows, columns, votes, name)
+        return votes
+    if not any(isinstance(cell, str) for cell in cells.tolist()):
+        return votes
+    try:
+        read = space.read_text(cells)
+    except InvalidLabelError as error:
+        if error.index is None:
+            raise
+        row, column = int(rows[error.index]), int(columns[error.index])
+        raise FileFormatError(
+            f"{name!r}, item {votes.items.tolist()[row]!r}, source {votes.sources[column]!r}: {error}"
+        ) from None
+    labels: Batch = np.empty(votes.labels.shape, dtype=object)
+    labels[rows, columns] = as_object_array(read)
+    return replace(votes, labels=tighten(labels, ~votes.observed))
+
+
+def _without(votes: Votes, abstain: Any) -> Votes:
+    if abstain is None:
+        return votes
+    wanted = {abstain, str(abstain)}
+    cells = votes.labels
+    if cells.dtype != object:
+        same = np.isin(cells, [value for value in wanted if not isinstance(value, str)] + _as_numbers(abstain))
+        return replace(votes, observed=votes.observed & ~same)
+    same = np.array([isinstance(cell, (str, int, float)) and cell in wanted for cell in cells.reshape(-1).tolist()])
+    observed = votes.observed & ~same.reshape(cells.shape)
+    labels = tighten(cells, ~observed)  # numbers that were text only because of the sign for "abstains"
+    if labels.dtype == object:
+        from consilience.tables.text_tables import typed_cells
+
+        flat = [cell if seen else None for cell, seen in zip(cells.reshape(-1), observed.reshape(-1), strict=True)]
+        if all(cell is None or isinstance(cell, str) for cell in flat):
+            typed = as_object_array(typed_cells(flat)).reshape(cells.shape)
+            labels = tighten(typed, null_mask(typed))
+    return replace(votes, labels=labels, observed=observed, abstain=None)
+
+
+def _as_numbers(value: Any) -> list[float]:
+    try:
+        return [float(value)]
+    except (TypeError, ValueError):
+        return []
+
+
+def _alias(role: str, names: list[str]) -> str | None:
+    """Return the only column whose name says that it has this role; the role's own name before all others."""
+    own = [name for name in names if name.lower() == role]
+    if len(own) == 1:
+        return own[0]
+    for aliases in (ALIASES, RARER_ALIASES):
+        likely = [name for name in names if name.lower() in aliases[role]]
+        if likely:
+            return likely[0] if len(likely) == 1 else None
+    return None
+
+
+def _check_mixture(cells: Batch, rows: Any, columns: Any, votes: Votes, name: str) -> None:
+    """Refuse a source most of whose votes are numbers and a few are not."""
+    number = np.array([_is_number(cell) for cell in cells.tolist()], dtype=bool)
+    for column, source in enumerate(votes.sources):
+        mine = columns == column
+        share = float(number[mine].mean()) if mine.any() else 0.0
+        if 0.5 < share < 1.0:
+            where = int(np.flatnonzero(mine & ~number)[0])
+            identity = votes.items.tolist()[int(rows[where])]
+            raise FileFormatError(
+                f"{name!r}: source {source!r} mixes numbers and text: {cells[where]!r} for item {identity!r}. Correct "
+                f"the cell, leave it empty, or pass abstain={cells[where]!r} if it means that the source abstains."
+            )
+
+
+def _is_number(cell: Any) -> bool:
+    if isinstance(cell, (int, float)):
+        return True
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names))

@@ -1,0 +1,172 @@
+"""Labels as tables: one row per item with label, confidence, number of votes and agreement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
+from consilience.estimation.protocol import Posterior
+from consilience.exceptions import UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.tables.encoding import align_sources, encode
+from consilience.tables.files import write_table
+from consilience.tables.label_columns import label_column
+from consilience.votes import Votes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from consilience.label_model import LabelModel
+    from consilience.partitions.base import VotePartitions
+
+__all__ = ["label_frame", "label_table", "unrelated_distance", "write_labels"]
+
+#: Items that tell how far votes are from the label of another item.
+UNRELATED_ITEMS = 5_000
+UNRELATED_SEED = 2
+
+
+def label_table(
+    model: LabelModel, votes: Any, *, ties: float | None = None, unrelated: float | None = None
+) -> pa.Table:
+    """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
+
+    Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
+    must be: neighbours whose order is less probable are then tied.
+
+    `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
+    voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
+    the label of another item, and at least 0. It is null where nobody voted. Who writes the labels of one table in
+    parts takes that distance from all of them with `unrelated_distance` and passes it as `unrelated`.
+
+    Partitions of votes in memory or in files are labelled chunk by chunk, with the numbers of the whole table; the
+    labels of votes on a cluster stay there, see `consilience.partitions.predict_to`.
+
+    Examples
+    --------
+    >>> from consilience import Classes, LabelModel
+    >>> votes = Votes.from_matrix([["spam", "spam", "ham"], ["ham", "ham", "ham"], ["ham", "spam", "spam"]] * 20)
+    >>> table = label_table(LabelModel(Classes(["ham", "spam"])).fit(votes), votes)
+    >>> table.column_names, table.column("agreement").to_pylist()[:2]
+    (['item', 'label', 'confidence', 'n_votes', 'agreement'], [0.6666666666666666, 1.0])
+    """
+    import pyarrow as pa
+
+    from consilience.partitions.base import VotePartitions
+
+    if isinstance(votes, VotePartitions):
+        return _of_partitions(model, votes, ties, unrelated)
+    source_model = model.source_model_
+    table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
+    belief = model.posterior(table)
+    cast = votes_per_item(table.observed)
+    encoded = encode(table, model.space)
+    if unrelated is None and model.space.n_labels is None:
+        rows = _chosen_rows(table)
+        unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
+    agreement = _agreement(model.space, encoded, belief, cast, unrelated)
+    return pa.table(
+        {
+            "item": pa.array(table.items if table.items.dtype.kind == "i" else table.items.tolist()),
+            "label": label_column(model.space, belief, ties),
+            "confidence": pa.array(belief.confidence),
+            "n_votes": pa.array(cast),
+            "agreement": pa.array(agreement, mask=cast == 0),
+        }
+    )
+
+
+def _of_partitions(
+    model: LabelModel, partitions: VotePartitions, ties: float | None, unrelated: float | None
+) -> pa.Table:
+    import pyarrow as pa
+
+    if partitions.remote:
+        raise UnsupportedError(
+            f"The votes of {type(partitions).__name__} stay where they are, and so do their labels. Use "
+            "consilience.partitions.predict_frame(model, votes), which has the same columns, or predict_to."
+        )
+    distance = unrelated_distance(model, partitions) if unrelated is None else unrelated
+    tables = partitions.map(lambda part: label_table(model, part.votes, ties=ties, unrelated=distance))
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float | None:
+    """Return the mean distance of votes to the label of another item, from a sample; None for finite label types."""
+    if model.space.n_labels is not None:
+        return None
+    table = partitions.sample(UNRELATED_ITEMS, UNRELATED_SEED).whole.votes
+    source_model = model.source_model_
+    table = align_sources(table, model.space, source_model.sources, source_model.names_given)
+    rows = np.argsort(hash_priority(table.items, UNRELATED_SEED), kind="stable")
+    return _unrelated(model.space, encode(table, model.space)[rows], model.posterior(table).labels[rows])
+
+
+def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
+    """Return `label_table` as the kind of frame that `like` is: pandas, polars or Arrow."""
+    import narwhals as nw
+
+    backend = nw.from_native(like).implementation
+    return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
+
+
+def write_labels(
+    path: str | Path, model: LabelModel, votes: Any, *, ties: float | None = None, force: bool = False
+) -> None:
+    """Write `label_table` to a CSV, JSON Lines, Parquet or Arrow file.
+
+    An interrupted run leaves the old file or none; a file that is there is replaced only with `force`.
+    """
+    write_table(path, label_table(model, votes, ties=ties), force=force)
+
+
+def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
+    """Return the rows that a sample would hold, in an order that does not depend on theirs."""
+    from consilience.partitions.base import Part, chooser
+
+    place = np.arange(len(table)).reshape(-1, 1)
+    marked = Votes(place, np.ones_like(place, dtype=bool), ("row",), table.items)
+    chosen = chooser(len(table), UNRELATED_ITEMS, UNRELATED_SEED)(Part(marked)).votes
+    order = np.argsort(hash_priority(chosen.items, UNRELATED_SEED), kind="stable")
+    rows: npt.NDArray[np.intp] = chosen.labels[order, 0]
+    return rows
+
+
+def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
+    """Return the mean distance of votes to the label of the next item that has one."""
+    voted = votes.observed.any(axis=1)
+    rows, columns = np.nonzero(votes.observed)
+    if len(rows) == 0:
+        return 0.0
+    labels = space.as_batch(found[voted])
+    if len(labels) == 1 and not space.continuous:  # there is no other item, but what chance would be is known
+        return float(space.law.chance_cost ** (1.0 / space.power))
+    following = np.cumsum(voted)[rows] % len(labels)
+    return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
+
+
+def _agreement(
+    space: LabelSpace, votes: Votes, belief: Posterior, cast: IntArray, unrelated: float | None
+) -> FloatArray:
+    observed, voted = votes.observed, cast > 0
+    if not voted.any():
+        return np.zeros(len(observed))
+    labels = space.as_batch(belief.labels[voted])
+    if unrelated is None and labels.ndim == 1 and votes.labels.dtype.kind in "iu":  # codes: equal or not
+        code = np.zeros(len(observed), dtype=votes.labels.dtype)
+        code[voted] = labels
+        same: FloatArray = votes_per_item((votes.labels == code[:, None]) & observed) / np.maximum(cast, 1)
+        return same
+    rows, columns = np.nonzero(observed)
+    position = np.cumsum(voted) - 1
+    own = space.distance(labels[position[rows]], votes.labels[rows, columns])
+    if unrelated is None:
+        own = (own == 0.0).astype(np.float64)
+    mean: FloatArray = np.bincount(rows, weights=own, minlength=len(observed)) / np.maximum(cast, 1)
+    if unrelated is None:
+        return mean
+    return np.clip(1.0 - mean / unrelated, 0.0, 1.0) if unrelated > 0 else np.ones(len(observed))

@@ -1,0 +1,329 @@
+"""Labeling functions on every kind of data give the same votes."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience import labeling
+
+COLUMNS: dict[str, list[Any]] = {
+    "id": ["a", "b", "c", "d", "e"],
+    "text": ["win free money", "hello bob", "free tickets", "good day", None],
+    "number of words": [3, 2, 2, 2, 0],
+}
+SPACE = cs.Classes(["ham", "spam"])
+
+
+@cs.labeling_function
+def says_free(row):
+    return "spam" if row.text is not None and row.text == row.text and "free" in row["text"] else None
+
+
+@cs.labeling_function(name="short", vectorized=True)
+def is_short(batch):
+    return np.where(np.asarray(batch["number of words"]) < 3, "ham", None)
+
+
+FUNCTIONS = [says_free, is_short]
+EXPECTED = [["spam", None], [None, "ham"], ["spam", "ham"], [None, "ham"], [None, "ham"]]
+
+
+def cells(votes: cs.Votes, space: Any = None) -> list[list[Any]]:
+    """Return the votes as nested lists, None where there is none."""
+    labels = votes.labels if space is None else space.as_labels(votes.labels.ravel()).reshape(votes.shape)
+    return [
+        [
+            label.tolist() if isinstance(label, np.ndarray) else label if seen else None
+            for label, seen in zip(*row, strict=True)
+        ]
+        for row in zip(labels.tolist(), votes.observed.tolist(), strict=True)
+    ]
+
+
+def parquet(folder: Path, parts: int = 1) -> Path:
+    table = pa.table(COLUMNS)
+    for part in range(parts):
+        rows = table.slice(part * 3, 3) if parts > 1 else table
+        pq.write_table(rows, folder / f"part-{part}.parquet", row_group_size=2)
+    return folder
+
+
+DATA = {
+    "pandas": lambda folder: pd.DataFrame(COLUMNS),
+    "polars": lambda folder: pl.DataFrame(COLUMNS),
+    "arrow": lambda folder: pa.table(COLUMNS),
+    "arrow batch": lambda folder: pa.RecordBatch.from_pydict(COLUMNS),
+    "arrow reader": lambda folder: pa.table(COLUMNS).to_reader(max_chunksize=2),
+    "dict": lambda folder: COLUMNS,
+    "parquet file": lambda folder: str(parquet(folder) / "part-0.parquet"),
+    "parquet folder": lambda folder: parquet(folder, parts=2),
+}
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 3, 100])
+@pytest.mark.parametrize("kind", DATA)
+def test_every_kind_of_table_gives_the_same_votes(kind, chunk_rows, tmp_path):
+    votes = cs.apply(FUNCTIONS, DATA[kind](tmp_path), item="id", chunk_rows=chunk_rows)
+    assert cells(votes) == EXPECTED
+    assert votes.sources == ("says_free", "short")
+    assert votes.items.tolist() == COLUMNS["id"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "pandas",
+        pytest.param("polars", marks=pytest.mark.slow),  # starts fresh interpreters
+        "arrow reader",
+        "parquet folder",
+    ],
+)
+def test_two_processes_give_the_votes_of_one(kind, tmp_path):
+    votes = cs.apply(FUNCTIONS, DATA[kind](tmp_path), SPACE, item="id", n_jobs=2, chunk_rows=2)
+    assert cells(votes, SPACE) == EXPECTED
+    assert votes.items.tolist() == COLUMNS["id"]
+
+
+def test_functions_of_a_row_share_a_polars_frame_with_forked_processes():
+    assert cells(cs.apply(lambda row: row.id, pl.DataFrame(COLUMNS), n_jobs=2)) == [[name] for name in COLUMNS["id"]]
+
+
+def test_elements_of_lists_and_generators_come_as_they_are():
+    def double(number):
+        return 2 * number
+
+    assert cells(cs.apply(double, [1, 2, 3])) == [[2], [4], [6]]
+    assert cells(cs.apply(double, (number for number in (1, 2, 3)), chunk_rows=2)) == [[2], [4], [6]]
+    assert cells(cs.apply(double, np.array([1, 2, 3]))) == [[2], [4], [6]]
+    assert cells(cs.apply(double, pd.Series([1, 2, 3], index=[7, 8, 9]), chunk_rows=2)) == [[2], [4], [6]]
+
+
+def test_a_vectorised_function_gets_the_type_of_the_data():
+    seen = []
+
+    @cs.labeling_function(vectorized=True)
+    def look(batch):
+        seen.append(type(batch))
+        return np.zeros(len(batch), dtype=int)
+
+    for data in (pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS), [1, 2]):
+        cs.apply(look, data)
+    assert seen == [pd.DataFrame, pl.DataFrame, pa.Table, list]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        [1, None, 0],
+        np.array([1.0, np.nan, 0.0]),
+        np.ma.MaskedArray([1, 5, 0], mask=[False, True, False]),
+        np.array([1, None, 0], dtype=object),
+        pd.Series([1, None, 0], dtype="Int64"),
+        pl.Series([1, None, 0]),
+        pa.array([1, None, 0]),
+        pa.chunked_array([[1, None], [0]]),
+        np.array([1, -1, 0]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_batch_may_be_answered_by_any_kind_of_array(returned):
+    function = labeling.LabelingFunction(lambda batch: returned, "f", vectorized=True)
+    votes = cs.apply(function, ["x", "y", "z"], cs.Classes(2))
+    assert cells(votes) == [[1], [None], [0]]
+    assert votes.labels.dtype == np.int8
+
+
+def test_a_generator_is_pulled_chunk_by_chunk():
+    pulled, ahead = [], []
+
+    def numbers():
+        for number in range(10):
+            pulled.append(number)
+            yield number
+
+    def watch(number):
+        ahead.append(len(pulled) - number)
+        return 0
+
+    cs.apply(watch, numbers(), chunk_rows=2)
+    assert max(ahead) <= 2
+
+
+# --- labels ----------------------------------------------------------------------------------------
+
+
+def test_class_votes_take_one_byte_and_predictions_are_spelled_as_the_functions_did():
+    votes = cs.apply(FUNCTIONS, pd.DataFrame(COLUMNS), SPACE)
+    assert votes.labels.dtype == np.int8
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        model = cs.LabelModel(SPACE, method="majority").fit(votes)
+    assert model.predict(votes).tolist()[:2] == ["spam", "ham"]
+    assert model.predict(cs.Votes.concatenate([votes[:1], votes[1:]])).tolist()[:2] == ["spam", "ham"]
+    codes = cs.apply(lambda row: 1, pd.DataFrame(COLUMNS), SPACE)
+    assert codes.spelling is None
+
+
+def test_classes_that_are_numbers_keep_their_numbers():
+    votes = cs.apply(lambda number: number, [5, 1, 1], cs.Classes([1, 5]))
+    assert votes.labels.tolist() == [[5], [1], [1]]
+    assert votes.labels.dtype == np.int8
+    assert cs.tables.encoding.encode(votes, cs.Classes([1, 5])).labels.tolist() == [[1], [0], [0]]
+
+
+def test_minus_one_is_no_vote_for_classes_but_a_score():
+    @cs.labeling_function(vectorized=True)
+    def minus(batch):
+        return np.array([-1, 1])
+
+    assert cs.apply(minus, ["x", "y"], cs.Classes(2)).observed.tolist() == [[False], [True]]
+    assert cs.apply(minus, ["x", "y"], cs.Scores()).observed.all()
+    assert cs.apply(minus, ["x", "y"]).observed.all()
+
+
+def test_a_named_value_abstains():
+    function = labeling.labeling_function(abstain="?")(lambda text: text)
+    assert cs.apply(function, ["?", "cat"]).observed.tolist() == [[False], [True]]
+
+
+def test_rows_of_probabilities_stand_beside_classes():
+    functions = [
+        labeling.LabelingFunction(lambda batch: np.full((len(batch), 2), 0.5), "soft", vectorized=True),
+        labeling.LabelingFunction(lambda text: 1 if text == "y" else None, "hard"),
+    ]
+    votes = cs.apply(functions, ["x", "y"], cs.Classes(2))
+    assert votes.observed.tolist() == [[True, False], [True, True]]
+    assert votes.labels[1].tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    # A row of .5 is half a step from either class.
+    assert cs.summarize(votes, cs.Classes(2)).columns["cost_to_others"] == [0.5, 0.5]
+
+
+def test_rankings_are_stacked_over_chunks_and_ragged_ones_are_objects():
+    def by_length(words):
+        return np.argsort(np.argsort([-len(word) for word in words], kind="stable"))
+
+    full = [["aa", "b", "ccc"], ["a", "bb", "ccc"], ["aaa", "bb", "c"]]
+    votes = cs.apply(by_length, full, cs.Rankings(3), chunk_rows=2)
+    assert votes.labels.shape == (3, 1, 3)
+    assert votes.labels[:, 0].tolist() == [[1, 2, 0], [2, 1, 0], [0, 1, 2]]
+    ragged = cs.apply(by_length, [*full, ["a"]], cs.Rankings(None), chunk_rows=2)
+    assert ragged.labels.shape == (4, 1)
+    assert [list(label) for label in ragged.labels[:, 0]] == [[1, 2, 0], [2, 1, 0], [0, 1, 2], [0]]
+
+
+def test_labels_of_a_metric_are_any_objects():
+    space = cs.Metric(lambda left, right: abs(len(left) - len(right)))
+    assert cells(cs.apply(str.upper, ["a", "bb"], space)) == [["A"], ["BB"]]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    numbers=st.lists(st.integers(-5, 5), min_size=1, max_size=30),
+    chunk_rows=st.integers(1, 12),
+    limit=st.integers(-5, 5),
+)
+def test_rows_batches_and_chunks_make_no_difference(numbers, chunk_rows, limit):
+    def of_row(row):
+        return 1 if row.x > limit else 0 if row.x < limit else None
+
+    @cs.labeling_function(vectorized=True)
+    def of_batch(batch):
+        x = np.asarray(batch["x"])
+        return np.where(x == limit, np.nan, x > limit)
+
+    votes = cs.apply([of_row, of_batch], {"x": numbers}, cs.Classes(2), chunk_rows=chunk_rows)
+    expected = [None if x == limit else int(x > limit) for x in numbers]
+    assert cells(votes) == [[one, one] for one in expected]
+
+
+# --- faults ----------------------------------------------------------------------------------------
+
+
+def fails_on_three(number):
+    if number == 3:
+        raise ValueError("three is too much")
+    return number % 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_functions_that_fail_abstain_and_are_counted(n_jobs):
+    data = [1, 2, 3, 4, 3, 5]
+    result = labeling.apply_with_faults(
+        [fails_on_three, lambda number: number], data, cs.Classes(5), n_jobs=n_jobs, chunk_rows=2
+    )
+    assert result.votes.observed.tolist() == [
+        [True, True],
+        [True, True],
+        [False, True],
+        [True, True],
+        [False, True],
+        [True, False],
+    ]
+    assert result.faults.columns["source"] == ["fails_on_three", "<lambda>"]
+    assert result.faults.columns["rows"] == [2, 1]
+    assert result.faults.columns["first_row"] == [2, 5]
+    assert result.faults.columns["first_error"][0] == "ValueError: three is too much"
+    assert "label 5 is not a class 0 .. 4" in result.faults.columns["first_error"][1]
+    assert "three is too much" in repr(result.faults)
+
+
+def test_one_warning_gives_the_counts():
+    with pytest.warns(
+        cs.exceptions.ConsilienceWarning, match=r"'fails_on_three' on 2 row\(s\), first on row 0 \(ValueError: three"
+    ):
+        cs.apply([fails_on_three, abs], [3, 3, 1], on_error="abstain")
+
+
+def test_a_batch_that_fails_abstains_on_its_chunk():
+    @cs.labeling_function(vectorized=True)
+    def no_threes(batch):
+        if 3 in batch:
+            raise ValueError("three")
+        return batch
+
+    result = labeling.apply_with_faults(no_threes, [1, 2, 3, 4], chunk_rows=2)
+    assert result.votes.observed[:, 0].tolist() == [True, True, False, False]
+    assert result.faults.columns["rows"] == [2]
+
+
+def test_nothing_failed_means_an_empty_table():
+    faults = labeling.apply_with_faults(abs, [1, 2]).faults
+    assert len(faults) == 0
+    assert repr(faults).split() == ["source", "rows", "first_row", "first_error"]
+
+
+# --- progress --------------------------------------------------------------------------------------
+
+
+def test_the_bar_goes_to_stderr_when_asked_for(capsys):
+    cs.apply(abs, [1, 2, 3], progress=True)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "votes" in shown.err
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_short_work_shows_no_bar(progress, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    cs.apply(abs, [1, 2, 3], progress=progress)
+    assert capsys.readouterr().err == ""
+
+
+def test_long_work_on_a_terminal_shows_a_bar(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(labeling.progress, "PATIENCE", 0.0)
+    cs.apply(abs, [1, 2, 3])
+    assert "votes" in capsys.readouterr().err

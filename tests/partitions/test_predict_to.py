@@ -1,0 +1,169 @@
+"""Labels written piece by piece are those of the whole table, also after a run that was stopped."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.partitions.tables import SPACES, votes_of, write_folder
+
+import consilience as cs
+from consilience.exceptions import FileFormatError, UnsupportedError
+from consilience.partitions import ParquetPartitions, label_folder, predict_frame, predict_to, predicting
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+def fitted(name, folder, size=50):
+    parts = ParquetPartitions(write_folder(folder, votes_of(name), name, [130], size), SPACES[name])
+    return cs.LabelModel(SPACES[name]).fit(parts), parts
+
+
+def same(left: pa.Table, right: pa.Table) -> bool:
+    for name in left.column_names:
+        one, two = left.column(name).to_pylist(), right.column(name).to_pylist()
+        if isinstance(one[0], float):
+            if not np.allclose(np.array(one, dtype=float), np.array(two, dtype=float), rtol=1e-10, equal_nan=True):
+                return False
+        elif one != two:
+            return False
+    return left.column_names == right.column_names
+
+
+@pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
+def test_a_folder_of_labels_reads_as_the_table_of_labels(name, tmp_path):
+    model, parts = fitted(name, tmp_path / "votes")
+    written = predict_to(model, parts, tmp_path / "labels")
+    whole = cs.tables.label_table(model, cs.read_votes(tmp_path / "votes", SPACES[name]))
+    assert same(pq.read_table(tmp_path / "labels"), whole)
+    assert (written.n_items, written.n_files, written.n_skipped) == (240, 6, 0)
+    lines = [json.loads(line) for line in (tmp_path / "labels" / "_manifest.jsonl").read_text().splitlines()]
+    assert [line["rows"] for line in lines[1:-1]] == [50, 50, 30, 50, 50, 10]
+    assert lines[-1] == {"complete": True, "rows": 240, "files": 6, "skipped": 0}
+
+
+@pytest.mark.parametrize("space", [cs.Classes(2), cs.Classes(["no", "yes"]), cs.Classes([7, 3])], ids=repr)
+def test_labels_by_pattern_are_those_computed_row_by_row(space, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    names = np.array([7, 3], dtype=np.int8) if space.names == (7, 3) else np.array([0, 1], dtype=np.int8)
+    cells = names[rng.integers(0, 2, size=(5_000, 4))]
+    silent = rng.random(cells.shape) < 0.5  # on 300 items nobody votes
+    table = {f"s{column}": pa.array(cells[:, column], mask=silent[:, column]) for column in range(4)}
+    pq.write_table(pa.table({"item": np.arange(5_000), **table}), tmp_path / "votes.parquet")
+    parts = ParquetPartitions(tmp_path / "votes.parquet", space, item="item")
+    model = cs.LabelModel(space, random_state=0).fit(parts)
+    monkeypatch.setattr(predicting, "WORTH_IT", 1_000)
+    predict_to(model, parts, tmp_path / "labels")
+    by_pattern = pq.read_table(tmp_path / "labels")
+    monkeypatch.setattr(predicting, "labels_by_pattern", lambda *_: None)
+    predict_to(model, parts, tmp_path / "labels", force=True)
+    assert by_pattern.equals(pq.read_table(tmp_path / "labels"))
+    assert by_pattern.column("label").null_count == int(silent.all(axis=1).sum())
+
+
+def stop_after(monkeypatch, files):
+    """Let the process die in the middle of a file once so many are complete."""
+    original = label_folder.Labeller.table
+    seen = []
+
+    def table(self, part):
+        if len(seen) == files:
+            raise KeyboardInterrupt
+        seen.append(part)
+        return original(self, part)
+
+    monkeypatch.setattr(label_folder.Labeller, "table", table)
+    return seen
+
+
+def test_a_stopped_run_leaves_whole_files_only_and_is_continued(tmp_path, monkeypatch):
+    model, parts = fitted("scores", tmp_path / "votes")
+    folder = tmp_path / "labels"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(KeyboardInterrupt):
+            predict_to(model, parts, folder)
+    assert pq.read_table(folder).num_rows == 100
+    assert "complete" not in (folder / "_manifest.jsonl").read_text()
+    with monkeypatch.context() as patch:
+        labelled = stop_after(patch, 99)
+        written = predict_to(model, parts, folder, resume=True)
+    assert [len(part) for part in labelled] == [30, 50, 50, 10]
+    assert (written.n_resumed, written.n_items) == (2, 240)
+    whole = cs.tables.label_table(model, cs.read_votes(tmp_path / "votes", SPACES["scores"]))
+    assert same(pq.read_table(folder), whole)
+
+
+def test_a_file_that_the_manifest_does_not_list_is_written_again(tmp_path):
+    model, parts = fitted("classes", tmp_path / "votes")
+    folder = tmp_path / "labels"
+    predict_to(model, parts, folder)
+    manifest = folder / "_manifest.jsonl"
+    lines = manifest.read_text().splitlines(keepends=True)
+    manifest.write_text("".join(lines[:3]) + lines[3][:10])  # killed while the third file was being listed
+    for name in ("part-000002.parquet", "part-000005.parquet"):
+        (folder / name).write_bytes(b"PAR1 half a file")
+    written = predict_to(model, parts, folder, resume=True)
+    assert (written.n_resumed, written.n_items) == (2, 240)
+    assert pq.read_table(folder).num_rows == 240
+
+
+def test_a_finished_folder_is_resumed_without_work_and_not_overwritten(tmp_path, monkeypatch):
+    model, parts = fitted("classes", tmp_path / "votes")
+    folder = tmp_path / "labels"
+    predict_to(model, parts, folder)
+    assert stop_after(monkeypatch, 0) == []
+    assert predict_to(model, parts, folder, resume=True).n_items == 240
+    monkeypatch.undo()
+    with pytest.raises(FileFormatError, match=r"not empty.*resume=True.*force=True"):
+        predict_to(model, parts, folder)
+    assert predict_to(model, parts, folder, force=True).n_resumed == 0
+
+
+def test_labels_of_another_model_or_of_other_votes_are_not_continued(tmp_path):
+    model, parts = fitted("classes", tmp_path / "votes")
+    predict_to(model, parts, tmp_path / "labels")
+    other = cs.LabelModel(SPACES["classes"], method="majority").fit(parts)
+    with pytest.raises(FileFormatError, match=r"another model .model differ."):
+        predict_to(other, parts, tmp_path / "labels", resume=True)
+    others = fitted("classes", tmp_path / "others", size=60)[1]
+    with pytest.raises(FileFormatError, match="votes, pieces differ"):
+        predict_to(model, others, tmp_path / "labels", resume=True)
+
+
+def test_files_of_somebody_else_are_never_touched(tmp_path):
+    model, parts = fitted("classes", tmp_path / "votes")
+    for options in ({}, {"force": True}, {"resume": True}):
+        with pytest.raises(FileFormatError):
+            predict_to(model, parts, tmp_path / "votes", **options)
+    assert parts.n_items == 240
+    with pytest.raises(FileFormatError, match="is a file"):
+        predict_to(model, parts, tmp_path / "votes" / "000.parquet")
+
+
+def test_skipped_cells_are_counted_and_a_silent_piece_has_null_labels(tmp_path):
+    cells = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
+    cells["source b"][7] = "brick"
+    for name in [name for name in cells if name != "item"]:
+        cells[name][100:150] = [None] * 50
+    pq.write_table(pa.table(cells), tmp_path / "votes.parquet", row_group_size=50)
+    parts = ParquetPartitions(tmp_path / "votes.parquet", SPACES["classes"], on_error="abstain")
+    model = cs.LabelModel(SPACES["classes"]).fit(parts)
+    assert predict_to(model, parts, tmp_path / "labels").n_skipped == 1
+    labels = pq.read_table(tmp_path / "labels").column("label")
+    assert labels.slice(100, 50).null_count == 50
+    assert labels.null_count == 50
+
+
+def test_votes_in_memory_are_labelled_into_a_folder_too(tmp_path):
+    votes = votes_of("scores")
+    model = cs.LabelModel(SPACES["scores"]).fit(votes)
+    predict_to(model, cs.partitions.InMemoryPartitions.of(votes, rows=70), tmp_path / "labels")
+    assert same(pq.read_table(tmp_path / "labels"), cs.tables.label_table(model, votes))
+    with pytest.raises(UnsupportedError, match=r"no frames of its own.*predict_to"):
+        predict_frame(model, cs.partitions.InMemoryPartitions.of(votes))
+    with pytest.raises(UnsupportedError, match="does not know"):
+        predict_to(model, votes, tmp_path / "more")

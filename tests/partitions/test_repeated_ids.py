@@ -1,0 +1,114 @@
+"""An id that occurs twice is found across files, row groups and partitions, with both places."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import consilience as cs
+from consilience.exceptions import InvalidVotesError
+from consilience.partitions import ParquetPartitions, identity, predict_to
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+SPACE = cs.Classes(2)
+
+
+def write(folder, ids, group=30, files=3):
+    rng = np.random.default_rng(0)
+    folder.mkdir(exist_ok=True)
+    for index, part in enumerate(np.array_split(np.arange(len(ids)), files)):
+        columns = {name: rng.integers(0, 2, len(part)) for name in ("ann", "bob", "cleo")}
+        table = pa.table({"item": [ids[row] for row in part.tolist()], **columns})
+        pq.write_table(table, folder / f"{index}.parquet", row_group_size=group)
+    return folder
+
+
+def numbers():
+    ids = list(range(300))
+    ids[250] = 17
+    return ids
+
+
+@pytest.mark.parametrize("make", [lambda number: number, lambda number: f"item {number}"], ids=["numbers", "text"])
+@pytest.mark.parametrize("slices", [1, 3])
+def test_a_fit_names_the_id_and_both_places(make, slices, tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "KEYS", 300 // slices)
+    folder = write(tmp_path / "votes", [make(number) for number in numbers()])
+    with pytest.raises(InvalidVotesError) as caught:
+        cs.LabelModel(SPACE).fit(ParquetPartitions(folder, SPACE))
+    message = str(caught.value)
+    for words in (repr(make(17)), "0.parquet', row group 0, row 17", "2.parquet', row group 1, row 20"):
+        assert words in message
+
+
+def test_labels_of_votes_with_an_id_twice_are_not_written(tmp_path):
+    folder = write(tmp_path / "votes", numbers())
+    trusting = ParquetPartitions(folder, SPACE, check_ids=False)
+    model = cs.LabelModel(SPACE).fit(trusting)
+    assert predict_to(model, trusting, tmp_path / "labels").n_items == 300
+    parts = ParquetPartitions(folder, SPACE)
+    with pytest.raises(InvalidVotesError, match="Item id 17 occurs twice"):
+        parts.check_ids()
+    with pytest.raises(InvalidVotesError, match="Item id 17 occurs twice"):
+        predict_to(model, parts, tmp_path / "others")
+
+
+def test_an_id_twice_in_one_row_group_is_named_with_its_file(tmp_path):
+    ids = list(range(300))
+    ids[150] = 151
+    parts = ParquetPartitions(write(tmp_path / "votes", ids), SPACE)
+    with pytest.raises(InvalidVotesError, match=r"1\.parquet', row group 1: Item id 151 occurs twice"):
+        cs.LabelModel(SPACE).fit(parts)
+
+
+def test_ids_that_differ_are_compared_once_and_in_the_pass_that_is_made_anyway(tmp_path, monkeypatch):
+    parts = ParquetPartitions(write(tmp_path / "votes", list(range(300))), SPACE)
+    opened = []
+    original = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda self, **options: (opened.append(options), original(self, **options))[1]
+    )
+    cs.LabelModel(SPACE, method="triplets").fit(parts)
+    parts.check_ids()
+    assert len(opened) == len(parts.pieces)
+
+
+@pytest.mark.parametrize("keys", [identity.keys_here, identity.keys_anywhere])
+def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "keys_here", lambda ids: keys(ids) % 7)
+    parts = ParquetPartitions(write(tmp_path / "votes", [f"item {number}" for number in range(300)]), SPACE)
+    parts.check_ids()
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=60), st.integers(1, 4), st.integers(0, 3))
+def test_repeats_are_found_whatever_the_slices(ids, count, extra):
+    ids = np.array([*ids, *ids[:extra]], dtype=np.int64)
+    for keys in (identity.keys_here(ids), identity.keys_anywhere(ids)):
+        slices = [identity.slice_of(keys, index, count) for index in range(count)]
+        assert sum(map(len, slices)) == len(ids)
+        found = np.concatenate([identity.repeated([keys]) for keys in slices])
+        values, counts = np.unique(keys, return_counts=True)
+        assert sorted(found.tolist()) == values[counts > 1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ([[1, 2, 3], [5, 9]], []),  # ascending
+        ([[5, 9], [1, 2, 3]], []),  # close together
+        ([[5, 9], [1, 2, 9]], [9]),
+        ([[1, 2, 3], [3, 4]], [3]),
+        ([[10**12, 1], [5]], []),  # far apart
+        ([[10**12, 1], [5, 10**12, 5]], [5, 10**12]),
+        ([[], [4, 4]], [4]),
+        ([[-(2**63), 2**63 - 1]], []),
+        ([], []),
+    ],
+)
+def test_keys_that_occur_twice_are_found_in_whatever_order(keys, expected):
+    assert identity.repeated([np.array(part, dtype=np.int64) for part in keys]).tolist() == expected

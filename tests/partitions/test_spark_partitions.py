@@ -1,0 +1,122 @@
+"""Votes in a Spark frame give the numbers that they give in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.partitions.clusters import needs_spark, pyspark
+from tests.partitions.tables import SPACES, votes_of, write_folder
+
+import consilience as cs
+from consilience.estimation import passes, pipeline
+from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
+from consilience.partitions import SparkPartitions, predict_frame, predict_to, spark_session
+from consilience.tables import label_table, wide_table
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+def frame_of(session, name, change=None):
+    table = wide_table(votes_of(name), SPACES[name]).to_pandas()
+    if change is not None:
+        change(table)
+    return session.createDataFrame(table).repartition(3)
+
+
+def whole(name, **settings):
+    table = wide_table(votes_of(name), SPACES[name])
+    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
+
+
+@needs_spark
+@pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
+def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
+    parts = SparkPartitions(frame_of(session, name), SPACES[name])
+    model = cs.LabelModel(SPACES[name]).fit(parts)
+    expected = whole(name)
+    assert parts.n_items == 240
+    assert np.array_equal(expected._moments.both, model._moments.both)
+    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10, atol=1e-10)
+    labels = predict_frame(model, parts)
+    assert type(labels).__module__.startswith("pyspark")
+    found = labels.toPandas().sort_values("item")
+    table = label_table(expected, cs.read_votes(wide_table(votes_of(name), SPACES[name]), SPACES[name]))
+    assert found["item"].tolist() == table.column("item").to_pylist()
+    for column in ("label", "confidence", "agreement"):
+        left, right = found[column].tolist(), table.column(column).to_pylist()
+        if isinstance(right[0], float):
+            assert np.allclose(np.array(left, float), np.array(right, float), rtol=1e-10, equal_nan=True)
+        else:
+            assert left == right
+    parts.close()
+
+
+@needs_spark
+def test_em_takes_its_rounds_on_the_executors_which_read_the_votes_once(session, monkeypatch, tmp_path):
+    for module in (passes, pipeline):
+        monkeypatch.setattr(module, "SAMPLE_ITEMS", 60)
+    frame = frame_of(session, "classes")
+    folder = str(tmp_path)
+
+    def read(batches):
+        for batch in batches:
+            with open(f"{folder}/{batch.column(0)[0].as_py()}", "a") as file:
+                file.write("once\n")
+            yield batch
+
+    parts = SparkPartitions(frame.mapInArrow(read, frame.schema), SPACES["classes"])
+    model = cs.LabelModel(SPACES["classes"], method="em").fit(parts)
+    assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+    # however many rounds there are, the votes are read once and cached from then on
+    assert {file.read_text() for file in tmp_path.iterdir()} == {"once\n"}
+
+
+@needs_spark
+def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
+    def poison(table):
+        table.loc[5, "source b"] = "brick"
+
+    frame = frame_of(session, "classes", poison).cache()
+    with pytest.raises(InvalidLabelError, match=r"partition \d+, row \d+ .item 'item 0005'.*'source b'.*brick"):
+        cs.LabelModel(SPACES["classes"]).fit(SparkPartitions(frame, SPACES["classes"]))
+    assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
+
+
+@needs_spark
+def test_a_wrong_cell_is_named_with_its_file_where_the_frame_is_read_from_files(session, tmp_path):
+    folder = write_folder(tmp_path / "some votes", votes_of("classes"), "classes", [100], 50)
+    table = pq.read_table(folder / "001.parquet").to_pydict()
+    table["source b"][7] = "brick"
+    pq.write_table(pa.table(table), folder / "001.parquet")
+    parts = SparkPartitions(session.read.parquet(str(folder)), SPACES["classes"])
+    with pytest.raises(InvalidLabelError, match=r"some votes/001\.parquet', partition \d+, row \d+ .item 'item 0107'"):
+        cs.LabelModel(SPACES["classes"]).fit(parts)
+
+
+@needs_spark
+def test_spark_writes_labels_to_parquet_and_refuses_what_it_cannot_do(session, tmp_path):
+    parts = SparkPartitions(frame_of(session, "codes"), SPACES["codes"])
+    model = cs.LabelModel(SPACES["codes"]).fit(parts)
+    assert predict_to(model, parts, tmp_path / "labels").n_items == 240
+    with pytest.raises(UnsupportedError, match="does not resume"):
+        predict_to(model, parts, tmp_path / "labels", resume=True)
+    with pytest.raises(UnsupportedError, match="item="):
+        SparkPartitions(frame_of(session, "codes").drop("item"))
+    with pytest.raises(UnsupportedError, match="no Spark dataframe"):
+        SparkPartitions([1])
+
+
+@needs_spark
+def test_without_java_the_message_says_so(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(MissingPackageError, match="needs Java"):
+        spark_session("local[1]")
+
+
+@pytest.mark.skipif(pyspark is not None, reason="Spark is installed, so nothing is missing")
+def test_without_spark_the_install_line_is_given():
+    with pytest.raises(MissingPackageError, match=r"consilience\[spark\]"):
+        SparkPartitions(None)

@@ -1,0 +1,326 @@
+"""The report as text: what it says, that it is well formed, small, and shows user text as text."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.exceptions import FileFormatError, NotFittedError, SourceMismatchError
+from consilience.report import report_html
+from consilience.report.evidence import gather
+from consilience.report.items import contested_items
+from consilience.report.next_steps import NEXT_STEPS
+from consilience.report.relations import classical_scaling, relate
+from report_examples import EXAMPLES, fitted
+
+SECTIONS = ("done", "sources", "relations", "items", "findings", "comparison")
+WITHOUT_END = {"meta", "input", "br", "hr", "img", "link"}
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: every element is closed, in order. Keeps the visible text, the ids and the rows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == [], f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in WITHOUT_END:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if not {"script", "style"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+def plain_model(votes, space=None, **options):
+    return cs.LabelModel(cs.Classes(2) if space is None else space, **options).fit(votes)
+
+
+@pytest.fixture(scope="module")
+def pages():
+    """Return the report of every example."""
+    made = {}
+
+    def page(name: str) -> str:
+        if name not in made:
+            example = EXAMPLES[name]()
+            made[name] = report_html(fitted(example), example.votes, example.gold, title=f"About {name}")
+        return made[name]
+
+    return page
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_label_type_has_a_well_formed_report_of_all_sections(pages, name):
+    page = Page(pages(name))
+    assert len(page.ids) == len(set(page.ids))
+    assert set(SECTIONS) <= set(page.ids)
+    assert f"About {name}" in page.text
+    assert "most contested" in page.text
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_report_shows_a_number_that_is_none(pages, name):
+    shown = Page(pages(name)).text.split()
+    assert not {"nan", "None", "inf", "-inf", "-0"} & set(shown)
+
+
+def test_every_exported_label_type_is_among_the_examples():
+    exported = {
+        value
+        for value in vars(cs).values()
+        if inspect.isclass(value) and issubclass(value, cs.LabelSpace) and value is not cs.LabelSpace
+    }
+    assert exported == {type(make().space) for make in EXAMPLES.values()}
+
+
+def test_pictures_are_drawn_where_they_say_more_than_a_list(pages):
+    for name in ("scores", "vectors", "long_vectors", "hyperbolic", "sphere", "records"):
+        articles = pages(name).split("<article>")[1:]
+        assert all("<svg" in article for article in articles), name
+    assert "polyline" in pages("long_vectors").split("<article>")[1]
+    assert "ellipse" in pages("matrices").split("<article>")[1]
+    assert 'class="arc' in pages("trees").split("<article>")[1]
+
+
+def test_the_page_loads_nothing_and_runs_one_script(pages):
+    page = Page(pages("classes"))
+    policy = next(attributes["content"] for tag, attributes in page.elements if "http-equiv" in attributes)
+    assert policy.startswith("default-src 'none'; ")
+    assert [tag for tag, _ in page.elements].count("script") == 1
+    assert not [tag for tag, attributes in page.elements if "src" in attributes or tag == "link"]
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+    outside = [a["href"] for tag, a in page.elements if tag == "a" and not str(a["href"]).startswith("#")]
+    assert outside == []
+    assert "http://" not in pages("classes").replace("http-equiv", "")
+    assert "https://" not in pages("classes")
+
+
+def test_user_text_is_shown_as_text():
+    bad = "</script><script>window.hit = 1</script>"
+    image = "<img src=x onerror='window.hit = 2'>"
+    quotes = '" onload="window.hit = 3" x=\''
+    names = ["plain", image, quotes]
+    rows = [[names[0], names[1], names[1]], [names[1], names[1], names[2]], [names[2], names[2], names[2]]] * 8
+    votes = cs.Votes.from_array(
+        np.array(rows, dtype=object), sources=[bad, image, quotes], items=[f"{bad}{i}" for i in range(24)]
+    )
+    model = cs.LabelModel(cs.Classes(names)).fit(votes)
+    page = report_html(model, votes, [names[0]] * 24, title=bad)
+    read = Page(page)
+    assert not {"img"} & {tag for tag, _ in read.elements}
+    assert [tag for tag, _ in read.elements].count("script") == 1
+    assert not [name for _, attributes in read.elements for name in attributes if name.startswith("on")]
+    for text in (bad, image, quotes):
+        assert text in " ".join(read.words)
+
+
+@pytest.mark.parametrize("name", ["votes", "model", "sources"])
+def test_notebooks_show_user_text_as_text(name):
+    bad = "<script>alert(1)</script>"
+    votes = cs.Votes.from_array(np.array([[bad, "b", bad]] * 9, dtype=object), sources=[bad, "<b>", "item"])
+    model = cs.LabelModel(cs.Classes([bad, "b"])).fit(votes)
+    html = {"votes": votes, "model": model, "sources": model.sources_}[name]._repr_html_()
+    page = Page(html)
+    assert bad in page.text
+    assert {"script", "b"} & {tag for tag, _ in page.elements} <= ({"b"} if name == "model" else set())
+
+
+def test_a_notebook_shows_what_a_model_learned_and_what_votes_look_like():
+    votes = cs.Votes.from_matrix([[0, 1, -1]] * 9 + [[1, 1, 1]], sources=["ann", "bob", "item"])
+    model = plain_model(votes)
+    shown = Page(model._repr_html_()).text
+    assert all(word in shown for word in ("LabelModel(Classes(2))", "ann", "expected_cost", model.diagnostics_[0].code))
+    assert "not fitted" in cs.LabelModel(cs.Classes(2))._repr_html_()
+    table = Page(votes._repr_html_())
+    assert [tag for tag, _ in table.elements].count("tr") == 6  # a heading and five items
+    assert "10 items, 3 sources" in table.text
+    wide = cs.Votes.from_matrix(np.zeros((2, 12), dtype=int))
+    assert "…" in wide._repr_html_()
+
+
+def test_a_report_of_100_000_items_stays_below_a_megabyte():
+    rng = np.random.default_rng(0)
+    space = cs.Classes([f"class number {code} with quite a long name" for code in range(12)])
+    votes = cs.simulate(space, rng.integers(12, size=100_000), rng.uniform(0.5, 3.0, 25), rng)
+    model = cs.LabelModel(space).fit(votes)
+    assert len(report_html(model, votes).encode()) < 1_000_000
+
+
+def test_many_sources_and_long_labels_stay_below_a_megabyte_too():
+    rng = np.random.default_rng(0)
+    space = cs.DependencyTrees()
+    truth = space.random_trees(np.full(40, 50), rng)
+    votes = cs.simulate(space, truth, np.full(30, 1.0), rng)
+    model = cs.LabelModel(space, method="majority").fit(votes)
+    assert len(report_html(model, votes, truth).encode()) < 1_000_000
+    names = [f"a worker whose name & number are long, and is {index}" for index in range(320)]
+    crowd = cs.simulate(cs.Classes(2), rng.integers(2, size=900), np.full(320, 1.0), rng, coverage=0.1, sources=names)
+    page = report_html(plain_model(crowd, method="majority"), crowd, [0] * 900)
+    assert len(page.encode()) < 1_000_000
+    long = cs.Votes.from_array(np.array([[np.zeros(200), np.arange(200), np.arange(200)[::-1]]] * 3, dtype=int))
+    assert len(report_html(plain_model(long, cs.Rankings(200), method="majority"), long).encode()) < 1_000_000
+    assert "The 300 sources with the most votes" in Page(page).text
+
+
+def test_the_most_contested_item_comes_first_and_unanimous_ones_not_at_all():
+    votes = cs.Votes.from_matrix(
+        [[0, 0, 0], [1, 1, 1]] * 20 + [[0, 1, -1]], sources=["a", "b", "c"], items=[*map(str, range(40)), "odd"]
+    )
+    found = contested_items(gather(plain_model(votes, method="majority"), votes), 50)
+    assert [item.name for item in found] == ["odd"]
+    assert {vote.source: vote.label for vote in found[0].votes} == {"a": 0, "b": 1}
+
+
+def test_known_labels_are_compared_with_the_model_the_plain_vote_and_each_source():
+    # By hand: "good" is always right and "bad" never; both copies of "bad" outvote it where all three are heard.
+    votes = cs.Votes.from_matrix([[0, 1, 1], [1, 0, 0]] * 30, sources=["good", "bad", "worse"])
+    gold = [0, 1] * 30
+    model = cs.LabelModel(cs.Classes(2), method="labelled").fit(votes, gold)
+    text = Page(report_html(model, votes, gold)).text
+    assert "60 items have a known label" in text
+    assert re.search(r"labels of this model 60 0 100%", text)
+    assert re.search(r"plain vote 60 1 0%", text)
+    assert re.search(r"good 60 0 100%", text)
+    assert re.search(r"worse 60 1 0%", text)
+    assert "100.0% of the labels (60) would be different" in re.sub(r" +", " ", text)
+
+
+def test_relations_hold_the_mean_cost_between_sources_and_frame_dependent_ones():
+    votes = cs.Votes.from_matrix([[0, 0, 1, -1], [1, 1, 1, -1], [1, 1, 0, -1], [0, 1, 0, 1]] * 10, sources=list("abcd"))
+    model = cs.LabelModel(cs.Classes(2), method="majority", dependencies=[("a", "c")]).fit(votes)
+    evidence = gather(model, votes)
+    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    cost = {(one, two): found.cost[i, j] for i, one in enumerate(found.sources) for j, two in enumerate(found.sources)}
+    # By hand: a and b differ in the last row of four, a and c in the first and third, a and d in the only common one.
+    assert (cost["a", "b"], cost["a", "c"], cost["b", "d"], cost["a", "d"]) == (0.25, 0.5, 0.0, 1.0)
+    assert [[found.sources[i] for i in group] for group in found.groups] == [["a", "c"]]
+    assert abs(found.sources.index("a") - found.sources.index("c")) == 1
+
+
+def test_sources_that_never_meet_have_no_cost_but_a_place():
+    votes = cs.Votes.from_matrix([[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, 0, 0]] * 10)
+    evidence = gather(plain_model(votes, method="majority"), votes)
+    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    assert np.isnan(found.cost[found.sources.index("source_0"), found.sources.index("source_1")])
+    assert np.isfinite(found.places).all()
+    assert "never vote on the same item" in report_html(plain_model(votes, method="majority"), votes)
+
+
+def test_scaling_finds_the_plane_and_survives_one_point():
+    corners = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0], [5.0, 5.0]])
+    squares = ((corners[:, None] - corners) ** 2).sum(axis=2)
+    places = classical_scaling(squares)
+    assert np.allclose(((places[:, None] - places) ** 2).sum(axis=2), squares)
+    assert classical_scaling(np.full((1, 1), np.nan)).tolist() == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[[0]] * 4, [[0, 1]], [[0, 1, 1]], [[-1, -1, -1], [0, 1, 1]], [[0, -1, 1]] * 9, [[0, 0, 0]] * 9],
+    ids=["one source", "one item", "one item, three sources", "no vote on an item", "silent source", "unanimous"],
+)
+def test_poor_votes_have_a_report(rows):
+    votes = cs.Votes.from_matrix(rows)
+    page = Page(report_html(plain_model(votes), votes, [0] * len(rows)))
+    assert set(SECTIONS) <= set(page.ids)
+    assert not {"nan", "inf"} & set(page.text.split())
+
+
+def test_votes_that_are_all_abstentions_have_a_report():
+    model = plain_model([[0, 1, 1], [1, 1, 0]] * 5)
+    page = Page(report_html(model, np.full((4, 3), -1), [1] * 4))
+    assert "0 of 4 items labelled" in page.text
+
+
+def test_soft_votes_and_sets_are_shown_with_their_shares():
+    votes = [[[0.7, 0.3], [0.2, 0.8], [0.9, 0.1]], [[0.1, 0.9], [0.4, 0.6], [0.2, 0.8]]] * 10
+    soft = cs.Votes.from_array(np.array(votes))
+    assert "cat 70%" in Page(report_html(plain_model(soft, cs.Classes(["cat", "dog"])), soft)).text
+    hidden = cs.Votes.from_array([[{"cat", "dog"}, "cat", "dog"], ["dog", "dog", {"dog"}]] * 10)
+    assert "dog 50%" in Page(report_html(plain_model(hidden, cs.Classes(["cat", "dog"])), hidden)).text
+
+
+def test_a_label_type_of_ones_own_is_shown_as_text():
+    space = cs.Metric(lambda left, right: float(abs(len(left) - len(right))))
+    votes = cs.Votes.from_array(np.array([["a&b", "<i>", "abcd"], ["x", "yy", "zz"]] * 9, dtype=object))
+    assert "<i>" in Page(report_html(plain_model(votes, space), votes)).text
+
+
+def test_every_finding_has_a_next_step():
+    page = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
+    table = page.read_text(encoding="utf-8").partition("| code |")[2].partition("\n\n")[0]
+    codes = set(re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE))
+    assert codes == set(NEXT_STEPS), "every code of docs/methods.md needs an entry in report/next_steps.py"
+    votes = cs.Votes.from_matrix([[0, 0], [1, 1]] * 9)
+    assert NEXT_STEPS["too-few-sources"] in Page(report_html(plain_model(votes), votes)).text
+
+
+def test_flags_stand_beside_the_sources_they_are_about(pages):
+    row = re.search(r"<tr class=marked>(?:(?!</tr>).)*shop_a.*?</tr>", pages("taxonomy"))
+    assert row is not None
+    assert "dependent-pair" in row.group()
+
+
+def test_the_same_votes_give_the_same_bytes():
+    example = EXAMPLES["classes"]()
+    model = fitted(example)
+    assert report_html(model, example.votes) == report_html(model, example.votes)
+
+
+def test_partitions_and_arrays_are_read_like_votes():
+    rows = [[0, 0, 1], [1, 1, 1], [0, 1, 0]] * 10
+    model = plain_model(rows)
+    parts = cs.partitions.InMemoryPartitions.of(cs.Votes.from_matrix(rows))
+    assert report_html(model, parts) == report_html(model, rows)
+
+
+def test_writing_makes_one_file_and_replaces_it_only_by_force(tmp_path):
+    rows = [[0, 0, 1], [1, 1, 1]] * 10
+    model, path = plain_model(rows), tmp_path / "page.html"
+    cs.write_report(path, model, rows, title="first \ud800")  # half a character pair
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+    before = path.read_text(encoding="utf-8")
+    with pytest.raises(FileFormatError, match="is there already"):
+        cs.write_report(path, model, rows, title="second")
+    assert path.read_text(encoding="utf-8") == before
+    cs.write_report(path, model, rows, title="second", force=True)
+    assert "<title>second</title>" in path.read_text(encoding="utf-8")
+    with pytest.raises(FileFormatError, match="is no folder"):
+        cs.write_report(tmp_path / "nowhere" / "page.html", model, rows)
+
+
+def test_a_report_that_fails_leaves_no_file(tmp_path):
+    rows = [[0, 0, 1], [1, 1, 1]] * 10
+    with pytest.raises(NotFittedError, match=r"Call fit\(votes\) first"):
+        cs.write_report(tmp_path / "page.html", cs.LabelModel(cs.Classes(2)), rows)
+    with pytest.raises(SourceMismatchError, match="2 sources"):
+        cs.write_report(tmp_path / "page.html", plain_model(rows), [[0, 1]])
+    with pytest.raises(NotFittedError, match="not list"):
+        cs.write_report(tmp_path / "page.html", rows, plain_model(rows))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,119 @@
+"""Votes as tables, wide or long, with labels as they were written; frames and files of other tools as votes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests.refusals import refused
+
+import consilience as cs
+from consilience.exceptions import FileFormatError, InvalidVotesError
+
+
+def applied(space, *columns):
+    functions = [cs.labeling.from_column(name) for name in "ab"[: len(columns)]]
+    return cs.apply(functions, pd.DataFrame(dict(zip("ab", columns, strict=False))), space)
+
+
+def test_names_stored_as_codes_come_out_as_names():
+    space = cs.Classes(["ham", "spam"])
+    votes = applied(space, ["spam", None], ["ham", "ham"])
+    assert votes.labels.dtype == np.int8
+    assert votes.to_long(space)["label"].to_pylist() == ["spam", "ham", "ham"]
+    assert cs.tables.long_table(votes, space).equals(votes.to_long(space))
+    assert cs.tables.wide_table(votes, space).to_pylist() == [
+        {"item": 0, "a": "spam", "b": "ham"},
+        {"item": 1, "a": None, "b": "ham"},
+    ]
+
+
+def test_codes_without_their_label_type_are_not_passed_off_as_labels():
+    votes = applied(cs.Classes(["ham", "spam"]), ["spam", None])
+    for table in (votes.to_long, lambda: cs.tables.wide_table(votes)):
+        with refused(InvalidVotesError, "stored as codes", "votes.to_long(space)"):
+            table()
+
+
+def test_numbers_stay_numbers_with_and_without_the_label_type():
+    votes = applied(cs.Classes(3), [2, 0], [1, 1])
+    assert votes.to_long()["label"].to_pylist() == votes.to_long(cs.Classes(3))["label"].to_pylist() == [2, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        ([[[0, 1], None]], [[0, 1], None]),
+        ([[frozenset({"b", "a"}), frozenset()]], [["a", "b"], []]),
+        ([[["a", "b"], ["b", "a"]]], [["a", "b"], ["b", "a"]]),
+        ([[["a", "b"], [("a", "b"), "c"]]], ["a > b", "a = b > c"]),
+        ([[{"stars": 4.5}, None]], [{"stars": 4.5}, None]),
+    ],
+    ids=["positions", "sets", "orders", "ties", "records"],
+)
+def test_labels_of_any_type_come_out_as_files_hold_them(cells, expected):
+    votes = cs.Votes.from_array(cells, sources=["x", "y"])
+    row = cs.tables.wide_table(votes).to_pylist()[0]
+    assert [row["x"], row["y"]] == expected
+    assert votes.to_long()["label"].to_pylist()[:2] == expected
+
+
+def test_source_that_is_called_as_the_ids_is_refused():
+    votes = cs.Votes.from_matrix([[1, 2]], sources=["item", "b"])
+    with refused(InvalidVotesError, "'item'", "differently"):
+        cs.tables.wide_table(votes)
+    assert cs.tables.wide_table(votes, item="id").column_names == ["id", "item", "b"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
+def test_long_file_becomes_wide_and_long_again(tmp_path, ending):
+    first = tmp_path / "answers.csv"
+    first.write_text("task,performer,label\nq1,ann,tea > milk\nq1,bob,milk > tea\nq2,bob,tea = milk\n")
+    votes = cs.tables.convert_votes(first, tmp_path / f"wide.{ending}", to="wide")
+    again = cs.tables.convert_votes(tmp_path / f"wide.{ending}", tmp_path / f"long.{ending}", to="long")
+    assert again.equals(votes)
+    assert cs.read_votes(tmp_path / f"long.{ending}").equals(votes)
+
+
+def test_conversion_says_what_it_cannot_do(tmp_path):
+    path = tmp_path / "v.csv"
+    path.write_text("id,a,b\nx,1,2\n")
+    with refused(FileFormatError, "to='tall'", "'wide'"):
+        cs.tables.convert_votes(path, tmp_path / "out.csv", to="tall")
+    with refused(FileFormatError, "there already"):
+        cs.tables.convert_votes(path, path, to="long")
+    assert path.read_text() == "id,a,b\nx,1,2\n"
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+@pytest.mark.parametrize("source", ["worker", "performer"])
+def test_frames_of_crowd_kit_are_read_as_they_are(make, source):
+    frame = make({"task": ["t1", "t1", "t2"], source: ["w1", "w2", "w2"], "label": ["cat", "dog", "cat"]})
+    votes = cs.read_votes(frame)
+    assert votes.sources == ("w1", "w2")
+    assert votes.items.tolist() == ["t1", "t2"]
+    assert votes.labels[votes.observed].tolist() == ["cat", "dog", "cat"]
+
+
+def test_wide_frames_with_gaps_are_read_as_they_are():
+    votes = cs.read_votes(pd.DataFrame({"id": ["x", "y"], "ann": [1, None], "bob": [0, 1]}))
+    assert votes.labels.dtype.kind == "i"
+    assert votes.observed.tolist() == [[True, True], [False, True]]
+
+
+def test_label_matrix_of_snorkel_is_a_matrix_with_minus_one_for_abstains():
+    matrix = np.array([[0, -1, 1], [1, 1, -1]])
+    votes = cs.Votes.from_matrix(matrix, abstain=-1, sources=["lf_a", "lf_b", "lf_c"])
+    assert votes.observed.tolist() == (matrix >= 0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [("parses.conllu", "read_conllu"), ("export.json", "read_label_studio"), ("votes.soi", "Rankings.read_preflib")],
+)
+def test_files_that_are_no_tables_name_their_reader(tmp_path, name, reader):
+    path = tmp_path / name
+    path.write_text("anything")
+    with refused(FileFormatError, name, reader):
+        cs.read_votes(path)

@@ -1,0 +1,368 @@
+"""Tables of LLM judges: what is read from replies, what is not and why, runs of one judge, pairs and rankings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from tests.refusals import refused
+
+import consilience as cs
+from consilience.exceptions import FileFormatError, InvalidVotesError
+from consilience.tables import read_judges
+from consilience.tables.replies import read_order, read_score, read_winner, read_word
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        (7, 7.0),
+        (6.5, 6.5),
+        (np.int64(3), 3.0),
+        ("7", 7.0),
+        (" 7.5. ", 7.5),
+        ("-1", -1.0),
+        ("8/10", 8.0),
+        ("8 out of 10", 8.0),
+        ("seven", 7.0),
+        ("Score: 7", 7.0),
+        ("**Score:** 7/10", 7.0),
+        ("The text is fluent but dull.\n\nFinal rating: 6.5", 6.5),
+        ("Score: 7. I repeat, score: 7.", 7.0),
+        ("The score is 4", 4.0),
+        ('{"score": 6}', 6.0),
+        ('```json\n{"reason": "fine", "score": "6/10"}\n```', 6.0),
+        ({"rating": 3}, 3.0),
+    ],
+)
+def test_number_that_can_be_read_in_one_way_is_read(reply, value):
+    assert read_score(reply).value == value
+    assert read_score(reply).reason is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (None, "no reply"),
+        ("", "no reply"),
+        (float("nan"), "no reply"),
+        ("N/A", "no answer"),
+        ("None", "no answer"),
+        ("I cannot rate this text.", "refused"),
+        ("I'm sorry, but I can't help with 2 of these.", "refused"),
+        ("As an AI, I have no opinion.", "refused"),
+        ("between 6 and 8", "no clear number"),
+        ("6-8", "no clear number"),
+        ("7,5", "no clear number"),
+        ("1,000", "no clear number"),
+        ("Score: 7, or rather score: 8", "no clear number"),
+        ("Score: 7-8", "no clear number"),
+        ("Score: 7,5", "no clear number"),
+        ("Score: 7 or 8", "no clear number"),
+        ("Score (1-10): 7", "no clear number"),
+        ("[7, 8]", "no clear number"),
+        (float("inf"), "no clear number"),
+        ("very good", "no number"),
+        ("85/10", "outside the scale"),
+        ('{"reason": "fine"}', "no answer"),
+        ('{"score": 4, "rating": 5}', "several answers"),
+        ('{"score": null}', "no reply"),
+    ],
+)
+def test_reply_that_is_no_number_has_a_reason(reply, reason):
+    assert read_score(reply).value is None
+    assert read_score(reply).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("reply", "value", "reason"),
+    [
+        ("good", "good", None),
+        ("Verdict: good", "good", None),
+        ('{"label": "good"}', "good", None),
+        ("unknown", None, "no answer"),
+        ("I would say that it is rather good", None, "not a label"),
+        ("I can't say", None, "refused"),
+        (True, True, None),
+    ],
+)
+def test_words_are_labels_and_sentences_are_not(reply, value, reason):
+    assert (read_word(reply).value, read_word(reply).reason) == (value, reason)
+
+
+def test_list_of_labels_decides_what_is_one():
+    assert read_word("GOOD", ["good", "none"]).value == "good"
+    assert read_word("None", ["good", "none"]).value == "none"
+    assert read_word("fair", ["good", "none"]).reason == "not a label"
+
+
+@pytest.mark.parametrize(
+    ("reply", "side"),
+    [
+        ("A", "first"),
+        ("model_b", "second"),
+        ("Response B", "second"),
+        ("tie", "tie"),
+        ("[[C]]", "tie"),
+        ("A is vivid, B is not. [[A]]", "first"),
+        ("Winner: gpt", "second"),
+        ("llama", "first"),
+        ('{"winner": "B"}', "second"),
+        (1, "first"),
+    ],
+)
+def test_winner_is_read_from_sides_and_names(reply, side):
+    assert read_winner(reply, "llama", "gpt").value == side
+
+
+@pytest.mark.parametrize("reply", ["[[A]] or [[B]]", "mistral", "both are fine in their own way"])
+def test_winner_that_is_not_clear_is_none(reply):
+    assert read_winner(reply, "llama", "gpt").reason == "no clear winner"
+
+
+@pytest.mark.parametrize(
+    ("reply", "order"),
+    [
+        ("b > a = c", ["b", ("a", "c")]),
+        ("[2] > [1] > [3]", ["2", "1", "3"]),
+        ('["b", "a"]', ["b", "a"]),
+        ([2, 1], ["2", "1"]),
+        ('{"ranking": ["b", "a"]}', ["b", "a"]),
+    ],
+)
+def test_orders_are_read_best_first(reply, order):
+    assert read_order(reply).value == order
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("a > a", "names one twice"),
+        ("a >> b", "no ranking"),
+        ("the second", "no ranking"),
+        ("I cannot rank", "refused"),
+    ],
+)
+def test_order_that_is_none_has_a_reason(reply, reason):
+    assert read_order(reply).reason == reason
+
+
+def scores(*rows):
+    return [dict(zip(("prompt", "judge", "score"), row, strict=True)) for row in rows]
+
+
+def test_faults_are_counted_by_judge_and_reason():
+    table = read_judges(
+        scores(
+            ("p1", "big", 7), ("p1", "small", "N/A"), ("p2", "big", "6/10"), ("p2", "small", "I cannot"),
+            ("p3", "big", "4/5"), ("p3", "small", "n/a."), ("p4", "big", 5), ("p4", "small", "Score: 3"),
+        )
+    )  # fmt: skip
+    assert table.kind == "pointwise"
+    assert isinstance(table.space, cs.Scores)
+    assert table.votes.observed.tolist() == [[True, False], [True, False], [False, False], [True, True]]
+    assert table.votes.labels[table.votes.observed].tolist() == [7.0, 6.0, 5.0, 3.0]
+    found = {key: tuple(values) for key, values in table.faults.columns.items()}
+    assert found["source"] == ("big", "small", "small")
+    assert found["reason"] == ("another scale", "no answer", "refused")
+    assert found["replies"] == (1, 2, 1)
+    assert found["first_item"] == ("p3", "p1", "p2")
+    assert found["example"] == ("4/5", "N/A", "I cannot")
+    assert "4 replies unread" in repr(table)
+
+
+def test_error_states_are_faults_whatever_the_score_says():
+    frame = pd.DataFrame(
+        {"item": [1, 1, 2, 2], "judge": ["a", "b"] * 2, "score": [3, 4, 0, 2], "status": ["ok", "ok", "timeout", "ok"]}
+    )
+    table = read_judges(frame)
+    assert table.votes.observed.tolist() == [[True, True], [False, True]]
+    assert table.faults.columns["reason"] == ["error"]
+    assert table.faults.columns["example"] == ["timeout"]
+
+
+def test_scores_beyond_the_scale_are_faults():
+    table = read_judges(scores(("p", "a", 7), ("p", "b", 70), ("q", "a", "3/10"), ("q", "b", "3/5")), scale=(1, 10))
+    assert table.votes.observed.tolist() == [[True, False], [True, False]]
+    assert table.faults.columns["reason"] == ["outside the scale", "another scale"]
+    assert table.space == cs.Scores(range=(1, 10))
+
+
+def test_words_make_classes():
+    table = read_judges(
+        scores(("p", "a", "good"), ("p", "b", "Verdict: bad"), ("q", "a", "I won't say"), ("q", "b", "bad"))
+    )
+    assert table.space.names == ("bad", "good")
+    assert table.votes.labels[table.votes.observed].tolist() == ["good", "bad", "bad"]
+    numbered = read_judges(scores(("p", "a", "1"), ("p", "b", 0)), labels=[0, 1])
+    assert numbered.votes.labels.tolist() == [[1, 0]]
+    assert numbered.space == cs.Classes([0, 1])
+
+
+def test_yes_and_no_are_classes():
+    table = read_judges(pd.DataFrame({"item": [1, 1], "judge": ["a", "b"], "label": [True, False]}))
+    assert table.votes.labels.tolist() == [[True, False]]
+    assert table.space == cs.Classes([False, True])
+
+
+def test_items_that_read_the_same_are_refused():
+    rows = [{"id": one, "judge": "a", "aspect": two, "score": 1} for one, two in (("x | y", "z"), ("x", "y | z"))]
+    with refused(FileFormatError, "'x | y | z'"):
+        read_judges(rows)
+
+
+def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
+    rows = [
+        (f"p{item}", judge, run, item + run)
+        for item in range(6)
+        for judge in ("a", "b", "c")
+        for run in range(2 if judge == "a" else 1)
+    ]
+    frame = pl.DataFrame(rows, schema=["prompt", "judge", "run", "score"], orient="row")
+    table = read_judges(frame)
+    assert table.votes.sources == ("a #0", "a #1", "b", "c")
+    assert table.votes.repeated_pairs == (("a #0", "a #1"),)
+    model = cs.LabelModel(table.space, method="majority", dependencies=table.votes.repeated_pairs)
+    assert model.fit(table.votes).predict(table.votes).shape == (6,)
+    averaged = read_judges(frame, repeats="average").votes
+    assert averaged.sources == ("a", "b", "c")
+    assert averaged.labels[2].tolist() == [2.5, 2.0, 2.0]
+
+
+def test_runs_without_a_column_are_counted():
+    table = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))
+    assert table.votes.sources == ("a #1", "a #2", "b")
+    assert table.votes.repeated_pairs == (("a #1", "a #2"),)
+
+
+def test_same_run_twice_is_taken_apart_as_well():
+    rows = [{"prompt": "p", "judge": "a", "run": run, "score": 1} for run in (1, 1, 2)]
+    table = read_judges(rows)
+    assert table.votes.sources == ("a #1", "a #2", "a #3")
+    assert len(table.votes.repeated_pairs) == 3
+
+
+def test_criteria_are_items_of_their_own_or_one_is_picked():
+    rows = [
+        {"id": 4, "judge": "a", "aspect": aspect, "score": score} for aspect, score in (("fluency", 3), ("meaning", 5))
+    ]
+    table = read_judges(rows)
+    assert table.votes.items.tolist() == ["4 | fluency", "4 | meaning"]
+    assert table.keys.to_pylist() == [{"item": 4, "criterion": "fluency"}, {"item": 4, "criterion": "meaning"}]
+    one = read_judges(rows, only="meaning")
+    assert one.votes.items.tolist() == [4]
+    assert one.votes.labels.tolist() == [[5.0]]
+    with refused(FileFormatError, "no criterion 'style'", "'fluency'"):
+        read_judges(rows, only="style")
+
+
+def test_model_beside_a_judge_is_what_is_judged():
+    rows = [{"prompt": "p", "model": model, "judge": "j", "score": 1} for model in ("x", "y")]
+    table = read_judges(rows)
+    assert table.votes.sources == ("j",)
+    assert table.votes.items.tolist() == ["p | x", "p | y"]
+    assert read_judges([{"prompt": "p", "model": "x", "score": 1}]).votes.sources == ("x",)
+
+
+def test_comparison_shown_in_both_orders_is_one_item():
+    rows = [
+        {"prompt": "p", "judge": "j", "model_a": "x", "model_b": "y", "winner": "model_a"},
+        {"prompt": "p", "judge": "k", "model_a": "y", "model_b": "x", "winner": "model_a"},
+        {"prompt": "p", "judge": "l", "model_a": "y", "model_b": "x", "winner": "x"},
+        {"prompt": "p", "judge": "m", "model_a": "x", "model_b": "y", "winner": "tie"},
+        {"prompt": "p", "judge": "n", "model_a": "x", "model_b": "y", "winner": None},
+    ]
+    table = read_judges(rows)
+    assert table.kind == "pairwise"
+    assert table.space.names == ("first", "second", "tie")
+    assert table.votes.labels.tolist() == [["first", "second", "first", "tie", None]]
+    assert table.keys.to_pylist() == [{"item": "p", "first": "x", "second": "y"}]
+    assert table.faults.columns["reason"] == ["no reply"]
+
+
+@pytest.mark.parametrize(
+    ("winners", "expected"),
+    [
+        ([1, -1, 0], ["first", "second", "tie"]),
+        ([1, 2, 0], ["first", "second", "tie"]),
+        ([1, 2, 1], ["first", "second", "first"]),
+    ],
+)
+def test_winners_may_be_numbers(winners, expected):
+    rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
+    assert read_judges(rows).votes.labels[:, 0].tolist() == expected
+
+
+def test_winners_that_are_zero_and_one_are_asked_about():
+    rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate([0, 1])]
+    with refused(FileFormatError, "0, 1", "several ways", "'first'"):
+        read_judges(rows)
+
+
+def test_winner_may_be_the_number_that_names_it():
+    rows = [{"judge": "j", "first": 3, "second": 5, "winner": 5}, {"judge": "k", "first": 5, "second": 3, "winner": 5}]
+    table = read_judges(rows)
+    assert table.votes.labels.tolist() == [["second", "second"]]
+    assert table.votes.items.tolist() == ["3 | 5"]
+
+
+def test_rankings_of_the_same_things_keep_their_names():
+    rows = [
+        {"prompt": "p", "judge": "j", "ranking": "b > a = c"},
+        {"prompt": "p", "judge": "k", "ranking": "a > c > b"},
+        {"prompt": "q", "judge": "j", "ranking": "all the same"},
+        {"prompt": "q", "judge": "k", "ranking": "c > b > a"},
+    ]
+    table = read_judges(rows)
+    assert table.kind == "listwise"
+    assert table.space == cs.Rankings(["a", "b", "c"])
+    assert table.votes.labels[0, 0] == ["b", ("a", "c")]
+    assert not table.votes.observed[1, 0]
+    assert table.faults.columns["reason"] == ["no ranking"]
+
+
+def test_rankings_of_other_things_per_prompt_are_positions_with_candidates():
+    rows = [
+        {"prompt": "p", "judge": "j", "ranking": ["b", "a"]},
+        {"prompt": "p", "judge": "k", "ranking": ["a", "b"]},
+        {"prompt": "q", "judge": "j", "ranking": ["z", "x", "y"]},
+        {"prompt": "q", "judge": "k", "ranking": ["x"]},
+    ]
+    table = read_judges(rows)
+    assert table.space == cs.Rankings(None)
+    assert table.keys["candidates"].to_pylist() == [["a", "b"], ["x", "y", "z"]]
+    assert [list(label) for label in table.votes.labels.reshape(-1)] == [[1, 0], [0, 1], [1, 2, 0], [0, -1, -1]]
+
+
+def test_files_are_read(tmp_path):
+    path = tmp_path / "judges.csv"
+    path.write_text('prompt,judge,score\np1,a,7/10\np1,b,"I cannot, sorry"\np2,a,\np2,b,4\n')
+    table = read_judges(path)
+    assert table.votes.observed.tolist() == [[True, False], [False, True]]
+    assert table.faults.columns["reason"] == ["no reply", "refused"]
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "parts"),
+    [
+        (scores(("p", "a", 1)), {"kind": "triple"}, ["kind='triple'", "pairwise"]),
+        (scores(("p", "a", 1)), {"judge": "juge"}, ["no column 'juge'", "Did you mean 'judge'?"]),
+        (scores(("p", "a", 1)), {"repeats": "refuse"}, ["repeats='refuse'", "'average'"]),
+        (scores((None, "a", 1)), {}, ["Row 0 has no item", "'prompt'"]),
+        (scores(("p", "a", 1)), {"only": "style"}, ["only='style'", "criterion="]),
+        ([{"text": "p", "who": "a", "said": 1}], {}, ["item and judge and answer", "'text', 'who', 'said'"]),
+        ([{"judge": "a", "winner": "A"}], {}, ["what was compared", "first="]),
+        ([], {}, ["one dict per reply"]),
+        ({"prompt": [], "judge": [], "score": []}, {}, ["no rows"]),
+    ],
+    ids=["kind", "column", "repeats", "item", "only", "names", "compared", "empty", "rows"],
+)
+def test_tables_that_cannot_be_read_are_refused(source, options, parts):
+    with refused(FileFormatError, *parts):
+        read_judges(source, **options)
+
+
+def test_mean_of_words_is_refused():
+    with refused(InvalidVotesError, "needs labels that are numbers"):
+        read_judges(scores(("p", "a", "good"), ("p", "a", "bad")), repeats="average")
