@@ -16,7 +16,8 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.encoding import encode
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings import kemeny as solvers
-from consilience.label_types.rankings.space import PairMargins, Rankings
+from consilience.label_types.rankings.kemeny import PairMargins
+from consilience.label_types.rankings.space import Rankings
 from consilience.votes import Votes
 
 __all__ = ["KemenyRankings", "borda", "copeland", "kemeny"]

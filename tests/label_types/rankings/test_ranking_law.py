@@ -12,7 +12,7 @@ import consilience as cs
 from consilience import arrays, encoding
 from consilience.estimation.protocol import Chunk, Hypothesis, Request
 from consilience.exceptions import ConsilienceWarning, PriorError
-from consilience.label_types.rankings.kernels import sample_mallows
+from consilience.label_types.rankings.mallows import sample_mallows
 
 ITEMS = 4
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -29,10 +29,10 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.ballots import Ballots, of_width
-from consilience.label_types.rankings.labels import ABSENT
+from consilience.label_types.rankings.labels import ABSENT, UNSEEN, of_width
 from consilience.label_types.rankings.mallows import (
     RetentionCurve,
+    find_root,
     pair_retention,
     pair_retention_slope,
     pairs_at_gaps,
@@ -54,6 +54,70 @@ USUAL_ITEMS = 5
 LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
 #: Points of u at which the forward map is tabulated.
 POINTS = 161
+
+
+@dataclass(frozen=True)
+class Ballots:
+    """Votes of some items as the compiled loops take them.
+
+    Parameters
+    ----------
+    positions
+        ``(n, cells, r)``; negative is unseen, everywhere where there is no vote.
+    observed
+        ``(n, cells)`` whether there is a vote in the cell.
+    who
+        ``(1, m)``: a cell for each source; or, where few of many sources vote, ``(n, cells)``: the votes of a row
+        moved together, with the source of each.
+    m
+        Number of sources.
+    """
+
+    positions: npt.NDArray[np.int16]
+    observed: BoolArray
+    who: IntArray
+    m: int
+
+    @classmethod
+    def of(cls, labels: Batch, observed: BoolArray) -> Ballots:
+        """Return the votes of a chunk, every abstention as a ranking of nothing."""
+        n, m = observed.shape
+        if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
+            labels = np.full((n, m, 2), UNSEEN, dtype=np.int16)
+        who = np.arange(m)[None]
+        if n > 1 and few_votes(observed):
+            cells = max(int(observed.sum(axis=1).max()), 1)
+            who = np.argsort(~observed, axis=1, kind="stable")[:, :cells]
+            labels = np.take_along_axis(labels, who[:, :, None], axis=1)
+            observed = np.take_along_axis(observed, who, axis=1)
+        positions = np.ascontiguousarray(labels, dtype=np.int16)
+        if not observed.all():
+            positions = np.where(observed[:, :, None], positions, np.int16(UNSEEN))
+        return cls(positions, observed, who, m)
+
+    def __getitem__(self, rows: slice | IntArray) -> Ballots:
+        who = self.who[rows] if self.moved else self.who
+        return Ballots(self.positions[rows], self.observed[rows], who, self.m)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the votes of a row were moved together."""
+        return len(self.who) > 1
+
+    @property
+    def width(self) -> int:
+        """The largest number of items."""
+        return self.positions.shape[2]
+
+    def of_sources(self, values: FloatArray) -> FloatArray:
+        """Return values ``(m,)`` of the sources for every cell; zero where there is no vote."""
+        return np.where(self.observed, values[self.who], 0.0)
+
+    def by_source(self, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the sums ``(m,)`` of what is in the cells of each source."""
+        if not self.moved:
+            return np.asarray(cells.sum(axis=0))
+        return np.bincount(self.who[self.observed], cells[self.observed], minlength=self.m).astype(cells.dtype)
 
 
 @dataclass(frozen=True)
@@ -162,12 +226,12 @@ class RankingLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.rankings.kernels import bucket_counts, pair_sums
+        from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
 
         votes = Ballots.of(chunk.labels, chunk.observed)
-        if votes.positions.shape[2] > self.largest:
+        if votes.width > self.largest:
             raise InvalidLabelError(
-                f"rankings of {votes.positions.shape[2]} items, but at most {self.largest} are expected. "
+                f"rankings of {votes.width} items, but at most {self.largest} are expected. "
                 "Declare the largest number: Rankings(n, ragged=True)."
             )
         sums = pair_sums(votes.positions, votes.observed, votes.who, votes.m)
@@ -176,15 +240,16 @@ class RankingLaw(Law):
         parts["buckets"] = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
         parts |= dict(zip(_SUMS, sums[:5], strict=True))
         if len(chunk.gold_rows) and chunk.known is not None:
-            told = votes.with_known(chunk.gold_rows, chunk.known[chunk.gold_rows])
-            known = pair_sums(told.positions, told.observed, told.who, told.m)[:, :-1, -1]
-            parts |= {f"gold_{name}": value for name, value in zip((*_SUMS, "both"), known, strict=True)}
+            some = votes[chunk.gold_rows]
+            sign, common = compare_votes(some.positions, of_width(chunk.known[chunk.gold_rows], votes.width))
+            told = (sign, common, sign * sign, sign * common, common * common)
+            parts |= {f"gold_{name}": some.by_source(value) for name, value in zip(_SUMS, told, strict=True)}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         votes = np.diag(statistics["both"]).astype(np.float64)
         sums = {"agreement_votes": votes, **_effective_items(statistics, "")}
-        if "gold_both" in statistics:
+        if "gold_pair_sign" in statistics:
             sums |= _effective_items(statistics, "gold_")
         table = agreement_table(sums)
         gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
@@ -237,18 +302,18 @@ class RankingLaw(Law):
         buckets = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
         known = None
         if len(chunk.gold_rows) and chunk.known is not None:
-            known = of_width(chunk.known[chunk.gold_rows], votes.positions.shape[2])
+            known = of_width(chunk.known[chunk.gold_rows], votes.width)
         return _Prepared(votes, self._row_sizes(votes, chunk.labels), pairs_at_gaps(buckets), chunk.gold_rows, known)
 
     def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
-        from consilience.label_types.rankings.kernels import expected_discordance
+        from consilience.label_types.rankings.kernels import expected_discordance, margins_of
 
         votes = prepared.votes
         spent = np.zeros(votes.m)
-        for rows in blocks(len(votes.observed), votes.positions.shape[2]):
+        for rows in blocks(len(votes.observed), votes.width):
             some = votes[rows]
-            margins = some.margins(self._loads(parameters, some, 0))
-            probability = pair_probabilities(margins, some.positions.shape[2], prepared.sizes[rows], LEARNING_SWEEPS)
+            margins = margins_of(some.positions, self._loads(parameters, some, 0))
+            probability = pair_probabilities(margins, some.width, prepared.sizes[rows], LEARNING_SWEEPS)
             prepared.clamp(probability, rows)
             spent += some.by_source(expected_discordance(some.positions, probability))
         return Statistics({"spent": spent, "pairs": prepared.pairs})
@@ -258,9 +323,16 @@ class RankingLaw(Law):
     ) -> RankingParameters:
         free = start.spread > 0
         precision = np.where(free, 1.0 / np.maximum(start.spread, 1e-12) ** 2, 0.0)
-        solved = _solve_weights(
-            statistics["pairs"], statistics["spent"], parameters.weight[0], start.weight[0], precision, self.bounds
-        )
+        pairs, spent = statistics["pairs"], statistics["spent"]
+        gaps = pairs.shape[1]
+
+        def excess(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Return expected minus found discordances, pulled to the start, and minus the slope."""
+            expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
+            slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
+            return expected - spent - (weight - start.weight[0]) * precision, slope
+
+        solved = find_root(excess, parameters.weight[0], *self.bounds)
         return replace(parameters, weight=np.where(free, solved, parameters.weight[0])[None])
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -278,21 +350,23 @@ class RankingLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: RankingParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        from consilience.label_types.rankings.kernels import margins_of
+
         votes = Ballots.of(labels, observed)
         sizes = self._row_sizes(votes, labels)
-        width = votes.positions.shape[2]
         parts = []
-        for rows in blocks(len(observed), width):
+        for rows in blocks(len(observed), votes.width):
             some, size = votes[rows], sizes[rows]
             probability: Any = 0.0
             for number, share in enumerate(parameters.probability):
-                margins = some.margins(self._loads(parameters, some, number))
+                margins = margins_of(some.positions, self._loads(parameters, some, number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
-                probability = probability + share * pair_probabilities(margins, width, size, sweeps)
+                probability = probability + share * pair_probabilities(margins, votes.width, size, sweeps)
             decided = None
             if parameters.plain or decode == "map":
                 decided = margins if len(parameters.probability) == 1 else log_odds(probability)
-            parts.append(decode_rankings(probability, decided, some.ranked, size, self.exact, self.time_limit))
+            ranked = some.positions.max(axis=1) >= 0
+            parts.append(decode_rankings(probability, decided, ranked, size, self.exact, self.time_limit))
         return joined(parts)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
@@ -429,34 +503,3 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
         f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),
         f"{prefix}agreement_count": items,
     }
-
-
-def _solve_weights(
-    pairs: FloatArray,
-    spent: FloatArray,
-    start: FloatArray,
-    center: FloatArray,
-    precision: FloatArray,
-    bounds: tuple[float, float],
-) -> FloatArray:
-    """Return the weights at which the expected discordances, pulled to the center, are those found.
-
-    Parameters
-    ----------
-    pairs
-        ``(m, gaps)`` pairs that each source orders; `spent` ``(m,)`` are the discordances found.
-    """
-    gaps = pairs.shape[1]
-    weight: FloatArray = np.clip(start, *bounds)
-    low, high = np.full(len(weight), bounds[0]), np.full(len(weight), bounds[1])
-    for _ in range(60):
-        expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
-        excess = expected - spent - (weight - center) * precision
-        low, high = np.where(excess > 0, weight, low), np.where(excess > 0, high, weight)
-        slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
-        step = weight + excess / np.maximum(slope, 1e-12)
-        proposal: FloatArray = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        if np.abs(proposal - weight).max() < 1e-10:
-            return proposal
-        weight = proposal
-    return weight

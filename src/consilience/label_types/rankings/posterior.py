@@ -10,7 +10,7 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.estimation.protocol import Posterior
 from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
-from consilience.label_types.rankings.labels import ABSENT, UNSEEN
+from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
 
 __all__ = ["KEPT_ITEMS", "blocks", "decode_rankings", "joined", "log_odds", "pair_probabilities"]
 
@@ -44,20 +44,18 @@ def decode_rankings(
         ``(n,)`` how many items the row has.
     """
     width = ranked.shape[1]
-    standing = None
-    if margins is None:
-        standing = np.round(sum_by_item(probability - 0.5, width), 9)  # so that rounding errors break no tie
-        standing[np.arange(width) >= sizes[:, None]] = 0.0
     found = minimize_disagreement(
         2.0 * probability - 1.0 if margins is None else margins,
         width,
         sizes,
-        tie_break=standing,
         keys=_keys(probability),
         exact=exact,
         time_limit=time_limit,
     )
-    positions = _visible_positions(found.positions, ranked, sizes)
+    exists = np.arange(width) < sizes[:, None]
+    positions = found.positions.astype(np.int16)
+    if not (exists & ranked).all():
+        positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
     right = _share_right(positions, probability)
     details = {
         "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
@@ -70,25 +68,23 @@ def decode_rankings(
 
 
 def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
-    """Return P(i before j) ``(n, pairs)``: exact up to twelve items, by Gibbs sampling above."""
+    """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
     from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
 
-    small = sizes <= EXACT_ITEMS
-    if small.all():
-        return pair_posterior(margins, width, sizes)
-    probability = np.empty_like(margins)
-    rows = np.flatnonzero(small)
-    if len(rows):
-        probability[rows] = pair_posterior(margins[rows], width, sizes[rows])
-    rows = np.flatnonzero(~small)
-    # A sweep moves every item, so that pairs of long lists are seen more often.
-    sweeps = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
-    score = sum_by_item(margins[rows], width)
-    score[np.arange(width) >= sizes[rows, None]] = -np.inf
-    order = np.argsort(-score, axis=1, kind="stable").astype(np.int64)
-    probability[rows] = pair_posterior_gibbs(
-        margins[rows], width, sizes[rows], order, sweeps, sweeps // 4, 0, _keys(margins[rows])
-    )
+    if width <= EXACT_ITEMS and (sizes == width).all():
+        return pair_posterior(margins, width)
+    probability = np.full(margins.shape, 0.5)
+    second = np.triu_indices(width, 1)[1]
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        place = np.ix_(sizes == size, second < size)
+        some = margins[place]
+        if size <= EXACT_ITEMS:
+            probability[place] = pair_posterior(some, size)
+            continue
+        # A sweep moves every item, so that pairs of long lists are seen more often.
+        fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
+        order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
+        probability[place] = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
     return probability
 
 
@@ -121,21 +117,6 @@ def log_odds(probability: FloatArray) -> FloatArray:
     inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
     odds: FloatArray = np.log(inside) - np.log1p(-inside)
     return odds
-
-
-def _visible_positions(positions: IntArray, ranked: BoolArray, sizes: IntArray) -> npt.NDArray[np.int16]:
-    """Return dense positions; -1 for items no source saw, -2 for items that do not exist in the row."""
-    n, width = positions.shape
-    exists = np.arange(width) < sizes[:, None]
-    kept = exists & ranked
-    if kept.all():
-        return positions.astype(np.int16)
-    place = np.where(kept, positions, np.iinfo(np.int64).max)
-    order = np.argsort(place, axis=1, kind="stable")
-    dense = np.empty((n, width), dtype=np.int16)
-    np.put_along_axis(dense, order, np.broadcast_to(np.arange(width, dtype=np.int16), (n, width)), axis=1)
-    result: npt.NDArray[np.int16] = np.where(kept, dense, np.where(exists, UNSEEN, ABSENT)).astype(np.int16)
-    return result
 
 
 def _share_right(positions: npt.NDArray[np.int16], probability: FloatArray) -> FloatArray:
