@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, FileFormatError, InvalidLabelError, UnsupportedError
-from consilience.label_types.preferences.comparisons import Comparisons, net_outcomes
+from consilience.label_types.preferences.comparisons import net_outcomes, tabulate
 from consilience.label_types.preferences.law import cost_of_judge
 
 
@@ -51,9 +51,9 @@ def test_several_outcomes_of_a_pair_are_averaged_whatever_the_order_shown():
 
 
 def test_a_ranking_is_a_vote_that_counts_as_its_items_less_one():
-    said = Comparisons.of_ranking([["a"], ["b"], ["c"], ["d"]])
-    assert len(said) == 6
-    assert len(said) * said.weight == pytest.approx(3.0)
+    said = cs.Preferences().as_batch([["a", "b", "c", "d"]])
+    assert len(said[0]) == 6
+    assert tabulate(said[:, None], np.ones((1, 1), bool)).pairs.weight.sum() == pytest.approx(3.0)
 
 
 def test_scores_by_name_become_comparisons():
@@ -253,6 +253,22 @@ def test_effective_number_of_judges_is_an_interval():
     low, high = model.source_model_.summary.effective_range
     assert 1.0 <= low <= high == pytest.approx(3.0, abs=0.3)
     assert " to " in repr(model.sources_)
+
+
+class Known:
+    """An estimator that is told the weights."""
+
+    def __init__(self, *weights):
+        self.weights = np.array(weights)
+
+    def estimate(self, moments, space, dependencies):
+        return self.weights
+
+
+def test_weights_that_are_known_decide():
+    votes = cs.Votes.from_array([[["a", "b"], ["b", "a"], ["b", "a"]]] * 2)
+    for weights, expected in (((5.0, 0.1, 0.1), ["a", "b"]), ((0.1, 5.0, 5.0), ["b", "a"])):
+        assert fit(votes, method=Known(*weights)).predict(votes)[0] == expected
 
 
 def test_dependencies_are_looked_for_or_taken():

@@ -18,20 +18,18 @@ EXPECTED = (
     "a list of comparisons such as {'first': 'a', 'second': 'b', 'outcome': 'first'}, or a ranking such as "
     "['a', 'b', ('c', 'd')], best first"
 )
-_GROUPS = (tuple, set, frozenset)
 
 
 def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
     """Return the names of the items, or say what is wrong with them."""
     if items is None:
         return None
-    if isinstance(items, (str, bytes, int, bool)) or not isinstance(items, Iterable):
+    if isinstance(items, (str, bytes, int)) or not isinstance(items, Iterable):
         raise InvalidLabelError(f"items={items!r} is no list of names. Give the names, or None to take those compared.")
     names = tuple(_name(item) for item in items)
     if len(names) < 2:
         raise InvalidLabelError(f"items={list(names)!r}: two items are needed to compare any.")
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    if twice is not None:
+    if (twice := _repeated(names)) is not None:
         raise InvalidLabelError(f"Item {twice!r} is named twice. Name each one once.")
     return names
 
@@ -46,28 +44,27 @@ def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> C
     >>> read_comparisons(["tea", ("milk", "juice")])
     tea > milk = juice
     """
-    if isinstance(label, Comparisons):
-        found = label
-    elif isinstance(label, Mapping):
+    if isinstance(label, Mapping):
         raise InvalidLabelError(
             f"label {str(dict(label))[:80]} is one record. Put comparisons in a list; turn scores by name into "
             "comparisons with Preferences.from_scores."
         )
+    if isinstance(label, Comparisons):
+        found = label
     elif isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
         raise InvalidLabelError(f"label {plain_value(label)!r} is no comparison. Give {EXPECTED}.")
     else:
         entries = list(label)
+        records = [isinstance(entry, Mapping) for entry in entries]
         if not entries:
             raise InvalidLabelError("the list of comparisons is empty. Use None where a judge abstains.")
-        records = [isinstance(entry, Mapping) for entry in entries]
         if any(records) and not all(records):
             raise InvalidLabelError(f"label {str(entries)[:80]} mixes comparisons and names. Give {EXPECTED}.")
         found = _of_records(entries) if all(records) else _of_order(entries)
-    if items is not None:
-        unknown = next((item for item in found.items if item not in items), None)
-        if unknown is not None:
-            shown = ", ".join(map(repr, items[:6])) + (", ..." if len(items) > 6 else "")
-            raise InvalidLabelError(f"item {unknown!r} is unknown; known are {shown}. Correct the name, or add it.")
+    unknown = [] if items is None else [item for item in found.items if item not in items]
+    if items is not None and unknown:
+        shown = ", ".join(map(repr, items[:6])) + (", ..." if len(items) > 6 else "")
+        raise InvalidLabelError(f"item {unknown[0]!r} is unknown; known are {shown}. Correct the name, or add it.")
     return found
 
 
@@ -102,7 +99,7 @@ def comparisons_from_scores(scores: Iterable[Mapping[Any, float] | None]) -> Bat
 
 
 def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
-    first, second, outcome = [], [], []
+    entries = []
     for place, record in enumerate(records):
         missing = [key for key in ("first", "second") if is_null(record.get(key))]
         if missing:
@@ -112,15 +109,14 @@ def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
         one, two = _name(record["first"]), _name(record["second"])
         if one == two:
             raise InvalidLabelError(f"comparison {place} is of {one!r} with itself. Leave it out, or correct a name.")
-        first.append(one)
-        second.append(two)
-        outcome.append(_outcome(record.get("outcome"), one, two, place))
+        entries.append((one, two, _outcome(record.get("outcome"), one, two, place)))
     about = {
         key: tuple(plain_value(record.get(key)) for record in records)
         for key in ("question", "run")
         if any(not is_null(record.get(key)) for record in records)
     }
-    return Comparisons(tuple(first), tuple(second), np.array(outcome, dtype=np.int8), **about)
+    first, second, outcome = zip(*entries, strict=True)
+    return Comparisons(first, second, np.array(outcome, dtype=np.int8), **about)
 
 
 def _outcome(said: Any, first: Any, second: Any, place: int) -> int:
@@ -128,10 +124,10 @@ def _outcome(said: Any, first: Any, second: Any, place: int) -> int:
     value = plain_value(said)
     if is_null(value):
         return UNPARSABLE
-    if isinstance(value, str) and value in OUTCOMES and value not in (first, second):
-        return OUTCOMES[value]
     if value in (first, second):
         return 1 if value == first else -1
+    if isinstance(value, str) and value in OUTCOMES:
+        return OUTCOMES[value]
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value in (1, -1, 0):
         return int(value)
     raise InvalidLabelError(
@@ -141,19 +137,20 @@ def _outcome(said: Any, first: Any, second: Any, place: int) -> int:
 
 
 def _of_order(entries: list[Any]) -> Comparisons:
-    groups = [
-        tuple(_name(item) for item in (sorted(entry, key=str) if isinstance(entry, (set, frozenset)) else entry))
-        if isinstance(entry, _GROUPS)
-        else (_name(entry),)
-        for entry in entries
-    ]
+    groups = []
+    for entry in entries:
+        tied = tuple(sorted(entry, key=str)) if isinstance(entry, (set, frozenset)) else entry
+        groups.append([_name(item) for item in (tied if isinstance(tied, tuple) else (tied,))])
     names = [name for group in groups for name in group]
     if not all(groups) or len(names) < 2:
         raise InvalidLabelError(f"label {str(entries)[:80]} ranks fewer than two items. Use None to abstain.")
-    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
-    if twice is not None:
+    if (twice := _repeated(names)) is not None:
         raise InvalidLabelError(f"label {str(entries)[:80]} ranks {twice!r} twice. Name each item once.")
     return Comparisons.of_ranking(groups)
+
+
+def _repeated(names: Sequence[Hashable]) -> Hashable | None:
+    return next((name for at, name in enumerate(names) if name in names[:at]), None)
 
 
 def _name(item: Any) -> Hashable:
