@@ -42,7 +42,7 @@ def test_votes_are_compared_and_added_up_as_one_by_one(seed, m, r):
     both = observed[:, :, None] & observed[:, None]
     sign, common = (np.where(both, part.sum(axis=3), 0) for part in (shared, np.abs(shared)))
     expected = [sign, common, sign * sign, sign * common, common * common, both]
-    found = pair_sums(votes, observed, np.arange(m)[None], m)
+    found = pair_sums(votes, observed)
     apart = ~np.eye(m, dtype=bool)
     for one, parts in zip(found, expected, strict=True):
         assert np.array_equal(one[apart], parts.sum(axis=0)[apart])
@@ -53,9 +53,9 @@ def test_margins_buckets_and_expected_discordances_by_hand():
     tied = np.array([[[0, 0, -1], [0, -1, 1]]], dtype=np.int16)
     assert margins_of(tied, np.array([[1.0, 3.0]])).tolist() == [[0.0, 3.0, 0.0]]
     votes = np.array([[[0, 1, 1, -1], [1, 0, 2, 3]]], dtype=np.int16)
-    observed, who = np.ones((1, 2), dtype=bool), np.arange(2)[None]
+    observed = np.ones((1, 2), dtype=bool)
     # one vote over three items, with buckets of one and of two; one over four items, with buckets of one
-    assert bucket_counts(votes, observed, who, 2, 4).tolist() == [[0, -1, -1, 1, 0], [0, -4, 0, 0, 1]]
+    assert bucket_counts(votes, observed, 4).tolist() == [[0, -1, -1, 1, 0], [0, -4, 0, 0, 1]]
     before = np.array([[0.9, 0.8, 0.7, 0.6, 0.5, 0.4]])  # of the pairs 01 02 03 12 13 23
     assert expected_discordance(votes, before)[0] == pytest.approx([0.1 + 0.2, 0.9 + 0.2 + 0.3 + 0.4 + 0.5 + 0.6])
 

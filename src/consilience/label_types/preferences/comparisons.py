@@ -111,33 +111,15 @@ def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    """The comparisons of several rows as arrays.
+    """The comparisons of several rows as arrays; where rankings are known, one more judge, the last, tells them."""
 
-    Parameters
-    ----------
-    pairs
-        All that could be read, row by row. Where rankings are known, one more judge tells them, who comes last.
-    m
-        Number of judges without that one.
-    names
-        The items of each row; their place is their number.
-    unit
-        Number of what was asked: the same two items of the same row about the same question, in either order.
-    run
-        The same number for runs of one judge on one question; below zero where there are no runs.
-    unparsable
-        ``(m,)`` replies of each judge that could not be read.
-    count
-        How often each comparison was made.
-    """
-
-    pairs: PairVotes
-    m: int
-    names: tuple[tuple[Hashable, ...], ...]
-    unit: IntArray
-    run: IntArray
-    unparsable: IntArray
-    count: FloatArray
+    pairs: PairVotes  # all that could be read, row by row
+    m: int  # number of judges without the one who knows
+    names: tuple[tuple[Hashable, ...], ...]  # the items of each row; their place is their number
+    unit: IntArray  # what was asked: two items of a row about a question, in either order
+    run: IntArray  # the same number for runs of one judge on one question; below zero where there are no runs
+    unparsable: IntArray  # replies of each judge that could not be read
+    count: FloatArray  # how often each comparison was made
 
     def where(self, kept: BoolArray) -> ComparisonTable:
         """Return some of the comparisons."""
@@ -194,7 +176,7 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
                 counts[rows[row], judges[column], *entry, question, said.run is not None, size] += 1
         return counts
 
-    def __add__(self, other: Counter[Any]) -> ComparisonCounts:
+    def __add__(self, other: Counter[Any]) -> ComparisonCounts:  # type: ignore[override]
         total = ComparisonCounts(self)
         total.update(other)
         return total
@@ -226,11 +208,11 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
             codes.append((who, at, first, second, units.setdefault(key, len(units)), run))
             weight = 2.0 / size if size and judge >= 0 else 1.0
             numbers.append((outcome, 0.0 if size else 1.0, weight * count, count))
-        *parts, unit, run = np.array(codes, dtype=np.int64).reshape(-1, 6).T
-        *values, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+        who_asked, group, left, right, unit, again_of = np.array(codes, dtype=np.int64).reshape(-1, 6).T
+        outcomes, shown, weights, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
         width = max((len(own) for own in names), default=0) or 1
-        pairs = PairVotes(*parts, *values, n_judges=m + known, n_groups=len(names), width=width)
-        return ComparisonTable(pairs, m, tuple(tuple(own) for own in names), unit, run, unparsable, often)
+        pairs = PairVotes(who_asked, group, left, right, outcomes, shown, weights, m + known, len(names), width)
+        return ComparisonTable(pairs, m, tuple(tuple(own) for own in names), unit, again_of, unparsable, often)
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> ComparisonTable:

@@ -79,7 +79,7 @@ def about_table(table: ComparisonTable, request: Request, items: tuple[object, .
             "Look at them if they are many."
         )
         found.append(Diagnostic("unparsable-replies", "info", request.named(np.flatnonzero(lost)), message))
-    compared = table.pairs.compared.any(axis=0)
+    compared = np.asarray(table.pairs.compared.any(axis=0))
     never = [item for at, item in enumerate(items or ()) if not compared[at]]
     if never:
         message = f"{_listed(never)}: never compared with anything; the place in the ranking means nothing. "

@@ -59,32 +59,18 @@ KNOWN = 1e9
 
 @dataclass(frozen=True)
 class PairVotes:
-    """Comparisons, one entry each.
-
-    Parameters
-    ----------
-    judge, group
-        Who compared, and in which group; items are numbered within their group.
-    first, second
-        The item shown first and the one shown second.
-    outcome
-        1 if the first one won, -1 if the second did, 0 for a tie.
-    shown
-        1 where the items were shown in this order, 0 where the order means nothing.
-    weight
-        How many votes it counts as.
-    """
+    """Comparisons, one entry each."""
 
     judge: IntArray
-    group: IntArray
-    first: IntArray
+    group: IntArray  # items are numbered within their group
+    first: IntArray  # the item shown first
     second: IntArray
-    outcome: FloatArray
-    shown: FloatArray
-    weight: FloatArray
+    outcome: FloatArray  # 1 if the first one won, -1 if the second did, 0 for a tie
+    shown: FloatArray  # 1 where the items were shown in this order, 0 where the order means nothing
+    weight: FloatArray  # how many votes it counts as
     n_judges: int
     n_groups: int
-    width: int
+    width: int  # the largest number of items in a group
 
     def __len__(self) -> int:
         return len(self.judge)
@@ -127,26 +113,16 @@ class PairVotes:
 
 @dataclass(frozen=True)
 class JudgeTraits:
-    """What is believed about the judges.
+    """What is believed about m judges, and the law that they are drawn from.
 
-    Parameters
-    ----------
-    slope, bias, tie
-        ``(m,)`` discrimination s, position bias b and tie parameter nu.
-    covariance
-        ``(m, 2, 2)`` of slope and bias of each judge.
-    center, spread
-        ``(m,)`` discriminations that are expected before these votes, and how far judges may be from them.
-    scale, factor
-        Learned: expected discriminations are ``scale * center``, with the variance ``factor * (scale * spread) ** 2``.
-    bias_mean, bias_variance
-        Of the law that the biases of all judges are drawn from.
+    Discriminations are expected around ``scale * center``, with the variance ``factor * (scale * spread) ** 2``; scale
+    and factor are learned.
     """
 
-    slope: FloatArray
-    bias: FloatArray
-    tie: FloatArray
-    covariance: FloatArray
+    slope: FloatArray  # (m,) discrimination s
+    bias: FloatArray  # (m,) position bias b
+    tie: FloatArray  # (m,) tie parameter nu
+    covariance: FloatArray  # (m, 2, 2) of slope and bias
     center: FloatArray
     spread: FloatArray
     scale: float = 1.0
@@ -357,7 +333,7 @@ def _score_step(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> S
     square, _, cross = (part[pairs.judge] for part in _products(judges))
     precision = pairs.laplacians(load * square, pairs.group, pairs.n_groups) + np.eye(pairs.width)
     pull = pairs.weight * pairs.outcome / 2.0 * judges.slope[pairs.judge] - load * cross * pairs.shown
-    covariance = np.linalg.inv(precision)
+    covariance = _inverse(precision)
     target = pairs.by_item(pull, pairs.group, pairs.n_groups)
     return ScoreBelief(np.einsum("gij,gj->gi", covariance, target), covariance)
 
@@ -374,7 +350,7 @@ def _judge_step(
     cross = pairs.by_judge(load * mean * pairs.shown)
     bias_pull = pairs.by_judge(gain * pairs.shown) + judges.bias_mean / judges.bias_variance
     bias_precision = pairs.by_judge(load * pairs.shown) + 1.0 / judges.bias_variance
-    covariance = np.linalg.inv(_corners(precision + 1.0 / judges.slope_variance, cross, bias_precision))
+    covariance = _inverse(_corners(precision + 1.0 / judges.slope_variance, cross, bias_precision))
     target = np.stack([pull + judges.slope_mean / judges.slope_variance, bias_pull], axis=1)
     slope, bias = np.einsum("mij,mj->im", covariance, target)
     return replace(judges, slope=slope, bias=bias, covariance=covariance).with_prior(covariance, free)
@@ -402,6 +378,10 @@ def _root_mean(squares: FloatArray, compared: BoolArray) -> float:
 
 def _variances(covariance: FloatArray) -> FloatArray:
     return np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _inverse(matrices: FloatArray) -> FloatArray:
+    return np.linalg.inv(matrices).astype(np.float64)
 
 
 def _corners(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
@@ -513,7 +493,7 @@ def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatA
         pairs.by_judge((bend * gap).sum(axis=1) * pairs.shown),
         pairs.by_judge(bend.sum(axis=1) * pairs.shown) + 1.0 / judges.bias_variance,
     )
-    inverse = np.linalg.inv(second)
+    inverse = _inverse(second)
     step = np.clip(np.einsum("mij,mj->im", inverse, np.stack([slope, bias], axis=1)), -1.0, 1.0)
     moved = _tie_step(pairs, judges, eta, load) if pairs.has_ties else judges
     return replace(moved, slope=judges.slope + step[0], bias=judges.bias + step[1]), inverse

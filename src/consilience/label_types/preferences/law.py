@@ -52,6 +52,7 @@ from consilience.label_types.preferences.judges import (
     totals,
     unexplained,
 )
+from consilience.label_types.rankings.mallows import find_root
 
 __all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge"]
 
@@ -87,55 +88,27 @@ STEP = 1e-4
 
 @dataclass(frozen=True)
 class BradleyTerryParameters(Parameters):
-    """Traits of m judges.
+    """Traits of m judges; one who contradicts the others has a negative discrimination, and is used."""
 
-    Parameters
-    ----------
-    discrimination, position_bias, tie
-        ``(m,)`` see `consilience.label_types.preferences.judges`; a judge who contradicts the others has a negative
-        discrimination, and is used.
-    discrimination_error, position_bias_error
-        Their standard errors.
-    covariance
-        ``(m, 2, 2)`` of discrimination and bias, as the scores take them into account.
-    spread
-        ``(m,)`` how far discriminations may be from what is expected.
-    share
-        ``(m,)`` what a vote of each judge counts; below one for copies.
-    correlation
-        ``(m, m)`` of the errors of two judges given the scores.
-    run_correlation
-        Between answers of one judge to one question.
-    effective_judges
-        Least and largest number of independent judges that these may be worth.
-    comparisons, unparsable, cycles, order_flips
-        ``(m,)`` counts of votes and of replies that could not be read; shares of triples that go round in a circle,
-        and of pairs shown in both orders of which the answer went with the order.
-    per_prompt
-        Whether there were many small groups of items rather than one arena.
-    equal
-        Whether all judges have one discrimination and no position bias.
-    """
-
-    discrimination: FloatArray
+    discrimination: FloatArray  # (m,), as the next two; see `consilience.label_types.preferences.judges`
     position_bias: FloatArray
     tie: FloatArray
-    discrimination_error: FloatArray
+    discrimination_error: FloatArray  # standard errors
     position_bias_error: FloatArray
-    covariance: FloatArray
-    spread: FloatArray
-    share: FloatArray
-    correlation: FloatArray
-    comparisons: IntArray
+    covariance: FloatArray  # (m, 2, 2) of discrimination and bias, as the scores take them into account
+    spread: FloatArray  # (m,) how far discriminations may be from what is expected
+    share: FloatArray  # (m,) what a vote of each judge counts; below one for copies
+    correlation: FloatArray  # (m, m) of the errors of two judges given the scores
+    comparisons: IntArray  # (m,) as all that follow: numbers of votes, and of replies that could not be read
     unparsable: IntArray
-    cycles: FloatArray
-    order_flips: FloatArray
+    cycles: FloatArray  # share of triples that go round in a circle
+    order_flips: FloatArray  # share of pairs shown in both orders of which the answer went with the order
     bias_mean: float = 0.0
     bias_variance: float = BIAS_VARIANCE
-    run_correlation: float = 0.0
-    effective_judges: tuple[float, float] = (0.0, 0.0)
-    per_prompt: bool = True
-    equal: bool = False
+    run_correlation: float = 0.0  # between answers of one judge to one question
+    effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
+    per_prompt: bool = True  # whether there were many small groups of items rather than one arena
+    equal: bool = False  # whether all judges have one discrimination and no position bias
 
     @property
     def traits(self) -> JudgeTraits:
@@ -152,15 +125,9 @@ class BradleyTerryParameters(Parameters):
 
 @dataclass(frozen=True)
 class BradleyTerryLaw(Law):
-    """Comparisons by judges.
+    """Comparisons by judges."""
 
-    Parameters
-    ----------
-    items
-        The items of every row, where they are known.
-    """
-
-    items: tuple[Hashable, ...] | None = None
+    items: tuple[Hashable, ...] | None = None  # of every row, where they are known
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
 
     # --- level 0 ------------------------------------------------------------------------------------
@@ -323,9 +290,8 @@ class BradleyTerryLaw(Law):
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return errors by the information in all comparisons, of which pairs of judges see a part."""
         slope, tie, own = parameters.discrimination, parameters.tie, parameters.discrimination_error
-        fall = (cost_of_judge(slope + STEP, tie) - cost_of_judge(slope - STEP, tie)) / (2.0 * STEP)
         finite = np.isfinite(own)
-        return np.where(finite, np.abs(fall) * np.where(finite, own, 0.0), np.inf), own.copy()
+        return np.where(finite, np.abs(_fall(slope, tie)) * np.where(finite, own, 0.0), np.inf), own.copy()
 
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
@@ -388,7 +354,9 @@ class BradleyTerryLaw(Law):
         return cost_of_judge(weight)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        return _discrimination(1.0 - 2.0 * np.asarray(cost, dtype=np.float64))
+        wanted = np.asarray(cost, dtype=np.float64)
+        start = _discrimination(1.0 - 2.0 * wanted)
+        return find_root(lambda slope: (cost_of_judge(slope) - wanted, _fall(slope)), start, -STEEPEST, STEEPEST)
 
 
 # --- the comparisons at hand ----------------------------------------------------------------------------
@@ -673,6 +641,12 @@ def cost_of_judge(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> 
     size = np.exp(-np.abs(eta) / 2.0)
     wrong = np.where(eta > 0, size**2, 1.0)
     return np.asarray(((wrong + nu * size / 2.0) / (1.0 + size**2 + nu * size)).mean(axis=-1))
+
+
+def _fall(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> FloatArray:
+    """Return minus the slope of `cost_of_judge`."""
+    costs = [cost_of_judge(discrimination + way * STEP, tie) for way in (-1.0, 1.0)]
+    return (costs[0] - costs[1]) / (2.0 * STEP)
 
 
 @lru_cache(maxsize=1)

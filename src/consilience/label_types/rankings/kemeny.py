@@ -42,43 +42,21 @@ _MAX_CELLS = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class KemenyResult:
-    """Orders of n rows of up to r items, and how good they are known to be.
+    """Orders of n rows of up to r items, and how good they are known to be."""
 
-    Attributes
-    ----------
-    positions : array of shape (n, r)
-        Place of each item, 0 for the first; -1 for items that do not exist in the row.
-    cost : array of shape (n,)
-        Summed ``|margin|`` of the pairs that the order contradicts.
-    lower_bound : array of shape (n,)
-        No order costs less. The gap to `cost` is zero where `optimal`.
-    optimal : array of shape (n,)
-        Whether the order is proven to be the best.
-    """
-
-    positions: IntArray
-    cost: FloatArray
-    lower_bound: FloatArray
-    optimal: BoolArray
+    positions: IntArray  # (n, r) place of each item, 0 for the first; -1 for items that do not exist in the row
+    cost: FloatArray  # (n,) summed |margin| of the pairs that the order contradicts
+    lower_bound: FloatArray  # (n,) no order costs less; equal to the cost where it is optimal
+    optimal: BoolArray  # (n,) whether the order is proven to be the best
 
 
 @dataclass(frozen=True, eq=False)
 class PairMargins:
-    """By how much weight the votes of each row favor one item of a pair.
+    """By how much weight the votes of each row favor one item of a pair."""
 
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``, as `minimize_disagreement` takes them.
-    sizes
-        ``(n,)`` numbers of items of the rows.
-    seen
-        ``(n, r)``: whether any vote sees the item.
-    """
-
-    margins: FloatArray
-    sizes: IntArray
-    seen: BoolArray
+    margins: FloatArray  # (n, r (r - 1) / 2), as `minimize_disagreement` takes them
+    sizes: IntArray  # (n,) numbers of items of the rows
+    seen: BoolArray  # (n, r) whether any vote sees the item
 
     @classmethod
     def of(cls, votes: Batch, weights: FloatArray) -> PairMargins:

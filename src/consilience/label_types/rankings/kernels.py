@@ -78,38 +78,24 @@ def _pack(vote: npt.NDArray[np.int16], strict: npt.NDArray[np.uint64], ahead: np
 
 
 @numba.njit(cache=True, nogil=True)
-def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray, who: IntArray, m: int) -> IntArray:
-    """Return what each two sources have in common, summed over the items; time follows the pairs of votes.
+def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray:
+    """Return what each two sources have in common, summed over the rows of votes ``(n, m, r)``.
 
     With S the pairs of items that two votes order alike minus those they order differently, and C those both order:
-
-    Parameters
-    ----------
-    positions
-        ``(n, cells, r)``.
-    who
-        ``(n, cells)`` the source of every cell, in increasing order, or ``(1, cells)`` if it is the same in all rows.
-    m
-        Number of sources.
-
-    Returns
-    -------
-    array of shape (6, m, m)
-        Sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
+    ``(6, m, m)`` sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
     """
-    n, cells, r = positions.shape
+    n, m, r = positions.shape
     words = (r * (r - 1) // 2 + 63) // 64
-    strict = np.empty((cells, words), np.uint64)
-    ahead = np.empty((cells, words), np.uint64)
+    strict = np.empty((m, words), np.uint64)
+    ahead = np.empty((m, words), np.uint64)
     sums = np.zeros((6, m, m), np.int64)
-    voters = np.empty(cells, np.int64)
+    voters = np.empty(m, np.int64)
     for t in range(n):
         votes = 0
-        row = t if len(who) > 1 else 0
-        for cell in range(cells):
-            if observed[t, cell]:
-                voters[votes] = who[row, cell]
-                _pack(positions[t, cell], strict[votes], ahead[votes])
+        for source in range(m):
+            if observed[t, source]:
+                voters[votes] = source
+                _pack(positions[t, source], strict[votes], ahead[votes])
                 votes += 1
         for place in range(votes):
             a = voters[place]
@@ -166,6 +152,8 @@ def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatAr
     for t in range(n):
         for a in range(m):
             weight = weights[t, a]
+            if weight == 0.0:
+                continue
             first = 0
             for i in range(r):
                 here = positions[t, a, i]
@@ -200,25 +188,21 @@ def expected_discordance(positions: npt.NDArray[np.int16], probability: FloatArr
 
 
 @numba.njit(cache=True, nogil=True)
-def bucket_counts(
-    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], who: IntArray, m: int, sizes: int
-) -> IntArray:
+def bucket_counts(positions: npt.NDArray[np.int16], observed: BoolArray, sizes: int) -> IntArray:
     """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
 
-    Parameters as in `pair_sums`. A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
     """
-    n, cells, r = positions.shape
+    n, m, r = positions.shape
     result = np.zeros((m, sizes + 1), np.int64)
     tied = np.empty(r + 1, np.int64)
     for t in range(n):
-        row = t if len(who) > 1 else 0
-        for cell in range(cells):
-            if observed[t, cell]:
-                source = who[row, cell]
+        for source in range(m):
+            if observed[t, source]:
                 tied[:] = 0
                 seen = 0
                 for i in range(r):
-                    place = positions[t, cell, i]
+                    place = positions[t, source, i]
                     if place >= 0:
                         tied[place] += 1
                         seen += 1

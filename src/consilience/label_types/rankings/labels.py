@@ -169,7 +169,8 @@ def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
     quick = _dense_already(table, allow_ties)
     if quick is not None:
         return quick
-    _refuse(table, (table < ABSENT).any(axis=1), "holds a position below -1", "Positions count from 0; -1 is not seen")
+    below = np.asarray((table < ABSENT).any(axis=1))
+    _refuse(table, below, "holds a position below -1", "Positions count from 0; -1 is not seen")
     seen = table >= 0
     count = seen.sum(axis=1)
     step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
@@ -29,7 +28,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.labels import ABSENT, UNSEEN, of_width
+from consilience.label_types.rankings.labels import ABSENT, Positions, of_width
 from consilience.label_types.rankings.mallows import (
     RetentionCurve,
     find_root,
@@ -57,106 +56,22 @@ POINTS = 161
 
 
 @dataclass(frozen=True)
-class Ballots:
-    """Votes of some items as the compiled loops take them.
-
-    Parameters
-    ----------
-    positions
-        ``(n, cells, r)``; negative is unseen, everywhere where there is no vote.
-    observed
-        ``(n, cells)`` whether there is a vote in the cell.
-    who
-        ``(1, m)``: a cell for each source; or, where few of many sources vote, ``(n, cells)``: the votes of a row
-        moved together, with the source of each.
-    m
-        Number of sources.
-    """
-
-    positions: npt.NDArray[np.int16]
-    observed: BoolArray
-    who: IntArray
-    m: int
-
-    @classmethod
-    def of(cls, labels: Batch, observed: BoolArray) -> Ballots:
-        """Return the votes of a chunk, every abstention as a ranking of nothing."""
-        n, m = observed.shape
-        if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
-            labels = np.full((n, m, 2), UNSEEN, dtype=np.int16)
-        who = np.arange(m)[None]
-        if n > 1 and few_votes(observed):
-            cells = max(int(observed.sum(axis=1).max()), 1)
-            who = np.argsort(~observed, axis=1, kind="stable")[:, :cells]
-            labels = np.take_along_axis(labels, who[:, :, None], axis=1)
-            observed = np.take_along_axis(observed, who, axis=1)
-        positions = np.ascontiguousarray(labels, dtype=np.int16)
-        if not observed.all():
-            positions = np.where(observed[:, :, None], positions, np.int16(UNSEEN))
-        return cls(positions, observed, who, m)
-
-    def __getitem__(self, rows: slice | IntArray) -> Ballots:
-        who = self.who[rows] if self.moved else self.who
-        return Ballots(self.positions[rows], self.observed[rows], who, self.m)
-
-    @property
-    def moved(self) -> bool:
-        """Whether the votes of a row were moved together."""
-        return len(self.who) > 1
-
-    @property
-    def width(self) -> int:
-        """The largest number of items."""
-        return self.positions.shape[2]
-
-    def of_sources(self, values: FloatArray) -> FloatArray:
-        """Return values ``(m,)`` of the sources for every cell; zero where there is no vote."""
-        return np.where(self.observed, values[self.who], 0.0)
-
-    def by_source(self, cells: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the sums ``(m,)`` of what is in the cells of each source."""
-        if not self.moved:
-            return np.asarray(cells.sum(axis=0))
-        return np.bincount(self.who[self.observed], cells[self.observed], minlength=self.m).astype(cells.dtype)
-
-
-@dataclass(frozen=True)
 class RankingParameters(Parameters):
-    """Weights of sources of rankings, under each of h hypotheses.
+    """Weights of sources of rankings, under each of h hypotheses."""
 
-    Parameters
-    ----------
-    probability
-        ``(h,)`` of the hypotheses.
-    weight
-        ``(h, m)``.
-    correlation
-        ``(h, m, m)`` of errors given the truth.
-    agreement
-        ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
-        together; zero under a hypothesis of independent sources.
-    pairs
-        ``(m, gaps)`` mean number of pairs of items 1, 2, ... places apart in a vote of each source.
-    spread
-        ``(m,)`` how far EM may move the weights; zero where the pairs of sources have said all.
-    share
-        ``(gaps,)`` share of the pairs of items at each gap, in all votes together.
-    plain
-        Whether labels are those of the plain vote, unweighted Kemeny.
-    """
-
-    probability: FloatArray
-    weight: FloatArray
-    correlation: FloatArray
+    probability: FloatArray  # (h,) of the hypotheses
+    weight: FloatArray  # (h, m)
+    correlation: FloatArray  # (h, m, m) of errors given the truth
+    #: ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
+    #: together; zero under a hypothesis of independent sources.
     agreement: FloatArray
-    pairs: FloatArray
-    spread: FloatArray
-    share: FloatArray
-    plain: bool = False
+    pairs: FloatArray  # (m, gaps) mean number of pairs of items 1, 2, ... places apart in a vote of each source
+    spread: FloatArray  # (m,) how far EM may move the weights; zero where the pairs of sources have said all
+    share: FloatArray  # (gaps,) share of the pairs of items at each gap, in all votes together
+    plain: bool = False  # whether labels are those of the plain vote, unweighted Kemeny
 
     @property
     def curve(self) -> RetentionCurve:
-        """Quality against weight, for votes of all sources together."""
         return RetentionCurve(self.share)
 
 
@@ -188,18 +103,12 @@ class RankingLaw(Law):
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
 
-    @classmethod
-    def of(cls, max_items: int | None, **options: Any) -> RankingLaw:
-        """Return the law of rankings of this many items, or of any number."""
-        return cls(max_items, typical=USUAL_ITEMS if max_items is None else max_items, **options)
-
     @property
     def side_by_side(self) -> bool:
         return True
 
     @property
     def adapts_to_votes(self) -> bool:  # type: ignore[override]
-        """Whether the usual number of items has to be seen."""
         return self.ragged
 
     @property
@@ -215,8 +124,7 @@ class RankingLaw(Law):
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> RankingLaw:
         if sample is None or not self.ragged:
             return self
-        votes = Ballots.of(sample.labels, sample.observed)
-        sizes = self._row_sizes(votes, sample.labels).astype(np.float64)
+        sizes = self._row_sizes(votes_of(sample.labels, sample.observed)).astype(np.float64)
         pairs = float((sizes * (sizes - 1.0)).mean()) if len(sizes) else 0.0
         return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2))
 
@@ -228,22 +136,22 @@ class RankingLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
 
-        votes = Ballots.of(chunk.labels, chunk.observed)
-        if votes.width > self.largest:
+        votes = votes_of(chunk.labels, chunk.observed)
+        width = votes.shape[2]
+        if width > self.largest:
             raise InvalidLabelError(
-                f"rankings of {votes.width} items, but at most {self.largest} are expected. "
+                f"rankings of {width} items, but at most {self.largest} are expected. "
                 "Declare the largest number: Rankings(n, ragged=True)."
             )
-        sums = pair_sums(votes.positions, votes.observed, votes.who, votes.m)
+        sums = pair_sums(votes, chunk.observed)
         parts = count_statistics(chunk, sums[5])
         # The number of votes over s items, and minus one for every bucket of tied items.
-        parts["buckets"] = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        parts["buckets"] = bucket_counts(votes, chunk.observed, self.largest)
         parts |= dict(zip(_SUMS, sums[:5], strict=True))
         if len(chunk.gold_rows) and chunk.known is not None:
-            some = votes[chunk.gold_rows]
-            sign, common = compare_votes(some.positions, of_width(chunk.known[chunk.gold_rows], votes.width))
+            sign, common = compare_votes(votes[chunk.gold_rows], of_width(chunk.known[chunk.gold_rows], width))
             told = (sign, common, sign * sign, sign * common, common * common)
-            parts |= {f"gold_{name}": some.by_source(value) for name, value in zip(_SUMS, told, strict=True)}
+            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, told, strict=True)}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
@@ -298,24 +206,24 @@ class RankingLaw(Law):
     def prepare(self, chunk: Chunk) -> _Prepared:
         from consilience.label_types.rankings.kernels import bucket_counts
 
-        votes = Ballots.of(chunk.labels, chunk.observed)
-        buckets = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        votes = votes_of(chunk.labels, chunk.observed)
+        pairs = pairs_at_gaps(bucket_counts(votes, chunk.observed, self.largest))
         known = None
         if len(chunk.gold_rows) and chunk.known is not None:
-            known = of_width(chunk.known[chunk.gold_rows], votes.width)
-        return _Prepared(votes, self._row_sizes(votes, chunk.labels), pairs_at_gaps(buckets), chunk.gold_rows, known)
+            known = of_width(chunk.known[chunk.gold_rows], votes.shape[2])
+        return _Prepared(votes, chunk.observed, self._row_sizes(votes), pairs, chunk.gold_rows, known)
 
     def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
         from consilience.label_types.rankings.kernels import expected_discordance, margins_of
 
-        votes = prepared.votes
-        spent = np.zeros(votes.m)
-        for rows in blocks(len(votes.observed), votes.width):
-            some = votes[rows]
-            margins = margins_of(some.positions, self._loads(parameters, some, 0))
-            probability = pair_probabilities(margins, some.width, prepared.sizes[rows], LEARNING_SWEEPS)
+        n, m, width = prepared.votes.shape
+        spent = np.zeros(m)
+        for rows in blocks(n, width):
+            some = prepared.votes[rows]
+            margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
+            probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
             prepared.clamp(probability, rows)
-            spent += some.by_source(expected_discordance(some.positions, probability))
+            spent += expected_discordance(some, probability).sum(axis=0)
         return Statistics({"spent": spent, "pairs": prepared.pairs})
 
     def m_step(
@@ -352,20 +260,21 @@ class RankingLaw(Law):
     def posterior(self, parameters: RankingParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         from consilience.label_types.rankings.kernels import margins_of
 
-        votes = Ballots.of(labels, observed)
-        sizes = self._row_sizes(votes, labels)
+        votes = votes_of(labels, observed)
+        n, _, width = votes.shape
+        sizes = self._row_sizes(votes)
         parts = []
-        for rows in blocks(len(observed), votes.width):
+        for rows in blocks(n, width):
             some, size = votes[rows], sizes[rows]
             probability: Any = 0.0
             for number, share in enumerate(parameters.probability):
-                margins = margins_of(some.positions, self._loads(parameters, some, number))
+                margins = margins_of(some, _loads(parameters, observed[rows], number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
-                probability = probability + share * pair_probabilities(margins, votes.width, size, sweeps)
+                probability = probability + share * pair_probabilities(margins, width, size, sweeps)
             decided = None
             if parameters.plain or decode == "map":
                 decided = margins if len(parameters.probability) == 1 else log_odds(probability)
-            ranked = some.positions.max(axis=1) >= 0
+            ranked = some.max(axis=1) >= 0
             parts.append(decode_rankings(probability, decided, ranked, size, self.exact, self.time_limit))
         return joined(parts)
 
@@ -376,32 +285,11 @@ class RankingLaw(Law):
         sizes = (labels != ABSENT).sum(axis=1)
         return decode_rankings(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
 
-    def _loads(self, parameters: RankingParameters, votes: Ballots, number: int) -> FloatArray:
-        """Return ``(n, cells)`` how loudly each vote counts under one of the hypotheses."""
-        weight = parameters.weight[number]
-        if not parameters.correlation[number].any():
-            return votes.of_sources(weight)
-        curve = parameters.curve
-        quality = curve.quality(weight)
-        complete = not votes.moved and bool(votes.observed.all())
-        seen = votes.observed[:1] if complete else votes.observed
-        # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
-        # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
-        shared, known = gls_weights(seen, parameters.agreement[number], quality, votes.who)
-        alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, votes.who)
-        left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
-        loads: FloatArray = votes.of_sources(weight) * shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
-        return loads
-
-    def _row_sizes(self, votes: Ballots, labels: Batch) -> IntArray:
+    def _row_sizes(self, votes: Positions) -> IntArray:
         """Return how many items each row has."""
-        if labels.ndim == 2:
-            return np.zeros(len(labels), dtype=np.int64)
         if not self.ragged:
-            return np.full(len(labels), labels.shape[2], dtype=np.int64)
-        exists = (votes.positions != ABSENT) & votes.observed[:, :, None]
-        sizes: IntArray = exists.any(axis=1).sum(axis=1).astype(np.int64)
-        return sizes
+            return np.full(len(votes), votes.shape[2], dtype=np.int64)
+        return np.asarray((votes > ABSENT).any(axis=1).sum(axis=1))
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -436,7 +324,7 @@ class RankingLaw(Law):
 
     @cached_property
     def typical_curve(self) -> RetentionCurve:
-        """Quality against weight of complete rankings of the usual number of items."""
+        """Quality against weight of complete rankings of the typical number of items."""
         return RetentionCurve.of_items(self.typical)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
@@ -456,6 +344,43 @@ class RankingLaw(Law):
         return self.typical * (self.typical - 1) / 2.0
 
 
+# --- votes ----------------------------------------------------------------------------------------------------
+
+
+def votes_of(labels: Batch, observed: BoolArray) -> Positions:
+    """Return votes ``(n, m, r)`` as the compiled loops take them; where there is none, no item exists."""
+    if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
+        return np.full((*labels.shape, 2), ABSENT, dtype=np.int16)
+    positions = np.ascontiguousarray(labels, dtype=np.int16)
+    return positions if observed.all() else np.where(observed[:, :, None], positions, np.int16(ABSENT))
+
+
+def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> FloatArray:
+    """Return ``(n, m)`` how loudly each vote counts under one of the hypotheses; zero where there is none."""
+    weight = parameters.weight[number]
+    loads = np.where(observed, weight, 0.0)
+    if not parameters.correlation[number].any():
+        return loads
+    curve = parameters.curve
+    quality = curve.quality(weight)
+    seen, who = observed, None
+    if observed.all():
+        seen = observed[:1]
+    elif len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
+        who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
+        seen = np.take_along_axis(observed, who, axis=1)
+    # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
+    # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
+    shared, known = gls_weights(seen, parameters.agreement[number], quality, who)
+    alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, who)
+    left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
+    louder = shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
+    if who is not None:
+        moved, louder = louder, np.zeros(observed.shape)
+        np.put_along_axis(louder, who, moved, axis=1)
+    return loads * louder
+
+
 # --- sums and rounds of EM ------------------------------------------------------------------------------------
 
 
@@ -463,11 +388,12 @@ class RankingLaw(Law):
 class _Prepared:
     """Votes of a chunk with the pairs that each source orders by their gap, and the rows whose truth is known."""
 
-    votes: Ballots
+    votes: Positions
+    observed: BoolArray
     sizes: IntArray
     pairs: FloatArray
     gold_rows: IntArray
-    known: npt.NDArray[np.int16] | None
+    known: Positions | None
 
     def clamp(self, probability: FloatArray, rows: slice) -> None:
         """Write what is known about some of the rows into their pair probabilities."""

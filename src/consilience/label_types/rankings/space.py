@@ -26,7 +26,7 @@ from consilience.label_types.rankings.labels import (
     rank_items,
     read_orders,
 )
-from consilience.label_types.rankings.law import RankingLaw
+from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
 from consilience.label_types.rankings.mallows import sample_mallows
 
 if TYPE_CHECKING:
@@ -127,9 +127,8 @@ class Rankings(LabelSpace):
 
     @property
     def law(self) -> RankingLaw:
-        return RankingLaw.of(
-            self.n_items, signed=self.signed, ragged=self.ragged, exact=self.exact, time_limit=self.time_limit
-        )
+        typical = USUAL_ITEMS if self.n_items is None else self.n_items
+        return RankingLaw(self.n_items, self.signed, self.ragged, self.exact, self.time_limit, typical)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
