@@ -18,7 +18,7 @@ from consilience.label_types.rankings.kernels import (
     pair_posterior_gibbs,
     pair_sums,
 )
-from consilience.label_types.rankings.posterior import pair_probabilities
+from consilience.label_types.rankings.law import pair_probabilities
 
 
 def order_of_pairs(positions):

@@ -14,7 +14,7 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.preferences import reading
+from consilience.label_types.preferences import comparisons
 from consilience.label_types.preferences.comparisons import OUTCOMES, Comparisons, net_outcomes
 from consilience.label_types.preferences.law import BradleyTerryLaw
 from consilience.label_types.rankings.kemeny import minimize_disagreement
@@ -62,11 +62,11 @@ class Preferences(LabelSpace):
     items: Sequence[Hashable] | None = None
     by: str | None = None
 
-    from_rankings = staticmethod(reading.comparisons_from_rankings)
-    from_scores = staticmethod(reading.comparisons_from_scores)
+    from_rankings = staticmethod(comparisons.comparisons_from_rankings)
+    from_scores = staticmethod(comparisons.comparisons_from_scores)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", reading.as_item_names(self.items))
+        object.__setattr__(self, "items", comparisons.as_item_names(self.items))
         if self.by is not None and not isinstance(self.by, str):
             raise InvalidLabelError(f"by={self.by!r} is no column. Give its name, such as 'prompt', or None.")
 
@@ -92,7 +92,7 @@ class Preferences(LabelSpace):
         read = []
         for index, cell in enumerate(cells):
             try:
-                read.append(reading.read_comparisons(cell, known))
+                read.append(comparisons.read_comparisons(cell, known))
             except InvalidLabelError as error:
                 raise InvalidLabelError(str(error), index) from None
         return as_object_array(read)
@@ -140,7 +140,7 @@ class Preferences(LabelSpace):
         """Return rankings as lists of groups of tied items, best first; other comparisons as lists of records."""
         import pyarrow as pa
 
-        read = [None if is_null(label) else reading.read_comparisons(label) for label in batch]
+        read = [None if is_null(label) else comparisons.read_comparisons(label) for label in batch]
         if all(cell is None or cell.ranking is not None for cell in read):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
         return pa.array([None if cell is None else _records(cell) for cell in read])

@@ -25,6 +25,7 @@ __all__ = [
     "dense_positions",
     "of_width",
     "order_of_text",
+    "pair_order",
     "rank_items",
     "read_orders",
 ]
@@ -145,6 +146,13 @@ def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray
     """
     order = np.lexsort((keys, ~kept), axis=-1)
     return np.where(kept, np.argsort(order, axis=-1), other).astype(np.int16)
+
+
+def pair_order(positions: Batch) -> npt.NDArray[np.int8]:
+    """Return 1 for each pair of items i < j of which i comes first, -1 if j does, 0 if they are not in an order."""
+    left, right = np.triu_indices(positions.shape[1], 1)
+    one, two = positions[:, left], positions[:, right]
+    return np.where((one >= 0) & (two >= 0), np.sign(two - one), 0).astype(np.int8)
 
 
 def of_width(table: Batch, width: int) -> Positions:

@@ -28,7 +28,8 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.labels import ABSENT, Positions, of_width
+from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
+from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
 from consilience.label_types.rankings.mallows import (
     RetentionCurve,
     find_root,
@@ -36,7 +37,6 @@ from consilience.label_types.rankings.mallows import (
     pair_retention_slope,
     pairs_at_gaps,
 )
-from consilience.label_types.rankings.posterior import blocks, decode_rankings, joined, log_odds, pair_probabilities
 from consilience.label_types.vote_correlation import gls_weights
 
 __all__ = ["RankingLaw", "RankingParameters"]
@@ -53,6 +53,14 @@ USUAL_ITEMS = 5
 LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
 #: Points of u at which the forward map is tabulated.
 POINTS = 161
+#: Up to this many items the posterior is computed exactly, by the recursion over subsets.
+EXACT_ITEMS = 12
+#: Longer lists have fewer sweeps of the sampler, down to so many, as a sweep takes the square of their length.
+USUAL_LENGTH, LEAST_SWEEPS = 50, 20
+#: Pair margins that are in memory at a time.
+MAX_MARGINS = 1 << 24
+#: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
+KEPT_ITEMS = 128
 
 
 @dataclass(frozen=True)
@@ -218,7 +226,7 @@ class RankingLaw(Law):
 
         n, m, width = prepared.votes.shape
         spent = np.zeros(m)
-        for rows in blocks(n, width):
+        for rows in _blocks(n, width):
             some = prepared.votes[rows]
             margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
             probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
@@ -264,7 +272,7 @@ class RankingLaw(Law):
         n, _, width = votes.shape
         sizes = self._row_sizes(votes)
         parts = []
-        for rows in blocks(n, width):
+        for rows in _blocks(n, width):
             some, size = votes[rows], sizes[rows]
             probability: Any = 0.0
             for number, share in enumerate(parameters.probability):
@@ -273,17 +281,17 @@ class RankingLaw(Law):
                 probability = probability + share * pair_probabilities(margins, width, size, sweeps)
             decided = None
             if parameters.plain or decode == "map":
-                decided = margins if len(parameters.probability) == 1 else log_odds(probability)
+                decided = margins if len(parameters.probability) == 1 else _log_odds(probability)
             ranked = some.max(axis=1) >= 0
-            parts.append(decode_rankings(probability, decided, ranked, size, self.exact, self.time_limit))
-        return joined(parts)
+            parts.append(_decode(probability, decided, ranked, size, self.exact, self.time_limit))
+        return _joined(parts)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
         labels = posteriors[0][1].labels
-        margins = log_odds(probability) if decode == "map" else None
+        margins = _log_odds(probability) if decode == "map" else None
         sizes = (labels != ABSENT).sum(axis=1)
-        return decode_rankings(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
+        return _decode(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
 
     def _row_sizes(self, votes: Positions) -> IntArray:
         """Return how many items each row has."""
@@ -334,10 +342,7 @@ class RankingLaw(Law):
         return self.typical_curve.weight(1.0 - 2.0 * np.asarray(cost, dtype=float) / self._typical_pairs)
 
     def chance_costs(self, labels: Batch) -> FloatArray:
-        left, right = np.triu_indices(labels.shape[1], 1)
-        one, two = labels[:, left], labels[:, right]
-        chance: FloatArray = ((one >= 0) & (two >= 0) & (one != two)).sum(axis=1) / 2.0
-        return chance
+        return np.asarray((pair_order(labels) != 0).sum(axis=1) / 2.0)
 
     @property
     def _typical_pairs(self) -> float:
@@ -399,12 +404,9 @@ class _Prepared:
         """Write what is known about some of the rows into their pair probabilities."""
         if self.known is None:
             return
-        here = np.flatnonzero((self.gold_rows >= rows.start) & (self.gold_rows < rows.stop))
-        truth, places = self.known[here], self.gold_rows[here] - rows.start
-        left, right = np.triu_indices(truth.shape[1], 1)
-        one, two = truth[:, left], truth[:, right]
-        ordered = (one >= 0) & (two >= 0) & (one != two)
-        probability[places] = np.where(ordered, (one < two).astype(np.float64), probability[places])
+        here = (self.gold_rows >= rows.start) & (self.gold_rows < rows.stop)
+        order, places = pair_order(self.known[here]), self.gold_rows[here] - rows.start
+        probability[places] = np.where(order != 0, order > 0, probability[places])
 
 
 #: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
@@ -429,3 +431,100 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
         f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),
         f"{prefix}agreement_count": items,
     }
+
+
+# --- from margins to labels -------------------------------------------------------------------------------------
+
+
+def _decode(
+    probability: FloatArray,
+    margins: FloatArray | None,
+    ranked: BoolArray,
+    sizes: IntArray,
+    exact: Literal["dp", "milp"] = "dp",
+    time_limit: float | None = None,
+) -> Posterior:
+    """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error.
+
+    Or of margins, if given. `ranked` ``(n, width)`` says which items some source ranks.
+    """
+    width = ranked.shape[1]
+    found = minimize_disagreement(
+        2.0 * probability - 1.0 if margins is None else margins,
+        width,
+        sizes,
+        keys=_keys(probability),
+        exact=exact,
+        time_limit=time_limit,
+    )
+    exists = np.arange(width) < sizes[:, None]
+    positions = found.positions.astype(np.int16)
+    if not (exists & ranked).all():
+        positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
+    right = _share_right(positions, probability)
+    details = {
+        "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
+        "optimal": found.optimal,
+        "gap": np.where(found.optimal, 0.0, found.cost - found.lower_bound),
+    }
+    if width <= KEPT_ITEMS:
+        details["pair_probability"] = probability
+    return Posterior(positions, np.clip(2.0 * right - 1.0, 0.0, 1.0), None, details)
+
+
+def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
+    """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
+    from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
+
+    if width <= EXACT_ITEMS and (sizes == width).all():
+        return pair_posterior(margins, width)
+    probability = np.full(margins.shape, 0.5)
+    second = np.triu_indices(width, 1)[1]
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        place = np.ix_(sizes == size, second < size)
+        some = margins[place]
+        if size <= EXACT_ITEMS:
+            probability[place] = pair_posterior(some, size)
+            continue
+        # A sweep moves every item, so that pairs of long lists are seen more often.
+        fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
+        order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
+        probability[place] = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+    return probability
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    """Return the rows that are looked at together, so that their pair margins fit into memory."""
+    step = max(MAX_MARGINS // max(width * (width - 1) // 2, 1), 1)
+    return [slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)]
+
+
+def _joined(parts: list[Posterior]) -> Posterior:
+    """Return the beliefs about consecutive rows as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Posterior(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        None,
+        {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details},
+    )
+
+
+def _keys(pairs: FloatArray) -> IntArray:
+    """Return a number per row that follows from its votes, not from its place in the table."""
+    return np.asarray(np.round(np.abs(pairs) * 1e6).astype(np.int64) @ np.arange(1, pairs.shape[1] + 1))
+
+
+def _log_odds(probability: FloatArray) -> FloatArray:
+    """Return the margins that would make these probabilities, pair by pair."""
+    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _share_right(positions: Positions, probability: FloatArray) -> FloatArray:
+    """Return the expected share of the pairs that stand in the right order."""
+    order = pair_order(positions)
+    count = (order != 0).sum(axis=1)
+    right = np.where(order > 0, probability, np.where(order < 0, 1.0 - probability, 0.0)).sum(axis=1)
+    return np.where(count > 0, np.clip(right / np.maximum(count, 1), 0.0, 1.0), 1.0)
