@@ -35,26 +35,14 @@ Ranking = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
-    """What one judge said about pairs of items; or a ranking, which says it about all of them.
+    """What one judge said about pairs of items; or a ranking, which says it about all of them."""
 
-    Parameters
-    ----------
-    first, second
-        The items shown first and second.
-    outcome
-        1 if the first one won, -1 if the second did, 0 for a tie, 2 for a reply that could not be read.
-    question, run
-        Where a judge was asked several times: about what, and which time it is. None where it was not.
-    ranking
-        Groups of tied items, best first, where the comparisons are those of a ranking.
-    """
-
-    first: tuple[Hashable, ...]
+    first: tuple[Hashable, ...]  # the items shown first
     second: tuple[Hashable, ...]
-    outcome: npt.NDArray[np.int8]
-    question: tuple[Hashable, ...] | None = None
-    run: tuple[Hashable, ...] | None = None
-    ranking: Ranking | None = None
+    outcome: npt.NDArray[np.int8]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
+    question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
+    run: tuple[Hashable, ...] | None = None  # and which time it is
+    ranking: Ranking | None = None  # groups of tied items, best first, where the comparisons are those of a ranking
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:

@@ -276,12 +276,8 @@ def fit_judges(
 ) -> tuple[JudgeTraits, ScoreBelief]:
     """Learn judges and scores together, by steps that never lower the bound.
 
-    Parameters
-    ----------
-    equal
-        Whether all judges have one discrimination and no position bias.
-    fixed
-        ``(m,)`` judges that stay as they start, such as one who tells known rankings.
+    Equal judges have one discrimination and no position bias; fixed ones ``(m,)`` stay as they start, such as one who
+    tells known rankings.
     """
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
     judges, scores = start, ScoreBelief.none(pairs)
@@ -527,17 +523,10 @@ def _differences(pairs: PairVotes, scores: FloatArray) -> FloatArray:
 
 
 def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *, equal: bool = False) -> FloatArray:
-    """Return the covariance of scores, discriminations and biases, ``(width + 2 m)`` in this order.
+    """Return the covariance of scores, discriminations and biases of one group, ``(width + 2 m)`` in this order.
 
     The inverse of Fisher's information of all of them together and of their priors. The covariance of the scores
-    alone is too small where votes are many, as the judges are uncertain, too.
-
-    Parameters
-    ----------
-    mean
-        ``(width,)`` scores; the comparisons are those of one group.
-    equal
-        Whether the judges are known, which leaves the scores.
+    alone is too small where votes are many, as the judges are uncertain, too; unless they are known to be equal.
     """
     m, width = pairs.n_judges, pairs.width
     gap = mean[pairs.first] - mean[pairs.second]
@@ -561,16 +550,10 @@ def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *,
 def correlation_of_runs(
     pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, run: IntArray, count: FloatArray
 ) -> float:
-    """Return how far answers of one judge to one question go together beyond what scores explain.
+    """Return how far answers of one judge to one question go together beyond what differences of scores explain.
 
-    Parameters
-    ----------
-    gap
-        Differences of the scores.
-    run
-        The same number for all runs of one judge on one question; below zero where there are no runs.
-    count
-        How often each comparison was made.
+    `run` is the same number for all runs of one judge on one question, below zero where there are none; `count` is how
+    often each comparison was made.
     """
     asked = run >= 0
     mean, variance = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])
@@ -587,18 +570,9 @@ def unexplained(pairs: PairVotes, tie: FloatArray) -> tuple[FloatArray, FloatArr
     """Return standardized residuals of one group that no taste or bias of the judge alone could explain.
 
     Every judge has scores of its own here, fitted to its comparisons; then all that other scores could explain is
-    projected out. Of independent judges nothing in common is left, however much they agree.
-
-    Parameters
-    ----------
-    tie
-        ``(m,)`` tie parameters.
-
-    Returns
-    -------
-    arrays of shape (comparisons,), (comparisons,) and (m,)
-        The residuals; their variances, below one where the outcome is nearly certain; the share of each judge's
-        residuals that is left, as of few comparisons scores explain much by chance.
+    projected out. Of independent judges nothing in common is left, however much they agree. Also the variances of the
+    residuals, below one where the outcome is nearly certain, and the share ``(m,)`` of each judge's residuals that is
+    left, as of few comparisons scores explain much by chance.
     """
     who, m, width = pairs.judge, pairs.n_judges, pairs.width
 

@@ -18,7 +18,7 @@ from consilience.label_types.preferences import comparisons
 from consilience.label_types.preferences.comparisons import OUTCOMES, Comparisons, net_outcomes
 from consilience.label_types.preferences.law import BradleyTerryLaw
 from consilience.label_types.rankings.kemeny import minimize_disagreement
-from consilience.label_types.rankings.labels import read_orders
+from consilience.label_types.rankings.labels import read_each, read_orders
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,13 +89,7 @@ class Preferences(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         cells = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         known = None if self.items is None else tuple(self.items)
-        read = []
-        for index, cell in enumerate(cells):
-            try:
-                read.append(comparisons.read_comparisons(cell, known))
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
-        return as_object_array(read)
+        return as_object_array(read_each(cells, lambda cell: comparisons.read_comparisons(cell, known)))
 
     def read_text(self, cells: Batch) -> Batch:
         return read_orders(cells)

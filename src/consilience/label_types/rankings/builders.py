@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions
+from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions, read_each
 
 __all__ = [
     "PrefLibProfile",
@@ -28,7 +27,6 @@ __all__ = [
     "read_preflib",
 ]
 
-Result = TypeVar("Result")
 _ORDERS = (list, tuple, np.ndarray)
 
 
@@ -63,7 +61,7 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     if whole is not None:
         return whole
     cells, shape = _cells(orders)
-    groups = [_at(index, shape, partial(codes.groups, cell)) for index, cell in enumerate(cells)]
+    groups = _read_each(cells, shape, codes.groups)
     number = codes.number
     if number is None:
         number = 1 + max((item for order in groups for group in order for item in group), default=-1)
@@ -179,10 +177,9 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     equal = [None] * len(cells) if ties is None else _cells(ties, nested=False)[0]
     if len(equal) != len(cells):
         raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
-    table = [
-        _at(index, shape, partial(_ranking_of_pairs, pairs, tied, codes))
-        for index, (pairs, tied) in enumerate(zip(cells, equal, strict=True))
-    ]
+    table = _read_each(
+        list(zip(cells, equal, strict=True)), shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes)
+    )
     return np.array(table, dtype=np.int16).reshape(*shape, codes.number or 0)
 
 
@@ -211,12 +208,13 @@ def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...
     return rows, (len(rows),)
 
 
-def _at(index: int, shape: tuple[int, ...], work: Callable[[], Result]) -> Result:
-    """Do the work for one cell; an error names the place."""
+def _read_each(cells: list[Any], shape: tuple[int, ...], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what `read` makes of every cell; an error names the row and the source."""
     try:
-        return work()
+        return read_each(cells, read)
     except InvalidLabelError as error:
-        raise InvalidLabelError(f"{_place(np.unravel_index(index, shape))}{error}", index) from None
+        place = np.unravel_index(error.index or 0, shape)
+        raise InvalidLabelError(f"{_place(place)}{error}", error.index) from None
 
 
 def _place(place: Sequence[Any]) -> str:

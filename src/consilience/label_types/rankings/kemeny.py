@@ -110,23 +110,17 @@ def minimize_disagreement(
     ----------
     margins
         ``(n, r (r - 1) / 2)``; positive favors i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
-    r
-        Number of items.
     sizes
-        ``(n,)``: only the first ``sizes[t]`` items of row t exist. All of them without it.
-    max_exact
-        Largest block that is solved by the recursion; memory and time double with every item.
-    starts
-        Number of starts of the local search in larger blocks.
-    n_threads
-        Rows are shared out to as many threads; the result does not depend on it.
-    exact
-        ``"milp"`` also solves the blocks that the local search leaves unproven, as integer programs.
-    time_limit
-        Seconds after which no integer program goes on; rows that are not reached keep the result of the search.
+        ``(n,)``: only the first ``sizes[t]`` of the r items of row t exist. All of them without it.
+    max_exact, starts
+        Largest block that is solved by the recursion, whose memory and time double with every item; and number of
+        starts of the local search in larger ones.
+    exact, time_limit
+        ``"milp"`` also solves the blocks that the local search leaves unproven, as integer programs, until so many
+        seconds are over.
     keys
         ``(n,)`` integers that identify the rows; their index without it. Rows keep their result when they come in
-        another order, or in parts, if their keys stay the same.
+        another order, in parts, or go through several threads, if their keys stay the same.
 
     Examples
     --------

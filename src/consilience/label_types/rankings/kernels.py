@@ -124,10 +124,7 @@ def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray
 def compare_votes(positions: npt.NDArray[np.int16], truth: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray]:
     """Compare votes ``(n, m, r)`` with one ranking ``(n, r)`` per row.
 
-    Returns
-    -------
-    sign, common
-        ``(n, m)`` pairs of items ordered alike minus those ordered differently, and pairs that both order strictly.
+    Return ``(n, m)`` pairs of items ordered alike minus those ordered differently, and pairs that both order strictly.
     """
     n, m, r = positions.shape
     sign = np.zeros((n, m), np.int64)
@@ -382,16 +379,9 @@ def pair_posterior_gibbs(
     """Return P(i before j) from margins ``(n, pairs)``, estimated by Gibbs sampling.
 
     A sweep takes out every item in turn and puts it back at a place drawn from its exact conditional law. That law,
-    rather than the draw, is averaged (Rao-Blackwell), so the estimates are smooth.
-
-    Parameters
-    ----------
-    order
-        ``(n, size)`` items, best first, from which the chains start. Changed in place.
-    sweeps, burn
-        Number of sweeps, and how many of them are left out of the average at the start.
-    keys
-        ``(n,)`` integers that identify the rows: each has a random stream of its own, wherever it stands.
+    rather than the draw, is averaged (Rao-Blackwell), so the estimates are smooth. The chains start from `order`
+    ``(n, size)``, best item first, which is changed in place. Each row has the random stream of its key, wherever it
+    stands, and leaves the first `burn` sweeps out of the average.
     """
     n = len(margins)
     probability = np.empty((n, size * (size - 1) // 2))
@@ -466,19 +456,9 @@ def pair_posterior_gibbs(
 def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
     """Sort the items of each row so that strongly connected components follow each other in topological order.
 
-    An item reaches more items than any item of a later component, so their number is the key of the sort.
-
-    Parameters
-    ----------
-    square
-        ``(n, size, size)`` antisymmetric margins.
-
-    Returns
-    -------
-    orders
-        ``(n, size)`` items, best first; by index within a component.
-    blocks
-        ``(n_blocks, 3)``: row, first and last place (exclusive) of each component of more than one item.
+    An item reaches more items than any item of a later component, so their number is the key of the sort. Return the
+    items ``(n, size)``, best first and by index within a component; and row, first and last place (exclusive) of each
+    component of more than one item, ``(n_blocks, 3)``.
     """
     n, size = square.shape[:2]
     orders = np.empty((n, size), np.int64)
@@ -557,14 +537,9 @@ def _least_costs(price: FloatArray, lanes: int, low: FloatArray, high: FloatArra
 
 @numba.njit(cache=True, nogil=True)
 def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: int) -> FloatArray:
-    """Put blocks of one size into the order of least cost, in place; return the costs.
+    """Put blocks of one size from `find_blocks` into the order of least cost, in place; return the costs.
 
-    Parameters
-    ----------
-    square
-        ``(n, r, r)`` antisymmetric margins, the largest of each row 1.
-    orders, blocks
-        From `find_blocks`.
+    The largest margin of each row is 1.
     """
     half = 1 << (size - size // 2)
     lanes = min(_LANES, len(blocks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -27,6 +27,7 @@ __all__ = [
     "order_of_text",
     "pair_order",
     "rank_items",
+    "read_each",
     "read_orders",
 ]
 
@@ -125,15 +126,20 @@ def order_of_text(text: str) -> list[Any]:
     return [tuple(group) if len(group) > 1 else group[0] for group in groups]
 
 
-def read_orders(cells: Batch) -> Batch:
-    """Return cells in which orders such as ``a > b = c`` are lists of names; whatever is not text stays as it is."""
-    read = []
+def read_each(cells: Iterable[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what `read` makes of every cell; an error carries the position of the cell."""
+    result = []
     for index, cell in enumerate(cells):
         try:
-            read.append(order_of_text(cell) if isinstance(cell, str) else cell)
+            result.append(read(cell))
         except InvalidLabelError as error:
             raise InvalidLabelError(str(error), index) from None
-    return as_object_array(read)
+    return result
+
+
+def read_orders(cells: Batch) -> Batch:
+    """Return cells in which orders such as ``a > b = c`` are lists of names; whatever is not text stays as it is."""
+    return as_object_array(read_each(cells, lambda cell: order_of_text(cell) if isinstance(cell, str) else cell))
 
 
 def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray[Any]) -> Positions:
@@ -287,7 +293,7 @@ class RankingReader:
         """Return ``(n, longest)`` positions of labels that may be lists, arrays, orders of names, or dicts."""
         flat = _flat_numbers(cells)
         if flat is None:
-            cells = [self._positions_of(cell, index) for index, cell in enumerate(cells)]
+            cells = read_each(cells, self._positions_of)
             flat = np.array([float(value) for row in cells for value in row])
         sizes = np.array([len(cell) for cell in cells], dtype=np.int64)
         if not sizes.all():
@@ -300,28 +306,25 @@ class RankingReader:
         table[np.arange(width) < sizes[:, None]] = flat
         return table
 
-    def _positions_of(self, cell: Any, index: int) -> Sequence[Any]:
-        try:
-            if _is_compared(cell):
-                raise InvalidLabelError(
-                    f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles "
-                    "and depend on the order shown. Use Preferences, with cs.read_preferences(table, by=...) for one "
-                    "ranking per row."
-                )
-            if isinstance(cell, dict):
-                return self._by_name(cell)
-            if not isinstance(cell, (list, tuple, np.ndarray)):
-                raise InvalidLabelError(
-                    f"label {plain_value(cell)!r} is no ranking. Give {self._expected}, for each row and source."
-                )
-            entries = [plain_value(entry) for entry in cell]
-            if any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
-                return self._by_order(entries)
-            wrong = [entry for entry in entries if not _is_number(entry)]
-            if wrong:
-                raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is no position.")
-        except InvalidLabelError as error:
-            raise InvalidLabelError(str(error), index) from None
+    def _positions_of(self, cell: Any) -> Sequence[Any]:
+        if _is_compared(cell):
+            raise InvalidLabelError(
+                f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles and "
+                "depend on the order shown. Use Preferences, with cs.read_preferences(table, by=...) for one ranking "
+                "per row."
+            )
+        if isinstance(cell, dict):
+            return self._by_name(cell)
+        if not isinstance(cell, (list, tuple, np.ndarray)):
+            raise InvalidLabelError(
+                f"label {plain_value(cell)!r} is no ranking. Give {self._expected}, for each row and source."
+            )
+        entries = [plain_value(entry) for entry in cell]
+        if any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
+            return self._by_order(entries)
+        wrong = [entry for entry in entries if not _is_number(entry)]
+        if wrong:
+            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is no position.")
         return entries
 
     def _by_order(self, entries: list[Any]) -> list[int]:

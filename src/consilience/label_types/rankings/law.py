@@ -85,29 +85,14 @@ class RankingParameters(Parameters):
 
 @dataclass(frozen=True)
 class RankingLaw(Law):
-    """Votes on rankings under Kendall's tau.
+    """Votes on rankings under Kendall's tau."""
 
-    Parameters
-    ----------
-    max_items
-        Number of items of a ranking, or the largest one; None where it is not declared.
-    signed
-        Whether a source may be worse than random (a negative weight).
-    ragged
-        Whether the number of items differs from row to row.
-    exact, time_limit
-        How rankings of more than 15 items are decoded: by local search with a bound ("dp"), or by integer
-        programming ("milp") within so many seconds.
-    typical
-        The number of items to which `expected_cost` refers.
-    """
-
-    max_items: int | None
-    signed: bool = False
-    ragged: bool = False
-    exact: Literal["dp", "milp"] = "dp"
+    max_items: int | None  # number of items of a ranking, or the largest one; None where it is not declared
+    signed: bool = False  # whether a source may be worse than random (a negative weight)
+    ragged: bool = False  # whether the number of items differs from row to row
+    exact: Literal["dp", "milp"] = "dp"  # see `consilience.label_types.rankings.kemeny`
     time_limit: float | None = None
-    typical: int = USUAL_ITEMS
+    typical: int = USUAL_ITEMS  # the number of items to which `expected_cost` refers
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
 

@@ -41,16 +41,7 @@ def pair_retention(theta: npt.ArrayLike, gaps: int) -> FloatArray:
     0 for a random one, negative for one that reverses. In closed form
     ``c_k = (k + 1) coth(theta (k + 1) / 2) - k coth(theta k / 2)``, an odd function of theta.
 
-    Parameters
-    ----------
-    theta
-        Weights of any shape and either sign.
-    gaps
-        Largest gap, one less than the number of items.
-
-    Returns
-    -------
-    array of shape (*theta.shape, gaps)
+    Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``.
 
     Examples
     --------
@@ -82,11 +73,8 @@ def pair_retention_slope(theta: npt.ArrayLike, gaps: int) -> FloatArray:
 def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
     """Return the number of pairs of items at gap 1, 2, ... in all votes together, ``(..., r - 1)``.
 
-    Parameters
-    ----------
-    histogram
-        ``(..., r + 1)`` number of votes over s items; a vote with ties counts as one over all its items, and minus one
-        for every bucket of tied ones, as discordances inside a bucket cannot be seen.
+    The histogram ``(..., r + 1)`` is the number of votes over s items; a vote with ties counts as one over all its
+    items, and minus one for every bucket of tied ones, as discordances inside a bucket cannot be seen.
 
     Examples
     --------
@@ -106,11 +94,6 @@ def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
 class RetentionCurve:
     """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes.
 
-    Parameters
-    ----------
-    share
-        ``(gaps,)`` share of the pairs of items at gap 1, 2, ...; adds up to one.
-
     Examples
     --------
     >>> curve = RetentionCurve.of_items(5)
@@ -118,7 +101,7 @@ class RetentionCurve:
     (array([0.508]), array([0.7]))
     """
 
-    share: FloatArray
+    share: FloatArray  # (gaps,) of the pairs of items at gap 1, 2, ...; adds up to one
 
     @classmethod
     def of_items(cls, items: int) -> RetentionCurve:
@@ -201,21 +184,8 @@ def sample_mallows(truth: npt.NDArray[Any], seen: BoolArray, weight: float, unif
     Repeated insertion: the seen items come in their true order, and each is put v places before the end of the list so
     far with probability proportional to ``exp(-weight * v)``, which is the number of discordances it causes.
 
-    Parameters
-    ----------
-    truth
-        ``(n, r)`` positions without ties; -1 for items that do not exist in this row.
-    seen
-        ``(n, r)``: which items the source ranks.
-    weight
-        0 is a random order; negative weights prefer the reversed truth.
-    uniforms
-        ``(n, r)`` numbers from [0, 1), the only randomness there is.
-
-    Returns
-    -------
-    array of shape (n, r)
-        Positions among the seen items; -1 elsewhere.
+    Truth, votes and uniform numbers from [0, 1), the only randomness there is, are ``(n, r)``; -1 is an item that does
+    not exist or is not seen. A weight of 0 is a random order; negative weights prefer the reversed truth.
     """
     ranked = seen & (truth >= 0)
     place = np.zeros(truth.shape, dtype=np.int64)  # of the seen items, in their true order
