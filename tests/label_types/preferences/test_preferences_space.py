@@ -90,7 +90,7 @@ def test_comparisons_survive_an_arrow_column():
         ([one("a", "b", "first"), "c"], "mixes comparisons and names"),
         ([one(1.5, "b", "first")], "cannot be called 1.5"),
         ({"a": 1, "b": 2}, "from_scores"),
-        ("a beats b", "is no comparison"),
+        ("a beats b", "is not a comparison"),
     ],
 )
 def test_a_wrong_vote_is_named_with_row_and_judge(cell, message):
@@ -104,7 +104,9 @@ def test_a_wrong_vote_is_named_with_row_and_judge(cell, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(("items", "message"), [("ab", "no list"), (["a"], "two items"), (["a", "a"], "named twice")])
+@pytest.mark.parametrize(
+    ("items", "message"), [("ab", "not a list"), (["a"], "two items"), (["a", "a"], "named twice")]
+)
 def test_wrong_items_are_refused(items, message):
     with pytest.raises(InvalidLabelError, match=message):
         cs.Preferences(items)

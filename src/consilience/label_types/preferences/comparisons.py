@@ -107,7 +107,9 @@ def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
     if items is None:
         return None
     if isinstance(items, (str, bytes, int)) or not isinstance(items, Iterable):
-        raise InvalidLabelError(f"items={items!r} is no list of names. Give the names, or None to take those compared.")
+        raise InvalidLabelError(
+            f"items={items!r} is not a list of names. Give the names, or None to take those compared."
+        )
     names = tuple(_name(item) for item in items)
     if len(names) < 2:
         raise InvalidLabelError(f"items={list(names)!r}: two items are needed to compare any.")
@@ -134,7 +136,7 @@ def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> C
     if isinstance(label, Comparisons):
         found = label
     elif isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
-        raise InvalidLabelError(f"label {plain_value(label)!r} is no comparison. Give {EXPECTED}.")
+        raise InvalidLabelError(f"label {plain_value(label)!r} is not a comparison. Give {EXPECTED}.")
     else:
         entries = list(label)
         records = [isinstance(entry, Mapping) for entry in entries]

@@ -67,7 +67,7 @@ def about_table(table: ComparisonTable, request: Request, items: tuple[object, .
     odd = _always_in_one_place(table)
     if odd:
         message = (
-            f"{_listed(odd)}: nearly always shown in the same place, so that a judge's liking for the place looks like "
+            f"{_listed(odd)}: nearly always shown in the same place, so a judge's liking for the place looks like "
             "one for the item. Show items in random order, or every pair in both orders."
         )
         found.append(Diagnostic("order-not-random", "warning", (), message))

@@ -45,6 +45,7 @@ from consilience.label_types.preferences.judges import (
     fit_judges,
     joint_covariance,
     normal_draws,
+    outcome_moments,
     polish_judges,
     prefer,
     scores_given_judges,
@@ -637,10 +638,8 @@ def cost_of_judge(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> 
     [0.99, 0.5, 0.01]
     """
     eta = np.clip(np.asarray(discrimination, dtype=np.float64), -STEEPEST, STEEPEST)[..., None] * _differences()
-    nu = np.asarray(tie, dtype=np.float64)[..., None]
-    size = np.exp(-np.abs(eta) / 2.0)
-    wrong = np.where(eta > 0, size**2, 1.0)
-    return np.asarray(((wrong + nu * size / 2.0) / (1.0 + size**2 + nu * size)).mean(axis=-1))
+    agreement = outcome_moments(eta, np.asarray(tie, dtype=np.float64)[..., None])[0]
+    return np.asarray((1.0 - agreement.mean(axis=-1)) / 2.0)
 
 
 def _fall(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> FloatArray:

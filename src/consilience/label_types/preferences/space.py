@@ -68,7 +68,7 @@ class Preferences(LabelSpace):
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", comparisons.as_item_names(self.items))
         if self.by is not None and not isinstance(self.by, str):
-            raise InvalidLabelError(f"by={self.by!r} is no column. Give its name, such as 'prompt', or None.")
+            raise InvalidLabelError(f"by={self.by!r} is not a column. Give its name, such as 'prompt', or None.")
 
     def __repr__(self) -> str:
         given = [] if self.items is None else [repr(list(self.items))]

@@ -37,7 +37,7 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     ----------
     orders
         One order per row: a list of item numbers or names, in which a tuple or set is a tie. Lists of lists of
-        orders, or an object array of shape (n, m), hold one order per row and source; None is no order.
+        orders, or an object array of shape (n, m), hold one order per row and source; None where a source abstains.
     items
         Number or names of all items; the largest item number decides without it. Items that an order leaves out
         are not seen; where they are meant to come last, use `positions_from_top_k`.
@@ -161,7 +161,7 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     preferences
         For each row a list of pairs (better, worse) of item numbers or names; or an object array of such lists,
         shape (n, m). They must settle the order of all items that occur, directly or through others. Items in no
-        pair are not seen; None is no ranking.
+        pair are not seen; None where a source abstains.
     items
         Number or names of all items.
     ties

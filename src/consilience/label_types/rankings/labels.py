@@ -177,7 +177,7 @@ def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
     Parameters
     ----------
     table
-        ``(n, r)`` whole numbers; -1 is unseen, -2 is no item of this row. Two ways of counting are understood: the
+        ``(n, r)`` whole numbers; -1 is unseen, -2 is not an item of this row. Two ways of counting are understood: the
         group behind a tie follows at once (0, 1, 1, 2), or skips one place per tied item (0, 1, 1, 3).
     """
     quick = _dense_already(table, allow_ties)
@@ -271,14 +271,14 @@ class RankingReader:
         elif array.ndim in (1, 2):
             table = self._from_cells(array.tolist())
         else:
-            raise InvalidLabelError(f"labels of shape {array.shape[1:]} are no rankings. Give {self._expected}.", 0)
+            raise InvalidLabelError(f"labels of shape {array.shape[1:]} are not rankings. Give {self._expected}.", 0)
         if table.dtype.kind == "f":
             wrong = (~(np.abs(table) <= MOST_ITEMS) | (table != np.round(table))).any(axis=1)
             step = (
                 "Positions are 0, 1, ...; write -1 for an item that is not seen. Rankings.positions_from_scores ranks "
                 "by score"
             )
-            _refuse(table, wrong, "holds a number that is no position", step)
+            _refuse(table, wrong, "holds a number that is not a position", step)
             table = table.astype(np.int64)
         return self._sized(table)
 
@@ -317,14 +317,14 @@ class RankingReader:
             return self._by_name(cell)
         if not isinstance(cell, (list, tuple, np.ndarray)):
             raise InvalidLabelError(
-                f"label {plain_value(cell)!r} is no ranking. Give {self._expected}, for each row and source."
+                f"label {plain_value(cell)!r} is not a ranking. Give {self._expected}, for each row and source."
             )
         entries = [plain_value(entry) for entry in cell]
         if any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
             return self._by_order(entries)
         wrong = [entry for entry in entries if not _is_number(entry)]
         if wrong:
-            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is no position.")
+            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is not a position.")
         return entries
 
     def _by_order(self, entries: list[Any]) -> list[int]:
@@ -345,7 +345,7 @@ class RankingReader:
         for name, position in cell.items():
             position = plain_value(position)
             if not _is_number(position):
-                raise InvalidLabelError(f"item {name!r} is at {position!r}, which is no position.")
+                raise InvalidLabelError(f"item {name!r} is at {position!r}, which is not a position.")
             positions[self.codes.find(name)] = position
         return positions
 

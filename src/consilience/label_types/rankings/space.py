@@ -144,7 +144,7 @@ class Rankings(LabelSpace):
         Parameters
         ----------
         predicted, gold
-            n labels each, as users write them; None, or -1 throughout, is no label.
+            n labels each, as users write them; None, or -1 throughout, means no label.
 
         Examples
         --------
