@@ -81,7 +81,7 @@ class PairMargins:
 
     def of_seen(self, positions: IntArray) -> IntArray:
         """Return the positions among the items that some vote sees; -1 for the others."""
-        return rank_items(positions, self.seen, UNSEEN).astype(np.int64)
+        return positions if self.seen.all() else rank_items(positions, self.seen, UNSEEN).astype(np.int64)
 
 
 def minimize_disagreement(

@@ -200,6 +200,8 @@ def sample_mallows(truth: npt.NDArray[Any], seen: BoolArray, weight: float, unif
         target = back if weight < 0.0 else count - back
         place[:, :count] += place[:, :count] >= target[:, None]
         place[:, count] = target
+    if ranked.all():
+        return np.take_along_axis(place, truth.astype(np.int64), axis=1)
     rank = rank_items(truth, ranked, 0)
     # Items that nobody sees come last in true order, so that they were inserted among the others: close the gaps.
     votes = np.take_along_axis(place, rank.astype(np.int64), axis=1)
