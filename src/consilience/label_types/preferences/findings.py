@@ -17,7 +17,7 @@ __all__ = ["about_judges", "about_table", "cycles", "order_flips"]
 #: Below this rank correlation with equal judges, one pair in ten has changed its order. Reporting only.
 DIFFERENT = 0.8
 #: An item with at least so many votes that is shown first less or more often than this has no random place: by chance
-#: one item in ten of 10 votes, one in 10,000 of 40. Reporting only.
+#: one item in 50 with 10 votes, one in 20,000 with 40. Reporting only.
 MIN_SHOWN, SHOWN_FIRST = 10, (0.2, 0.8)
 #: A position bias beyond this lets the place win 67% of the time between equals. Reporting only.
 LARGE_BIAS = 0.7

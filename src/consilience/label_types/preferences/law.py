@@ -69,7 +69,7 @@ STEEPEST = 60.0
 CERTAIN, NO_TIES = 6.0, 1e-4
 #: Least variance of a judge's outcomes, and least spread of a discrimination: neither is ever known exactly.
 LEAST_VARIANCE, LEAST_SPREAD = 0.05, 0.05
-#: Spread of qualities where the trust engine has none, in its units: from the plain vote to nearly perfect judges.
+#: Spread of qualities where the trust engine has none, in its units: that of its prior of the mean quality.
 USUAL_SPREAD = 0.5
 #: Differences of scores over which costs are averaged, and discriminations and qualities of the tables.
 NODES, CURVE_POINTS, GRID_POINTS = 400, 2001, 161
