@@ -15,7 +15,8 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings import kemeny as solvers
-from consilience.label_types.rankings.space import PairMargins, Rankings
+from consilience.label_types.rankings.kemeny import PairMargins
+from consilience.label_types.rankings.space import Rankings
 from consilience.tables.encoding import encode
 from consilience.votes import Votes
 

@@ -194,12 +194,12 @@ def _majority(
     for a in range(m):
         quality = math.tanh(point[a])
         k = _share(point[slot[a]], point[a], school) if slot[a] >= 0 else 0.0
-        square, error = quality**2, k * k * (1.0 - quality**2)
-        seen = square + error + chance**2
-        whole += (square + error) / seen
+        truth, error = quality**4, (k * k * (1.0 - quality**2)) ** 2
+        seen = truth + error + chance**4
+        whole += (truth + error) / seen
         follows[group[a]] += error / seen
         most = max(most, follows[group[a]])
-        sign += quality / math.sqrt(square + chance**2) / m
+        sign += quality / math.sqrt(quality**2 + chance**2) / m
     probable = _normal((0.5 - most / whole) / half) * _normal(sign / (2.0 * half))
     return math.log(contrary + (1.0 - contrary) * probable)
 

@@ -64,15 +64,15 @@ OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Each further octave of misfit is about a third as probable as the one before.
 OMEGA_DECAY = 0.35
 #: Probability that nobody shares errors beyond the links that were given.
-INDEPENDENT = 0.9
+INDEPENDENT = 0.7
 #: Among dependent sources, the probability that everyone belongs to a school; otherwise some repeat others.
 SCHOOLED = 0.2
 #: Numbers of schools that are thought of, all equally probable.
 SCHOOLS = (2, 3, 4)
 #: A source follows something if its quality, or its share in an error, is above this.
 FOLLOWS = 0.2
-#: Softness of "more than half of the sources": one source of ten.
-HALF = 0.1
+#: Softness of "more than half of the sources": one source of twenty.
+HALF = 0.05
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
 CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.

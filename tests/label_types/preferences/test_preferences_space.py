@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, FileFormatError, InvalidLabelError, UnsupportedError
-from consilience.label_types.preferences.comparisons import Comparisons, net_outcomes
+from consilience.label_types.preferences.comparisons import net_outcomes, tabulate
 from consilience.label_types.preferences.law import cost_of_judge
 from consilience.partitions import Moments
 from consilience.tables import read_preferences
@@ -19,6 +19,10 @@ def fit(votes, gold=None, **settings):
     with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", ConsilienceWarning)
         return cs.LabelModel(cs.Preferences(), **settings).fit(votes, gold=gold)
+
+
+def codes_of(model):
+    return {finding.code for finding in model.diagnostics_}
 
 
 def one(first, second, outcome, **more):
@@ -45,20 +49,15 @@ def test_distance_is_the_share_of_pairs_in_opposite_order_and_a_tie_is_half_wron
     left = space.as_batch([["a", "b", "c"]] * 3)
     right = space.as_batch([["c", "b", "a"], ["a", "c", "b"], [("a", "b"), "c"]])
     assert space.distance(left, right).tolist() == pytest.approx([1.0, 1 / 3, 0.5 / 3])
-
-
-def test_several_outcomes_of_a_pair_are_averaged_whatever_the_order_shown():
-    said = cs.Preferences().as_batch([[one("a", "b", "first"), one("b", "a", "first"), one("a", "b", "a")]])[0]
+    # several outcomes of a pair are averaged, whatever the order shown
+    said = space.as_batch([[one("a", "b", "first"), one("b", "a", "first"), one("a", "b", "a")]])[0]
     assert net_outcomes(said) == {("a", "b"): pytest.approx(1 / 3)}
 
 
 def test_a_ranking_is_a_vote_that_counts_as_its_items_less_one():
-    said = Comparisons.of_ranking([["a"], ["b"], ["c"], ["d"]])
-    assert len(said) == 6
-    assert len(said) * said.weight == pytest.approx(3.0)
-
-
-def test_scores_by_name_become_comparisons():
+    said = cs.Preferences().as_batch([["a", "b", "c", "d"]])
+    assert len(said[0]) == 6
+    assert tabulate(said[:, None], np.ones((1, 1), bool)).pairs.weight.sum() == pytest.approx(3.0)
     found = cs.Preferences.from_scores([{"a": 3, "b": 3, "c": 9}, {"a": 1.0, "b": float("nan")}])
     assert repr(found[0]) == "c > a = b"
     assert found[1] is None
@@ -93,7 +92,7 @@ def test_comparisons_survive_an_arrow_column():
         ([one("a", "b", "first"), "c"], "mixes comparisons and names"),
         ([one(1.5, "b", "first")], "cannot be called 1.5"),
         ({"a": 1, "b": 2}, "from_scores"),
-        ("a beats b", "is no comparison"),
+        ("a beats b", "is not a comparison"),
     ],
 )
 def test_a_wrong_vote_is_named_with_row_and_judge(cell, message):
@@ -107,18 +106,14 @@ def test_a_wrong_vote_is_named_with_row_and_judge(cell, message):
     assert message in str(caught.value)
 
 
-def test_an_item_that_was_not_declared_is_refused():
-    with pytest.raises(InvalidLabelError, match="item 'd' is unknown"):
-        cs.Preferences(["a", "b", "c"]).as_batch([["a", "d"]])
-
-
-@pytest.mark.parametrize(("items", "message"), [("ab", "no list"), (["a"], "two items"), (["a", "a"], "named twice")])
+@pytest.mark.parametrize(
+    ("items", "message"), [("ab", "not a list"), (["a"], "two items"), (["a", "a"], "named twice")]
+)
 def test_wrong_items_are_refused(items, message):
     with pytest.raises(InvalidLabelError, match=message):
         cs.Preferences(items)
-
-
-def test_rankings_point_to_preferences():
+    with pytest.raises(InvalidLabelError, match="item 'd' is unknown"):
+        cs.Preferences(["a", "b", "c"]).as_batch([["a", "d"]])
     with pytest.raises(InvalidLabelError, match="Use Preferences"):
         cs.Rankings(["a", "b"]).as_batch([[one("a", "b", "first")]])
 
@@ -154,7 +149,7 @@ def test_a_liking_for_the_first_answer_is_learned_and_told():
     model = fit(read_preferences(rows))
     # 300 votes each: standard errors of the bias are about 0.15.
     assert np.array(model.sources_.columns["position_bias"]) == pytest.approx([1.5] * 3, abs=0.6)
-    assert "position-bias" in {item.code for item in model.diagnostics_}
+    assert "position-bias" in codes_of(model)
 
 
 def test_known_ranking_turns_a_wrong_majority_round():
@@ -192,12 +187,12 @@ def test_a_crowd_of_judges_with_one_answer_each_has_one_set_of_traits():
     ]
     model = fit(read_preferences(rows), method="em")
     assert np.ptp(model.weight_) == 0.0
-    assert "judges-not-compared" in {item.code for item in fit(read_preferences(rows)).diagnostics_}
+    assert "judges-not-compared" in codes_of(fit(cs.tables.read_preferences(rows)))
 
 
 def test_parts_that_nobody_compared_are_told():
     rows = [{"judge": j, "a": a, "b": b, "winner": "A"} for j in "xyz" for a, b in (("p", "q"), ("r", "s")) * 3]
-    codes = {item.code for item in fit(read_preferences(rows)).diagnostics_}
+    codes = codes_of(fit(cs.tables.read_preferences(rows)))
     assert {"disconnected-comparisons", "order-not-random"} - codes == {"order-not-random"}
 
 
@@ -257,16 +252,62 @@ def test_effective_number_of_judges_is_an_interval():
     assert " to " in repr(model.sources_)
 
 
-def test_dependencies_are_looked_for_or_taken():
-    rows, _ = arena(6, (1.5, 1.5, 1.5), per_judge=150)
-    copies = [{**row, "judge": "j1"} for row in rows if row["judge"] == "j0"]
-    votes = read_preferences([row for row in rows if row["judge"] != "j1"] + copies)
-    for dependencies in ("learn", [("j0", "j1")]):
-        share = fit(votes, dependencies=dependencies).sources_.columns["share"]
-        by_name = dict(zip(votes.sources, share, strict=True))
-        assert by_name["j2"] > 0.9
-        assert by_name["j0"] == pytest.approx(by_name["j1"])
-        assert by_name["j0"] < 0.9
+class Known:
+    """An estimator that is told the weights."""
+
+    def __init__(self, *weights):
+        self.weights = np.array(weights)
+
+    def estimate(self, moments, space, dependencies):
+        return self.weights
+
+
+def test_weights_that_are_known_decide():
+    votes = cs.Votes.from_array([[["a", "b"], ["b", "a"], ["b", "a"]]] * 2)
+    for weights, expected in (((5.0, 0.1, 0.1), ["a", "b"]), ((0.1, 5.0, 5.0), ["b", "a"])):
+        assert fit(votes, method=Known(*weights)).predict(votes)[0] == expected
+
+
+def arena_of(skills, seed=0, per_judge=200, items=12, copied=()):
+    """Return votes of judges with these discriminations on the same pairs; `copied` ones repeat the judge before."""
+    rng = np.random.default_rng(seed)
+    score = np.linspace(-1.5, 1.5, items)
+    first = rng.integers(items, size=per_judge)
+    second = (first + rng.integers(1, items, size=per_judge)) % items
+    rows, wins = [], np.zeros(per_judge, dtype=bool)
+    for judge, skill in enumerate(skills):
+        own = rng.random(per_judge) < 1.0 / (1.0 + np.exp(-skill * (score[first] - score[second])))
+        wins = wins if judge in copied else own
+        rows += [
+            {"judge": f"j{judge}", "first": f"m{one}", "second": f"m{two}", "outcome": "first" if won else "second"}
+            for one, two, won in zip(first.tolist(), second.tolist(), wins.tolist(), strict=True)
+        ]
+    return cs.tables.read_preferences(rows)
+
+
+def test_a_ranking_that_weighing_turns_around_is_told():
+    votes = arena_of([2.0, 2.0, -1.5, -1.2])
+    assert "disagrees-with-plain-vote" in codes_of(fit(votes))
+    assert "disagrees-with-plain-vote" not in codes_of(fit(arena_of([2.0, 2.0, 2.0])))
+
+
+def test_copies_share_a_vote_and_pairs_that_the_user_names():
+    votes = arena_of([1.0, 1.0, 1.0, 1.0, 1.0], copied=(1,))
+    learned, named = (
+        fit(votes, dependencies=told).source_model_.parameters.share for told in ("learn", [("j2", "j3")])
+    )
+    assert (learned[:2] < 0.7).all()
+    assert (learned[2:] > 0.85).all()
+    assert named[4] > 0.85
+    assert (named[[2, 3]] < 1.0).all()
+
+
+def test_one_comparison_leaves_both_ranks_open():
+    votes = cs.tables.read_preferences([{"judge": "ann", "first": "a", "second": "b", "outcome": "first"}])
+    model = fit(votes, method="majority")
+    table = cs.preferences.standings(model, votes).to_pydict()
+    assert table["candidate"] == ["a", "b"]
+    assert (table["rank_low"], table["rank_high"]) == ([1, 1], [2, 2])
 
 
 # --- odd tables -----------------------------------------------------------------------------------------
@@ -278,7 +319,7 @@ def test_one_or_two_judges_give_a_ranking(judges):
     votes = read_preferences(rows)
     model = fit(votes)
     assert sorted(model.predict(votes)[0]) == names
-    assert "too-few-sources" in {item.code for item in model.diagnostics_}
+    assert "too-few-sources" in codes_of(model)
 
 
 def test_a_prompt_without_votes_has_no_label_and_no_confidence():

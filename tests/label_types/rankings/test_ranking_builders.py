@@ -42,14 +42,11 @@ def test_orders_of_numbers_and_names():
         [-1, 0, -1, -1],
     ]
     assert Rankings.positions_from_orders([["tea", 0]], DRINKS).tolist() == [[1, -1, 0, -1]]
+    for tie in ((1, 2), {1, 2}, frozenset({1, 2})):
+        assert Rankings.positions_from_orders([[0, tie, 3]]).tolist() == [[0, 1, 1, 2]]
 
 
-@pytest.mark.parametrize("tie", [(1, 2), {1, 2}, frozenset({1, 2})])
-def test_tuples_and_sets_in_an_order_are_ties(tie):
-    assert Rankings.positions_from_orders([[0, tie, 3]]).tolist() == [[0, 1, 1, 2]]
-
-
-def test_an_array_of_full_orders_is_inverted_at_once():
+def test_arrays_of_full_and_of_partial_orders():
     rng = np.random.default_rng(1)
     orders = rng.permuted(np.tile(np.arange(6), (30, 1)), axis=1).reshape(10, 3, 6)
     positions = Rankings.positions_from_orders(orders)
@@ -57,9 +54,6 @@ def test_an_array_of_full_orders_is_inverted_at_once():
     assert (np.take_along_axis(positions, orders, axis=2) == np.arange(6)).all()
     one_by_one = Rankings.positions_from_orders([order.tolist() for order in orders.reshape(30, 6)])
     assert (positions.reshape(30, 6) == one_by_one).all()
-
-
-def test_an_array_of_partial_orders_is_read_row_by_row():
     assert Rankings.positions_from_orders(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, -1, 0, -1], [-1, 0, -1, 1]]
     assert Rankings.positions_from_orders(np.array([["tea", "milk"]]), DRINKS).tolist() == [[1, -1, 0, -1]]
 
@@ -108,9 +102,6 @@ def test_top_k_puts_the_others_last_and_not_out_of_sight():
     lists = [["tea"], ["water", "milk"], [("tea", "milk"), "juice", "water"]]
     assert Rankings.positions_from_top_k(lists, DRINKS).tolist() == [[1, 1, 0, 1], [1, 2, 2, 0], [0, 1, 0, 2]]
     assert Rankings.positions_from_top_k(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, 2, 0, 2], [2, 0, 2, 1]]
-
-
-def test_top_k_of_nobody_is_unseen():
     assert Rankings.positions_from_top_k([[[0], None]], 3).tolist() == [[[0, 1, 1], [-1, -1, -1]]]
     with refused(InvalidLabelError, "Row 1: the order is empty"):
         Rankings.positions_from_top_k([[0], []], 3)
@@ -119,14 +110,11 @@ def test_top_k_of_nobody_is_unseen():
 # --- scores ------------------------------------------------------------------------------------------
 
 
-def test_scores_in_either_direction():
+def test_scores_in_either_direction_and_their_ties():
     assert Rankings.positions_from_scores([[0.1, 0.9, 0.5]]).tolist() == [[2, 0, 1]]
     assert Rankings.positions_from_scores([[0.1, 0.9, 0.5]], larger_is_better=False).tolist() == [[0, 2, 1]]
     assert Rankings.positions_from_scores([[1, 1, 0]]).tolist() == [[0, 0, 1]]
-
-
-def test_a_tie_reaches_as_far_as_the_tolerance_from_the_best_of_the_group():
-    scores = [[10.0, 9.5, 9.0, 8.5, 0.0]]
+    scores = [[10.0, 9.5, 9.0, 8.5, 0.0]]  # a tie reaches as far as the tolerance from the best of the group
     assert Rankings.positions_from_scores(scores, tie_tolerance=1.0).tolist() == [[0, 0, 0, 1, 2]]
     assert Rankings.positions_from_scores(scores, tie_tolerance=0.5).tolist() == [[0, 0, 1, 1, 2]]
     assert Rankings.positions_from_scores(scores, tie_tolerance=np.inf).tolist() == [[0, 0, 0, 0, 0]]
@@ -227,11 +215,8 @@ def test_pairs_that_make_no_ranking_are_refused_with_their_place(pairs, ties, pa
     good = [("tea", "milk")]
     with refused(InvalidLabelError, "Row 1: ", *parts):
         Rankings.positions_from_pairs([good, pairs], DRINKS, ties=None if ties is None else [[], ties])
-
-
-def test_ties_for_other_rows_are_refused():
     with refused(InvalidLabelError, "ties for 2 rankings and preferences for 1"):
-        Rankings.positions_from_pairs([[(0, 1)]], 2, ties=[[], []])
+        Rankings.positions_from_pairs([good], DRINKS, ties=[[], []])
 
 
 # --- PrefLib -----------------------------------------------------------------------------------------
@@ -255,17 +240,13 @@ def test_preflib_text_is_read_with_counts_and_names():
     assert profile.names == ("black tea", "milk", "3", "juice: orange")
     assert profile.expanded().tolist() == [[0, 1, 2, 2]] * 3 + [[0, -1, -1, 0]] * 2 + [[-1, -1, 0, -1]]
     assert Rankings(profile.names).n_items == 4
-
-
-def test_preflib_lists_of_favourites_rank_the_others_below():
-    profile = Rankings.read_preflib(TOI, unlisted="below")
-    assert profile.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]
-
-
-def test_preflib_text_without_header_counts_its_items():
-    profile = Rankings.read_preflib("5: 2,1,3\n2: 1,3\n")
-    assert profile.positions.tolist() == [[1, 0, 2], [0, -1, 1]]
-    assert profile.names == ("1", "2", "3")
+    favorites = Rankings.read_preflib(TOI, unlisted="below")
+    assert favorites.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]
+    bare = Rankings.read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
+    assert bare.positions.tolist() == [[1, 0, 2], [0, -1, 1]]
+    assert bare.names == ("1", "2", "3")
+    with refused(UnsupportedError, "unlisted='last'", "'below'"):
+        Rankings.read_preflib("1: 1,2\n", unlisted="last")
 
 
 @pytest.mark.parametrize(
@@ -286,8 +267,3 @@ def test_preflib_text_without_header_counts_its_items():
 def test_text_of_another_format_is_refused_with_its_line(text, parts):
     with refused(InvalidLabelError, *parts):
         Rankings.read_preflib(text)
-
-
-def test_an_unknown_meaning_of_unlisted_items_is_refused():
-    with refused(UnsupportedError, "unlisted='last'", "'below'"):
-        Rankings.read_preflib("1: 1,2\n", unlisted="last")

@@ -12,7 +12,7 @@ import consilience as cs
 from consilience import arrays
 from consilience.estimation.protocol import Chunk, Hypothesis, Request
 from consilience.exceptions import ConsilienceWarning, PriorError
-from consilience.label_types.rankings.kernels import sample_mallows
+from consilience.label_types.rankings.mallows import sample_mallows
 from consilience.tables import encoding
 
 ITEMS = 4
@@ -164,13 +164,10 @@ def test_weights_are_recovered(method):
     # standard errors are about .012; triplets take the product form and keep a small bias
     tolerance = 0.15 if method == "triplets" else 0.06
     assert np.abs(fit(space, votes, method=method).weight_ - weights).max() < tolerance
-
-
-def test_isotropic_is_biased_towards_equal_weights():
-    space = cs.Rankings(5)
-    votes, _ = simulated(space, 6000, [1.0, 0.01, 0.01, 0.01, 0.3])
-    assert fit(space, votes, method="isotropic").weight_[1] > 0.3
-    assert fit(space, votes, method="em").weight_[1] < 0.1
+    if method == "em":  # where isotropic weights are biased towards equal ones
+        votes, _ = simulated(space, 6000, [1.0, 0.01, 0.01, 0.01, 0.3])
+        assert fit(space, votes, method="isotropic").weight_[1] > 0.3
+        assert fit(space, votes, method=method).weight_[1] < 0.1
 
 
 def test_partial_rankings_and_top_lists_are_weighed():
@@ -229,12 +226,8 @@ def test_known_rankings_weigh_two_sources():
     for method in ("auto", "labelled"):
         model = fit(space, votes, gold=gold, method=method)
         assert model.weight_[0] > 1.0 > 0.6 > model.weight_[1]
-
-
-def test_a_prior_is_refused():
-    votes, _ = simulated(cs.Rankings(3), 20, [1.0, 1.0, 1.0])
     with pytest.raises(PriorError, match="prior"):
-        cs.LabelModel(cs.Rankings(3), prior="uniform").fit(votes)
+        cs.LabelModel(space, prior="uniform").fit(votes)
 
 
 # --- dependent sources ------------------------------------------------------------------------------------
@@ -253,16 +246,11 @@ def test_copies_are_found_also_among_partial_rankings(seen):
     assert "dependent-pair" in codes(model)
     assert model.weight_[:3].max() < 0.3 < model.weight_[3:].min()
     assert space.kendall_error(model.predict(table), truth) < (0.2 if seen == 1 else 0.3)
-
-
-def test_told_dependencies_share_their_vote():
-    space = cs.Rankings(5)
-    votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
-    table = with_copies(votes)
-    pairs = [("source_0", "source_1"), ("source_0", "source_2"), ("source_1", "source_2")]
-    told = fit(space, table, dependencies=pairs)
-    assert told.source_model_.correlation[0, 1] > 0.7
-    assert space.kendall_error(told.predict(table), truth) < 0.2
+    if seen == 1:  # pairs that the user names share their vote
+        pairs = [("source_0", "source_1"), ("source_0", "source_2"), ("source_1", "source_2")]
+        told = fit(space, table, dependencies=pairs)
+        assert told.source_model_.correlation[0, 1] > 0.7
+        assert space.kendall_error(told.predict(table), truth) < 0.2
 
 
 def test_good_copies_count_about_once():

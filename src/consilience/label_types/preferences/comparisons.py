@@ -1,64 +1,54 @@
-"""Comparisons of two items at a time: the votes of a judge, and rankings as all comparisons they imply."""
+"""Comparisons of two items at a time: as votes of a judge, as users write them, and as arrays.
+
+A ranking is a vote, too: all comparisons that it implies.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.label_types.preferences.judges import PairVotes
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.exceptions import InvalidLabelError
+from consilience.label_types.codes import plain_value
+from consilience.label_types.preferences.judges import PairVotes, totals
 
-__all__ = [
-    "OUTCOMES",
-    "UNPARSABLE",
-    "ComparisonCounts",
-    "ComparisonTable",
-    "Comparisons",
-    "net_outcomes",
-    "tabulate",
-]
+__all__ = ["OUTCOMES", "UNPARSABLE", "ComparisonCounts", "ComparisonTable", "Comparisons", "net_outcomes", "tabulate"]
 
-#: Outcomes by name; what says neither is a reply that could not be read, which is no tie.
+#: Outcomes by name; a reply that could not be read is not a tie.
 OUTCOMES = {"first": 1, "second": -1, "tie": 0}
 UNPARSABLE = 2
+
+EXPECTED = (
+    "a list of comparisons such as {'first': 'a', 'second': 'b', 'outcome': 'first'}, or a ranking such as "
+    "['a', 'b', ('c', 'd')], best first"
+)
 
 Ranking = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
-    """What one judge said about pairs of items; or a ranking, which says it about all of them.
+    """What one judge said about pairs of items; or a ranking, which says it about all of them."""
 
-    Parameters
-    ----------
-    first, second
-        The items shown first and second.
-    outcome
-        1 if the first one won, -1 if the second did, 0 for a tie, 2 for a reply that could not be read.
-    question, run
-        Where a judge was asked several times: about what, and which time it is. None where it was not.
-    ranking
-        Groups of tied items, best first, where the comparisons are those of a ranking.
-    """
-
-    first: tuple[Hashable, ...]
+    first: tuple[Hashable, ...]  # the items shown first
     second: tuple[Hashable, ...]
-    outcome: npt.NDArray[np.int8]
-    question: tuple[Hashable, ...] | None = None
-    run: tuple[Hashable, ...] | None = None
-    ranking: Ranking | None = None
+    outcome: npt.NDArray[np.int8]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
+    question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
+    run: tuple[Hashable, ...] | None = None  # and which time it is
+    ranking: Ranking | None = None  # groups of tied items, best first, where the comparisons are those of a ranking
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:
         """Return all comparisons of a ranking."""
         ranking = tuple(tuple(group) for group in groups)
-        placed = [(item, place) for place, group in enumerate(ranking) for item in group]
-        pairs = [(one, two) for at, one in enumerate(placed) for two in placed[at + 1 :]]
+        pairs = list(combinations([(item, place) for place, group in enumerate(ranking) for item in group], 2))
         return cls(
             tuple(one[0] for one, _ in pairs),
             tuple(two[0] for _, two in pairs),
@@ -79,23 +69,19 @@ class Comparisons:
         if self.ranking is not None:
             return " > ".join(" = ".join(map(str, group)) for group in self.ranking)
         signs = {1: ">", -1: "<", 0: "=", UNPARSABLE: "?"}
-        shown = [
-            f"{one} {signs[int(sign)]} {two}"
-            for one, sign, two in zip(self.first[:6], self.outcome[:6], self.second[:6], strict=True)
-        ]
+        shown = [f"{one} {signs[sign]} {two}" for one, two, sign in list(self.entries())[:6]]
         return ", ".join(shown) + (f", ... ({len(self)} comparisons)" if len(self) > 6 else "")
+
+    def entries(self) -> Iterable[tuple[Any, Any, int]]:
+        """Return the items shown first and second, and the outcome, of every comparison."""
+        return zip(self.first, self.second, self.outcome.tolist(), strict=True)
 
     @property
     def items(self) -> tuple[Hashable, ...]:
         """The items in the order in which they come."""
         if self.ranking is not None:
             return tuple(item for group in self.ranking for item in group)
-        return tuple(dict.fromkeys(item for pair in zip(self.first, self.second, strict=True) for item in pair))
-
-    @property
-    def weight(self) -> float:
-        """What each comparison counts: a ranking of k items as k - 1 votes, not as one per pair."""
-        return 1.0 if self.ranking is None else 2.0 / max(len(self.items), 2)
+        return tuple(dict.fromkeys(item for one, two, _ in self.entries() for item in (one, two)))
 
     def _key(self) -> tuple[Any, ...]:
         if self.ranking is not None:
@@ -106,70 +92,208 @@ class Comparisons:
 def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
     """Return the mean outcome of every pair, in the order in which its items come first; between -1 and 1."""
     sums: dict[tuple[Any, Any], list[float]] = {}
-    for one, two, outcome in zip(said.first, said.second, said.outcome.tolist(), strict=True):
-        if outcome == UNPARSABLE:
-            continue
-        if (two, one) in sums:
-            sums[two, one].append(-outcome)
-        else:
-            sums.setdefault((one, two), []).append(outcome)
+    for one, two, outcome in said.entries():
+        if outcome != UNPARSABLE:
+            turned = (two, one) in sums
+            sums.setdefault((two, one) if turned else (one, two), []).append(-outcome if turned else outcome)
     return {pair: sum(values) / len(values) for pair, values in sums.items()}
 
 
-@dataclass(frozen=True)
-class ComparisonTable:
-    """The comparisons of several rows as arrays.
+# --- as users write them ------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    pairs
-        All that could be read, row by row.
-    names
-        The items of each row; their place is their number.
-    unit
-        Number of what was asked: the same two items of the same row about the same question, in either order.
-    question
-        The same number for runs of one judge on one question; below zero where there are no runs.
-    unparsable
-        ``(m,)`` replies of each judge that could not be read.
-    count
-        How often each comparison was made.
+
+def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
+    """Return the names of the items, or say what is wrong with them."""
+    if items is None:
+        return None
+    if isinstance(items, (str, bytes, int)) or not isinstance(items, Iterable):
+        raise InvalidLabelError(
+            f"items={items!r} is not a list of names. Give the names, or None to take those compared."
+        )
+    names = tuple(_name(item) for item in items)
+    if len(names) < 2:
+        raise InvalidLabelError(f"items={list(names)!r}: two items are needed to compare any.")
+    if (twice := _repeated(names)) is not None:
+        raise InvalidLabelError(f"Item {twice!r} is named twice. Name each one once.")
+    return names
+
+
+def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> Comparisons:
+    """Return what a user wrote as comparisons, or say what is wrong.
+
+    Examples
+    --------
+    >>> read_comparisons([{"first": "a", "second": "b", "outcome": "second"}])
+    a < b
+    >>> read_comparisons(["tea", ("milk", "juice")])
+    tea > milk = juice
     """
+    if isinstance(label, Mapping):
+        raise InvalidLabelError(
+            f"label {str(dict(label))[:80]} is one record. Put comparisons in a list; turn scores by name into "
+            "comparisons with Preferences.from_scores."
+        )
+    if isinstance(label, Comparisons):
+        found = label
+    elif isinstance(label, (str, bytes)) or not isinstance(label, Iterable):
+        raise InvalidLabelError(f"label {plain_value(label)!r} is not a comparison. Give {EXPECTED}.")
+    else:
+        entries = list(label)
+        records = [isinstance(entry, Mapping) for entry in entries]
+        if not entries:
+            raise InvalidLabelError("the list of comparisons is empty. Use None where a judge abstains.")
+        if any(records) and not all(records):
+            raise InvalidLabelError(f"label {str(entries)[:80]} mixes comparisons and names. Give {EXPECTED}.")
+        found = _of_records(entries) if all(records) else _of_order(entries)
+    unknown = [] if items is None else [item for item in found.items if item not in items]
+    if items is not None and unknown:
+        shown = ", ".join(map(repr, items[:6])) + (", ..." if len(items) > 6 else "")
+        raise InvalidLabelError(f"item {unknown[0]!r} is unknown; known are {shown}. Correct the name, or add it.")
+    return found
 
-    pairs: PairVotes
-    names: tuple[tuple[Hashable, ...], ...]
-    unit: IntArray
-    question: IntArray
-    unparsable: IntArray
-    count: FloatArray
+
+def comparisons_from_rankings(rankings: Iterable[Sequence[Any]]) -> Batch:
+    """Return rankings of names, best first and ties as tuples, as comparisons; a ranking of k counts as k - 1 votes.
+
+    Examples
+    --------
+    >>> comparisons_from_rankings([["tea", "milk"], None])
+    array([tea > milk, None], dtype=object)
+    """
+    return as_object_array(None if is_null(one) else read_comparisons(list(one)) for one in rankings)
+
+
+def comparisons_from_scores(scores: Iterable[Mapping[Any, float] | None]) -> Batch:
+    """Return what scores by name say about pairs, larger is better and equal a tie; NaN and None are not there.
+
+    Fewer than two scores compare nothing, and the vote is None.
+
+    Examples
+    --------
+    >>> comparisons_from_scores([{"a": 7, "b": 9, "c": 7}, {"a": 3, "b": None}])
+    array([b > a = c, None], dtype=object)
+    """
+    read = []
+    for one in scores:
+        known = {} if one is None else {name: float(score) for name, score in one.items() if not is_null(score)}
+        levels = sorted(set(known.values()), reverse=True)
+        groups = [tuple(_name(name) for name, score in known.items() if score == level) for level in levels]
+        read.append(Comparisons.of_ranking(groups) if len(known) > 1 else None)
+    return as_object_array(read)
+
+
+def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
+    entries = []
+    for place, record in enumerate(records):
+        missing = [key for key in ("first", "second") if is_null(record.get(key))]
+        if missing:
+            raise InvalidLabelError(
+                f"comparison {place} ({str(dict(record))[:80]}) has no {missing[0]!r}. Give first, second and outcome."
+            )
+        one, two = _name(record["first"]), _name(record["second"])
+        if one == two:
+            raise InvalidLabelError(f"comparison {place} is of {one!r} with itself. Leave it out, or correct a name.")
+        entries.append((one, two, _outcome(record.get("outcome"), one, two, place)))
+    about = {
+        key: tuple(plain_value(record.get(key)) for record in records)
+        for key in ("question", "run")
+        if any(not is_null(record.get(key)) for record in records)
+    }
+    first, second, outcome = zip(*entries, strict=True)
+    return Comparisons(first, second, np.array(outcome, dtype=np.int8), **about)
+
+
+def _outcome(said: Any, first: Any, second: Any, place: int) -> int:
+    """Return 1, -1, 0, or 2 where there is no reply."""
+    value = plain_value(said)
+    if is_null(value):
+        return UNPARSABLE
+    if value in (first, second):
+        return 1 if value == first else -1
+    if isinstance(value, str) and value in OUTCOMES:
+        return OUTCOMES[value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value in (1, -1, 0):
+        return int(value)
+    raise InvalidLabelError(
+        f"comparison {place} of {first!r} and {second!r} is won by {value!r}, which is neither of them. Give 'first', "
+        "'second', 'tie', the name of the winner, or None for a reply that could not be read."
+    )
+
+
+def _of_order(entries: list[Any]) -> Comparisons:
+    groups = []
+    for entry in entries:
+        tied = tuple(sorted(entry, key=str)) if isinstance(entry, (set, frozenset)) else entry
+        groups.append([_name(item) for item in (tied if isinstance(tied, tuple) else (tied,))])
+    names = [name for group in groups for name in group]
+    if not all(groups) or len(names) < 2:
+        raise InvalidLabelError(f"label {str(entries)[:80]} ranks fewer than two items. Use None to abstain.")
+    if (twice := _repeated(names)) is not None:
+        raise InvalidLabelError(f"label {str(entries)[:80]} ranks {twice!r} twice. Name each item once.")
+    return Comparisons.of_ranking(groups)
+
+
+def _repeated(names: Sequence[Hashable]) -> Hashable | None:
+    return next((name for at, name in enumerate(names) if name in names[:at]), None)
+
+
+def _name(item: Any) -> Hashable:
+    name = plain_value(item)
+    if is_null(name) or isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise InvalidLabelError(f"an item cannot be called {name!r}. Names are text or whole numbers.")
+    return name
+
+
+# --- as arrays --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonTable:
+    """The comparisons of several rows as arrays; where rankings are known, one more judge, the last, tells them."""
+
+    pairs: PairVotes  # all that could be read, row by row
+    m: int  # number of judges without the one who knows
+    names: tuple[tuple[Hashable, ...], ...]  # the items of each row; their place is their number
+    unit: IntArray  # what was asked: two items of a row about a question, in either order
+    run: IntArray  # the same number for runs of one judge on one question; below zero where there are no runs
+    unparsable: IntArray  # replies of each judge that could not be read
+    count: FloatArray  # how often each comparison was made
 
     def where(self, kept: BoolArray) -> ComparisonTable:
         """Return some of the comparisons."""
-        return ComparisonTable(
-            self.pairs.where(kept), self.names, self.unit[kept], self.question[kept], self.unparsable, self.count[kept]
-        )
+        parts = {name: getattr(self, name)[kept] for name in ("unit", "run", "count")}
+        return replace(self, pairs=self.pairs.where(kept), **parts)
+
+    def without_known(self) -> ComparisonTable:
+        """Return the comparisons of judges, without known rankings."""
+        own = self.where(self.pairs.judge < self.m)
+        return replace(own, pairs=replace(own.pairs, n_judges=self.m))
+
+    @property
+    def known(self) -> bool:
+        """Whether some rankings are known."""
+        return self.pairs.n_judges > self.m
+
+    @property
+    def per_prompt(self) -> bool:
+        """Whether there are several groups of items."""
+        return len(np.unique(self.pairs.group)) > 1
 
     @property
     def comparisons(self) -> IntArray:
-        """``(m,)`` how many comparisons each judge made."""
-        return np.rint(np.bincount(self.pairs.judge, self.count, minlength=self.pairs.n_judges)).astype(np.int64)
+        """How many comparisons each judge made, with the one who tells known rankings."""
+        return np.rint(self.pairs.by_judge(self.count)).astype(np.int64)
 
-    def run_weights(self, correlation: float) -> FloatArray:
-        """Return ``1 / (1 + (r - 1) rho)`` for each of r runs, and one where there are none."""
-        weight = np.ones(len(self.question))
-        asked = self.question >= 0
-        if asked.any():
-            cell = self.question[asked] * self.pairs.n_judges + self.pairs.judge[asked]
-            _, place = np.unique(cell, return_inverse=True)
-            runs = np.bincount(place, self.count[asked])
-            weight[asked] = 1.0 / (1.0 + (runs[place] - 1.0) * correlation)
-        return weight
+    def weighted(self, share: FloatArray, run_correlation: float) -> PairVotes:
+        """Return the comparisons with what they count: copies share a vote, r runs count r / (1 + (r - 1) rho)."""
+        asked = self.run >= 0
+        runs = totals(self.run[asked], self.count[asked], 1)
+        weight = self.pairs.weight * share[self.pairs.judge]
+        weight[asked] /= 1.0 + (runs[self.run[asked]] - 1.0) * run_correlation
+        return replace(self.pairs, weight=weight)
 
 
-Key = tuple[Any, ...]
-
-
-class ComparisonCounts:
+class ComparisonCounts(Counter[tuple[Any, ...]]):
     """How often each judge gave each answer: sums that add, and all that is learned from.
 
     A key is the row, the judge (-1 for known rankings), the items shown first and second, the outcome, the question,
@@ -178,82 +302,58 @@ class ComparisonCounts:
     prompt has items of its own, there are as many as comparisons.
     """
 
-    def __init__(self, counts: Mapping[Key, int]) -> None:
-        self.counts = counts
-
     @classmethod
     def of(cls, labels: Batch, observed: BoolArray, rows: Sequence[Any], judges: Sequence[int]) -> ComparisonCounts:
         """Return the counts of ``(n, m)`` votes; `judges` are the numbers of the columns."""
-        counts: Counter[Key] = Counter()
+        counts = cls()
         for row, column in np.argwhere(observed).tolist():
             said: Comparisons = labels[row, column]
             size = 0 if said.ranking is None else len(said.items)
             about = said.question or (None,) * len(said)
-            for key in zip(said.first, said.second, said.outcome.tolist(), about, strict=True):
-                counts[rows[row], judges[column], *key, said.run is not None, size] += 1
-        return cls(counts)
+            for entry, question in zip(said.entries(), about, strict=True):
+                counts[rows[row], judges[column], *entry, question, said.run is not None, size] += 1
+        return counts
 
-    def __add__(self, other: ComparisonCounts) -> ComparisonCounts:
-        total = Counter(self.counts)
-        total.update(other.counts)
-        return ComparisonCounts(total)
+    def __add__(self, other: Counter[Any]) -> ComparisonCounts:  # type: ignore[override]
+        total = ComparisonCounts(self)
+        total.update(other)
+        return total
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ComparisonCounts) and self.counts == other.counts
-
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
 
-    def boxed(self) -> npt.NDArray[Any]:
-        """Return the counts as an array of one object, which adds like any other sum."""
-        box = np.empty(1, dtype=object)
-        box[0] = self
-        return box
+    def table(self, m: int, items: Sequence[Hashable] | None, rows: Iterable[Any] | None = None) -> ComparisonTable:
+        """Return the counts as arrays: of these rows, or of all in an order that does not depend on how they came.
 
-    def table(self, m: int, items: Sequence[Hashable] | None = None) -> ComparisonTable:
-        """Return the counts as arrays, in an order that does not depend on how they were added."""
-        return _tabulate(sorted(self.counts.items(), key=_order), m, items)
+        A ranking of k items counts as k - 1 votes, not as one per pair; a known one counts in full.
+        """
+        entries = list(self.items()) if rows is not None else sorted(self.items(), key=lambda entry: repr(entry[0]))
+        known = any(key[1] < 0 for key in self)
+        row_number = {row: at for at, row in enumerate(dict.fromkeys(rows or (key[0] for key, _ in entries)))}
+        names: list[dict[Hashable, int]] = [{item: at for at, item in enumerate(items or ())} for _ in row_number]
+        unparsable = np.zeros(m + known, dtype=np.int64)
+        units: dict[Any, int] = {}
+        runs: dict[Any, int] = {}
+        codes, numbers = [], []
+        for (row, judge, one, two, outcome, about, again, size), count in entries:
+            at, who = row_number[row], judge if judge >= 0 else m
+            first, second = (names[at].setdefault(item, len(names[at])) for item in (one, two))
+            if outcome == UNPARSABLE:
+                unparsable[who] += count
+                continue
+            key = (at, min(first, second), max(first, second), about)
+            run = runs.setdefault((*key, who), len(runs)) if again else -1
+            codes.append((who, at, first, second, units.setdefault(key, len(units)), run))
+            weight = 2.0 / size if size and judge >= 0 else 1.0
+            numbers.append((outcome, 0.0 if size else 1.0, weight * count, count))
+        who_asked, group, left, right, unit, again_of = np.array(codes, dtype=np.int64).reshape(-1, 6).T
+        outcomes, shown, weights, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+        width = max((len(own) for own in names), default=0) or 1
+        pairs = PairVotes(who_asked, group, left, right, outcomes, shown, weights, m + known, len(names), width)
+        return ComparisonTable(pairs, m, tuple(tuple(own) for own in names), unit, again_of, unparsable, often)
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> ComparisonTable:
     """Return the votes of several rows as arrays; `items` are those of every row, where they are known."""
     n, m = observed.shape
-    counts = ComparisonCounts.of(labels, observed, range(n), range(m)).counts
-    return _tabulate(list(counts.items()), m, items, list(range(n)))
-
-
-def _order(entry: tuple[Key, int]) -> str:
-    return repr(entry[0])
-
-
-def _tabulate(
-    entries: list[tuple[Key, int]], m: int, items: Sequence[Hashable] | None, rows: list[Any] | None = None
-) -> ComparisonTable:
-    """Return counted comparisons as arrays; known rankings become the judge m, whose word counts in full."""
-    known = any(key[1] < 0 for key, _ in entries)
-    groups = {row: at for at, row in enumerate(dict.fromkeys(key[0] for key, _ in entries) if rows is None else rows)}
-    start = {} if items is None else {item: place for place, item in enumerate(items)}
-    names: list[dict[Hashable, int]] = [dict(start) for _ in groups]
-    unparsable = np.zeros(m + known, dtype=np.int64)
-    units: dict[Any, int] = {}
-    questions: dict[Any, int] = {}
-    whole, numbers = [], []
-    for (row, judge, one, two, outcome, about, again, size), count in entries:
-        at, who = groups[row], judge if judge >= 0 else m
-        own = names[at]
-        first, second = own.setdefault(one, len(own)), own.setdefault(two, len(own))
-        if outcome == UNPARSABLE:
-            unparsable[who] += count
-            continue
-        low, high = min(first, second), max(first, second)
-        unit = units.setdefault((at, low, high, about), len(units))
-        question = questions.setdefault((at, low, high, about), len(questions)) if again else -1
-        whole.append((who, at, first, second, unit, question))
-        numbers.append((outcome, 0.0 if size else 1.0, 2.0 / size if size and judge >= 0 else 1.0, count))
-    codes = np.array(whole, dtype=np.int64).reshape(-1, 6).T
-    said, shown, weight, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
-    pairs = PairVotes(
-        codes[0], codes[1], codes[2], codes[3], said, shown, weight * often,
-        n_judges=m + known, n_groups=len(groups), width=max((len(own) for own in names), default=0) or 1,
-    )  # fmt: skip
-    return ComparisonTable(pairs, tuple(tuple(own) for own in names), codes[4], codes[5], unparsable, often)
+    return ComparisonCounts.of(labels, observed, range(n), range(m)).table(m, items, range(n))

@@ -5,8 +5,9 @@ A vote of judge a on two items, the first shown and the second, with ``eta = s_a
     P(first) : P(second) : P(tie)  =  exp(eta / 2) : exp(-eta / 2) : nu_a
 
 Scores are standard normal within each group (the whole arena, or one prompt), so the scale sits in s. The logarithm
-of the normaliser is bounded by a parabola in eta (Jaakkola and Jordan, extended to Davidson's ties), which makes
+of the normalizer is bounded by a parabola in eta (Jaakkola and Jordan, extended to Davidson's ties), which makes
 every step a weighted ridge regression: scores given judges, judges given scores, one spread shared by all judges.
+The bound underrates judges of small groups; there, EM over weighted draws of the scores goes on from its result.
 """
 
 from __future__ import annotations
@@ -21,103 +22,107 @@ __all__ = [
     "JudgeTraits",
     "PairVotes",
     "ScoreBelief",
-    "VariationalFit",
     "correlation_of_runs",
     "draw_scores",
     "fit_judges",
     "joint_covariance",
     "normal_draws",
     "polish_judges",
+    "prefer",
     "scores_given_judges",
     "starting_judges",
     "totals",
     "unexplained",
 ]
 
-#: Variance of the position biases before any vote.
+#: Variance of the position biases before any vote: a bias of 0.5 lets the place win 62% of the time between equals.
 BIAS_VARIANCE = 0.25
 #: How far judges are from what is expected of them counts as if seen in this many judges already.
 PSEUDO_JUDGES = 3.0
-#: Newton steps to the taste of a single judge, and the precision by which its scores are held.
-TASTE_STEPS, TASTE_RIDGE = 8, 0.25
+#: Ties, in this many votes, that every judge starts with: no rate is ever 0 or 1.
+PSEUDO_TIES, PSEUDO_VOTES = 0.5, 1.5
+#: Largest tie parameter: 96% ties between equals.
+LARGEST_TIE = 50.0
+#: Precision by which the scores of a single judge's taste are held: that of scores of variance 4.
+TASTE_RIDGE = 0.25
 #: Residuals are never taken as surer than by this variance of the outcome; the largest one is 1.
 LEAST_VARIANCE = 0.2
+#: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
+DRAWS, WIDER = 64, 1.3
+#: Rounds of the two fits, the steps at which they stop, and Newton steps to the taste of a judge: time only.
+ROUNDS, TOLERANCE, POLISH_ROUNDS, POLISH_TOLERANCE, TASTE_STEPS = 200, 1e-4, 25, 2e-3, 8
+#: Steps to the scores before the first draw, and from round to round: time only.
+FIRST_STEPS, NEXT_STEPS = 16, 3
+#: Prior precision of what is known.
+KNOWN = 1e9
 
 
 @dataclass(frozen=True)
 class PairVotes:
-    """Comparisons, one entry each.
-
-    Parameters
-    ----------
-    judge, group
-        Who compared, and in which group; items are numbered within their group.
-    first, second
-        The item shown first and the one shown second.
-    outcome
-        1 if the first one won, -1 if the second did, 0 for a tie.
-    shown
-        1 where the items were shown in this order, 0 where the order means nothing.
-    weight
-        How many votes it counts as.
-    """
+    """Comparisons, one entry each."""
 
     judge: IntArray
-    group: IntArray
-    first: IntArray
+    group: IntArray  # items are numbered within their group
+    first: IntArray  # the item shown first
     second: IntArray
-    outcome: FloatArray
-    shown: FloatArray
-    weight: FloatArray
+    outcome: FloatArray  # 1 if the first one won, -1 if the second did, 0 for a tie
+    shown: FloatArray  # 1 where the items were shown in this order, 0 where the order means nothing
+    weight: FloatArray  # how many votes it counts as
     n_judges: int
     n_groups: int
-    width: int
+    width: int  # the largest number of items in a group
 
     def __len__(self) -> int:
         return len(self.judge)
 
     def where(self, kept: BoolArray | IntArray) -> PairVotes:
         """Return some of the comparisons."""
-        parts = {
-            name: getattr(self, name)[kept]
-            for name in ("judge", "group", "first", "second", "outcome", "shown", "weight")
-        }
-        return replace(self, **parts)
+        names = ("judge", "group", "first", "second", "outcome", "shown", "weight")
+        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+
+    def by_judge(self, values: FloatArray) -> FloatArray:
+        """Return the sums of values by judge ``(m,)``."""
+        return totals(self.judge, values, self.n_judges)
+
+    def by_item(self, values: FloatArray, row: IntArray, n: int) -> FloatArray:
+        """Return sums ``(n, width)`` of values, added for the first item and taken away for the second, by row."""
+        sums = [totals(row * self.width + item, values, n * self.width) for item in (self.first, self.second)]
+        return (sums[0] - sums[1]).reshape(n, self.width)
+
+    def laplacians(self, load: FloatArray, row: IntArray, n: int) -> FloatArray:
+        """Return the information ``(n, width, width)`` about scores from differences of this precision, by row."""
+        width, place = self.width, np.arange(self.width)
+        between = totals((row * width + self.first) * width + self.second, load, n * width**2).reshape(n, width, width)
+        between = between + between.transpose(0, 2, 1)
+        result = -between
+        result[:, place, place] += between.sum(axis=2)
+        return result
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether there is any tie."""
+        return bool((self.outcome == 0).any())
 
     @property
     def compared(self) -> BoolArray:
         """``(groups, width)``: whether the item was ever compared."""
-        count = totals(self.group * self.width + self.first, None, self.n_groups * self.width)
-        count += totals(self.group * self.width + self.second, None, self.n_groups * self.width)
-        return (count > 0).reshape(self.n_groups, self.width)
-
-    def votes_of_judges(self) -> FloatArray:
-        """Return the weight of all votes of each judge."""
-        return totals(self.judge, self.weight, self.n_judges)
+        result = np.zeros((self.n_groups, self.width), dtype=bool)
+        result[self.group, self.first] = result[self.group, self.second] = True
+        return result
 
 
 @dataclass(frozen=True)
 class JudgeTraits:
-    """What is believed about the judges.
+    """What is believed about m judges, and the law that they are drawn from.
 
-    Parameters
-    ----------
-    slope, bias, tie
-        ``(m,)`` discrimination s, position bias b and tie parameter nu.
-    covariance
-        ``(m, 2, 2)`` of slope and bias of each judge.
-    center, spread
-        ``(m,)`` discriminations that are expected before these votes, and how far judges may be from them.
-    scale, factor
-        Learned: expected discriminations are ``scale * center``, with the variance ``factor * (scale * spread) ** 2``.
-    bias_mean, bias_variance
-        Of the law that the biases of all judges are drawn from.
+    Discriminations are expected around ``scale * center``, with the variance ``factor * (scale * spread) ** 2``; scale
+    and factor are learned.
     """
 
-    slope: FloatArray
-    bias: FloatArray
-    tie: FloatArray
-    covariance: FloatArray
+    slope: FloatArray  # (m,) discrimination s
+    bias: FloatArray  # (m,) position bias b
+    tie: FloatArray  # (m,) tie parameter nu
+    covariance: FloatArray  # (m, 2, 2) of slope and bias
     center: FloatArray
     spread: FloatArray
     scale: float = 1.0
@@ -135,35 +140,38 @@ class JudgeTraits:
         """``(m,)`` their variance."""
         return self.factor * (self.scale * self.spread) ** 2
 
-    def with_prior(self, slope: FloatArray, variance: FloatArray, free: BoolArray) -> JudgeTraits:
-        """Return the same judges with scale and factor learned from discriminations and their variances.
+    def eta(self, pairs: PairVotes, gap: FloatArray) -> FloatArray:
+        """Return eta for differences of scores ``(votes,)``, or ``(votes, draws)``."""
+        slope, bias = self.slope[pairs.judge], self.bias[pairs.judge] * pairs.shown
+        return slope * gap + bias if gap.ndim == 1 else slope[:, None] * gap + bias[:, None]
 
-        The factor starts from `PSEUDO_JUDGES` judges that are as far from the center as expected.
-        """
+    def with_prior(self, covariance: FloatArray, free: BoolArray) -> JudgeTraits:
+        """Return the same judges with the law of their traits learned from them; `free` are those who are learned."""
         weight = np.where(free, 1.0 / self.spread**2, 0.0)
-        scale = max(float((weight * slope * self.center).sum() / max((weight * self.center**2).sum(), 1e-12)), 0.05)
-        apart = ((slope - scale * self.center) ** 2 + variance) / (scale * self.spread) ** 2
+        scale = float((weight * self.slope * self.center).sum() / max((weight * self.center**2).sum(), 1e-12))
+        scale = max(scale, 0.05)
+        apart = ((self.slope - scale * self.center) ** 2 + covariance[:, 0, 0]) / (scale * self.spread) ** 2
         count = int(free.sum())
-        factor = (float(apart[free].sum()) + PSEUDO_JUDGES) / (count + PSEUDO_JUDGES)
-        return replace(self, scale=scale, factor=factor)
+        middle = float(self.bias[free].sum()) / (count + 1.0)
+        scatter = float(((self.bias - middle) ** 2 + covariance[:, 1, 1])[free].sum())
+        return replace(
+            self,
+            scale=scale,
+            factor=(float(apart[free].sum()) + PSEUDO_JUDGES) / (count + PSEUDO_JUDGES),
+            bias_mean=middle,
+            bias_variance=(scatter + BIAS_VARIANCE) / (count + 1.0),
+        )
 
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""
         corner = np.array([[factor**2, factor], [factor, 1.0]])
-        return replace(
-            self,
-            slope=self.slope * factor,
-            covariance=self.covariance * corner,
-            scale=self.scale * factor,
-        )
+        return replace(self, slope=self.slope * factor, covariance=self.covariance * corner, scale=self.scale * factor)
 
     def with_fixed(self, start: JudgeTraits, held: BoolArray) -> JudgeTraits:
         """Return the same judges, but for those that are held as they started."""
-        if not held.any():
-            return self
-        corner = np.where(held[:, None, None], 0.0, self.covariance)
+        covariance = np.where(held[:, None, None], 0.0, self.covariance)
         kept = {name: np.where(held, getattr(start, name), getattr(self, name)) for name in ("slope", "bias", "tie")}
-        return replace(self, covariance=corner, **kept)
+        return replace(self, covariance=covariance, **kept)
 
 
 @dataclass(frozen=True)
@@ -172,6 +180,12 @@ class ScoreBelief:
 
     mean: FloatArray
     covariance: FloatArray
+
+    @classmethod
+    def none(cls, pairs: PairVotes) -> ScoreBelief:
+        """Return zeros, from which a fit starts."""
+        shape = (pairs.n_groups, pairs.width)
+        return cls(np.zeros(shape), np.zeros((*shape, pairs.width)))
 
     def differences(self, pairs: PairVotes) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the difference of each comparison."""
@@ -191,8 +205,7 @@ def curvature(reach: FloatArray, tie: FloatArray) -> FloatArray:
     [0.125, 0.1904]
     """
     at = np.clip(reach, 1e-4, 40.0)
-    falling = np.exp(-at)
-    return np.asarray(0.5 * (1.0 - falling) / (at * (1.0 + falling + tie * np.exp(-at / 2.0))))
+    return outcome_moments(at, tie)[0] / (2.0 * at)
 
 
 def outcome_moments(eta: FloatArray, tie: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -211,20 +224,18 @@ def outcome_moments(eta: FloatArray, tie: FloatArray) -> tuple[FloatArray, Float
     return mean, (1.0 + falling) / total - mean**2
 
 
-def log_normaliser(reach: FloatArray, tie: FloatArray) -> FloatArray:
+def log_normalizer(reach: FloatArray, tie: FloatArray) -> FloatArray:
     """Return ``log(2 cosh(c/2) + nu)`` for ``c = reach >= 0``."""
     return np.asarray(reach / 2.0 + np.log1p(np.exp(-reach) + tie * np.exp(-reach / 2.0)))
 
 
-def starting_judges(
-    pairs: PairVotes, slope: FloatArray, spread: FloatArray | None = None, *, ties: bool = True
-) -> JudgeTraits:
+def starting_judges(pairs: PairVotes, slope: FloatArray, spread: FloatArray | None = None) -> JudgeTraits:
     """Return judges of expected discriminations without bias; the start of every fit."""
-    tied = totals(pairs.judge, pairs.weight * (pairs.outcome == 0), pairs.n_judges)
-    share = (tied + 0.5) / (pairs.votes_of_judges() + 1.5)
-    tie = np.minimum(2.0 * share / np.maximum(1.0 - share, 0.05), 4.0) if ties else np.zeros(pairs.n_judges)
-    far = np.maximum(np.abs(slope), 0.3) if spread is None else spread
     m = pairs.n_judges
+    tied = pairs.by_judge(pairs.weight * (pairs.outcome == 0))
+    share = (tied + PSEUDO_TIES) / (pairs.by_judge(pairs.weight) + PSEUDO_VOTES)
+    tie = np.minimum(2.0 * share / np.maximum(1.0 - share, 0.05), 4.0) if pairs.has_ties else np.zeros(m)
+    far = np.maximum(np.abs(slope), 0.3) if spread is None else spread
     return JudgeTraits(slope.copy(), np.zeros(m), tie, np.zeros((m, 2, 2)), slope, far)
 
 
@@ -233,30 +244,25 @@ def totals(index: IntArray, values: FloatArray | None, size: int) -> FloatArray:
     return np.bincount(index, values, minlength=size).astype(np.float64, copy=False)
 
 
-# --- variational fit ---
+def prefer(mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Return ``(groups, width, width)`` probabilities that one item is better than the other, for normal scores."""
+    from scipy.special import ndtr
+
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    spread = variance[:, :, None] + variance[:, None, :] - 2.0 * covariance
+    return np.asarray(ndtr((mean[:, :, None] - mean[:, None, :]) / np.sqrt(np.maximum(spread, 1e-12))))
 
 
-ROUNDS, TOLERANCE = 200, 1e-4
-LARGEST_TIE = 50.0
-
-
-@dataclass(frozen=True)
-class VariationalFit:
-    """Judges and scores that fit each other best."""
-
-    judges: JudgeTraits
-    scores: ScoreBelief
-    converged: bool
+# --- variational fit ----------------------------------------------------------------------------------------
 
 
 def scores_given_judges(
-    pairs: PairVotes, judges: JudgeTraits, start: ScoreBelief | None = None, rounds: int = 16
+    pairs: PairVotes, judges: JudgeTraits, start: ScoreBelief | None = None, rounds: int = FIRST_STEPS
 ) -> ScoreBelief:
     """Return the scores that judges of these traits point to; groups of one call do not touch each other."""
-    scores = start if start is not None else _no_scores(pairs)
+    scores = start if start is not None else ScoreBelief.none(pairs)
     for _ in range(rounds):
-        reach, _ = _reach(pairs, judges, scores)
-        scores = _score_step(pairs, judges, pairs.weight * curvature(reach, judges.tie[pairs.judge]))
+        scores = _score_step(pairs, judges, scores)
     return scores
 
 
@@ -265,172 +271,121 @@ def fit_judges(
     start: JudgeTraits,
     *,
     equal: bool = False,
-    position: bool = True,
-    ties: bool = True,
     fixed: BoolArray | None = None,
     rounds: int = ROUNDS,
-    tolerance: float = TOLERANCE,
-) -> VariationalFit:
+) -> tuple[JudgeTraits, ScoreBelief]:
     """Learn judges and scores together, by steps that never lower the bound.
 
-    Parameters
-    ----------
-    equal
-        Whether all judges have one discrimination.
-    position, ties
-        Whether there are a position bias and a tie rate per judge.
-    fixed
-        ``(m,)`` judges that stay as they start, such as one who tells known rankings.
+    Equal judges have one discrimination and no position bias; fixed ones ``(m,)`` stay as they start, such as one who
+    tells known rankings.
     """
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
-    known = held.any()
-    judges, scores = start, _no_scores(pairs)
+    judges, scores = start, ScoreBelief.none(pairs)
     compared = pairs.compared
-    reach, (mean, variance) = _reach(pairs, judges, scores)
-    before, converged = np.zeros(0), False
+    before = None
     for _ in range(rounds):
-        scores = _score_step(pairs, judges, pairs.weight * curvature(reach, judges.tie[pairs.judge]))
-        if not known:
-            scores, judges = _rescaled(scores, judges, compared)
-        reach, (mean, variance) = _reach(pairs, judges, scores)
-        new = _judge_step(
-            pairs,
-            judges,
-            pairs.weight * curvature(reach, judges.tie[pairs.judge]),
-            mean,
-            variance,
-            equal=equal,
-            position=position,
-            free=~held,
-        )
-        judges = new.with_fixed(start, held)
-        if (judges.slope * judges.center)[~held].sum() < 0 and not known:
+        scores = _score_step(pairs, judges, scores)
+        if not held.any():
+            factor = np.clip(_root_mean(scores.mean**2 + _variances(scores.covariance), compared), 0.5, 2.0)
+            scores = ScoreBelief(scores.mean / factor, scores.covariance / factor**2)
+            judges = judges.scaled(float(factor))
+        judges = _judge_step(pairs, judges, scores, equal=equal, free=~held).with_fixed(start, held)
+        if _is_turned(judges, held):
             flip = np.array([[1.0, -1.0], [-1.0, 1.0]])
             judges = replace(judges, slope=-judges.slope, covariance=judges.covariance * flip)
             scores = replace(scores, mean=-scores.mean)
-        reach, (mean, variance) = _reach(pairs, judges, scores)
-        if ties:
-            judges = replace(judges, tie=_tie_step(pairs, judges.tie, reach)).with_fixed(start, held)
+        if pairs.has_ties:
+            reach = _reach(pairs, judges, scores)[:, None]
+            for _ in range(2):
+                judges = _tie_step(pairs, judges, reach, pairs.weight[:, None]).with_fixed(start, held)
         now = np.concatenate([scores.mean.ravel(), judges.slope, judges.bias])
-        if len(before) and float(np.abs(now - before).max()) < tolerance:
-            converged = True
+        if before is not None and float(np.abs(now - before).max()) < TOLERANCE:
             break
         before = now
-    return VariationalFit(judges, scores, converged)
+    return judges, scores
 
 
-def _no_scores(pairs: PairVotes) -> ScoreBelief:
-    shape = (pairs.n_groups, pairs.width)
-    return ScoreBelief(np.zeros(shape), np.zeros((*shape, pairs.width)))
+def _products(judges: JudgeTraits) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean squares of slope and bias, and their mean product."""
+    square = judges.slope**2 + judges.covariance[:, 0, 0]
+    cross = judges.slope * judges.bias + judges.covariance[:, 0, 1]
+    return square, judges.bias**2 + judges.covariance[:, 1, 1], cross
 
 
-def _reach(
-    pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief
-) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    """Return the root of the mean of eta squared, and mean and variance of the differences."""
+def _reach(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatArray:
+    """Return the root of the mean of eta squared."""
     mean, variance = scores.differences(pairs)
-    square = judges.slope**2 + judges.covariance[:, 0, 0]
-    cross = judges.slope * judges.bias + judges.covariance[:, 0, 1]
-    offset = judges.bias**2 + judges.covariance[:, 1, 1]
-    who = pairs.judge
-    eta = square[who] * (mean**2 + variance) + (2.0 * cross[who] * mean + offset[who]) * pairs.shown
-    return np.sqrt(np.maximum(eta, 1e-10)), (mean, variance)
+    square, offset, cross = (part[pairs.judge] for part in _products(judges))
+    eta = square * (mean**2 + variance) + (2.0 * cross * mean + offset) * pairs.shown
+    return np.sqrt(np.maximum(eta, 1e-10))
 
 
-def _score_step(pairs: PairVotes, judges: JudgeTraits, weight: FloatArray) -> ScoreBelief:
-    who, width, groups = pairs.judge, pairs.width, pairs.n_groups
-    square = judges.slope**2 + judges.covariance[:, 0, 0]
-    cross = judges.slope * judges.bias + judges.covariance[:, 0, 1]
-    load = weight * square[who]
-    row = (pairs.group * width + pairs.first) * width
-    other = (pairs.group * width + pairs.second) * width
-    between = totals(row + pairs.second, load, groups * width * width).reshape(groups, width, width)
-    precision = -between - between.transpose(0, 2, 1)
-    diagonal = totals(row // width, load, groups * width) + totals(other // width, load, groups * width)
-    precision[:, np.arange(width), np.arange(width)] += 1.0 + diagonal.reshape(groups, width)
-    pull = pairs.weight * pairs.outcome / 2.0 * judges.slope[who] - weight * cross[who] * pairs.shown
-    target = totals(row // width, pull, groups * width) - totals(other // width, pull, groups * width)
-    covariance = np.linalg.inv(precision).astype(np.float64)
-    return ScoreBelief(np.einsum("gij,gj->gi", covariance, target.reshape(groups, width)), covariance)
+def _loads(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatArray:
+    return pairs.weight * curvature(_reach(pairs, judges, scores), judges.tie[pairs.judge])
 
 
-def _rescaled(scores: ScoreBelief, judges: JudgeTraits, compared: BoolArray) -> tuple[ScoreBelief, JudgeTraits]:
-    """Give the scores a mean square of one and move the factor into the judges, which speeds up the fit."""
-    square = scores.mean**2 + np.diagonal(scores.covariance, axis1=1, axis2=2)
-    factor = float(np.clip(np.sqrt(max(square[compared].mean() if compared.any() else 1.0, 1e-8)), 0.5, 2.0))
-    return ScoreBelief(scores.mean / factor, scores.covariance / factor**2), judges.scaled(factor)
+def _score_step(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> ScoreBelief:
+    load = _loads(pairs, judges, scores)
+    square, _, cross = (part[pairs.judge] for part in _products(judges))
+    precision = pairs.laplacians(load * square, pairs.group, pairs.n_groups) + np.eye(pairs.width)
+    pull = pairs.weight * pairs.outcome / 2.0 * judges.slope[pairs.judge] - load * cross * pairs.shown
+    covariance = _inverse(precision)
+    target = pairs.by_item(pull, pairs.group, pairs.n_groups)
+    return ScoreBelief(np.einsum("gij,gj->gi", covariance, target), covariance)
 
 
 def _judge_step(
-    pairs: PairVotes,
-    judges: JudgeTraits,
-    weight: FloatArray,
-    mean: FloatArray,
-    variance: FloatArray,
-    *,
-    equal: bool,
-    position: bool,
-    free: BoolArray,
+    pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief, *, equal: bool, free: BoolArray
 ) -> JudgeTraits:
-    who, m = pairs.judge, pairs.n_judges
-    information = np.zeros((m, 2, 2))
-    target = np.zeros((m, 2))
-    gain = pairs.weight * pairs.outcome / 2.0
-    information[:, 0, 0] = totals(who, weight * (mean**2 + variance), m)
-    target[:, 0] = totals(who, gain * mean, m)
-    if position:
-        information[:, 0, 1] = information[:, 1, 0] = totals(who, weight * mean * pairs.shown, m)
-        information[:, 1, 1] = totals(who, weight * pairs.shown, m) + 1.0 / judges.bias_variance
-        target[:, 1] = totals(who, gain * pairs.shown, m) + judges.bias_mean / judges.bias_variance
-    else:
-        information[:, 1, 1] = 1e9
-    count = int(free.sum())
+    mean, variance = scores.differences(pairs)
+    load, gain = _loads(pairs, judges, scores), pairs.weight * pairs.outcome / 2.0
+    pull, precision = pairs.by_judge(gain * mean), pairs.by_judge(load * (mean**2 + variance))
     if equal:
-        pull = (target[:, 0] - information[:, 0, 1] * judges.bias)[free].sum()
-        common = float(pull / (information[free, 0, 0].sum() + 1e-9))
-        slope = np.full(m, common)
-        bias = (target[:, 1] - information[:, 0, 1] * slope) / information[:, 1, 1]
-        covariance = np.zeros((m, 2, 2))
-        covariance[:, 1, 1] = 1.0 / information[:, 1, 1]
-        new = replace(judges, slope=slope, bias=bias, covariance=covariance, scale=max(common, 0.05))
-        spread = covariance[:, 1, 1]
-    else:
-        information[:, 0, 0] += 1.0 / judges.slope_variance
-        target[:, 0] += judges.slope_mean / judges.slope_variance
-        covariance = np.linalg.inv(information).astype(np.float64)
-        found = np.einsum("mij,mj->mi", covariance, target)
-        slope, bias = found[:, 0], found[:, 1]
-        new = replace(judges, slope=slope, bias=bias, covariance=covariance)
-        new = new.with_prior(slope, covariance[:, 0, 0], free)
-        spread = covariance[:, 1, 1]
-    if not position:
-        return replace(new, bias=np.zeros(m))
-    centre = float(new.bias[free].sum()) / (count + 1.0)
-    scatter = float(((new.bias - centre) ** 2 + spread)[free].sum())
-    return replace(new, bias_mean=centre, bias_variance=(scatter + BIAS_VARIANCE) / (count + 1.0))
+        common = float(pull[free].sum() / (precision[free].sum() + 1e-9))
+        return replace(judges, slope=np.full(len(pull), common), scale=max(common, 0.05))
+    cross = pairs.by_judge(load * mean * pairs.shown)
+    bias_pull = pairs.by_judge(gain * pairs.shown) + judges.bias_mean / judges.bias_variance
+    bias_precision = pairs.by_judge(load * pairs.shown) + 1.0 / judges.bias_variance
+    covariance = _inverse(_corners(precision + 1.0 / judges.slope_variance, cross, bias_precision))
+    target = np.stack([pull + judges.slope_mean / judges.slope_variance, bias_pull], axis=1)
+    slope, bias = np.einsum("mij,mj->im", covariance, target)
+    return replace(judges, slope=slope, bias=bias, covariance=covariance).with_prior(covariance, free)
 
 
-def _tie_step(pairs: PairVotes, tie: FloatArray, reach: FloatArray) -> FloatArray:
-    """Return tie parameters at which expected and seen ties meet; half a tie in one and a half votes come on top."""
-    who, m = pairs.judge, pairs.n_judges
-    seen = totals(who, pairs.weight * (pairs.outcome == 0), m) + 0.5
-    base = 1.0 / (np.exp(reach / 2.0) + np.exp(-reach / 2.0))
-    for _ in range(2):
-        share = tie[who] * base / (1.0 + tie[who] * base)
-        expected = totals(who, pairs.weight * share, m) + 1.5 * tie / (2.0 + tie)
-        spread = totals(who, pairs.weight * share * (1.0 - share), m) + 0.3
-        tie = np.clip(tie * np.exp(np.clip((seen - expected) / spread, -1.0, 1.0)), 1e-4, LARGEST_TIE)
-    return tie
+def _tie_step(pairs: PairVotes, judges: JudgeTraits, eta: FloatArray, load: FloatArray) -> JudgeTraits:
+    """Move the tie parameters to where expected and seen ties meet; eta and weights are ``(votes, draws)``."""
+    tie = judges.tie[pairs.judge][:, None]
+    share = tie / (2.0 * np.cosh(np.minimum(np.abs(eta), 80.0) / 2.0) + tie)
+    seen = pairs.by_judge(pairs.weight * (pairs.outcome == 0)) + PSEUDO_TIES
+    expected = pairs.by_judge((load * share).sum(axis=1)) + PSEUDO_VOTES * judges.tie / (2.0 + judges.tie)
+    spread = pairs.by_judge((load * share * (1.0 - share)).sum(axis=1)) + 0.3
+    step = np.clip((seen - expected) / spread, -1.0, 1.0)
+    return replace(judges, tie=np.clip(judges.tie * np.exp(step), 1e-4, LARGEST_TIE))
 
 
-# --- draws of small groups ---
+def _is_turned(judges: JudgeTraits, held: BoolArray) -> bool:
+    """Return whether most discriminations point against what is expected, and nothing known forbids to turn them."""
+    return not held.any() and bool((judges.slope * judges.center).sum() < 0)
 
 
-#: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
-DRAWS, WIDER = 64, 1.3
-POLISH_ROUNDS, POLISH_TOLERANCE = 25, 2e-3
-#: Steps to the scores before the first draw, and from round to round.
-FIRST_STEPS, NEXT_STEPS = 16, 3
+def _root_mean(squares: FloatArray, compared: BoolArray) -> float:
+    return float(np.sqrt(max(squares[compared].mean() if compared.any() else 1.0, 1e-8)))
+
+
+def _variances(covariance: FloatArray) -> FloatArray:
+    return np.diagonal(covariance, axis1=1, axis2=2)
+
+
+def _inverse(matrices: FloatArray) -> FloatArray:
+    return np.linalg.inv(matrices).astype(np.float64)
+
+
+def _corners(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
+    """Return symmetric matrices ``(m, 2, 2)`` from their entries."""
+    return np.moveaxis(np.array([[one, both], [both, two]]), 2, 0)
+
+
+# --- draws of small groups ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -443,26 +398,20 @@ class ScoreDraws:
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Return mean ``(groups, width)`` and covariance ``(groups, width, width)``."""
         mean = np.einsum("gd,gdi->gi", self.weight, self.scores)
-        centred = self.scores - mean[:, None, :]
-        return mean, np.einsum("gd,gdi,gdj->gij", self.weight, centred, centred)
+        centered = self.scores - mean[:, None, :]
+        return mean, np.einsum("gd,gdi,gdj->gij", self.weight, centered, centered)
 
     def better(self) -> FloatArray:
         """Return ``(groups, width, width)`` probabilities that one item is better than the other; half on the diagonal.
 
-        Normal in the difference beside the draws, which alone would call many orders certain.
+        The mean of the draws, which alone would call many orders certain, and of a normal law of their moments.
         """
-        from scipy.special import ndtr
-
         width = self.scores.shape[2]
         share = np.empty((len(self.scores), width, width))
         for one in range(width):
             over = self.scores[:, :, one : one + 1] > self.scores
             share[:, one] = np.einsum("gd,gdj->gj", self.weight, over)
-        mean, covariance = self.moments()
-        variance = np.diagonal(covariance, axis1=1, axis2=2)
-        spread = variance[:, :, None] + variance[:, None, :] - 2.0 * covariance
-        smooth = ndtr((mean[:, :, None] - mean[:, None, :]) / np.sqrt(np.maximum(spread, 1e-12)))
-        better: FloatArray = (share + smooth) / 2.0
+        better: FloatArray = (share + prefer(*self.moments())) / 2.0
         better[:, np.arange(width), np.arange(width)] = 0.5
         return better
 
@@ -487,270 +436,168 @@ def draw_scores(pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, norm
     root = np.linalg.cholesky(around.covariance * WIDER)
     scores = around.mean[:, None, :] + np.einsum("gij,dj->gdi", root, normals)
     weight = 0.5 * (normals**2).sum(axis=1) - 0.5 * (scores**2).sum(axis=2)
-    explained = _log_likelihood(pairs, judges, _differences(pairs, scores))
-    weight += _by_group(pairs, explained)
+    if len(pairs):
+        eta = judges.eta(pairs, _differences(pairs, scores))
+        explained = pairs.outcome[:, None] * eta / 2.0 - log_normalizer(np.abs(eta), judges.tie[pairs.judge][:, None])
+        there, start = np.unique(pairs.group, return_index=True)
+        weight[there] += np.add.reduceat(pairs.weight[:, None] * explained, start, axis=0)
     weight = np.exp(weight - weight.max(axis=1, keepdims=True))
     return ScoreDraws(scores, weight / weight.sum(axis=1, keepdims=True))
 
 
-def polish_judges(
-    pairs: PairVotes,
-    judges: JudgeTraits,
-    *,
-    position: bool = True,
-    ties: bool = True,
-    fixed: BoolArray | None = None,
-    rounds: int = POLISH_ROUNDS,
-) -> JudgeTraits:
+def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | None = None) -> JudgeTraits:
     """Return judges by EM over weighted draws of the scores, from where the variational fit ends.
 
     The covariance of a judge is that of the maximum: the inverse of the squared scores of the groups, prior included.
     """
     pairs = pairs.where(np.argsort(pairs.group, kind="stable"))
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
-    free = ~held
     compared = pairs.compared
     normals = normal_draws(pairs.width)
-    plain = replace(judges, covariance=np.zeros_like(judges.covariance), tie=np.maximum(judges.tie, 1e-6 * ties))
-    around = scores_given_judges(pairs, plain, rounds=FIRST_STEPS)
-    for _ in range(rounds):
+    least = 1e-6 * pairs.has_ties
+    plain = replace(judges, covariance=np.zeros_like(judges.covariance), tie=np.maximum(judges.tie, least))
+    around = scores_given_judges(pairs, plain)
+    for _ in range(POLISH_ROUNDS):
         before = plain
         around = scores_given_judges(pairs, plain, around, NEXT_STEPS)
         drawn = draw_scores(pairs, plain, around, normals)
-        gap, weight = _differences(pairs, drawn.scores), drawn.weight[pairs.group]
+        gap, load = _differences(pairs, drawn.scores), pairs.weight[:, None] * drawn.weight[pairs.group]
         if not held.any():
-            square = np.einsum("gd,gdi->gi", drawn.weight, drawn.scores**2)
-            factor = float(np.sqrt(max(square[compared].mean() if compared.any() else 1.0, 1e-8)))
+            factor = _root_mean(np.einsum("gd,gdi->gi", drawn.weight, drawn.scores**2), compared)
             plain, gap = plain.scaled(factor), gap / factor
-        plain, spread = _newton(pairs, plain, gap, weight, position=position, ties=ties)
+        plain, spread = _newton(pairs, plain, gap, load)
         plain = plain.with_fixed(judges, held)
-        if (plain.slope * plain.center)[free].sum() < 0 and not held.any():
+        if _is_turned(plain, held):
             plain = replace(plain, slope=-plain.slope)
             around = replace(around, mean=-around.mean)
-        plain = _with_spread(plain, spread, free, position=position)
+        plain = plain.with_prior(spread, ~held)
         moved = np.abs(plain.slope - before.slope).max() / max(1.0, plain.scale)
         if max(float(moved), float(np.abs(plain.bias - before.bias).max())) < POLISH_TOLERANCE:
             break
-    return replace(plain, covariance=_score_covariance(pairs, plain, gap, weight, free, position=position))
+    return replace(plain, covariance=_score_covariance(pairs, plain, gap, load, held))
 
 
-def _newton(
-    pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, weight: FloatArray, *, position: bool, ties: bool
-) -> tuple[JudgeTraits, FloatArray]:
+def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray) -> tuple[JudgeTraits, FloatArray]:
     """Return the judges one Newton step on, and the inverse of minus the second derivatives."""
-    who, m, shown = pairs.judge, pairs.n_judges, pairs.shown
-    eta = judges.slope[who][:, None] * gap + (judges.bias[who] * shown)[:, None]
-    tie = judges.tie[who][:, None]
-    mean, variance = outcome_moments(eta, tie)
-    load = pairs.weight[:, None] * weight
-    residual = load * (pairs.outcome[:, None] - mean) / 2.0
-    bend = load * variance / 4.0
-    slope = totals(who, (residual * gap).sum(axis=1), m) - (judges.slope - judges.slope_mean) / judges.slope_variance
-    second = np.zeros((m, 2, 2))
-    second[:, 0, 0] = totals(who, (bend * gap**2).sum(axis=1), m) + 1.0 / judges.slope_variance
-    second[:, 1, 1] = 1.0
-    first = np.stack([slope, np.zeros(m)], axis=1)
-    if position:
-        pull = totals(who, residual.sum(axis=1) * shown, m)
-        first[:, 1] = pull - (judges.bias - judges.bias_mean) / judges.bias_variance
-        second[:, 1, 1] = totals(who, bend.sum(axis=1) * shown, m) + 1.0 / judges.bias_variance
-        second[:, 0, 1] = second[:, 1, 0] = totals(who, (bend * gap).sum(axis=1) * shown, m)
-    inverse: FloatArray = np.linalg.inv(second).astype(np.float64)
-    step = np.clip(np.einsum("mij,mj->mi", inverse, first), -1.0, 1.0)
-    new = replace(judges, slope=judges.slope + step[:, 0], bias=judges.bias + step[:, 1])
-    if not ties:
-        return new, inverse
-    share = tie / (np.exp(np.clip(eta, -80, 80) / 2.0) + np.exp(-np.clip(eta, -80, 80) / 2.0) + tie)
-    seen = totals(who, pairs.weight * (pairs.outcome == 0), m) + 0.5
-    expected = totals(who, (load * share).sum(axis=1), m) + 1.5 * judges.tie / (2.0 + judges.tie)
-    spread = totals(who, (load * share * (1.0 - share)).sum(axis=1), m) + 0.3
-    step_of_tie = np.clip((seen - expected) / spread, -1.0, 1.0)
-    return replace(new, tie=np.clip(judges.tie * np.exp(step_of_tie), 1e-4, 50.0)), inverse
-
-
-def _with_spread(judges: JudgeTraits, covariance: FloatArray, free: BoolArray, *, position: bool) -> JudgeTraits:
-    count = int(free.sum())
-    judges = judges.with_prior(judges.slope, covariance[:, 0, 0], free)
-    if not position:
-        return judges
-    middle = float(judges.bias[free].sum()) / (count + 1.0)
-    scatter = float(((judges.bias - middle) ** 2 + covariance[:, 1, 1])[free].sum())
-    return replace(judges, bias_mean=middle, bias_variance=(scatter + BIAS_VARIANCE) / (count + 1.0))
+    eta = judges.eta(pairs, gap)
+    mean, variance = outcome_moments(eta, judges.tie[pairs.judge][:, None])
+    residual, bend = load * (pairs.outcome[:, None] - mean) / 2.0, load * variance / 4.0
+    slope = pairs.by_judge((residual * gap).sum(axis=1)) - (judges.slope - judges.slope_mean) / judges.slope_variance
+    bias = pairs.by_judge(residual.sum(axis=1) * pairs.shown) - (judges.bias - judges.bias_mean) / judges.bias_variance
+    second = _corners(
+        pairs.by_judge((bend * gap**2).sum(axis=1)) + 1.0 / judges.slope_variance,
+        pairs.by_judge((bend * gap).sum(axis=1) * pairs.shown),
+        pairs.by_judge(bend.sum(axis=1) * pairs.shown) + 1.0 / judges.bias_variance,
+    )
+    inverse = _inverse(second)
+    step = np.clip(np.einsum("mij,mj->im", inverse, np.stack([slope, bias], axis=1)), -1.0, 1.0)
+    moved = _tie_step(pairs, judges, eta, load) if pairs.has_ties else judges
+    return replace(moved, slope=judges.slope + step[0], bias=judges.bias + step[1]), inverse
 
 
 def _score_covariance(
-    pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, weight: FloatArray, free: BoolArray, *, position: bool
+    pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray, held: BoolArray
 ) -> FloatArray:
     """Return ``(m, 2, 2)`` covariances from the spread of the derivatives over the groups."""
-    who, m = pairs.judge, pairs.n_judges
-    eta = judges.slope[who][:, None] * gap + (judges.bias[who] * pairs.shown)[:, None]
-    mean, _ = outcome_moments(eta, judges.tie[who][:, None])
-    residual = pairs.weight[:, None] * weight * (pairs.outcome[:, None] - mean) / 2.0
-    place = pairs.group * m + who
-    slopes = totals(place, (residual * gap).sum(axis=1), pairs.n_groups * m).reshape(-1, m)
-    biases = totals(place, residual.sum(axis=1) * pairs.shown, pairs.n_groups * m).reshape(-1, m)
-    derivatives = np.concatenate([slopes, biases if position else 0.0 * biases], axis=1)
-    information = derivatives.T @ derivatives
+    m = pairs.n_judges
+    mean, _ = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge][:, None])
+    residual = load * (pairs.outcome[:, None] - mean) / 2.0
+    place = pairs.group * m + pairs.judge
+    derivatives = [
+        totals(place, values, pairs.n_groups * m).reshape(-1, m)
+        for values in ((residual * gap).sum(axis=1), residual.sum(axis=1) * pairs.shown)
+    ]
+    both = np.concatenate(derivatives, axis=1)
     prior = np.r_[1.0 / judges.slope_variance, np.full(m, 1.0 / judges.bias_variance)]
-    prior[np.r_[~free, ~free]] = 1e9
-    inverse = np.linalg.inv(information + np.diag(prior))
+    prior[np.r_[held, held]] = KNOWN
+    inverse = np.linalg.inv(both.T @ both + np.diag(prior))
     at = np.arange(m)
-    corner = np.stack([[inverse[at, at], inverse[at, m + at]], [inverse[m + at, at], inverse[m + at, m + at]]])
-    return np.ascontiguousarray(corner.transpose(2, 0, 1))
+    return _corners(inverse[at, at], inverse[at, m + at], inverse[m + at, m + at])
 
 
 def _differences(pairs: PairVotes, scores: FloatArray) -> FloatArray:
     return np.asarray(scores[pairs.group, :, pairs.first] - scores[pairs.group, :, pairs.second])
 
 
-def _log_likelihood(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray) -> FloatArray:
-    who = pairs.judge
-    eta = judges.slope[who][:, None] * gap + (judges.bias[who] * pairs.shown)[:, None]
-    said = pairs.outcome[:, None] * eta / 2.0 - log_normaliser(np.abs(eta), judges.tie[who][:, None])
-    return np.asarray(pairs.weight[:, None] * said)
+# --- errors -------------------------------------------------------------------------------------------------
 
 
-def _by_group(pairs: PairVotes, values: FloatArray) -> FloatArray:
-    """Return the sums of rows by group; rows come group by group."""
-    total = np.zeros((pairs.n_groups, values.shape[1]))
-    if len(values):
-        there, start = np.unique(pairs.group, return_index=True)
-        total[there] = np.add.reduceat(values, start, axis=0)
-    return total
-
-
-# --- errors ---
-
-
-def joint_covariance(
-    pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *, equal: bool = False, position: bool = True
-) -> FloatArray:
-    """Return the covariance of scores, discriminations and biases, ``(width + 2 m)`` in this order.
+def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *, equal: bool = False) -> FloatArray:
+    """Return the covariance of scores, discriminations and biases of one group, ``(width + 2 m)`` in this order.
 
     The inverse of Fisher's information of all of them together and of their priors. The covariance of the scores
-    alone is too small where votes are many, as the judges are uncertain, too.
-
-    Parameters
-    ----------
-    mean
-        ``(width,)`` scores; the comparisons are those of one group.
-    equal
-        Whether all judges are known to be alike, which leaves the scores.
+    alone is too small where votes are many, as the judges are uncertain, too; unless they are known to be equal.
     """
-    who, m, width = pairs.judge, pairs.n_judges, pairs.width
+    m, width = pairs.n_judges, pairs.width
     gap = mean[pairs.first] - mean[pairs.second]
-    slope = judges.slope[who]
-    variance = outcome_moments(slope * gap + judges.bias[who] * pairs.shown, judges.tie[who])[1]
-    load = pairs.weight * variance / 4.0
-    size = width + 2 * m
-    information = np.zeros((size, size))
-    between = totals(pairs.first * width + pairs.second, load * slope**2, width * width).reshape(width, width)
-    between = between + between.T
-    information[:width, :width] = np.diag(between.sum(axis=1)) - between
-    for start, column in ((width, gap), (width + m, pairs.shown * position)):
-        pull = load * slope * column
-        block = totals(pairs.first * m + who, pull, width * m) - totals(pairs.second * m + who, pull, width * m)
-        information[:width, start : start + m] = block.reshape(width, m)
-        information[start : start + m, :width] = block.reshape(width, m).T
+    slope = judges.slope[pairs.judge]
+    load = pairs.weight * outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])[1] / 4.0
+    information = np.zeros((width + 2 * m, width + 2 * m))
+    information[:width, :width] = pairs.laplacians(load * slope**2, np.zeros_like(pairs.group), 1)[0]
+    for start, column in ((width, gap), (width + m, pairs.shown)):
+        block = pairs.by_item(load * slope * column, pairs.judge, m)
+        information[start : start + m, :width] = block
+        information[:width, start : start + m] = block.T
     at = width + np.arange(m)
-    information[at, at] = totals(who, load * gap**2, m)
-    information[at, at + m] = information[at + m, at] = totals(who, load * gap * pairs.shown * position, m)
-    information[at + m, at + m] = totals(who, load * pairs.shown * position, m)
-    held = 1e9 if equal else 0.0
-    prior = np.r_[
-        np.ones(width),
-        1.0 / np.maximum(judges.slope_variance, 1e-6) + held,
-        np.full(m, 1.0 / max(judges.bias_variance, 1e-6) if position else 1e9),
-    ]
+    information[at, at] = pairs.by_judge(load * gap**2)
+    information[at, at + m] = information[at + m, at] = pairs.by_judge(load * gap * pairs.shown)
+    information[at + m, at + m] = pairs.by_judge(load * pairs.shown)
+    of_judges = np.r_[judges.slope_variance, np.full(m, judges.bias_variance)]
+    prior = np.r_[np.ones(width), 1.0 / np.maximum(of_judges, 1e-6) + KNOWN * equal]
     return np.asarray(np.linalg.inv(information + np.diag(prior)))
 
 
-def residuals(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray) -> FloatArray:
-    """Return standardised residuals of the outcomes, where differences of scores are known."""
-    who = pairs.judge
-    expected, variance = outcome_moments(judges.slope[who] * mean + judges.bias[who] * pairs.shown, judges.tie[who])
-    return np.asarray((pairs.outcome - expected) / np.sqrt(np.maximum(variance, 0.05)))
-
-
 def correlation_of_runs(
-    pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, question: IntArray, count: FloatArray
+    pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, run: IntArray, count: FloatArray
 ) -> float:
-    """Return how far answers of one judge to one question go together beyond what scores explain.
+    """Return how far answers of one judge to one question go together beyond what differences of scores explain.
 
-    Parameters
-    ----------
-    question
-        Number of the question of each comparison, the same for all runs of it; below zero where there are no runs.
-    count
-        How often each comparison was made.
+    `run` is the same number for all runs of one judge on one question, below zero where there are none; `count` is how
+    often each comparison was made.
     """
-    asked = question >= 0
-    if not asked.any():
-        return 0.0
+    asked = run >= 0
+    mean, variance = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])
     forward = np.where(pairs.first < pairs.second, 1.0, -1.0)
-    own = (residuals(pairs, judges, mean) * forward)[asked]
-    _, cell = np.unique(question[asked] * pairs.n_judges + pairs.judge[asked], return_inverse=True)
-    size = int(cell.max()) + 1
-    often = count[asked]
-    runs, sums, squares = (totals(cell, often * part, size) for part in (np.ones_like(own), own, own**2))
+    residual = (forward * (pairs.outcome - mean) / np.sqrt(np.maximum(variance, 0.05)))[asked]
+    often, size = count[asked], int(run.max(initial=-1)) + 1
+    runs, sums, squares = (totals(run[asked], often * part, size) for part in (residual**0, residual, residual**2))
     again = runs > 1
     room = float(((runs - 1.0) * squares)[again].sum())
     return float(np.clip((sums**2 - squares)[again].sum() / room, 0.0, 1.0)) if room > 0 else 0.0
-
-
-# --- noise of single judges -------------------------------------------------------------------------------
 
 
 def unexplained(pairs: PairVotes, tie: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return standardized residuals of one group that no taste or bias of the judge alone could explain.
 
     Every judge has scores of its own here, fitted to its comparisons; then all that other scores could explain is
-    projected out. Of independent judges nothing in common is left, however much they agree.
-
-    Parameters
-    ----------
-    tie
-        ``(m,)`` tie parameters.
-
-    Returns
-    -------
-    arrays of shape (comparisons,), (comparisons,) and (m,)
-        The residuals; their variances, below one where the outcome is nearly certain; the share of each judge's
-        residuals that is left, as of few comparisons scores explain much by chance.
+    projected out. Of independent judges nothing in common is left, however much they agree. Also the variances of the
+    residuals, below one where the outcome is nearly certain, and the share ``(m,)`` of each judge's residuals that is
+    left, as of few comparisons scores explain much by chance.
     """
-    who, at = pairs.judge, pairs.width
-    taste = np.zeros((pairs.n_judges, at + 1))
+    who, m, width = pairs.judge, pairs.n_judges, pairs.width
+
+    def explained(taste: FloatArray) -> FloatArray:
+        return np.asarray(taste[who, pairs.first] - taste[who, pairs.second] + taste[who, width] * pairs.shown)
+
+    def regress(residual: FloatArray, precision: FloatArray, ridge: float, taste: FloatArray) -> list[FloatArray]:
+        """Return the Newton step ``(m, width + 1)`` of scores and bias, and the mean leverage ``(m,)``."""
+        load, pull = pairs.weight * precision, pairs.weight * residual
+        information = np.zeros((m, width + 1, width + 1))
+        information[:, :width, :width] = pairs.laplacians(load, who, m)
+        information[:, :width, width] = information[:, width, :width] = pairs.by_item(load * pairs.shown, who, m)
+        information[:, width, width] = pairs.by_judge(load * pairs.shown)
+        target = np.column_stack([pairs.by_item(pull, who, m), pairs.by_judge(pull * pairs.shown)]) - ridge * taste
+        inverse = np.linalg.inv(information + ridge * np.eye(width + 1))
+        used = np.einsum("mij,mji->m", inverse, information) / np.maximum(pairs.by_judge(pairs.weight), 1.0)
+        return [np.einsum("mij,mj->mi", inverse, target), used]
+
+    taste = np.zeros((m, width + 1))
     mean, variance = outcome_moments(np.zeros(len(who)), tie[who])
     for _ in range(TASTE_STEPS):
-        step, _ = _regressed(pairs, (pairs.outcome - mean) / 2.0, variance / 4.0, TASTE_RIDGE, taste)
+        step, _ = regress((pairs.outcome - mean) / 2.0, variance / 4.0, TASTE_RIDGE, taste)
         taste = taste + np.clip(step, -2.0, 2.0)
-        eta = taste[who, pairs.first] - taste[who, pairs.second] + taste[who, at] * pairs.shown
-        mean, variance = outcome_moments(eta, tie[who])
+        mean, variance = outcome_moments(explained(taste), tie[who])
     size = np.maximum(variance, LEAST_VARIANCE)
-    step, used = _regressed(pairs, pairs.outcome - mean, size, 1e-6, np.zeros_like(taste))
-    explained = step[who, pairs.first] - step[who, pairs.second] + step[who, at] * pairs.shown
-    return (pairs.outcome - mean - size * explained) / np.sqrt(size), variance / size, np.clip(1.0 - used, 0.0, 1.0)
-
-
-def _regressed(
-    pairs: PairVotes, residual: FloatArray, weight: FloatArray, ridge: float, at: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the Newton step ``(m, width + 1)`` of scores and bias of each judge, and the mean leverage ``(m,)``."""
-    who, m, width, shown, often = pairs.judge, pairs.n_judges, pairs.width, pairs.shown, pairs.weight
-    first, second = who * width + pairs.first, who * width + pairs.second
-    between = totals(first * width + pairs.second, often * weight, m * width * width).reshape(m, width, width)
-    between = between + between.transpose(0, 2, 1)
-    normal = np.zeros((m, width + 1, width + 1))
-    normal[:, :width, :width] = -between
-    place = np.arange(width)
-    normal[:, place, place] += between.sum(axis=2)
-
-    def pulled(values: FloatArray) -> FloatArray:
-        return np.asarray((totals(first, values, m * width) - totals(second, values, m * width)).reshape(m, width))
-
-    normal[:, :width, width] = normal[:, width, :width] = pulled(often * weight * shown)
-    normal[:, width, width] = totals(who, often * weight * shown**2, m)
-    target = np.column_stack([pulled(often * residual), totals(who, often * residual * shown, m)]) - ridge * at
-    inverse = np.linalg.inv(normal + ridge * np.eye(width + 1))
-    used = np.einsum("mij,mji->m", inverse, normal) / np.maximum(totals(who, often, m), 1.0)
-    return np.einsum("mij,mj->mi", inverse, target), used
+    step, used = regress(pairs.outcome - mean, size, 1e-6, np.zeros_like(taste))
+    residual = (pairs.outcome - mean - size * explained(step)) / np.sqrt(size)
+    return residual, variance / size, np.clip(1.0 - used, 0.0, 1.0)

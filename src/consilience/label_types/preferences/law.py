@@ -9,7 +9,7 @@ items that both judged: it gives the prior of the discriminations, and says who 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, ClassVar
@@ -45,127 +45,90 @@ from consilience.label_types.preferences.judges import (
     fit_judges,
     joint_covariance,
     normal_draws,
+    outcome_moments,
     polish_judges,
+    prefer,
     scores_given_judges,
     starting_judges,
     totals,
     unexplained,
 )
+from consilience.label_types.rankings.mallows import find_root
 
-__all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge", "cost_of_pair", "discrimination_of_cost"]
+__all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge"]
 
-#: Votes before a judge can be said to answer always the same.
+#: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
 MIN_VOTES = 10
 #: Standard errors by which the noise of two judges goes together for sure; by chance once in 30,000 pairs.
 SAME_NOISE = 4.0
 #: Judges of at most so many comparisons have one set of traits together: no trait can be seen in two answers.
 POOLED_VOTES = 2
-#: Discriminations beyond this are not told apart.
+#: Discriminations beyond this are not told apart: such a judge swaps one pair in a hundred.
 STEEPEST = 60.0
-#: Discrimination of known rankings, which are taken as nearly certain.
-CERTAIN = 6.0
-#: Differences of scores over which costs are averaged.
-NODES = 400
+#: Discrimination and tie parameter of known rankings, which are taken as nearly certain.
+CERTAIN, NO_TIES = 6.0, 1e-4
+#: Least variance of a judge's outcomes, and least spread of a discrimination: neither is ever known exactly.
+LEAST_VARIANCE, LEAST_SPREAD = 0.05, 0.05
+#: Spread of qualities where the trust engine has none, in its units: that of its prior of the mean quality.
+USUAL_SPREAD = 0.5
+#: Differences of scores over which costs are averaged, and discriminations and qualities of the tables.
+NODES, CURVE_POINTS, GRID_POINTS = 400, 2001, 161
 #: Groups of at most this many items are drawn, larger ones are taken as normal.
 DRAWN_ITEMS = 8
-#: Groups worked on at a time, which bounds the memory of the draws, and comparisons on which judges are polished.
-GROUPS_AT_ONCE, POLISHED_VOTES = 2048, 8_000
-PROMPT_ROUNDS, SCORE_ROUNDS = 60, 60
+#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the fits: memory and time only.
+GROUPS_AT_ONCE, POLISHED_VOTES, PROMPT_ROUNDS, SCORE_ROUNDS = 2048, 8_000, 60, 60
 #: Hypotheses below this probability are left out of labels, and judges are not polished under them.
 NEGLIGIBLE = 0.02
-#: An item is better for sure from this probability on, in rank intervals.
+#: An item is better for sure from this probability on, in rank intervals of 95%.
 SURE = 0.975
 #: Scores closer than this are tied.
 TIED = 1e-9
+#: Step of numerical derivatives.
 STEP = 1e-4
 
 
 @dataclass(frozen=True)
 class BradleyTerryParameters(Parameters):
-    """Traits of m judges.
+    """Traits of m judges; one who contradicts the others has a negative discrimination, and is used."""
 
-    Parameters
-    ----------
-    discrimination, position_bias, tie
-        ``(m,)`` see `consilience.label_types.preferences.judges`; a judge who contradicts the others has a negative
-        discrimination, and is used.
-    discrimination_error, position_bias_error
-        Their standard errors.
-    covariance
-        ``(m, 2, 2)`` of discrimination and bias, as the scores take them into account.
-    spread
-        ``(m,)`` how far discriminations may be from what is expected.
-    share
-        ``(m,)`` what a vote of each judge counts; below one for copies.
-    correlation
-        ``(m, m)`` of the errors of two judges given the scores.
-    run_correlation
-        Between answers of one judge to one question.
-    effective_judges
-        Least and largest number of independent judges that these may be worth.
-    comparisons, unparsable, cycles, order_flips
-        ``(m,)`` counts of votes and of replies that could not be read; shares of triples that go round in a circle,
-        and of pairs shown in both orders of which the answer went with the order.
-    per_prompt
-        Whether there were many small groups of items rather than one arena.
-    equal
-        Whether all judges have one discrimination and no position bias.
-    """
-
-    discrimination: FloatArray
+    discrimination: FloatArray  # (m,), as the next two; see `consilience.label_types.preferences.judges`
     position_bias: FloatArray
     tie: FloatArray
-    discrimination_error: FloatArray
+    discrimination_error: FloatArray  # standard errors
     position_bias_error: FloatArray
-    covariance: FloatArray
-    spread: FloatArray
-    share: FloatArray
-    correlation: FloatArray
-    comparisons: IntArray
+    covariance: FloatArray  # (m, 2, 2) of discrimination and bias, as the scores take them into account
+    spread: FloatArray  # (m,) how far discriminations may be from what is expected
+    share: FloatArray  # (m,) what a vote of each judge counts; below one for copies
+    correlation: FloatArray  # (m, m) of the errors of two judges given the scores
+    comparisons: IntArray  # (m,) as all that follow: numbers of votes, and of replies that could not be read
     unparsable: IntArray
-    cycles: FloatArray
-    order_flips: FloatArray
+    cycles: FloatArray  # share of triples that go round in a circle
+    order_flips: FloatArray  # share of pairs shown in both orders of which the answer went with the order
     bias_mean: float = 0.0
     bias_variance: float = BIAS_VARIANCE
-    run_correlation: float = 0.0
-    effective_judges: tuple[float, float] = (0.0, 0.0)
-    per_prompt: bool = True
-    equal: bool = False
+    run_correlation: float = 0.0  # between answers of one judge to one question
+    effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
+    per_prompt: bool = True  # whether there were many small groups of items rather than one arena
+    equal: bool = False  # whether all judges have one discrimination and no position bias
 
     @property
     def traits(self) -> JudgeTraits:
         """What the likelihood takes."""
-        return JudgeTraits(
-            self.discrimination,
-            self.position_bias,
-            self.tie,
-            self.covariance,
-            self.discrimination,
-            self.spread,
-            1.0,
-            1.0,
-            self.bias_mean,
-            self.bias_variance,
-        )
+        slope = self.discrimination
+        law = {"factor": 1.0, "bias_mean": self.bias_mean, "bias_variance": self.bias_variance}
+        return JudgeTraits(slope, self.position_bias, self.tie, self.covariance, slope, self.spread, **law)
 
     @property
     def tie_rate(self) -> FloatArray:
         """How often each judge calls two equal items a tie."""
-        rate: FloatArray = self.tie / (2.0 + self.tie)
-        return rate
+        return self.tie / (2.0 + self.tie)
 
 
 @dataclass(frozen=True)
 class BradleyTerryLaw(Law):
-    """Comparisons by judges.
+    """Comparisons by judges."""
 
-    Parameters
-    ----------
-    items
-        The items of every row, where they are known.
-    """
-
-    items: tuple[Hashable, ...] | None = None
+    items: tuple[Hashable, ...] | None = None  # of every row, where they are known
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
 
     # --- level 0 ------------------------------------------------------------------------------------
@@ -181,7 +144,7 @@ class BradleyTerryLaw(Law):
         seen = np.zeros((m, int(pairs.unit.max(initial=-1)) + 1), dtype=np.float32)
         seen[pairs.pairs.judge, pairs.unit] = 1.0
         shared = np.rint(seen @ seen.T).astype(np.int64)
-        return Statistics({**count_statistics(chunk), "counts": counts.boxed(), "shared": shared})
+        return Statistics({**count_statistics(chunk), "counts": as_object_array([counts]), "shared": shared})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return how far judges agree on the pairs of items that both compared, given how they like places and ties.
@@ -190,28 +153,29 @@ class BradleyTerryLaw(Law):
         """
         from scipy.sparse import coo_array
 
-        votes = _votes(self, statistics)
-        table, m = votes.table, votes.m
-        pairs = table.pairs
-        total = m + int(votes.known)
-        asked = np.bincount(pairs.judge, table.count * pairs.shown, minlength=total)
-        liking = np.bincount(pairs.judge, table.count * pairs.shown * pairs.outcome, minlength=total)
+        table = _table(self, statistics)
+        pairs, m = table.pairs, table.m
+        asked, liking = (pairs.by_judge(table.count * pairs.shown * part) for part in (pairs.outcome**0, pairs.outcome))
         said = pairs.outcome - pairs.shown * (liking / np.maximum(asked, 1.0))[pairs.judge]
-        own = np.bincount(pairs.judge, table.count * said**2, minlength=total) / np.maximum(_counted(table, total), 1.0)
-        said = said * np.where(pairs.first < pairs.second, 1.0, -1.0) / np.sqrt(np.maximum(own, 0.05))[pairs.judge]
-        shape = (total, int(table.unit.max(initial=-1)) + 1)
+        own = pairs.by_judge(table.count * said**2) / np.maximum(pairs.by_judge(table.count), 1.0)
+        said = said * np.where(pairs.first < pairs.second, 1.0, -1.0)
+        said = said / np.sqrt(np.maximum(own, LEAST_VARIANCE))[pairs.judge]
+        shape = (pairs.n_judges, int(table.unit.max(initial=-1)) + 1)
         often = coo_array((table.count, (pairs.judge, table.unit)), shape=shape).tocsr()
         mean = coo_array((table.count * said, (pairs.judge, table.unit)), shape=shape).tocsr()
         mean.data = mean.data / often.data
         seen, square = often.copy(), mean.copy()
         seen.data, square.data = np.ones_like(often.data), mean.data**2
-        sums = [np.asarray((one @ one.T).toarray(), dtype=np.float64) for one in (mean, square, seen)]
         names = ("agreement", "agreement_square", "agreement_count")
-        parts = dict(zip(names, [one[:m, :m] for one in sums], strict=True))
+        sums = {
+            name: np.asarray((one @ one.T).toarray(), dtype=np.float64)
+            for name, one in zip(names, (mean, square, seen), strict=True)
+        }
+        parts = {name: one[:m, :m] for name, one in sums.items()}
         parts["agreement_votes"] = np.diag(parts["agreement_count"]).copy()
-        if votes.known:
-            parts |= {f"gold_{name}": one[m, :m] for name, one in zip(names, sums, strict=True)}
-        found = replace(agreement_table(parts), linked=_same_noise(votes))
+        if table.known:
+            parts |= {f"gold_{name}": one[m, :m] for name, one in sums.items()}
+        found = replace(agreement_table(parts), linked=_same_noise(table))
         error = _at_least_binomial(found.value, found.error, parts["agreement_count"])
         if found.gold_value is None or found.gold_error is None:
             return replace(found, error=error)
@@ -222,40 +186,39 @@ class BradleyTerryLaw(Law):
         return _forward()
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
-        votes = _votes(self, statistics)
-        counts = np.zeros((votes.table.pairs.n_judges, 3))
-        np.add.at(counts, (votes.table.pairs.judge, votes.table.pairs.outcome.astype(np.int64) + 1), votes.table.count)
-        ranked = np.bincount(votes.table.pairs.judge, 1.0 - votes.table.pairs.shown, minlength=len(counts)) > 0
-        total = counts.sum(axis=1)
-        constant: BoolArray = (((counts > 0).sum(axis=1) == 1) & (total >= MIN_VOTES) & ~ranked)[: votes.m]
+        table = _table(self, statistics)
+        pairs = table.pairs
+        counts = np.stack([pairs.by_judge(table.count * (pairs.outcome == outcome)) for outcome in (-1, 0, 1)])
+        ranked = pairs.by_judge(1.0 - pairs.shown) > 0
+        total = counts.sum(axis=0)[: table.m]
+        constant: BoolArray = ((counts > 0).sum(axis=0) == 1)[: table.m] & (total >= MIN_VOTES) & ~ranked[: table.m]
         # Where the order of all is the same, everybody may be right.
-        return constant if not constant[total[: votes.m] > 0].all() else np.zeros_like(constant)
+        return constant if not constant[total > 0].all() else np.zeros_like(constant)
 
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> BradleyTerryParameters:
-        votes = _votes(self, statistics)
-        plain = _plain(self, votes)
+        table = _table(self, statistics)
+        plain = _plain(table)
         if hypothesis.is_plain:
             return plain
-        if request.method == "labelled":
-            pairs = votes.table.pairs
-            told = np.isin(pairs.group, np.unique(pairs.group[pairs.judge == votes.m]))
-            votes = replace(votes, table=votes.table.where(told))
-        m = votes.m
         # How much of their taste judges of the same noise share cannot be seen, so they have one vote together.
         together = hypothesis.groups[:, None] == hypothesis.groups
-        correlation = np.where(_same_noise(votes) & together & request.learn, 1.0, hypothesis.correlation)
-        share = 1.0 / (1.0 + correlation.sum(axis=1))
-        center = _discrimination(hypothesis.quality)
-        finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.5)
-        low, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 1.0))
-        agreement = np.where(np.eye(m, dtype=bool), 1.0, np.maximum(self.pair_table(statistics).value, 0.0))
-        active = votes.table.comparisons[:m] > 0
-        return _fitted(
-            votes, center, np.maximum((high - low) / 2.0, 0.05), share, plain.run_correlation, correlation,
-            _worth(agreement, active, correlation), polished=hypothesis.probability >= NEGLIGIBLE,
-        )  # fmt: skip
+        correlation = np.where(_same_noise(table) & together & request.learn, 1.0, hypothesis.correlation)
+        agreement = np.where(np.eye(table.m, dtype=bool), 1.0, np.maximum(self.pair_table(statistics).value, 0.0))
+        shared = _Shared(
+            1.0 / (1.0 + correlation.sum(axis=1)),
+            plain.run_correlation,
+            correlation,
+            _worth(agreement, table.comparisons[: table.m] > 0, correlation),
+        )
+        if request.method == "labelled":
+            pairs = table.pairs
+            table = table.where(np.isin(pairs.group, np.unique(pairs.group[pairs.judge == table.m])))
+        finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, USUAL_SPREAD)
+        low, center, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 0.0, 1.0))
+        spread = np.maximum((high - low) / 2.0, LEAST_SPREAD)
+        return _fitted(table, center, spread, shared, polished=hypothesis.probability >= NEGLIGIBLE)
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return the mixture without hypotheses that change hardly any label, as every one takes its time."""
@@ -286,20 +249,18 @@ class BradleyTerryLaw(Law):
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         """Return means of scores, their variances within and between hypotheses, and mean probabilities of pairs."""
         rows = []
-        details = [one.details for _, one in posteriors]
-        shares = np.array([share for share, _ in posteriors])
-        for row, names in enumerate(details[0]["candidates"]):
-            order = [[one["candidates"][row].index(name) for name in names] for one in details]
-            score, error = (
-                np.stack([one[part][row][at] for one, at in zip(details, order, strict=True)])
-                for part in ("score", "standard_error")
-            )
-            better = np.stack(
-                [one["pair_probability"][row][np.ix_(at, at)] for one, at in zip(details, order, strict=True)]
-            )
-            mean = shares @ score
-            variance = shares @ (error**2 + (score - mean) ** 2)
-            rows.append((names, mean, np.sqrt(variance), np.einsum("h,hij->ij", shares, better)))
+        for row, names in enumerate(posteriors[0][1].details["candidates"]):
+            shares, scores, errors, chances = [], [], [], []
+            for share, one in posteriors:
+                at = [one.details["candidates"][row].index(name) for name in names]
+                shares.append(share)
+                scores.append(one.details["score"][row][at])
+                errors.append(one.details["standard_error"][row][at])
+                chances.append(one.details["pair_probability"][row][np.ix_(at, at)])
+            weight, score = np.array(shares), np.stack(scores)
+            mean = weight @ score
+            variance = weight @ (np.stack(errors) ** 2 + (score - mean) ** 2)
+            rows.append((names, mean, np.sqrt(variance), np.einsum("h,hij->ij", weight, np.stack(chances))))
         return _ranked(rows, decode)
 
     # --- in shared words --------------------------------------------------------------------------------
@@ -330,32 +291,36 @@ class BradleyTerryLaw(Law):
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return errors by the information in all comparisons, of which pairs of judges see a part."""
         slope, tie, own = parameters.discrimination, parameters.tie, parameters.discrimination_error
-        fall = (cost_of_judge(slope + STEP, tie) - cost_of_judge(slope - STEP, tie)) / (2.0 * STEP)
         finite = np.isfinite(own)
-        return np.where(finite, np.abs(fall) * np.where(finite, own, 0.0), np.inf), own.copy()
+        return np.where(finite, np.abs(_fall(slope, tie)) * np.where(finite, own, 0.0), np.inf), own.copy()
 
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
     ) -> tuple[Diagnostic, ...]:
-        votes = _votes(self, statistics)
         first = mixture[0][1]
         if not isinstance(first, BradleyTerryParameters):
             return ()
-        own = votes.table.where(votes.table.pairs.judge < votes.m)
-        own = replace(own, pairs=replace(own.pairs, n_judges=votes.m))
-        scores = [_scores(parameters, own) for parameters in (first, _plain(self, votes))]
-        tau = _rank_correlation(scores[0], scores[1], own.pairs.compared)
-        about = findings.about_judges(
-            first.position_bias, first.position_bias_error, first.run_correlation, tau, own, request
-        )
-        table = self.pair_table(statistics)
-        if votes.m > 1 and not table.usable.any():
+        table = _table(self, statistics)
+        own = table.without_known()
+        scores = [_scores(parameters, own) for parameters in (first, _plain(table))]
+        found = [
+            *findings.about_table(own, request, self.items),
+            *findings.about_judges(
+                first.position_bias,
+                first.position_bias_error,
+                first.run_correlation,
+                _rank_correlation(scores[0], scores[1], own.pairs.compared),
+                own,
+                request,
+            ),
+        ]
+        if table.m > 1 and not self.pair_table(statistics).usable.any():
             message = (
                 "No two judges compared the same two items often enough to see whether they repeat each other, so all "
                 "are taken as independent. Let several judges compare the same pairs."
             )
-            about = (*about, Diagnostic("judges-not-compared", "info", request.sources, message))
-        return (*findings.about_table(own, request, self.items), *about)
+            found.append(Diagnostic("judges-not-compared", "info", request.sources, message))
+        return tuple(found)
 
     def check_method(self, method: str, passes: Passes | None) -> None:
         super().check_method(method, self if passes is None else passes)  # type: ignore[arg-type]
@@ -368,75 +333,43 @@ class BradleyTerryLaw(Law):
             discrimination=slope,
             position_bias=zero,
             tie=np.full(m, 0.1),
-            discrimination_error=zero.copy(),
-            position_bias_error=zero.copy(),
+            discrimination_error=zero,
+            position_bias_error=zero,
             covariance=np.zeros((m, 2, 2)),
             spread=np.maximum(np.abs(slope), 0.3),
             share=np.ones(m),
             correlation=np.zeros((m, m)),
             comparisons=none,
             unparsable=none,
-            cycles=zero.copy(),
-            order_flips=zero.copy(),
+            cycles=zero,
+            order_flips=zero,
             effective_judges=(float(m), float(m)),
             equal=bool(np.ptp(slope) == 0.0) if m else True,
         )
 
-    def restore(self, fields_by_name: Mapping[str, Any]) -> BradleyTerryParameters:
-        values: dict[str, Any] = {}
-        for item in fields(BradleyTerryParameters):
-            value = fields_by_name[item.name]
-            if item.type in ("FloatArray", "IntArray"):
-                value = np.asarray(value, dtype=np.float64 if item.type == "FloatArray" else np.int64)
-            elif item.type in ("float", "bool"):
-                value = float(value) if item.type == "float" else bool(value)
-            else:
-                value = (float(value[0]), float(value[1]))
-            values[item.name] = value
-        return BradleyTerryParameters(**values)
+    def restore(self, fields: Mapping[str, Any]) -> BradleyTerryParameters:
+        low, high = fields["effective_judges"]
+        return BradleyTerryParameters(**{**fields, "effective_judges": (float(low), float(high))})
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return cost_of_judge(weight)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        return discrimination_of_cost(cost)
+        wanted = np.asarray(cost, dtype=np.float64)
+        start = _discrimination(1.0 - 2.0 * wanted)
+        return find_root(lambda slope: (cost_of_judge(slope) - wanted, _fall(slope)), start, -STEEPEST, STEEPEST)
 
 
 # --- the comparisons at hand ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Votes:
-    """All comparisons, and where rankings are known the judge that tells them, who comes last."""
-
-    table: ComparisonTable
-    m: int
-
-    @property
-    def known(self) -> bool:
-        return self.table.pairs.n_judges > self.m
-
-    @property
-    def per_prompt(self) -> bool:
-        """Whether there are several groups of items."""
-        return len(np.unique(self.table.pairs.group)) > 1
-
-    def pooled(self) -> tuple[PairVotes, IntArray]:
-        """Return the comparisons with one judge for all that made hardly any, and who each judge is there."""
-        return _pooled(self.table.pairs, self.table.comparisons, self.m)
-
-
-def _votes(law: BradleyTerryLaw, statistics: Statistics) -> _Votes:
-    return _tabulated(law, statistics["counts"][0], len(statistics["both"]))
+def _table(law: BradleyTerryLaw, statistics: Statistics) -> ComparisonTable:
+    return _tabulated(statistics["counts"][0], len(statistics["both"]), law.items)
 
 
 @lru_cache(maxsize=8)
-def _tabulated(law: BradleyTerryLaw, counts: ComparisonCounts, m: int) -> _Votes:
-    return _Votes(counts.table(m, law.items), m)
-
-
-def _counted(table: ComparisonTable, size: int) -> FloatArray:
-    return totals(table.pairs.judge, table.count, size)
+def _tabulated(counts: ComparisonCounts, m: int, items: tuple[Hashable, ...] | None) -> ComparisonTable:
+    return counts.table(m, items)
 
 
 def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) -> FloatArray:
@@ -446,28 +379,25 @@ def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) 
 
 
 @lru_cache(maxsize=8)
-def _same_noise(votes: _Votes) -> BoolArray:
+def _same_noise(table: ComparisonTable) -> BoolArray:
     """Return pairs of judges of an arena who certainly share errors: what their own tastes leave goes together.
 
     Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can.
     """
-    m = votes.m
-    linked = np.zeros((m, m), dtype=bool)
-    own = np.flatnonzero(votes.table.comparisons[:m] > votes.table.pairs.width)
-    if votes.per_prompt or len(own) < 2:
+    linked = np.zeros((table.m, table.m), dtype=bool)
+    own = np.flatnonzero(table.comparisons[: table.m] > table.pairs.width)
+    if table.per_prompt or len(own) < 2:
         return linked
-    place = np.full(votes.table.pairs.n_judges, -1)
+    place = np.full(table.pairs.n_judges, -1)
     place[own] = np.arange(len(own))
-    table = votes.table.where(place[votes.table.pairs.judge] >= 0)
-    pairs = replace(table.pairs, judge=place[table.pairs.judge], n_judges=len(own))
-    tie = starting_judges(pairs, np.ones(len(own)), ties=bool((pairs.outcome == 0).any())).tie
-    left, variance, room = unexplained(pairs, tie)
-    unit = 2 * table.unit + (pairs.first < pairs.second)  # what was shown, in this order
+    some = table.where(place[table.pairs.judge] >= 0)
+    pairs = replace(some.pairs, judge=place[some.pairs.judge], n_judges=len(own))
+    left, variance, room = unexplained(pairs, starting_judges(pairs, np.ones(len(own))).tie)
+    unit = 2 * some.unit + (pairs.first < pairs.second)  # what was shown, in this order
     shape = (len(own), int(unit.max(initial=-1)) + 1)
-    cell = pairs.judge * shape[1] + unit
     often, noise, expected = (
-        totals(cell, pairs.weight * part, shape[0] * shape[1]).reshape(shape)
-        for part in (np.ones(len(cell)), left, variance)
+        totals(pairs.judge * shape[1] + unit, pairs.weight * part, shape[0] * shape[1]).reshape(shape)
+        for part in (np.ones(len(unit)), left, variance)
     )
     noise, expected = noise / np.maximum(often, 1.0), expected / np.maximum(often, 1.0) ** 2
     both = (often > 0).astype(np.float64)
@@ -475,19 +405,6 @@ def _same_noise(votes: _Votes) -> BoolArray:
     certain = (noise @ noise.T > SAME_NOISE * chance) & (both @ both.T >= MIN_VOTES)
     linked[np.ix_(own, own)] = certain & ~np.eye(len(own), dtype=bool)
     return linked
-
-
-def _pooled(pairs: PairVotes, comparisons: IntArray, m: int) -> tuple[PairVotes, IntArray]:
-    small = np.arange(len(comparisons)) < m
-    small &= comparisons <= POOLED_VOTES
-    if small.sum() < 2:
-        return pairs, np.arange(pairs.n_judges)
-    place = np.cumsum(~small) - 1
-    kept = int((~small).sum())
-    place = np.where(small, kept, place)
-    if len(comparisons) > m:  # the judge that knows stays the last
-        place = np.where(np.arange(len(comparisons)) == m, kept, np.where(small, kept - 1, place))
-    return replace(pairs, judge=place[pairs.judge], n_judges=kept + 1), place
 
 
 def _worth(agreement: FloatArray, active: BoolArray, correlation: FloatArray) -> tuple[float, float]:
@@ -506,99 +423,94 @@ def _worth(agreement: FloatArray, active: BoolArray, correlation: FloatArray) ->
 # --- fits ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """What judges share: what a vote of each counts, correlations of runs and of errors, and what all are worth."""
+
+    share: FloatArray
+    run_correlation: float
+    correlation: FloatArray
+    worth: tuple[float, float]
+
+
+def _pooled(pairs: PairVotes, comparisons: IntArray, m: int) -> tuple[PairVotes, IntArray, IntArray]:
+    """Return the comparisons with one judge for all who made hardly any.
+
+    Also who each judge is there, and the first judge behind each of them.
+    """
+    small = (np.arange(len(comparisons)) < m) & (comparisons > 0) & (comparisons <= POOLED_VOTES)
+    first = np.flatnonzero(~small | (np.cumsum(small) == 1) & small)  # the judge that knows stays the last
+    place = np.searchsorted(first, np.where(small, np.argmax(small), np.arange(len(small))))
+    return replace(pairs, judge=place[pairs.judge], n_judges=len(first)), place, first
+
+
 def _fitted(
-    votes: _Votes, center: FloatArray, spread: FloatArray, share: FloatArray, run_correlation: float,
-    correlation: FloatArray, worth: tuple[float, float], *, polished: bool,
-) -> BradleyTerryParameters:  # fmt: skip
+    table: ComparisonTable, center: FloatArray, spread: FloatArray, shared: _Shared, *, polished: bool
+) -> BradleyTerryParameters:
     """Return judges that explain the comparisons best, from where the trust engine sees them."""
-    ties = bool((votes.table.pairs.outcome == 0).any())
-    weighted = _weighted(votes.table, np.r_[share, np.ones(int(votes.known))], run_correlation)
-    pairs, place = _pooled(weighted, votes.table.comparisons, votes.m)
-    fixed = np.zeros(pairs.n_judges, dtype=bool)
-    fixed[place[votes.m :]] = True
-    first = np.array([np.flatnonzero(place == at)[0] for at in range(pairs.n_judges)])
-    start = starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first], ties=ties)
-    start = replace(start, tie=np.where(fixed, 1e-4, start.tie))
-    rounds = PROMPT_ROUNDS if votes.per_prompt else ROUNDS
-    fit = fit_judges(pairs, start, ties=ties, fixed=fixed, rounds=rounds)
-    traits = fit.judges
-    if polished and votes.per_prompt and pairs.width <= DRAWN_ITEMS:
-        traits = polish_judges(_some_prompts(pairs), traits, ties=ties, fixed=fixed)
-    if votes.per_prompt:
-        errors = np.sqrt(np.maximum(np.diagonal(traits.covariance, axis1=1, axis2=2), 0.0))
-        slope_error, bias_error = errors[:, 0], errors[:, 1]
+    m = table.m
+    weighted = table.weighted(np.r_[shared.share, 1.0], shared.run_correlation)
+    pairs, place, first = _pooled(weighted, table.comparisons, m)
+    fixed = first >= m
+    start = starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
+    start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
+    traits, scores = fit_judges(pairs, start, fixed=fixed, rounds=PROMPT_ROUNDS if table.per_prompt else ROUNDS)
+    if table.per_prompt:
+        if polished and pairs.width <= DRAWN_ITEMS:
+            traits = polish_judges(_some_prompts(pairs), traits, fixed=fixed)
+        errors = _root(traits.covariance).T
     else:
-        joint = np.sqrt(np.maximum(np.diag(joint_covariance(pairs, traits, fit.scores.mean[0])), 0.0))
-        slope_error = joint[pairs.width : pairs.width + pairs.n_judges]
-        bias_error = joint[pairs.width + pairs.n_judges :]
-    return _described(
-        votes, traits, place[: votes.m], slope_error, bias_error, share, run_correlation, correlation, worth
-    )
+        mean = scores.mean[int(pairs.group[:1].sum())]
+        errors = _root(joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
+    return _described(table, traits, place[:m], errors, shared)
 
 
 def _described(
-    votes: _Votes, traits: JudgeTraits, place: IntArray, slope_error: FloatArray, bias_error: FloatArray,
-    share: FloatArray, run_correlation: float, correlation: FloatArray, worth: tuple[float, float],
-) -> BradleyTerryParameters:  # fmt: skip
-    m = votes.m
-    silent = votes.table.comparisons[:m] == 0
+    table: ComparisonTable, traits: JudgeTraits, place: IntArray, errors: FloatArray, shared: _Shared
+) -> BradleyTerryParameters:
+    m = table.m
+    silent = table.comparisons[:m] == 0
     return BradleyTerryParameters(
         discrimination=np.where(silent, traits.slope_mean[place], traits.slope[place]),
         position_bias=np.where(silent, 0.0, traits.bias[place]),
         tie=traits.tie[place],
-        discrimination_error=np.where(silent, np.inf, slope_error[place]),
-        position_bias_error=np.where(silent, np.inf, bias_error[place]),
+        discrimination_error=np.where(silent, np.inf, errors[0, place]),
+        position_bias_error=np.where(silent, np.inf, errors[1, place]),
         covariance=traits.covariance[place],
         spread=np.sqrt(traits.slope_variance)[place],
-        share=share,
-        correlation=correlation,
-        comparisons=votes.table.comparisons[:m],
-        unparsable=votes.table.unparsable[:m],
-        cycles=findings.cycles(votes.table)[:m],
-        order_flips=findings.order_flips(votes.table)[:m],
+        share=shared.share,
+        correlation=shared.correlation,
+        comparisons=table.comparisons[:m],
+        unparsable=table.unparsable[:m],
+        cycles=findings.cycles(table)[:m],
+        order_flips=findings.order_flips(table)[:m],
         bias_mean=float(traits.bias_mean),
         bias_variance=float(traits.bias_variance),
-        run_correlation=float(run_correlation),
-        effective_judges=worth,
-        per_prompt=votes.per_prompt,
+        run_correlation=float(shared.run_correlation),
+        effective_judges=shared.worth,
+        per_prompt=table.per_prompt,
     )
 
 
 @lru_cache(maxsize=8)
-def _plain(law: BradleyTerryLaw, votes: _Votes) -> BradleyTerryParameters:
+def _plain(table: ComparisonTable) -> BradleyTerryParameters:
     """Return judges that all count the same, and have no position bias."""
-    m = votes.m
-    table = votes.table.where(votes.table.pairs.judge < m)
-    table = replace(table, pairs=replace(table.pairs, n_judges=m))
-    ties = bool((table.pairs.outcome == 0).any())
-    rounds = PROMPT_ROUNDS if votes.per_prompt else ROUNDS
-    pairs = _weighted(table, np.ones(m), 1.0)
-    start = starting_judges(pairs, np.ones(m), ties=ties)
-    fit = fit_judges(pairs, start, equal=True, position=False, ties=ties, rounds=rounds)
-    gap = fit.scores.differences(table.pairs)[0]
-    runs = correlation_of_runs(table.pairs, fit.judges, gap, table.question, table.count)
-    if (table.question >= 0).any():
-        pairs = _weighted(table, np.ones(m), runs)
-        fit = fit_judges(pairs, fit.judges, equal=True, position=False, ties=ties, rounds=rounds)
-    slope = max(float(fit.judges.slope[0]), 0.05) if m else 1.0
+    m, own = table.m, table.without_known()
+    rounds = PROMPT_ROUNDS if table.per_prompt else ROUNDS
+    pairs = own.weighted(np.ones(m), 1.0)
+    traits, scores = fit_judges(pairs, starting_judges(pairs, np.ones(m)), equal=True, rounds=rounds)
+    runs = correlation_of_runs(own.pairs, traits, scores.differences(own.pairs)[0], own.run, own.count)
+    if (own.run >= 0).any():
+        traits, _ = fit_judges(own.weighted(np.ones(m), runs), traits, equal=True, rounds=rounds)
+    shared = _Shared(np.ones(m), runs, np.zeros((m, m)), (float(m), float(m)))
     zero = np.zeros(m)
-    described = _described(
-        votes, fit.judges, np.arange(m), zero, zero, np.ones(m), runs, np.zeros((m, m)), (float(m), float(m))
-    )
     return replace(
-        described,
-        discrimination=np.full(m, slope),
+        _described(table, traits, np.arange(m), np.zeros((2, m)), shared),
+        discrimination=np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0),
         discrimination_error=zero,
         position_bias_error=zero,
-        covariance=np.zeros((m, 2, 2)),
         equal=True,
     )
-
-
-def _weighted(table: ComparisonTable, share: FloatArray, run_correlation: float) -> PairVotes:
-    """Return the comparisons with what they count: copies share a vote, and so do runs of one judge in part."""
-    weight = table.pairs.weight * share[table.pairs.judge] * table.run_weights(run_correlation)
-    return replace(table.pairs, weight=weight)
 
 
 def _some_prompts(pairs: PairVotes) -> PairVotes:
@@ -615,70 +527,54 @@ def _some_prompts(pairs: PairVotes) -> PairVotes:
 
 def _beliefs(parameters: BradleyTerryParameters, table: ComparisonTable) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean, standard error and pairwise probabilities of the scores of each group."""
-    weighted = _weighted(table, parameters.share, parameters.run_correlation)
-    pairs, place = _pooled(weighted, parameters.comparisons, len(parameters.share))
-    judges = _some_judges(parameters.traits, place, pairs.n_judges)
+    weighted = table.weighted(parameters.share, parameters.run_correlation)
+    pairs, _, first = _pooled(weighted, parameters.comparisons, table.m)
+    names = ("slope", "bias", "tie", "covariance", "center", "spread")
+    traits = parameters.traits
+    judges = replace(traits, **{name: getattr(traits, name)[first] for name in names})
     shape = (pairs.n_groups, pairs.width)
     mean, spread, better = np.zeros(shape), np.ones(shape), np.full((*shape, pairs.width), 0.5)
     step = GROUPS_AT_ONCE if parameters.per_prompt else 1
     pairs = pairs.where(np.argsort(pairs.group, kind="stable"))
     for start in range(0, pairs.n_groups, step):
-        stop = min(start + step, pairs.n_groups)
-        low, high = np.searchsorted(pairs.group, [start, stop])
-        own = pairs.where(np.arange(low, high))
-        own = replace(own, group=own.group - start, n_groups=stop - start)
-        rows = slice(start, stop)
+        rows = slice(start, min(start + step, pairs.n_groups))
+        own = pairs.where(np.arange(*np.searchsorted(pairs.group, [rows.start, rows.stop])))
+        own = replace(own, group=own.group - start, n_groups=rows.stop - start)
         if parameters.per_prompt:
             mean[rows], spread[rows], better[rows] = _prompts(judges, own)
         else:
-            mean[start], spread[start], better[start] = _arena(judges, own, parameters.equal)
+            mean[rows], spread[rows], better[rows] = _arena(judges, own, parameters.equal)
     return mean, spread, better
-
-
-def _some_judges(judges: JudgeTraits, place: IntArray, size: int) -> JudgeTraits:
-    first = np.array([np.flatnonzero(place == at)[0] for at in range(size)], dtype=np.int64)
-    names = ("slope", "bias", "tie", "covariance", "center", "spread")
-    return replace(judges, **{name: getattr(judges, name)[first] for name in names})
 
 
 def _prompts(judges: JudgeTraits, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
     judges = replace(judges, covariance=np.zeros_like(judges.covariance))
     around = scores_given_judges(pairs, judges)
     if pairs.width > DRAWN_ITEMS:
-        return around.mean, _root(around.covariance), _better(around.mean, around.covariance)
+        return around.mean, _root(around.covariance), prefer(around.mean, around.covariance)
     drawn = draw_scores(pairs, judges, around, normal_draws(pairs.width))
     mean, covariance = drawn.moments()
     return mean, _root(covariance), drawn.better()
 
 
 def _arena(judges: JudgeTraits, pairs: PairVotes, equal: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    mean = scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean[0]
-    joint = joint_covariance(pairs, judges, mean, equal=equal, position=not equal)
+    mean = scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean
+    joint = joint_covariance(pairs, judges, mean[0], equal=equal)
     width = pairs.width
     # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
-    centring = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
-    covariance = centring @ joint[:width, :width] @ centring.T
-    centred = mean - mean.mean()
-    return centred, _root(covariance[None])[0], _better(centred[None], covariance[None])[0]
+    centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
+    covariance = (centering @ joint[:width, :width] @ centering.T)[None]
+    centered = mean - mean.mean()
+    return centered, _root(covariance), prefer(centered, covariance)
 
 
 def _scores(parameters: BradleyTerryParameters, table: ComparisonTable) -> FloatArray:
-    return scores_given_judges(
-        _weighted(table, parameters.share, parameters.run_correlation), parameters.traits, rounds=SCORE_ROUNDS
-    ).mean
+    pairs = table.weighted(parameters.share, parameters.run_correlation)
+    return scores_given_judges(pairs, parameters.traits, rounds=SCORE_ROUNDS).mean
 
 
 def _root(covariance: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.maximum(np.diagonal(covariance, axis1=-2, axis2=-1), 0.0)))
-
-
-def _better(mean: FloatArray, covariance: FloatArray) -> FloatArray:
-    from scipy.special import ndtr
-
-    variance = np.diagonal(covariance, axis1=1, axis2=2)
-    spread = variance[:, :, None] + variance[:, None, :] - 2.0 * covariance
-    better: FloatArray = ndtr((mean[:, :, None] - mean[:, None, :]) / np.sqrt(np.maximum(spread, 1e-12)))
-    return better
 
 
 def _ranked(rows: list[tuple[tuple[Hashable, ...], FloatArray, FloatArray, FloatArray]], decode: str) -> Posterior:
@@ -742,30 +638,14 @@ def cost_of_judge(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> 
     [0.99, 0.5, 0.01]
     """
     eta = np.clip(np.asarray(discrimination, dtype=np.float64), -STEEPEST, STEEPEST)[..., None] * _differences()
-    nu = np.asarray(tie, dtype=np.float64)[..., None]
-    size = np.exp(-np.abs(eta) / 2.0)
-    wrong = np.where(eta > 0, size**2, 1.0)
-    cost: FloatArray = ((wrong + nu * size / 2.0) / (1.0 + size**2 + nu * size)).mean(axis=-1)
-    return cost
+    agreement = outcome_moments(eta, np.asarray(tie, dtype=np.float64)[..., None])[0]
+    return np.asarray((1.0 - agreement.mean(axis=-1)) / 2.0)
 
 
-def cost_of_pair(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return how often two independent judges of these discriminations contradict each other."""
-    gap = _differences()
-    one, two = (1.0 / (1.0 + np.exp(-np.clip(np.asarray(s)[..., None] * gap, -80, 80))) for s in (left, right))
-    cost: FloatArray = (one * (1.0 - two) + two * (1.0 - one)).mean(axis=-1)
-    return cost
-
-
-def discrimination_of_cost(cost: FloatArray) -> FloatArray:
-    """Return the discrimination of a judge of this cost; the inverse of `cost_of_judge` without ties."""
-    wanted = np.atleast_1d(np.asarray(cost, dtype=np.float64))
-    low, high = np.full(wanted.shape, -STEEPEST), np.full(wanted.shape, STEEPEST)
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        too_steep = cost_of_judge(middle) < wanted
-        low, high = np.where(too_steep, low, middle), np.where(too_steep, middle, high)
-    return np.asarray((low + high) / 2.0).reshape(np.shape(cost))
+def _fall(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> FloatArray:
+    """Return minus the slope of `cost_of_judge`."""
+    costs = [cost_of_judge(discrimination + way * STEP, tie) for way in (-1.0, 1.0)]
+    return (costs[0] - costs[1]) / (2.0 * STEP)
 
 
 @lru_cache(maxsize=1)
@@ -778,14 +658,14 @@ def _differences() -> FloatArray:
 @lru_cache(maxsize=1)
 def _forward() -> Forward:
     """Return the expected agreement of independent judges, whose scores are normal."""
-    grid = np.linspace(-LIMIT, LIMIT, 161)
+    grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
     mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
     return Forward.of_table(grid, mean @ mean.T / NODES)
 
 
 @lru_cache(maxsize=1)
 def _discrimination_curve() -> tuple[FloatArray, FloatArray]:
-    slope = STEEPEST * np.linspace(-1.0, 1.0, 2001) ** 3
+    slope = STEEPEST * np.linspace(-1.0, 1.0, CURVE_POINTS) ** 3
     return 1.0 - 2.0 * cost_of_judge(slope), slope
 
 

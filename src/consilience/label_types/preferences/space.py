@@ -14,11 +14,11 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.preferences import reading
-from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons, net_outcomes
+from consilience.label_types.preferences import comparisons
+from consilience.label_types.preferences.comparisons import OUTCOMES, Comparisons, net_outcomes
 from consilience.label_types.preferences.law import BradleyTerryLaw
 from consilience.label_types.rankings.kemeny import minimize_disagreement
-from consilience.label_types.rankings.labels import order_of_text
+from consilience.label_types.rankings.labels import read_each, read_orders
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,13 +62,13 @@ class Preferences(LabelSpace):
     items: Sequence[Hashable] | None = None
     by: str | None = None
 
-    from_rankings = staticmethod(reading.comparisons_from_rankings)
-    from_scores = staticmethod(reading.comparisons_from_scores)
+    from_rankings = staticmethod(comparisons.comparisons_from_rankings)
+    from_scores = staticmethod(comparisons.comparisons_from_scores)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "items", reading.as_item_names(self.items))
+        object.__setattr__(self, "items", comparisons.as_item_names(self.items))
         if self.by is not None and not isinstance(self.by, str):
-            raise InvalidLabelError(f"by={self.by!r} is no column. Give its name, such as 'prompt', or None.")
+            raise InvalidLabelError(f"by={self.by!r} is not a column. Give its name, such as 'prompt', or None.")
 
     def __repr__(self) -> str:
         given = [] if self.items is None else [repr(list(self.items))]
@@ -89,23 +89,10 @@ class Preferences(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         cells = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
         known = None if self.items is None else tuple(self.items)
-        read = []
-        for index, cell in enumerate(cells):
-            try:
-                read.append(reading.read_comparisons(cell, known))
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
-        return as_object_array(read)
+        return as_object_array(read_each(cells, lambda cell: comparisons.read_comparisons(cell, known)))
 
     def read_text(self, cells: Batch) -> Batch:
-        """Return orders such as ``a > b = c`` as lists of names; whatever is no text stays as it is."""
-        read = []
-        for index, cell in enumerate(cells):
-            try:
-                read.append(order_of_text(cell) if isinstance(cell, str) else cell)
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
-        return as_object_array(read)
+        return read_orders(cells)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return as_object_array(_written(cell) for cell in batch)
@@ -113,31 +100,27 @@ class Preferences(LabelSpace):
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the ranking that contradicts the least weight of the comparisons (Kemeny)."""
         rows = []
-        for row in range(len(votes)):
-            names: dict[Any, int] = {}
-            margins: dict[tuple[int, int], float] = {}
-            for said, weight in zip(votes[row], weights[row], strict=True):
-                if weight <= 0:
-                    continue
-                for item in said.items:
-                    names.setdefault(item, len(names))
+        for row, weight in zip(votes, weights, strict=True):
+            there = [(said, float(own)) for said, own in zip(row, weight, strict=True) if own > 0]
+            names = list(dict.fromkeys(item for said, _ in there for item in said.items))
+            margins = np.zeros((len(names), len(names)))
+            for said, own in there:
                 net = net_outcomes(said)
                 for (one, two), outcome in net.items():
-                    pair = (names[one], names[two])
-                    sign = 1.0 if pair[0] < pair[1] else -1.0
-                    key = (min(pair), max(pair))
-                    margins[key] = margins.get(key, 0.0) + sign * outcome * weight / len(net)
-            rows.append(_kemeny(tuple(names), margins))
+                    margins[names.index(one), names.index(two)] += outcome * own / len(net)
+            pairs = (margins - margins.T)[np.triu_indices(len(names), 1)]
+            positions = minimize_disagreement(pairs[None], len(names)).positions[0]
+            rows.append(Comparisons.of_ranking([(names[at],) for at in np.argsort(positions)]))
         return as_object_array(rows)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one judge's comparisons of all pairs, in random order; its discrimination is the weight.
 
-        Scores are drawn anew for every centre, normal and in the order of the ranking.
+        Scores are drawn anew for every center, normal and in the order of the ranking.
         """
         drawn = []
-        for centre in centers:
-            order = centre.items if centre.ranking is not None else _by_wins(centre)
+        for center in centers:
+            order = center.items if center.ranking is not None else _by_wins(center)
             score = -np.sort(-rng.normal(size=len(order)))
             one, two = np.triu_indices(len(order), 1)
             swap = rng.random(len(one)) < 0.5
@@ -151,7 +134,7 @@ class Preferences(LabelSpace):
         """Return rankings as lists of groups of tied items, best first; other comparisons as lists of records."""
         import pyarrow as pa
 
-        read = [None if is_null(label) else reading.read_comparisons(label) for label in batch]
+        read = [None if is_null(label) else comparisons.read_comparisons(label) for label in batch]
         if all(cell is None or cell.ranking is not None for cell in read):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
         return pa.array([None if cell is None else _records(cell) for cell in read])
@@ -168,13 +151,8 @@ class Preferences(LabelSpace):
 
 def _apart(left: Comparisons, right: Comparisons) -> float:
     one, two = net_outcomes(left), net_outcomes(right)
-    gaps = []
-    for (first, second), outcome in one.items():
-        other = two.get((first, second))
-        if other is None:
-            other = -two[second, first] if (second, first) in two else None
-        if other is not None:
-            gaps.append(abs(outcome - other) / 2.0)
+    two |= {(second, first): -outcome for (first, second), outcome in two.items()}
+    gaps = [abs(outcome - two[pair]) / 2.0 for pair, outcome in one.items() if pair in two]
     return float(np.mean(gaps)) if gaps else 0.0
 
 
@@ -185,16 +163,12 @@ def _written(cell: Comparisons) -> Any:
 
 
 def _records(cell: Comparisons) -> list[dict[str, Any]]:
-    words = {1: "first", -1: "second", 0: "tie", UNPARSABLE: None}
+    words = {code: word for word, code in OUTCOMES.items()}
+    nothing = (None,) * len(cell)
+    about = zip(cell.question or nothing, cell.run or nothing, strict=True)
     return [
-        {
-            "first": cell.first[at],
-            "second": cell.second[at],
-            "outcome": words[int(cell.outcome[at])],
-            "question": None if cell.question is None else cell.question[at],
-            "run": None if cell.run is None else cell.run[at],
-        }
-        for at in range(len(cell))
+        {"first": one, "second": two, "outcome": words.get(outcome), "question": question, "run": run}
+        for (one, two, outcome), (question, run) in zip(cell.entries(), about, strict=True)
     ]
 
 
@@ -204,14 +178,3 @@ def _by_wins(said: Comparisons) -> tuple[Hashable, ...]:
         wins[one] += outcome
         wins[two] -= outcome
     return tuple(sorted(wins, key=lambda item: -wins[item]))
-
-
-def _kemeny(names: tuple[Any, ...], margins: dict[tuple[int, int], float]) -> Comparisons:
-    size = len(names)
-    if size < 2:
-        return Comparisons.of_ranking([(name,) for name in names])
-    table = np.zeros((size, size))
-    for (one, two), margin in margins.items():
-        table[one, two] = margin
-    positions = minimize_disagreement(table[np.triu_indices(size, 1)][None], size).positions[0]
-    return Comparisons.of_ranking([(names[int(at)],) for at in np.argsort(positions, kind="stable")])

@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal, TypeVar
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions
+from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions, read_each
 
 __all__ = [
     "PrefLibProfile",
@@ -28,7 +27,7 @@ __all__ = [
     "read_preflib",
 ]
 
-Result = TypeVar("Result")
+_ORDERS = (list, tuple, np.ndarray)
 
 
 def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
@@ -38,7 +37,7 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     ----------
     orders
         One order per row: a list of item numbers or names, in which a tuple or set is a tie. Lists of lists of
-        orders, or an object array of shape (n, m), hold one order per row and source; None is no order.
+        orders, or an object array of shape (n, m), hold one order per row and source; None where a source abstains.
     items
         Number or names of all items; the largest item number decides without it. Items that an order leaves out
         are not seen; where they are meant to come last, use `positions_from_top_k`.
@@ -62,7 +61,7 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     if whole is not None:
         return whole
     cells, shape = _cells(orders)
-    groups = [_at(index, shape, partial(codes.groups, cell)) for index, cell in enumerate(cells)]
+    groups = _read_each(cells, shape, codes.groups)
     number = codes.number
     if number is None:
         number = 1 + max((item for order in groups for group in order for item in group), default=-1)
@@ -121,7 +120,12 @@ def positions_from_scores(
     >>> positions_from_scores([[0.2, 0.9, 0.85]], tie_tolerance=0.1)
     array([[1, 0, 0]], dtype=int16)
     """
-    table = _numbers(scores)
+    try:
+        table = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidLabelError("The scores are not an array of numbers, one row of r scores per ranking.") from None
+    if table.ndim == 0 or table.shape[-1] == 0:
+        raise InvalidLabelError(f"The scores have shape {table.shape}; the last axis must hold one score per item.")
     if not tie_tolerance >= 0:
         raise UnsupportedError(f"tie_tolerance={tie_tolerance!r} is not a tolerance. Use a number from 0 on.")
     shown = np.ones(table.shape, dtype=bool) if seen is None else np.asarray(seen, dtype=bool)
@@ -145,8 +149,7 @@ def positions_from_scores(
             worse = (here != best) & ~(here - best <= tie_tolerance)
         best = np.where(worse, here, best)
         group[..., place_in_order] = group[..., place_in_order - 1] + worse
-    positions = np.empty_like(group)
-    np.put_along_axis(positions, order, group, axis=-1)
+    positions = np.take_along_axis(group, np.argsort(order, axis=-1), axis=-1)
     return np.where(shown, positions, np.int16(UNSEEN))
 
 
@@ -158,7 +161,7 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     preferences
         For each row a list of pairs (better, worse) of item numbers or names; or an object array of such lists,
         shape (n, m). They must settle the order of all items that occur, directly or through others. Items in no
-        pair are not seen; None is no ranking.
+        pair are not seen; None where a source abstains.
     items
         Number or names of all items.
     ties
@@ -170,15 +173,14 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     array([[0, 2, 1, 2]], dtype=int16)
     """
     codes = ItemCodes.of(items)
-    number = codes.number or 0
     cells, shape = _cells(preferences, nested=False)
     equal = [None] * len(cells) if ties is None else _cells(ties, nested=False)[0]
     if len(equal) != len(cells):
         raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
-    table = np.full((len(cells), number), UNSEEN, dtype=np.int16)
-    for index, (pairs, tied) in enumerate(zip(cells, equal, strict=True)):
-        table[index] = _at(index, shape, partial(_ranking_of_pairs, pairs, tied, codes))
-    return table.reshape(*shape, number)
+    table = _read_each(
+        list(zip(cells, equal, strict=True)), shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes)
+    )
+    return np.array(table, dtype=np.int16).reshape(*shape, codes.number or 0)
 
 
 def _permutations(orders: Any, codes: ItemCodes) -> Positions | None:
@@ -188,108 +190,80 @@ def _permutations(orders: Any, codes: ItemCodes) -> Positions | None:
     r = orders.shape[-1]
     if codes.number not in (None, r) or r > MOST_ITEMS or not (np.sort(orders, axis=-1) == np.arange(r)).all():
         return None
-    positions = np.empty(orders.shape, dtype=np.int16)
-    np.put_along_axis(positions, orders, np.broadcast_to(np.arange(r, dtype=np.int16), orders.shape), axis=-1)
-    return positions
+    return np.argsort(orders, axis=-1).astype(np.int16)
 
 
 def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...]]:
     """Return one order per row, or per row and source, and the shape they have."""
     if isinstance(data, np.ndarray):
-        scalars = data.dtype != object or not all(_is_cell(value) for value in data.flat)
-        shape = data.shape[:-1] if scalars else data.shape
-        return (list(data.reshape(-1, data.shape[-1])) if scalars else list(data.flat)), shape
+        if data.dtype == object and all(value is None or isinstance(value, _ORDERS) for value in data.flat):
+            return list(data.flat), data.shape
+        return list(data.reshape(-1, data.shape[-1])), data.shape[:-1]
     rows = list(data)
-    if nested and rows and all(isinstance(row, list) and row and all(map(_is_inner, row)) for row in rows):
+    per_source = nested and rows and all(isinstance(row, list) and row for row in rows)
+    if per_source and all(cell is None or isinstance(cell, (list, np.ndarray)) for row in rows for cell in row):
         if len({len(row) for row in rows}) > 1:
             raise InvalidLabelError("The rows have different numbers of orders. Give one per source, None for none.")
         return [cell for row in rows for cell in row], (len(rows), len(rows[0]))
     return rows, (len(rows),)
 
 
-def _is_cell(value: Any) -> bool:
-    return value is None or isinstance(value, (list, tuple, np.ndarray))
-
-
-def _is_inner(value: Any) -> bool:
-    return value is None or isinstance(value, (list, np.ndarray))
-
-
-def _at(index: int, shape: tuple[int, ...], work: Callable[[], Result]) -> Result:
-    """Do the work for one cell; an error names the place."""
+def _read_each(cells: list[Any], shape: tuple[int, ...], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what `read` makes of every cell; an error names the row and the source."""
     try:
-        return work()
+        return read_each(cells, read)
     except InvalidLabelError as error:
-        place = [int(number) for number in np.unravel_index(index, shape)]
-        raise InvalidLabelError(f"{_place(place)}{error}", index) from None
+        place = np.unravel_index(error.index or 0, shape)
+        raise InvalidLabelError(f"{_place(place)}{error}", error.index) from None
 
 
-def _place(place: Sequence[int]) -> str:
+def _place(place: Sequence[Any]) -> str:
     """Return "Row 3, source 1: " for the indices of a cell."""
-    if not place:
-        return ""
     names = ["Row", "source", *["axis"] * len(place)]
-    return ", ".join(f"{name} {number}" for name, number in zip(names, place, strict=False)) + ": "
-
-
-def _numbers(scores: npt.ArrayLike) -> Batch:
-    try:
-        table = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidLabelError("The scores are not an array of numbers, one row of r scores per ranking.") from None
-    if table.ndim == 0 or table.shape[-1] == 0:
-        raise InvalidLabelError(f"The scores have shape {table.shape}; the last axis must hold one score per item.")
-    return table
+    named = [f"{name} {number}" for name, number in zip(names, place, strict=False)]
+    return f"{', '.join(named)}: " if named else ""
 
 
 def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     """Return the positions of one ranking: the only order in which the groups of ties can stand."""
-    number = codes.number or 0
-    leader = list(range(number))  # of the group of ties
-    for left, right in _pairs(tied, codes):
-        old, new = leader[left], leader[right]
-        leader = [new if value == old else value for value in leader]
     strict, equal = _pairs(pairs, codes), _pairs(tied, codes)
     if not (strict or equal) and not (pairs is None and tied is None):
         raise InvalidLabelError("there is no pair. Use None where a source does not rank anything.")
-    occurring = sorted({leader[item] for pair in strict + equal for item in pair})
-    behind: dict[int, set[int]] = {group: set() for group in occurring}
+    leader = list(range(codes.number or 0))  # of the group of ties
+    for left, right in equal:
+        old, new = leader[left], leader[right]
+        leader = [new if value == old else value for value in leader]
+    ahead: dict[int, set[int]] = {leader[item]: set() for pair in strict + equal for item in pair}
     for better, worse in strict:
-        behind[leader[better]].add(leader[worse])
-    ahead = {group: sum(group in others for others in behind.values()) for group in occurring}
+        ahead[leader[worse]].add(leader[better])
+    sorter = TopologicalSorter(ahead)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        raise InvalidLabelError(
+            f"the preferences go in a circle: {_cycle(error.args[1], codes)}"
+            f"{' (tied items count as one)' if equal else ''}. Drop one of them; judgments that contradict each other "
+            "need a model of pairwise preferences (Bradley-Terry)."
+        ) from None
     place: dict[int, int] = {}
-    free = [group for group in occurring if not ahead[group]]
-    while free:
+    while sorter.is_active():
+        free = sorted(sorter.get_ready())
         if len(free) > 1:
             one, two = (codes.name(group) for group in free[:2])
             raise InvalidLabelError(
                 f"the pairs do not say how {one!r} and {two!r} compare. Add a preference or a tie; judgments that "
                 "make no whole ranking need a model of pairwise preferences (Bradley-Terry)."
             )
-        group = free.pop()
-        place[group] = len(place)
-        for other in sorted(behind[group]):
-            ahead[other] -= 1
-            if not ahead[other]:
-                free.append(other)
-    if len(place) < len(occurring):
-        cycle = " > ".join(repr(codes.name(group)) for group in _cycle(behind, set(occurring) - set(place)))
-        counted = " (tied items count as one)" if equal else ""
-        raise InvalidLabelError(
-            f"the preferences go in a circle: {cycle}{counted}. Drop one of them; judgments that contradict each "
-            "other need a model of pairwise preferences (Bradley-Terry)."
-        )
-    return np.array([place.get(leader[item], UNSEEN) for item in range(number)], dtype=np.int16)
+        place[free[0]] = len(place)
+        sorter.done(*free)
+    return np.array([place.get(group, UNSEEN) for group in leader], dtype=np.int16)
 
 
-def _cycle(behind: dict[int, set[int]], left: set[int]) -> list[int]:
-    """Walk backwards among groups that all have somebody ahead, until one comes again."""
-    path = [min(left)]
-    while True:
-        before = min(group for group in left if path[-1] in behind[group])
-        if before in path:
-            return [before, *reversed(path[path.index(before) :])]
-        path.append(before)
+def _cycle(groups: list[int], codes: ItemCodes) -> str:
+    """Return a circle of preferences in words, from its first item in the list of all items."""
+    start = groups.index(min(groups))
+    circle = groups[start:-1] + groups[:start]
+    return " > ".join(repr(codes.name(group)) for group in [*circle, circle[0]])
 
 
 def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:

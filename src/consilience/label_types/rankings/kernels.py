@@ -1,18 +1,18 @@
-"""Compiled loops over rankings: drawing, comparing and adding up votes; posteriors; Kemeny orders.
+"""Compiled loops over rankings: comparing and adding up votes; posteriors; Kemeny orders.
 
 A ranking is a position per item, 0 for the first; equal positions are ties and negative ones are items not seen. Pairs
 of items i < j are numbered as in ``numpy.triu_indices(r, 1)``; a margin is the weight of "i before j" minus that of "j
 before i".
 
-The law of the order of items, given weighted votes on every pair, is ``p(order) ~ exp(-sum of the weights of the pairs
-it contradicts)``. Its normalizer is a sum over orders that the recursion over subsets turns into ``r 2^r`` terms;
-running it from both ends gives every pair probability as well. Above about 14 items it is sampled.
+Given the margins, an order has the posterior probability ``p(order) ~ exp(-sum of the margins it contradicts)``. The
+normalizer is a sum over orders, which a recursion over subsets turns into ``r 2^r`` terms; running it from both ends
+gives the probability of every pair. Longer rankings are sampled.
 
-The order that contradicts the least weight (Kemeny) is found by blocks. The pairs with a positive margin form a
-directed graph; between its strongly connected blocks an order can respect every pair, so only blocks have to be
-searched: small ones exactly, by the recursion over subsets ``best(S) = min over the last item i of S of best(S - i) +
-cost of i after S - i``, large ones by moving single items. These loops see the items in the order of a `preference`,
-never in the order of their index, so that the choice among equally good orders follows the preference.
+The order that contradicts the least weight (Kemeny) is found block by block. The positive margins form a directed
+graph; between its strongly connected components an order can respect every pair, so only the components have to be
+searched: small ones exactly, by a recursion over subsets, large ones by moving single items. These loops see square
+matrices whose items stand in the order of preference, so that the choice among equally good orders follows the
+preference and never the index of an item.
 """
 
 from __future__ import annotations
@@ -27,86 +27,32 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "bucket_counts",
-    "condorcet_rows",
+    "compare_votes",
+    "cycle_bound",
     "expected_discordance",
-    "finish_rows",
+    "find_blocks",
     "margins_of",
-    "pair_agreements",
+    "order_exactly",
     "pair_posterior",
     "pair_posterior_gibbs",
     "pair_sums",
-    "preference_ranks",
-    "sample_mallows",
-    "solve_blocks",
+    "put_preferred_first",
+    "search_order",
 ]
 
-#: Rows of equal size go through a recursion side by side, one per lane of the processor's vectors.
+#: Rows that go through a recursion side by side, one per lane of the processor's vectors.
 _LANES = 32
-#: Every factor of a posterior is at most 1, so above this normalizer nothing that underflowed could have mattered.
+#: Every factor of a posterior is at most 1, so nothing that underflowed matters where the normalizer is larger.
 _TRUSTED = 1e-200
-#: The lower bound of larger blocks would take longer than the search.
-_BOUNDED = 500
-#: Margins below this share of the largest one are rounding errors of a tie.
+#: Margins up to this sum multiply without overflow: exp(600) < 1e261.
+_STEEPEST = 600.0
+#: Differences below this share of the largest margin are rounding errors.
 _TIE = 1e-12
+#: The increment of the splitmix64 generator.
+_GOLDEN = 0x9E3779B97F4A7C15
 
 
 # --- votes ------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def sample_mallows(truth: IntArray, seen: BoolArray, weight: float, uniforms: FloatArray) -> IntArray:
-    """Return one Mallows vote per row over the items a source sees.
-
-    Repeated insertion: the seen items come in their true order, and each is put v places before the end of the list so
-    far with probability proportional to ``exp(-weight * v)``, which is the number of discordances it causes.
-
-    Parameters
-    ----------
-    truth
-        ``(n, r)`` positions without ties; -1 for items that do not exist in this row.
-    seen
-        ``(n, r)``: which items the source ranks.
-    weight
-        0 is a random order; negative weights prefer the reversed truth.
-    uniforms
-        ``(n, r)`` numbers from [0, 1), the only randomness there is.
-
-    Returns
-    -------
-    array of shape (n, r)
-        Positions among the seen items; -1 elsewhere.
-    """
-    n, r = truth.shape
-    size = abs(weight)
-    reach = np.array([math.expm1(-size * j) for j in range(r + 1)])
-    votes = np.full((n, r), -1, np.int64)
-    by_truth = np.empty(r, np.int64)
-    order = np.empty(r, np.int64)
-    for t in range(n):
-        by_truth[:] = -1
-        for item in range(r):
-            if seen[t, item] and truth[t, item] >= 0:
-                by_truth[truth[t, item]] = item
-        count = 0
-        for place in range(r):
-            item = by_truth[place]
-            if item < 0:
-                continue
-            uniform = uniforms[t, count]
-            if size == 0.0:
-                back = int(uniform * (count + 1))
-            else:  # the inverse of the truncated geometric distribution function
-                back = int(-math.log1p(uniform * reach[count + 1]) / size)
-            back = min(back, count)
-            if weight < 0.0:
-                back = count - back
-            for behind in range(count, count - back, -1):
-                order[behind] = order[behind - 1]
-            order[count - back] = item
-            count += 1
-        for place in range(count):
-            votes[t, order[place]] = place
-    return votes
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -118,139 +64,55 @@ def _ones(word: np.uint64) -> int:
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _pack(
-    positions: npt.NDArray[np.int16],
-    t: int,
-    a: int,
-    strict: npt.NDArray[np.uint64],
-    ahead: npt.NDArray[np.uint64],
-) -> None:
-    """Write which pairs of items a source orders, and in which of them the first is ahead, 64 pairs to a word."""
-    r = positions.shape[2]
-    word = 0
-    bit = np.uint64(0)
-    strict_bits = np.uint64(0)
-    ahead_bits = np.uint64(0)
-    for i in range(r):
-        here = positions[t, a, i]
-        for j in range(i + 1, r):
-            there = positions[t, a, j]
-            strict_bits |= np.uint64((here >= 0) & (there >= 0) & (here != there)) << bit
-            ahead_bits |= np.uint64(here < there) << bit
-            bit += np.uint64(1)
-            if bit == np.uint64(64):
-                strict[word] = strict_bits
-                ahead[word] = ahead_bits
-                word += 1
-                bit = np.uint64(0)
-                strict_bits = np.uint64(0)
-                ahead_bits = np.uint64(0)
-    if bit > np.uint64(0):
-        strict[word] = strict_bits
-        ahead[word] = ahead_bits
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _compare(
-    strict: npt.NDArray[np.uint64],
-    ahead: npt.NDArray[np.uint64],
-    other_strict: npt.NDArray[np.uint64],
-    other_ahead: npt.NDArray[np.uint64],
-) -> tuple[int, int]:
-    """Return on how many pairs of items both have an order, and on how many of these a different one."""
-    shared = 0
-    different = 0
-    for word in range(len(strict)):
-        common = strict[word] & other_strict[word]
-        shared += _ones(common)
-        different += _ones(common & (ahead[word] ^ other_ahead[word]))
-    return shared, different
+def _pack(vote: npt.NDArray[np.int16], strict: npt.NDArray[np.uint64], ahead: npt.NDArray[np.uint64]) -> None:
+    """Write which pairs of items a vote orders, and in which of them the first is ahead, 64 pairs to a word."""
+    strict[:] = 0
+    ahead[:] = 0
+    pair = 0
+    for i in range(len(vote)):
+        for j in range(i + 1, len(vote)):
+            bit = np.uint64(pair & 63)
+            strict[pair >> 6] |= np.uint64((vote[i] >= 0) & (vote[j] >= 0) & (vote[i] != vote[j])) << bit
+            ahead[pair >> 6] |= np.uint64(vote[i] < vote[j]) << bit
+            pair += 1
 
 
 @numba.njit(cache=True, nogil=True)
-def pair_agreements(positions: npt.NDArray[np.int16]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Return on how many pairs of items each two sources agree, and how many both of them order.
+def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray:
+    """Return what each two sources have in common, summed over the rows of votes ``(n, m, r)``.
 
-    The order that a source gives to the pairs of items is packed into bit sets, 64 pairs to a word.
-
-    Parameters
-    ----------
-    positions
-        ``(n, m, r)``; -1 is unseen, equal positions are ties. A tie or an unseen item orders nothing.
-
-    Returns
-    -------
-    agreement
-        ``(n, m (m - 1) / 2)``: pairs of items ordered the same way minus pairs ordered differently, for the sources
-        a < b in the order of ``numpy.triu_indices(m, 1)``.
-    both
-        ``(n, m (m - 1) / 2)``: pairs of items that both sources order strictly.
+    With S the pairs of items that two votes order alike minus those they order differently, and C those both order:
+    ``(6, m, m)`` sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
     """
     n, m, r = positions.shape
     words = (r * (r - 1) // 2 + 63) // 64
     strict = np.empty((m, words), np.uint64)
     ahead = np.empty((m, words), np.uint64)
-    agreement = np.empty((n, m * (m - 1) // 2), np.int32)
-    both = np.empty((n, m * (m - 1) // 2), np.int32)
-    for t in range(n):
-        for a in range(m):
-            _pack(positions, t, a, strict[a], ahead[a])
-        pair = 0
-        for a in range(m):
-            for b in range(a + 1, m):
-                shared, different = _compare(strict[a], ahead[a], strict[b], ahead[b])
-                both[t, pair] = shared
-                agreement[t, pair] = shared - 2 * different
-                pair += 1
-    return agreement, both
-
-
-@numba.njit(cache=True, nogil=True)
-def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray, who: IntArray, m: int) -> IntArray:
-    """Return what each two sources have in common, summed over the items; the cost follows the pairs of votes.
-
-    With S the pairs of items that two votes order alike minus those they order differently, and C those both order:
-
-    Parameters
-    ----------
-    positions
-        ``(n, cells, r)``.
-    who
-        ``(n, cells)`` the source of every cell, in increasing order, or ``(1, cells)`` if it is the same in all rows.
-    m
-        Number of sources.
-
-    Returns
-    -------
-    array of shape (6, m, m)
-        Sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
-    """
-    n, cells, r = positions.shape
-    words = (r * (r - 1) // 2 + 63) // 64
-    strict = np.empty((cells, words), np.uint64)
-    ahead = np.empty((cells, words), np.uint64)
     sums = np.zeros((6, m, m), np.int64)
-    voters = np.empty(cells, np.int64)
+    voters = np.empty(m, np.int64)
     for t in range(n):
         votes = 0
-        row = t if len(who) > 1 else 0
-        for a in range(cells):
-            if observed[t, a]:
-                voters[votes] = who[row, a]
-                _pack(positions, t, a, strict[votes], ahead[votes])
+        for source in range(m):
+            if observed[t, source]:
+                voters[votes] = source
+                _pack(positions[t, source], strict[votes], ahead[votes])
                 votes += 1
         for place in range(votes):
             a = voters[place]
             sums[5, a, a] += 1
             for other in range(place + 1, votes):
                 b = voters[other]
-                shared, different = _compare(strict[place], ahead[place], strict[other], ahead[other])
-                same = shared - 2 * different
-                sums[0, a, b] += same
-                sums[1, a, b] += shared
-                sums[2, a, b] += same * same
-                sums[3, a, b] += same * shared
-                sums[4, a, b] += shared * shared
+                common, different = 0, 0
+                for word in range(words):
+                    both = strict[place, word] & strict[other, word]
+                    common += _ones(both)
+                    different += _ones(both & (ahead[place, word] ^ ahead[other, word]))
+                sign = common - 2 * different
+                sums[0, a, b] += sign
+                sums[1, a, b] += common
+                sums[2, a, b] += sign * sign
+                sums[3, a, b] += sign * common
+                sums[4, a, b] += common * common
                 sums[5, a, b] += 1
     for a in range(m):
         for b in range(a + 1, m):
@@ -259,26 +121,36 @@ def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray, who: IntArr
 
 
 @numba.njit(cache=True, nogil=True)
-def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatArray:
-    """Return by how much weight the sources favor i before j, for every pair of items.
+def compare_votes(positions: npt.NDArray[np.int16], truth: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray]:
+    """Compare votes ``(n, m, r)`` with one ranking ``(n, r)`` per row.
 
-    Parameters
-    ----------
-    positions
-        ``(n, m, r)``; -1 is unseen, equal positions are ties; both add nothing.
-    weights
-        ``(n, m)``.
-
-    Returns
-    -------
-    array of shape (n, r (r - 1) / 2)
-        Pairs i < j in the order of ``numpy.triu_indices(r, 1)``; positive favors i.
+    Return ``(n, m)`` pairs of items ordered alike minus those ordered differently, and pairs that both order strictly.
     """
+    n, m, r = positions.shape
+    sign = np.zeros((n, m), np.int64)
+    common = np.zeros((n, m), np.int64)
+    for t in range(n):
+        for a in range(m):
+            vote = positions[t, a]
+            for i in range(r):
+                for j in range(i + 1, r):
+                    if min(vote[i], vote[j], truth[t, i], truth[t, j]) >= 0:
+                        product = np.sign(vote[j] - vote[i]) * np.sign(truth[t, j] - truth[t, i])
+                        sign[t, a] += product
+                        common[t, a] += abs(product)
+    return sign, common
+
+
+@numba.njit(cache=True, nogil=True)
+def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatArray:
+    """Return ``(n, pairs)`` by how much of the weight ``(n, m)`` the votes ``(n, m, r)`` favor i before j."""
     n, m, r = positions.shape
     margins = np.zeros((n, r * (r - 1) // 2))
     for t in range(n):
         for a in range(m):
             weight = weights[t, a]
+            if weight == 0.0:
+                continue
             first = 0
             for i in range(r):
                 here = positions[t, a, i]
@@ -293,98 +165,57 @@ def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatAr
 
 @numba.njit(cache=True, nogil=True)
 def expected_discordance(positions: npt.NDArray[np.int16], probability: FloatArray) -> FloatArray:
-    """Return ``(n, m)`` expected numbers of pairs that each vote orders against the truth.
+    """Return ``(n, m)`` expected numbers of pairs that votes ``(n, m, r)`` order against the truth.
 
-    Parameters
-    ----------
-    positions
-        ``(n, m, r)``; negative is unseen, equal positions are ties; neither counts.
-    probability
-        ``(n, r (r - 1) / 2)`` probability that i comes before j in the truth.
+    `probability` ``(n, pairs)`` is that i comes before j in the truth.
     """
     n, m, r = positions.shape
     result = np.zeros((n, m))
     for t in range(n):
         for a in range(m):
-            total = 0.0
             pair = 0
             for i in range(r):
                 here = positions[t, a, i]
                 for j in range(i + 1, r):
                     there = positions[t, a, j]
-                    if here >= 0 and there >= 0:
-                        if here < there:
-                            total += 1.0 - probability[t, pair]
-                        elif there < here:
-                            total += probability[t, pair]
+                    if here >= 0 and there >= 0 and here != there:
+                        result[t, a] += 1.0 - probability[t, pair] if here < there else probability[t, pair]
                     pair += 1
-            result[t, a] = total
     return result
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def _fill_buckets(vote: npt.NDArray[np.int16], count: IntArray) -> int:
-    """Count the items at each position of a vote, and return how many it ranks."""
-    count[:] = 0
-    seen = 0
-    for i in range(vote.shape[0]):
-        if vote[i] >= 0:
-            count[vote[i]] += 1
-            seen += 1
-    return seen
-
-
 @numba.njit(cache=True, nogil=True)
-def bucket_counts(
-    positions: npt.NDArray[np.int16], observed: npt.NDArray[np.bool_], who: IntArray, m: int, sizes: int
-) -> IntArray:
+def bucket_counts(positions: npt.NDArray[np.int16], observed: BoolArray, sizes: int) -> IntArray:
     """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
 
-    A bucket order acts like one ranking of all its items minus one ranking per bucket. `who` is the source of every
-    cell, ``(n, cells)`` or the same in all rows, ``(1, cells)``.
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
     """
-    n, cells, r = positions.shape
+    n, m, r = positions.shape
     result = np.zeros((m, sizes + 1), np.int64)
-    count = np.zeros(r + 1, np.int64)
+    tied = np.empty(r + 1, np.int64)
     for t in range(n):
-        row = t if len(who) > 1 else 0
-        for a in range(cells):
-            if observed[t, a]:
-                source = who[row, a]
-                seen = _fill_buckets(positions[t, a], count)
+        for source in range(m):
+            if observed[t, source]:
+                tied[:] = 0
+                seen = 0
+                for i in range(r):
+                    place = positions[t, source, i]
+                    if place >= 0:
+                        tied[place] += 1
+                        seen += 1
                 result[source, seen] += 1
-                for position in range(r + 1):
-                    if count[position] > 0:
-                        result[source, count[position]] -= 1
+                for place in range(r + 1):
+                    if tied[place] > 0:
+                        result[source, tied[place]] -= 1
     return result
 
 
 # --- posteriors -------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
-def mix(state: np.uint64) -> np.uint64:
-    """Return a well-mixed function of a 64-bit number (the last step of splitmix64)."""
-    mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _fill(margins: FloatArray, r: int, size: int, matrix: FloatArray) -> None:
-    """Write the antisymmetric matrix of the first `size` items of a row."""
-    for i in range(size):
-        matrix[i, i] = 0.0
-        first = i * r - i * (i + 1) // 2 - i - 1
-        for j in range(i + 1, size):
-            matrix[i, j] = margins[first + j]
-            matrix[j, i] = -margins[first + j]
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _recursion(
     factor: FloatArray,
-    size: int,
     lanes: int,
     low: FloatArray,
     high: FloatArray,
@@ -393,20 +224,19 @@ def _recursion(
     low_mass: FloatArray,
     high_mass: FloatArray,
 ) -> None:
-    """Run the recursion from both ends, in place, for a block of rows of one size.
+    """Run the recursion from both ends, in place, for a block of rows.
 
     ``forward[S]`` sums over the orders of the items in S, ``backward[S]`` over the ways to go on. Item i after the
     set T has weight ``low[i, lower bits of T] * high[i, upper bits of T]``; the masses collect how much of the total
     passes through (T, i), by either half of T.
     """
+    size = len(factor)
     n_low = size // 2
-    low_sets = 1 << n_low
-    high_sets = 1 << (size - n_low)
+    mask = (1 << n_low) - 1
     full = (1 << size) - 1
+    low[:, 0] = 1.0
+    high[:, 0] = 1.0
     for i in range(size):
-        for lane in range(lanes):
-            low[i, 0, lane] = 1.0
-            high[i, 0, lane] = 1.0
         for bit in range(n_low):
             for rest in range(1 << bit):
                 for lane in range(lanes):
@@ -415,34 +245,24 @@ def _recursion(
             for rest in range(1 << bit):
                 for lane in range(lanes):
                     high[i, rest | (1 << bit), lane] = high[i, rest, lane] * factor[i, bit + n_low, lane]
+    low_mass[:] = 0.0
+    high_mass[:] = 0.0
+    forward[0] = 1.0
+    backward[full] = 1.0
     total = np.empty(lanes)
-    for lane in range(lanes):
-        forward[0, lane] = 1.0
-        backward[full, lane] = 1.0
     for chosen in range(1, full + 1):
-        for lane in range(lanes):
-            total[lane] = 0.0
+        total[:] = 0.0
         for i in range(size):
             if (chosen >> i) & 1:
                 before = chosen ^ (1 << i)
-                lower = before & (low_sets - 1)
-                upper = before >> n_low
+                lower, upper = before & mask, before >> n_low
                 for lane in range(lanes):
                     total[lane] += forward[before, lane] * low[i, lower, lane] * high[i, upper, lane]
         for lane in range(lanes):
             forward[chosen, lane] = total[lane]
-    for i in range(size):
-        for lower in range(low_sets):
-            for lane in range(lanes):
-                low_mass[i, lower, lane] = 0.0
-        for upper in range(high_sets):
-            for lane in range(lanes):
-                high_mass[i, upper, lane] = 0.0
     for chosen in range(full - 1, -1, -1):
-        lower = chosen & (low_sets - 1)
-        upper = chosen >> n_low
-        for lane in range(lanes):
-            total[lane] = 0.0
+        lower, upper = chosen & mask, chosen >> n_low
+        total[:] = 0.0
         for i in range(size):
             if not (chosen >> i) & 1:
                 after = chosen | (1 << i)
@@ -457,196 +277,133 @@ def _recursion(
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _recursion_in_logs(matrix: FloatArray, size: int, before: FloatArray) -> None:
-    """Fill ``before[j, i]`` = P(j before i) for one row of any magnitude.
-
-    Sums are kept relative to the cheapest order of each set: the forward ones then lie between 1 and size!, and
-    whatever underflows in the backward ones belongs to orders of no weight.
-    """
+def _pair_posterior_in_logs(margins: FloatArray, size: int, probability: FloatArray) -> None:
+    """Fill the pair probabilities of one row of any magnitude, by the same recursion in logarithms."""
     full = (1 << size) - 1
-    cheapest = np.empty(full + 1)
-    forward = np.empty(full + 1)
-    backward = np.empty(full + 1)
-    step = np.zeros((size, full + 1))  # cost of item i after a set, then its weight relative to the cheapest order
+    step = np.zeros((size, full + 1))  # log weight of item i after a set
+    first = 0
     for i in range(size):
-        for bit in range(size):
-            price = max(matrix[i, bit], 0.0)
-            for rest in range(1 << bit):
-                step[i, rest | (1 << bit)] = step[i, rest] + price
-    cheapest[0] = 0.0
-    forward[0] = 1.0
-    for chosen in range(1, full + 1):
-        least = np.inf
-        for i in range(size):
-            if (chosen >> i) & 1:
-                rest = chosen ^ (1 << i)
-                least = min(least, cheapest[rest] + step[i, rest])
-        total = 0.0
-        for i in range(size):
-            if (chosen >> i) & 1:
-                rest = chosen ^ (1 << i)
-                step[i, rest] = math.exp(least - cheapest[rest] - step[i, rest])
-                total += forward[rest] * step[i, rest]
-        cheapest[chosen] = least
-        forward[chosen] = total
-    backward[full] = 1.0 / forward[full]
-    before[:size, :size] = 0.0
-    for chosen in range(full - 1, -1, -1):
-        total = 0.0
+        for j in range(size):
+            if j < i:
+                price = max(-margins[j * size - j * (j + 1) // 2 + i - j - 1], 0.0)
+            else:
+                price = max(margins[first + j - i - 1], 0.0) if j > i else 0.0
+            for rest in range(1 << j):
+                step[i, rest | (1 << j)] = step[i, rest] - price
+        first += size - i - 1
+    forward = np.full(full + 1, -np.inf)
+    backward = np.full(full + 1, -np.inf)
+    forward[0] = 0.0
+    backward[full] = 0.0
+    for chosen in range(full):
         for i in range(size):
             if not (chosen >> i) & 1:
-                onward = step[i, chosen] * backward[chosen | (1 << i)]
-                total += onward
-                mass = onward * forward[chosen]
-                if mass > 0.0:
-                    for j in range(size):
-                        before[j, i] += mass * ((chosen >> j) & 1)
-        backward[chosen] = total
+                after = chosen | (1 << i)
+                forward[after] = np.logaddexp(forward[after], forward[chosen] + step[i, chosen])
+    before = np.zeros((size, size))
+    for chosen in range(full - 1, -1, -1):
+        for i in range(size):
+            if not (chosen >> i) & 1:
+                onward = step[i, chosen] + backward[chosen | (1 << i)]
+                backward[chosen] = np.logaddexp(backward[chosen], onward)
+                mass = math.exp(onward + forward[chosen] - forward[full])
+                for j in range(size):
+                    before[j, i] += mass * ((chosen >> j) & 1)
+    pair = 0
+    for i in range(size):
+        for j in range(i + 1, size):
+            probability[pair] = before[i, j] / (before[i, j] + before[j, i])
+            pair += 1
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def pair_posterior(margins: FloatArray, r: int, sizes: IntArray) -> FloatArray:
-    """Return P(i before j) for every pair of items, exactly.
+def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
+    """Return P(i before j) from margins of any magnitude ``(n, pairs)``, exactly.
 
-    Time and memory grow as ``2^size``; meant for up to 14 items. Margins may be of any magnitude: a row whose
-    normalizer underflows is done again relative to its best order.
-
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``: total weight of "i before j" minus that of "j before i", pairs i < j in the order of
-        ``numpy.triu_indices(r, 1)``.
-    sizes
-        ``(n,)``: only the first ``sizes[t]`` items of row t exist.
-
-    Returns
-    -------
-    array of shape (n, r (r - 1) / 2)
-        1/2 for pairs with an item that does not exist.
+    Time and memory grow as ``2^size``; meant for up to 14 items.
     """
-    n = margins.shape[0]
-    probability = np.full((n, r * (r - 1) // 2), 0.5)
-    largest = 2
-    count = np.zeros(r + 2, np.int64)
-    for t in range(n):
-        largest = max(largest, sizes[t])
-        count[sizes[t] + 1] += 1
-    first = np.cumsum(count)
-    by_size = np.empty(n, np.int64)
-    filled = first.copy()
-    for t in range(n):
-        by_size[filled[sizes[t]]] = t
-        filled[sizes[t]] += 1
-    half = 1 << (largest - largest // 2)
-    low = np.empty((largest, half, _LANES))
-    high = np.empty((largest, half, _LANES))
-    low_mass = np.empty((largest, half, _LANES))
-    high_mass = np.empty((largest, half, _LANES))
-    forward = np.empty((1 << largest, _LANES))
-    backward = np.empty((1 << largest, _LANES))
-    factor = np.empty((largest, largest, _LANES))
-    matrix = np.empty((largest, largest))
-    before = np.empty((largest, largest))
-    for size in range(2, min(largest, r) + 1):
-        n_low = size // 2
-        for start in range(first[size], first[size + 1], _LANES):
-            lanes = min(_LANES, first[size + 1] - start)
-            for lane in range(lanes):
-                t = by_size[start + lane]
-                for i in range(size):
-                    offset = i * r - i * (i + 1) // 2 - i - 1
-                    for j in range(i + 1, size):
-                        margin = margins[t, offset + j]
-                        contradicted = math.exp(-abs(margin))
-                        factor[i, j, lane] = contradicted if margin > 0 else 1.0
-                        factor[j, i, lane] = contradicted if margin < 0 else 1.0
-            _recursion(factor, size, lanes, low, high, forward, backward, low_mass, high_mass)
-            for lane in range(lanes):
-                t = by_size[start + lane]
-                normalizer = forward[(1 << size) - 1, lane]
-                trusted = normalizer > _TRUSTED
-                if not trusted:
-                    _fill(margins[t], r, size, matrix)
-                    _recursion_in_logs(matrix, size, before)
-                for j in range(1, size):
-                    for i in range(j):
-                        if not trusted:
-                            share = before[i, j]
-                        else:
-                            mass = 0.0
-                            if i < n_low:
-                                for rest in range(1 << n_low):
-                                    if (rest >> i) & 1:
-                                        mass += low_mass[j, rest, lane]
-                            else:
-                                for rest in range(1 << (size - n_low)):
-                                    if (rest >> (i - n_low)) & 1:
-                                        mass += high_mass[j, rest, lane]
-                            share = mass / normalizer
-                        probability[t, i * r - i * (i + 1) // 2 + j - i - 1] = min(share, 1.0)
+    n = len(margins)
+    probability = np.empty((n, size * (size - 1) // 2))
+    n_low = size // 2
+    half = 1 << (size - n_low)
+    factor = np.ones((size, size, _LANES))
+    low, high = np.empty((size, half, _LANES)), np.empty((size, half, _LANES))
+    low_mass, high_mass = np.empty((size, half, _LANES)), np.empty((size, half, _LANES))
+    forward, backward = np.empty((1 << size, _LANES)), np.empty((1 << size, _LANES))
+    for start in range(0, n, _LANES):
+        lanes = min(_LANES, n - start)
+        for lane in range(lanes):
+            pair = 0
+            for i in range(size):
+                for j in range(i + 1, size):
+                    margin = margins[start + lane, pair]
+                    contradicted = math.exp(-abs(margin))
+                    factor[i, j, lane] = contradicted if margin > 0 else 1.0
+                    factor[j, i, lane] = contradicted if margin < 0 else 1.0
+                    pair += 1
+        _recursion(factor, lanes, low, high, forward, backward, low_mass, high_mass)
+        for lane in range(lanes):
+            normalizer = forward[(1 << size) - 1, lane]
+            if normalizer <= _TRUSTED:
+                _pair_posterior_in_logs(margins[start + lane], size, probability[start + lane])
+                continue
+            pair = 0
+            for i in range(size):
+                for j in range(i + 1, size):
+                    mass = 0.0
+                    if i < n_low:
+                        for rest in range(1 << n_low):
+                            if (rest >> i) & 1:
+                                mass += low_mass[j, rest, lane]
+                    else:
+                        for rest in range(half):
+                            if (rest >> (i - n_low)) & 1:
+                                mass += high_mass[j, rest, lane]
+                    probability[start + lane, pair] = min(mass / normalizer, 1.0)
+                    pair += 1
     return probability
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _mix(state: np.uint64) -> np.uint64:
+    """Return a well-mixed function of a 64-bit number (the last step of splitmix64)."""
+    mixed = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def pair_posterior_gibbs(
-    margins: FloatArray,
-    r: int,
-    sizes: IntArray,
-    order: IntArray,
-    sweeps: int,
-    burn: int,
-    seed: int,
-    keys: IntArray,
+    margins: FloatArray, size: int, order: IntArray, sweeps: int, burn: int, keys: IntArray
 ) -> FloatArray:
-    """Return P(i before j) for every pair of items, estimated by Gibbs sampling.
+    """Return P(i before j) from margins ``(n, pairs)``, estimated by Gibbs sampling.
 
     A sweep takes out every item in turn and puts it back at a place drawn from its exact conditional law. That law,
-    rather than the draw, is averaged (Rao-Blackwell), so the estimates are smooth.
-
-    Parameters
-    ----------
-    margins, sizes
-        As in `pair_posterior`.
-    order
-        ``(n, r)`` state of the chains: the first ``sizes[t]`` entries of row t are its items, best first. Changed in
-        place, so that a later call goes on where this one stopped.
-    sweeps, burn
-        Number of sweeps, and how many of them are left out of the average at the start.
-    seed
-        Pass another one for another call.
-    keys
-        ``(n,)`` integers that identify the rows: row t uses the stream (seed, keys[t]), wherever it stands.
-
-    Returns
-    -------
-    array of shape (n, r (r - 1) / 2)
-        1/2 for pairs with an item that does not exist.
+    rather than the draw, is averaged (Rao-Blackwell), so the estimates are smooth. The chains start from `order`
+    ``(n, size)``, best item first, which is changed in place. Each row has the random stream of its key, wherever it
+    stands, and leaves the first `burn` sweeps out of the average.
     """
-    n = margins.shape[0]
-    probability = np.full((n, r * (r - 1) // 2), 0.5)
-    matrix = np.empty((r, r))
-    ratio = np.empty((r, r))
-    ahead = np.empty((r, r))
-    weight = np.empty(r)
-    rest = np.empty(r, np.int64)
+    n = len(margins)
+    probability = np.empty((n, size * (size - 1) // 2))
+    matrix = np.zeros((size, size))
+    ratio = np.empty((size, size))
+    ahead = np.empty((size, size))
+    weight = np.empty(size)
+    rest = np.empty(size, np.int64)
     for t in range(n):
-        size = sizes[t]
-        if size < 2:
-            continue
-        _fill(margins[t], r, size, matrix)
-        state = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(keys[t]) * np.uint64(0xDA942042E4DD58B5)
-        steepest = 0.0
+        pair = 0
         for i in range(size):
-            total = 0.0
+            for j in range(i + 1, size):
+                matrix[i, j] = margins[t, pair]
+                matrix[j, i] = -margins[t, pair]
+                pair += 1
+        direct = True  # whether products of the ratios neither overflow nor vanish
+        for i in range(size):
+            direct &= np.abs(matrix[i]).sum() < _STEEPEST
             for j in range(size):
-                total += abs(matrix[i, j])
-            steepest = max(steepest, total)
-        direct = steepest < 600.0  # products of the ratios neither overflow nor vanish
-        if direct:
-            for i in range(size):
-                for j in range(size):
-                    ratio[i, j] = math.exp(-matrix[i, j])
-        ahead[:size, :size] = 0.0
+                ratio[i, j] = math.exp(-matrix[i, j])
+        ahead[:] = 0.0
+        state = np.uint64(keys[t]) * np.uint64(0xDA942042E4DD58B5)
         chain = order[t]
         for sweep in range(sweeps):
             for item in range(size):
@@ -654,11 +411,12 @@ def pair_posterior_gibbs(
                 for place in range(size):
                     rest[kept] = chain[place]
                     kept += chain[place] != item
-                weight[0] = 1.0 if direct else 0.0
                 if direct:
+                    weight[0] = 1.0
                     for place in range(size - 1):
                         weight[place + 1] = weight[place] * ratio[item, rest[place]]
                 else:
+                    weight[0] = 0.0
                     top = 0.0
                     for place in range(size - 1):
                         weight[place + 1] = weight[place] - matrix[item, rest[place]]
@@ -671,8 +429,8 @@ def pair_posterior_gibbs(
                     scale = 1.0 / weight[size - 1]
                     for place in range(size - 1):
                         ahead[item, rest[place]] += weight[place] * scale
-                state += np.uint64(0x9E3779B97F4A7C15)  # each row owns a generator, so that threads cannot interfere
-                uniform = float(mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0) * weight[size - 1]
+                state += np.uint64(_GOLDEN)
+                uniform = float(_mix(state) >> np.uint64(11)) * (1.0 / 9007199254740992.0) * weight[size - 1]
                 target = 0
                 while target < size - 1 and weight[target] <= uniform:
                     target += 1
@@ -681,12 +439,13 @@ def pair_posterior_gibbs(
                 chain[target] = item
                 for place in range(target, size - 1):
                     chain[place + 1] = rest[place]
-        if sweeps > burn:
-            kept = sweeps - burn
-            for i in range(size):
-                for j in range(i + 1, size):
-                    share = 0.5 * (ahead[i, j] - ahead[j, i] + kept) / kept
-                    probability[t, i * r - i * (i + 1) // 2 + j - i - 1] = min(max(share, 0.0), 1.0)
+        averaged = sweeps - burn
+        pair = 0
+        for i in range(size):
+            for j in range(i + 1, size):
+                share = 0.5 * (ahead[i, j] - ahead[j, i] + averaged) / averaged
+                probability[t, pair] = min(max(share, 0.0), 1.0)
+                pair += 1
     return probability
 
 
@@ -694,118 +453,65 @@ def pair_posterior_gibbs(
 
 
 @numba.njit(cache=True, nogil=True)
-def sort_small(numbers: IntArray) -> None:
-    """Sort a few numbers in place; numba's own sort takes seconds to compile."""
-    for last in range(1, len(numbers)):
-        number = numbers[last]
-        place = last
-        while place > 0 and numbers[place - 1] > number:
-            numbers[place] = numbers[place - 1]
-            place -= 1
-        numbers[place] = number
+def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
+    """Sort the items of each row so that strongly connected components follow each other in topological order.
+
+    An item reaches more items than any item of a later component, so their number is the key of the sort. Return the
+    items ``(n, size)``, best first and by index within a component; and row, first and last place (exclusive) of each
+    component of more than one item, ``(n_blocks, 3)``.
+    """
+    n, size = square.shape[:2]
+    orders = np.empty((n, size), np.int64)
+    blocks = np.empty((n * (size // 3), 3), np.int64)  # two items never form a cycle
+    count = 0
+    reaches = np.empty((size, size), np.bool_)
+    key = np.empty(size, np.int64)
+    for t in range(n):
+        for i in range(size):
+            for j in range(size):
+                reaches[i, j] = i == j or square[t, i, j] > 0
+        for through in range(size):
+            for i in range(size):
+                if reaches[i, through]:
+                    for j in range(size):
+                        reaches[i, j] |= reaches[through, j]
+        order = orders[t]
+        for i in range(size):
+            reached, first = 0, size
+            for j in range(size):
+                reached += int(reaches[i, j])
+                if first == size and reaches[i, j] and reaches[j, i]:
+                    first = j
+            key[i] = (size - reached) * size + first
+            place = i
+            while place > 0 and key[order[place - 1]] > key[i]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = i
+        start = 0
+        for place in range(1, size + 1):
+            if place == size or key[order[place]] != key[order[start]]:
+                if place - start > 1:
+                    blocks[count, 0] = t
+                    blocks[count, 1] = start
+                    blocks[count, 2] = place
+                    count += 1
+                start = place
+    return orders, blocks[:count]
 
 
 @numba.njit(cache=True, nogil=True)
-def tournament_blocks(matrix: FloatArray, size: int, order: IntArray, ends: IntArray) -> int:
-    """Sort items by wins into blocks each of which beats all later ones; return the number of blocks."""
-    tally = np.zeros(2 * size, np.int64)
-    points = np.empty(size, np.int64)
-    for i in range(size):
-        won = 0
-        for j in range(size):
-            won += int(matrix[i, j] > 0) - int(matrix[i, j] < 0)
-        points[i] = size - 1 - won  # 0 beats everyone, 2 (size - 1) loses to everyone
-        tally[points[i] + 1] += 1
-    for value in range(1, 2 * size):
-        tally[value] += tally[value - 1]
-    for i in range(size):
-        order[tally[points[i]]] = i
-        tally[points[i]] += 1
-    blocks = 0
-    lost = 0
-    for place in range(size):
-        lost += points[order[place]]
-        # the first p items beat the others exactly when their points are those of a tournament among themselves
-        if lost == place * (place + 1):
-            ends[blocks] = place + 1
-            blocks += 1
-    return blocks
+def _least_costs(price: FloatArray, lanes: int, low: FloatArray, high: FloatArray, best: FloatArray) -> None:
+    """Fill ``best[S]``, the least cost of an order of the items in S; ``price[i, j]`` is the cost of j before i.
 
-
-@numba.njit(cache=True, nogil=True)
-def strong_components(matrix: FloatArray, order: IntArray, first: int, last: int, ends: IntArray, blocks: int) -> int:
-    """Split ``order[first:last]`` into strongly connected components in topological order (Tarjan)."""
-    size = last - first
-    index = np.full(size, -1, np.int64)
-    low = np.zeros(size, np.int64)
-    member = np.empty(size, np.int64)
-    for place in range(size):
-        member[place] = order[first + place]
-    on_stack = np.zeros(size, np.bool_)
-    stack = np.empty(size, np.int64)
-    path = np.empty(size, np.int64)
-    following = np.zeros(size, np.int64)
-    cuts = np.empty(size, np.int64)
-    n_stack, counter, free, n_cuts = 0, 0, last, 0
-    for root in range(size):
-        if index[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        while depth >= 0:
-            here = path[depth]
-            if following[here] == 0:
-                index[here] = counter
-                low[here] = counter
-                counter += 1
-                stack[n_stack] = here
-                n_stack += 1
-                on_stack[here] = True
-            descended = False
-            while following[here] < size:
-                there = following[here]
-                following[here] += 1
-                if matrix[member[here], member[there]] > 0:
-                    if index[there] < 0:
-                        depth += 1
-                        path[depth] = there
-                        descended = True
-                        break
-                    if on_stack[there]:
-                        low[here] = min(low[here], index[there])
-            if descended:
-                continue
-            depth -= 1
-            if depth >= 0:
-                low[path[depth]] = min(low[path[depth]], low[here])
-            if low[here] == index[here]:  # a component is complete; those after it were found before
-                cuts[n_cuts] = free
-                n_cuts += 1
-                while True:
-                    n_stack -= 1
-                    there = stack[n_stack]
-                    on_stack[there] = False
-                    free -= 1
-                    order[free] = member[there]
-                    if there == here:
-                        break
-    for cut in range(n_cuts - 1, -1, -1):
-        ends[blocks] = cuts[cut]
-        blocks += 1
-    return blocks
-
-
-@numba.njit(cache=True, nogil=True)
-def cheapest_orders(
-    price: FloatArray, size: int, lanes: int, low: FloatArray, high: FloatArray, best: FloatArray
-) -> None:
-    """Fill ``best[S]``, the least cost of an order of the items in S; ``price[i, j]`` is the cost of j before i."""
+    ``best(S) = min over the last item i of S of best(S - i) + cost of i after S - i``.
+    """
+    size = len(price)
     n_low = size // 2
     mask = (1 << n_low) - 1
+    low[:, 0] = 0.0
+    high[:, 0] = 0.0
     for i in range(size):
-        for lane in range(lanes):
-            low[i, 0, lane] = 0.0
-            high[i, 0, lane] = 0.0
         for bit in range(n_low):
             for rest in range(1 << bit):
                 for lane in range(lanes):
@@ -814,17 +520,14 @@ def cheapest_orders(
             for rest in range(1 << bit):
                 for lane in range(lanes):
                     high[i, rest | (1 << bit), lane] = high[i, rest, lane] + price[i, bit + n_low, lane]
+    best[0] = 0.0
     least = np.empty(lanes)
-    for lane in range(lanes):
-        best[0, lane] = 0.0
     for chosen in range(1, 1 << size):
-        for lane in range(lanes):
-            least[lane] = np.inf
+        least[:] = np.inf
         for i in range(size):
             if (chosen >> i) & 1:
                 before = chosen ^ (1 << i)
-                lower = before & mask
-                upper = before >> n_low
+                lower, upper = before & mask, before >> n_low
                 for lane in range(lanes):
                     cost = best[before, lane] + low[i, lower, lane] + high[i, upper, lane]
                     least[lane] = cost if cost < least[lane] else least[lane]
@@ -833,27 +536,57 @@ def cheapest_orders(
 
 
 @numba.njit(cache=True, nogil=True)
-def search_order(matrix: FloatArray, size: int, starts: int, state: np.uint64, best: IntArray) -> float:
-    """Improve an order by moving single items, from Borda and from disturbed copies of the best; return its cost."""
-    order = np.empty(size, np.int64)
-    borda = np.empty(size)
-    for i in range(size):
-        borda[i] = 0.0
-        for j in range(size):
-            borda[i] += matrix[i, j]
-        place = i
-        while place > 0 and borda[order[place - 1]] < borda[i]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = i
+def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: int) -> FloatArray:
+    """Put blocks of one size from `find_blocks` into the order of least cost, in place; return the costs.
+
+    The largest margin of each row is 1.
+    """
+    half = 1 << (size - size // 2)
+    lanes = min(_LANES, len(blocks))
+    price = np.empty((size, size, lanes))
+    low, high = np.empty((size, half, lanes)), np.empty((size, half, lanes))
+    best = np.empty((1 << size, lanes))
+    costs = np.empty(len(blocks))
+    for done in range(0, len(blocks), _LANES):
+        count = min(_LANES, len(blocks) - done)
+        for lane in range(count):
+            t, start = blocks[done + lane, 0], blocks[done + lane, 1]
+            for i in range(size):
+                for j in range(size):
+                    price[i, j, lane] = max(square[t, orders[t, start + i], orders[t, start + j]], 0.0)
+        _least_costs(price, count, low, high, best)
+        for lane in range(count):
+            t, start, end = blocks[done + lane, 0], blocks[done + lane, 1], blocks[done + lane, 2]
+            costs[done + lane] = best[(1 << size) - 1, lane]
+            member = orders[t, start:end].copy()
+            chosen = (1 << size) - 1
+            for place in range(end - 1, start - 1, -1):
+                for i in range(size - 1, -1, -1):  # the least preferred item that can be last
+                    before = chosen ^ (1 << i)
+                    if (chosen >> i) & 1:
+                        cost = best[before, lane]
+                        for j in range(size):
+                            if (before >> j) & 1:
+                                cost += price[i, j, lane]
+                        if cost <= best[chosen, lane] + _TIE:
+                            break
+                orders[t, place] = member[i]
+                chosen = before
+    return costs
+
+
+@numba.njit(cache=True, nogil=True)
+def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uint64) -> tuple[IntArray, float]:
+    """Improve an order by moving single items, then again from disturbed copies of the best; return it and its cost."""
+    size = len(matrix)
+    best = order.copy()
     least = np.inf
     for start in range(max(starts, 1)):
         if start > 0:
-            for place in range(size):
-                order[place] = best[place]
+            order[:] = best
             for _ in range(max(3, size // 4)):
-                state += np.uint64(0x9E3779B97F4A7C15)
-                draw = mix(state)
+                state += np.uint64(_GOLDEN)
+                draw = _mix(state)
                 one = np.int64((draw >> np.uint64(33)) % np.uint64(size))
                 two = np.int64((draw & np.uint64(0x7FFFFFFF)) % np.uint64(size))
                 order[one], order[two] = order[two], order[one]
@@ -862,17 +595,15 @@ def search_order(matrix: FloatArray, size: int, starts: int, state: np.uint64, b
             moved = False
             for place in range(size):
                 item = order[place]
-                gain, target = -1e-12, place
-                change = 0.0
-                for other in range(place - 1, -1, -1):
-                    change -= matrix[item, order[other]]
-                    if change < gain:
-                        gain, target = change, other
-                change = 0.0
-                for other in range(place + 1, size):
-                    change += matrix[item, order[other]]
-                    if change < gain:
-                        gain, target = change, other
+                gain, target = -_TIE, place
+                for step in (-1, 1):
+                    change = 0.0
+                    other = place + step
+                    while 0 <= other < size:
+                        change += step * matrix[item, order[other]]
+                        if change < gain:
+                            gain, target = change, other
+                        other += step
                 if target != place:
                     moved = True
                     step = 1 if target > place else -1
@@ -885,14 +616,14 @@ def search_order(matrix: FloatArray, size: int, starts: int, state: np.uint64, b
                 cost += max(matrix[order[other], order[place]], 0.0)
         if cost < least:
             least = cost
-            for place in range(size):
-                best[place] = order[place]
-    return least
+            best[:] = order
+    return best, least
 
 
 @numba.njit(cache=True, nogil=True)
-def cycle_bound(matrix: FloatArray, size: int) -> float:
+def cycle_bound(matrix: FloatArray) -> float:
     """Return a cost no order avoids: of every 3-cycle one arc is lost. Uses up the matrix."""
+    size = len(matrix)
     bound = 0.0
     for i in range(size):
         for j in range(size):
@@ -910,299 +641,14 @@ def cycle_bound(matrix: FloatArray, size: int) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _load(margins: FloatArray, r: int, size: int, place: IntArray, matrix: FloatArray) -> tuple[float, int]:
-    """Write the margins between the items at their places; return the largest and the number of ties."""
-    largest = 0.0
-    for i in range(size):
-        first = i * r - i * (i + 1) // 2 - i - 1
-        for j in range(i + 1, size):
-            largest = max(largest, abs(margins[first + j]))
-    ties = 0
-    for i in range(size):
-        first = i * r - i * (i + 1) // 2 - i - 1
-        matrix[place[i], place[i]] = 0.0
-        for j in range(i + 1, size):
-            margin = margins[first + j]
-            if abs(margin) <= _TIE * largest:
-                margin = 0.0
-                ties += 1
-            matrix[place[i], place[j]] = margin
-            matrix[place[j], place[i]] = -margin
-    return largest, ties
-
-
-@numba.njit(cache=True, nogil=True)
-def condorcet_rows(margins: FloatArray, r: int, sizes: IntArray) -> tuple[IntArray, BoolArray]:
-    """Settle the rows in which one order respects every pair and no pair is tied: there is nothing to choose.
-
-    Returns
-    -------
-    positions
-        ``(n, r)`` for settled rows; -1 for items that do not exist.
-    settled
-        ``(n,)``.
-    """
-    n = margins.shape[0]
-    positions = np.full((n, r), -1, np.int64)
-    settled = np.zeros(n, np.bool_)
-    losses = np.empty(r, np.int64)
-    taken = np.full(r, -1, np.int64)
-    for t in range(n):
-        size = sizes[t]
-        for i in range(size):
-            losses[i] = 0
-        largest, smallest = 0.0, np.inf
-        for i in range(size):
-            first = i * r - i * (i + 1) // 2 - i - 1
-            lost = 0
-            for j in range(i + 1, size):
-                margin = margins[t, first + j]
-                lost += int(margin < 0)
-                losses[j] += int(margin > 0)
-                largest = max(largest, abs(margin))
-                smallest = min(smallest, abs(margin))
-            losses[i] += lost
-        distinct = smallest > _TIE * largest
-        for i in range(size):
-            distinct &= taken[losses[i]] != t
-            taken[losses[i]] = t
-        if distinct:
-            settled[t] = True
-            for i in range(size):
-                positions[t, i] = losses[i]
-    return positions, settled
-
-
-@numba.njit(cache=True, nogil=True)
-def preference_ranks(
-    margins: FloatArray, r: int, sizes: IntArray, tie_break: FloatArray, keys: IntArray, seed: int
-) -> IntArray:
-    """Return the place of each item in the order that decides between equally good results.
-
-    By `tie_break` (larger first), then by the sum of the margins (Borda), then by a random number that belongs to the
-    seed, the key of the row and the item.
-
-    Parameters
-    ----------
-    margins, sizes
-        ``(n, r (r - 1) / 2)`` and ``(n,)``, as in `solve_blocks`.
-    tie_break
-        ``(n, r)`` scores, or ``(0, r)`` for none.
-    keys
-        ``(n,)`` one number per row.
-    """
-    n = margins.shape[0]
-    ranks = np.full((n, r), -1, np.int64)
-    itself = np.arange(r)
-    matrix = np.empty((r, r))
-    borda = np.empty(r)
-    order = np.empty(r, np.int64)
-    score = np.zeros(r)
-    chance = np.empty(r, np.uint64)
-    for t in range(n):
-        size = sizes[t]
-        largest, _ = _load(margins[t], r, size, itself, matrix)
-        row_key = mix(np.uint64(keys[t]) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1))
-        for i in range(size):
-            total = 0.0
-            for j in range(size):
-                total += matrix[i, j]
-            # rounded, lest the order of summation decide
-            borda[i] = np.floor(total / (1e-9 * largest) + 0.5) if largest > 0 else 0.0
-            chance[i] = mix(row_key + np.uint64(0x9E3779B97F4A7C15) * np.uint64(i + 1))
-        if tie_break.shape[0] > 0:
-            for i in range(size):
-                score[i] = tie_break[t, i]
-        for i in range(size):
-            place = i
-            while place > 0:
-                other = order[place - 1]
-                if score[other] != score[i]:
-                    stays = score[other] > score[i]
-                elif borda[other] != borda[i]:
-                    stays = borda[other] > borda[i]
-                else:
-                    stays = chance[other] > chance[i]
-                if stays:
-                    break
-                order[place] = other
-                place -= 1
-            order[place] = i
-        for place in range(size):
-            ranks[t, order[place]] = place
-    return ranks
-
-
-@numba.njit(cache=True, nogil=True)
-def _by_length(blocks: IntArray, r: int) -> IntArray:
-    """Sort blocks (row, start, end) by their length."""
-    first = np.zeros(r + 2, np.int64)
-    for block in range(len(blocks)):
-        first[blocks[block, 2] - blocks[block, 1] + 1] += 1
-    for length in range(1, r + 2):
-        first[length] += first[length - 1]
-    result = np.empty_like(blocks)
-    for block in range(len(blocks)):
-        length = blocks[block, 2] - blocks[block, 1]
-        for column in range(3):
-            result[first[length], column] = blocks[block, column]
-        first[length] += 1
-    return result
-
-
-@numba.njit(cache=True, nogil=True)
-def solve_blocks(
-    margins: FloatArray,
-    r: int,
-    sizes: IntArray,
-    preference: IntArray,
-    keys: IntArray,
-    seed: int,
-    max_exact: int,
-    starts: int,
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Order the items of every row: blocks of up to `max_exact` items exactly, larger ones by local search.
-
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``; positive favors i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
-    sizes
-        ``(n,)``: only the first ``sizes[t]`` items of row t exist.
-    preference
-        ``(n, r)`` from `preference_ranks`.
-
-    Returns
-    -------
-    orders
-        ``(n, r)`` items, best first; -1 behind the last.
-    lower_bound
-        ``(n,)``: no order of the row costs less.
-    open_blocks
-        ``(n_open, 3)``: row, first and last place (exclusive) of each block that was only searched.
-    """
-    n = margins.shape[0]
-    orders = np.full((n, r), -1, np.int64)
-    lower = np.zeros(n)
-    blocks = np.empty((n * (r // 3), 3), np.int64)
-    n_blocks, longest = 0, 0
-    matrix = np.empty((r, r))
-    ends = np.empty(r + 1, np.int64)
-    fine = np.empty(r + 1, np.int64)
-    for t in range(n):
-        _, ties = _load(margins[t], r, sizes[t], preference[t], matrix)
-        count = tournament_blocks(matrix, sizes[t], orders[t], ends)
-        if ties > 0:
-            start, parts = 0, 0
-            for block in range(count):
-                if ends[block] - start > 1:
-                    parts = strong_components(matrix, orders[t], start, ends[block], fine, parts)
-                else:
-                    fine[parts] = ends[block]
-                    parts += 1
-                start = ends[block]
-            count = parts
-            for part in range(parts):
-                ends[part] = fine[part]
-        start = 0
-        for block in range(count):
-            if ends[block] - start > 1:
-                blocks[n_blocks, 0] = t
-                blocks[n_blocks, 1] = start
-                blocks[n_blocks, 2] = ends[block]
-                n_blocks += 1
-                if ends[block] - start <= max_exact:
-                    longest = max(longest, ends[block] - start)
-            start = ends[block]
-    blocks = _by_length(blocks[:n_blocks], r)
-    half = 1 << (longest - longest // 2)
-    lanes = min(_LANES, n_blocks)
-    price = np.empty((longest, longest, lanes))
-    low = np.empty((longest, half, lanes))
-    high = np.empty((longest, half, lanes))
-    best = np.empty((1 << longest, lanes))
-    scale = np.empty(lanes)
-    done = 0
-    while done < n_blocks and blocks[done, 2] - blocks[done, 1] <= max_exact:
-        size = blocks[done, 2] - blocks[done, 1]
-        count = 1
-        while count < lanes and done + count < n_blocks and blocks[done + count, 2] - blocks[done + count, 1] == size:
-            count += 1
-        for lane in range(count):
-            t, start, end = blocks[done + lane, 0], blocks[done + lane, 1], blocks[done + lane, 2]
-            scale[lane], _ = _load(margins[t], r, sizes[t], preference[t], matrix)
-            sort_small(orders[t, start:end])
-            for i in range(size):
-                for j in range(size):
-                    price[i, j, lane] = max(matrix[orders[t, start + i], orders[t, start + j]], 0.0)
-        cheapest_orders(price, size, count, low, high, best)
-        for lane in range(count):
-            t, start, end = blocks[done + lane, 0], blocks[done + lane, 1], blocks[done + lane, 2]
-            lower[t] += best[(1 << size) - 1, lane]
-            member = orders[t, start:end].copy()
-            chosen = (1 << size) - 1
-            for place in range(end - 1, start - 1, -1):
-                for i in range(size - 1, -1, -1):  # the least preferred item that can be last
-                    before = chosen ^ (1 << i)
-                    if (chosen >> i) & 1:
-                        cost = best[before, lane]
-                        for j in range(size):
-                            if (before >> j) & 1:
-                                cost += price[i, j, lane]
-                        if cost <= best[chosen, lane] + _TIE * scale[lane]:
-                            break
-                orders[t, place] = member[i]
-                chosen = before
-        done += count
-    inside = np.empty((r, r))
-    found = np.empty(r, np.int64)
-    for block in range(done, n_blocks):
-        t, start, end = blocks[block, 0], blocks[block, 1], blocks[block, 2]
-        largest, _ = _load(margins[t], r, sizes[t], preference[t], matrix)
-        member = orders[t, start:end].copy()
-        sort_small(member)
-        for i in range(end - start):
-            for j in range(end - start):
-                inside[i, j] = matrix[member[i], member[j]] / largest
-        search_order(inside, end - start, starts, mix(np.uint64(keys[t]) + np.uint64(seed)), found)
-        if end - start <= _BOUNDED:
-            lower[t] += cycle_bound(inside, end - start) * largest
-        for place in range(start, end):
-            orders[t, place] = member[found[place - start]]
-    for t in range(n):
-        for item in range(sizes[t]):
-            found[preference[t, item]] = item
-        for place in range(sizes[t]):
-            orders[t, place] = found[orders[t, place]]
-    return orders, lower, blocks[done:]
-
-
-@numba.njit(cache=True, nogil=True)
-def finish_rows(
-    margins: FloatArray, r: int, sizes: IntArray, preference: IntArray, orders: IntArray
-) -> tuple[IntArray, FloatArray]:
-    """Swap tied neighbors that stand against the preference; return positions ``(n, r)`` and costs ``(n,)``."""
-    n = margins.shape[0]
-    positions = np.full((n, r), -1, np.int64)
-    cost = np.zeros(n)
-    itself = np.arange(r)
-    matrix = np.empty((r, r))
-    for t in range(n):
-        _, ties = _load(margins[t], r, sizes[t], itself, matrix)
+def put_preferred_first(square: FloatArray, orders: IntArray) -> None:
+    """Swap tied neighbors that stand against the preference, in place."""
+    for t in range(len(orders)):
         order = orders[t]
-        for last in range(1, sizes[t] if ties > 0 else 0):
+        for last in range(1, len(order)):
             item = order[last]
             place = last
-            while (
-                place > 0
-                and matrix[item, order[place - 1]] == 0
-                and preference[t, item] < preference[t, order[place - 1]]
-            ):
+            while place > 0 and item < order[place - 1] and square[t, item, order[place - 1]] == 0:
                 order[place] = order[place - 1]
                 place -= 1
             order[place] = item
-        for place in range(sizes[t]):
-            positions[t, order[place]] = place
-            for other in range(place + 1, sizes[t]):
-                cost[t] += max(matrix[order[other], order[place]], 0.0)
-    return positions, cost

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -23,7 +23,12 @@ __all__ = [
     "Positions",
     "RankingReader",
     "dense_positions",
+    "of_width",
     "order_of_text",
+    "pair_order",
+    "rank_items",
+    "read_each",
+    "read_orders",
 ]
 
 Positions = npt.NDArray[np.int16]
@@ -40,15 +45,7 @@ _GROUPS = (tuple, set, frozenset)
 
 @dataclass(frozen=True)
 class ItemCodes:
-    """The numbers of items that are given by number or by name.
-
-    Parameters
-    ----------
-    number
-        How many items there are; None if that is not known.
-    names
-        Their names; None if they have none.
-    """
+    """The numbers of items that are given by number or by name; None where their number or names are not known."""
 
     number: int | None
     names: tuple[str, ...] | None
@@ -67,15 +64,13 @@ class ItemCodes:
                 f"items={items!r} says neither how many items there are nor how they are called. "
                 "Give a whole number or a list of names."
             )
-        names = [plain_value(name) for name in items]
-        known: set[str] = set()
-        for name in names:
+        names = tuple(plain_value(name) for name in items)
+        for place, name in enumerate(names):
             if not isinstance(name, str):
                 raise InvalidLabelError(f"An item cannot be called {name!r}. Names are text.")
-            if name in known:
+            if name in names[:place]:
                 raise InvalidLabelError(f"Item {name!r} is named twice. Name each one once.")
-            known.add(name)
-        return cls(cls.of(len(names)).number, tuple(names))
+        return cls(cls.of(len(names)).number, names)
 
     @cached_property
     def by_name(self) -> dict[str, int]:
@@ -117,47 +112,99 @@ class ItemCodes:
         return groups
 
 
+def order_of_text(text: str) -> list[Any]:
+    """Return an order written as text, best first; names that are tied as a tuple.
+
+    Examples
+    --------
+    >>> order_of_text("tea > milk = juice > water")
+    ['tea', ('milk', 'juice'), 'water']
+    """
+    groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
+    if not all(name for group in groups for name in group):
+        raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
+    return [tuple(group) if len(group) > 1 else group[0] for group in groups]
+
+
+def read_each(cells: Iterable[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what `read` makes of every cell; an error carries the position of the cell."""
+    result = []
+    for index, cell in enumerate(cells):
+        try:
+            result.append(read(cell))
+        except InvalidLabelError as error:
+            raise InvalidLabelError(str(error), index) from None
+    return result
+
+
+def read_orders(cells: Batch) -> Batch:
+    """Return cells in which orders such as ``a > b = c`` are lists of names; whatever is not text stays as it is."""
+    return as_object_array(read_each(cells, lambda cell: order_of_text(cell) if isinstance(cell, str) else cell))
+
+
+def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray[Any]) -> Positions:
+    """Return the place of each key among the kept ones of its row, smallest first; `other` elsewhere.
+
+    Examples
+    --------
+    >>> rank_items(np.array([[0.7, 0.2, 0.5]]), np.array([[True, False, True]]), -1)
+    array([[ 1, -1,  0]], dtype=int16)
+    """
+    order = np.lexsort((keys, ~kept), axis=-1)
+    return np.where(kept, np.argsort(order, axis=-1), other).astype(np.int16)
+
+
+def pair_order(positions: Batch) -> npt.NDArray[np.int8]:
+    """Return 1 for each pair of items i < j of which i comes first, -1 if j does, 0 if they are not in an order."""
+    left, right = np.triu_indices(positions.shape[1], 1)
+    one, two = positions[:, left], positions[:, right]
+    return np.where((one >= 0) & (two >= 0), np.sign(two - one), 0).astype(np.int8)
+
+
+def of_width(table: Batch, width: int) -> Positions:
+    """Return rankings padded, or cut, to a number of items."""
+    result = np.full((len(table), width), ABSENT, dtype=np.int16)
+    result[:, : table.shape[1]] = table[:, :width]
+    return result
+
+
+# --- positions without gaps -------------------------------------------------------------------------------
+
+
 def dense_positions(table: Batch, *, allow_ties: bool) -> Positions:
-    """Return positions without gaps, in an array of their own, or name the first row that is no ranking.
+    """Return positions without gaps, in an array of their own, or name the first row that is not a ranking.
 
     Parameters
     ----------
     table
-        ``(n, r)`` whole numbers; -1 is unseen, -2 is no item of this row. Two ways of counting are understood: the
+        ``(n, r)`` whole numbers; -1 is unseen, -2 is not an item of this row. Two ways of counting are understood: the
         group behind a tie follows at once (0, 1, 1, 2), or skips one place per tied item (0, 1, 1, 3).
     """
     quick = _dense_already(table, allow_ties)
     if quick is not None:
         return quick
-    negative: BoolArray = np.asarray((table < ABSENT).any(axis=1))
-    if negative.any():
-        raise _error(table, negative, "holds a position below -1", "Positions count from 0; -1 is not seen")
+    below = np.asarray((table < ABSENT).any(axis=1))
+    _refuse(table, below, "holds a position below -1", "Positions count from 0; -1 is not seen")
     seen = table >= 0
     count = seen.sum(axis=1)
-    if not count.all():
-        step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
-        raise _error(table, count == 0, "ranks no item", step)
-    far = (table >= count[:, None]).any(axis=1)
-    if far.any():
-        raise _gap(table, far)
-    r = table.shape[1]
+    step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
+    _refuse(table, count == 0, "ranks no item", step)
+    _refuse_gaps(table, (table >= count[:, None]).any(axis=1))
     small: Positions = table.astype(np.int16)
-    ordered = np.sort(np.where(seen, small, np.int16(MOST_ITEMS)), axis=1)
-    inside = np.arange(1, r) < count[:, None]
-    step_up = np.diff(ordered, axis=1)
-    tied = (step_up == 0) & inside
-    if not allow_ties and tied.any():
+    order = np.argsort(np.where(seen, small, np.int16(MOST_ITEMS)), axis=1, kind="stable")
+    ordered = np.take_along_axis(small, order, axis=1)
+    place = np.arange(1, table.shape[1])
+    step_up = np.where(place < count[:, None], np.diff(ordered, axis=1), 1)
+    tied = step_up == 0
+    if not allow_ties:
         step = "Make its positions different, or allow ties: Rankings(..., allow_ties=True)"
-        raise _error(table, tied.any(axis=1), "repeats a position", step)
-    dense = ((step_up <= 1) | ~inside).all(axis=1)
-    skipping = (tied | (ordered[:, 1:] == np.arange(1, r)) | ~inside).all(axis=1)
-    wrong = (ordered[:, 0] != 0) | ~(dense | skipping)
-    if wrong.any():
-        raise _gap(table, wrong)
-    rows = np.flatnonzero(~dense)
-    if len(rows):
-        small[rows] = _closed_up(small[rows], ordered[rows])
-    return small
+        _refuse(table, tied.any(axis=1), "repeats a position", step)
+    dense = (step_up <= 1).all(axis=1)
+    skipping = (tied | (ordered[:, 1:] == place) | (place >= count[:, None])).all(axis=1)
+    _refuse_gaps(table, (ordered[:, 0] != 0) | ~(dense | skipping))
+    rank = np.zeros_like(small)
+    np.put_along_axis(rank, order[:, 1:], np.cumsum(step_up > 0, axis=1).astype(np.int16), axis=1)
+    return np.where(seen, rank, small)
 
 
 def _dense_already(table: Batch, allow_ties: bool) -> Positions | None:
@@ -178,53 +225,39 @@ def _dense_already(table: Batch, allow_ties: bool) -> Positions | None:
     return small
 
 
-def _closed_up(positions: Positions, ordered: Positions) -> Positions:
-    """Number the distinct positions of each row."""
-    rank = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(np.diff(ordered, axis=1) > 0, axis=1)], axis=1)
-    result = positions.copy()
-    np.put_along_axis(result, _stable_order(positions), rank.astype(np.int16), axis=1)
-    return np.where(positions >= 0, result, positions)
-
-
-def _stable_order(positions: Positions) -> npt.NDArray[np.int64]:
-    order: npt.NDArray[np.int64] = np.argsort(
-        np.where(positions >= 0, positions, np.int16(MOST_ITEMS)), axis=1, kind="stable"
-    )
-    return order
-
-
-def _gap(table: Batch, wrong: BoolArray) -> InvalidLabelError:
+def _refuse_gaps(table: Batch, wrong: BoolArray) -> None:
+    if not wrong.any():
+        return
     row = table[int(np.flatnonzero(wrong)[0])]
     used = np.unique(row[row >= 0]).tolist()
-    if used[0] > 0:
-        fact, step = f"has nothing at position 0, its best is {used[0]}", f"Positions count from 0: subtract {used[0]}"
-        if len(used) > 1 and used != list(range(used[0], used[0] + len(used))):
-            step = "Positions count from 0 without gaps: positions_from_scores(..., larger_is_better=False) closes them"
-    else:
+    closes = "positions_from_scores(..., larger_is_better=False) closes them"
+    if used[0] == 0:
         after = next(one for one, two in zip(used, [*used[1:], None], strict=True) if two != one + 1)
-        fact = f"has a gap in its positions after {after}"
-        step = "Count without gaps; positions_from_scores(..., larger_is_better=False) closes them"
-    return _error(table, wrong, fact, step)
+        _refuse(table, wrong, f"has a gap in its positions after {after}", f"Count without gaps; {closes}")
+    step = f"Positions count from 0: subtract {used[0]}"
+    if used[-1] - used[0] >= len(used):
+        step = f"Positions count from 0 without gaps: {closes}"
+    _refuse(table, wrong, f"has nothing at position 0, its best is {used[0]}", step)
 
 
-def _error(table: Batch, wrong: BoolArray, fact: str, step: str) -> InvalidLabelError:
+def _refuse(table: Batch, wrong: BoolArray, fact: str, step: str) -> None:
+    """Raise an error about the first wrong ranking, if there is one."""
+    if not wrong.any():
+        return
     index = int(np.flatnonzero(wrong)[0])
-    row = table[index]
-    shown: Sequence[int] = row[row != ABSENT].tolist()
+    shown = table[index][table[index] != ABSENT].tolist()
     text = str(shown) if len(shown) <= 24 else f"{str(shown[:24])[:-1]}, ...]"
-    return InvalidLabelError(f"ranking {text} {fact}. {step}.", index)
+    raise InvalidLabelError(f"ranking {text} {fact}. {step}.", index)
+
+
+# --- labels as users write them ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class RankingReader:
     """Turns labels into a table of whole numbers, one column per item, or says which label is wrong.
 
-    Parameters
-    ----------
-    codes
-        Number and names of the items.
-    ragged
-        Whether rows may have fewer items than that.
+    Rows may have fewer items than `codes` where they are ragged.
     """
 
     codes: ItemCodes
@@ -235,13 +268,19 @@ class RankingReader:
         array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
         if array.ndim == 2 and array.dtype.kind in "iuf":
             table = array
-        elif array.ndim == 2:
-            table = self._from_cells(as_object_array(array.tolist()))
-        elif array.ndim == 1:
-            table = self._from_cells(array)
+        elif array.ndim in (1, 2):
+            table = self._from_cells(array.tolist())
         else:
-            raise InvalidLabelError(f"labels of shape {array.shape[1:]} are no rankings. Give {self._expected}.", 0)
-        return self._sized(_whole(table))
+            raise InvalidLabelError(f"labels of shape {array.shape[1:]} are not rankings. Give {self._expected}.", 0)
+        if table.dtype.kind == "f":
+            wrong = (~(np.abs(table) <= MOST_ITEMS) | (table != np.round(table))).any(axis=1)
+            step = (
+                "Positions are 0, 1, ...; write -1 for an item that is not seen. Rankings.positions_from_scores ranks "
+                "by score"
+            )
+            _refuse(table, wrong, "holds a number that is not a position", step)
+            table = table.astype(np.int64)
+        return self._sized(table)
 
     @property
     def _expected(self) -> str:
@@ -250,48 +289,42 @@ class RankingReader:
         names = ", or a list of their names, best first" if self.codes.names is not None else ""
         return f"the positions of {self.codes.number} items{names}"
 
-    def _from_cells(self, cells: Batch) -> Batch:
+    def _from_cells(self, cells: list[Any]) -> Batch:
         """Return ``(n, longest)`` positions of labels that may be lists, arrays, orders of names, or dicts."""
-        listed = cells.tolist()
-        flat = _flat_numbers(listed)
+        flat = _flat_numbers(cells)
         if flat is None:
-            listed = [self._positions_of(cell, index) for index, cell in enumerate(listed)]
-            flat = np.array([float(value) for row in listed for value in row])
-        sizes = np.array([len(cell) for cell in listed], dtype=np.int64)
+            cells = read_each(cells, self._positions_of)
+            flat = np.array([float(value) for row in cells for value in row])
+        sizes = np.array([len(cell) for cell in cells], dtype=np.int64)
         if not sizes.all():
-            raise InvalidLabelError(
-                "the ranking is empty. Use None where a source abstains.", int(np.flatnonzero(sizes == 0)[0])
-            )
-        if not self.ragged and np.any(sizes != self.codes.number):
-            index = int(np.flatnonzero(sizes != self.codes.number)[0])
-            raise self._wrong_size(int(sizes[index]), index)
+            index = int(np.flatnonzero(sizes == 0)[0])
+            raise InvalidLabelError("the ranking is empty. Use None where a source abstains.", index)
+        if not self.ragged:
+            self._refuse_sizes(sizes, sizes != self.codes.number)
         width = int(sizes.max(initial=0))
         table = np.full((len(cells), width), ABSENT, dtype=flat.dtype if flat.dtype.kind == "f" else np.int64)
         table[np.arange(width) < sizes[:, None]] = flat
         return table
 
-    def _positions_of(self, cell: Any, index: int) -> Sequence[Any]:
-        try:
-            if _is_compared(cell):
-                raise InvalidLabelError(
-                    f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles "
-                    "and depend on the order shown. Use Preferences, with tables.read_preferences(table, by=...) for "
-                    "one ranking per row."
-                )
-            if isinstance(cell, dict):
-                return self._by_name(cell)
-            if not isinstance(cell, (list, tuple, np.ndarray)):
-                raise InvalidLabelError(
-                    f"label {plain_value(cell)!r} is no ranking. Give {self._expected}, for each row and source."
-                )
-            entries = [plain_value(entry) for entry in cell]
-            if any(isinstance(entry, (str, tuple, set, frozenset)) for entry in entries):
-                return self._by_order(entries)
-        except InvalidLabelError as error:
-            raise InvalidLabelError(str(error), index) from None
-        wrong = [entry for entry in entries if isinstance(entry, bool) or not isinstance(entry, (int, float))]
+    def _positions_of(self, cell: Any) -> Sequence[Any]:
+        if _is_compared(cell):
+            raise InvalidLabelError(
+                f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles and "
+                "depend on the order shown. Use Preferences, with tables.read_preferences(table, by=...) for one ranking "
+                "per row."
+            )
+        if isinstance(cell, dict):
+            return self._by_name(cell)
+        if not isinstance(cell, (list, tuple, np.ndarray)):
+            raise InvalidLabelError(
+                f"label {plain_value(cell)!r} is not a ranking. Give {self._expected}, for each row and source."
+            )
+        entries = [plain_value(entry) for entry in cell]
+        if any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
+            return self._by_order(entries)
+        wrong = [entry for entry in entries if not _is_number(entry)]
         if wrong:
-            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is no position.", index)
+            raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is not a position.")
         return entries
 
     def _by_order(self, entries: list[Any]) -> list[int]:
@@ -300,11 +333,8 @@ class RankingReader:
                 f"label {str(entries)[:80]} is an order, not a list of positions. To use names, say Rankings([...]); "
                 "Rankings.positions_from_orders turns orders into positions."
             )
-        positions = [UNSEEN] * len(self.codes.names)
-        for place, group in enumerate(self.codes.groups(entries)):
-            for item in group:
-                positions[item] = place
-        return positions
+        place_of = {item: place for place, group in enumerate(self.codes.groups(entries)) for item in group}
+        return [place_of.get(item, UNSEEN) for item in range(len(self.codes.names))]
 
     def _by_name(self, cell: dict[Any, Any]) -> list[Any]:
         if self.codes.names is None:
@@ -314,29 +344,24 @@ class RankingReader:
         positions: list[Any] = [UNSEEN] * len(self.codes.names)
         for name, position in cell.items():
             position = plain_value(position)
-            if isinstance(position, bool) or not isinstance(position, (int, float)):
-                raise InvalidLabelError(f"item {name!r} is at {position!r}, which is no position.")
+            if not _is_number(position):
+                raise InvalidLabelError(f"item {name!r} is at {position!r}, which is not a position.")
             positions[self.codes.find(name)] = position
         return positions
 
     def _sized(self, table: Batch) -> Batch:
         """Return positions with as many columns as there are items, or say which row has too few or too many."""
-        width = table.shape[1]
-        if not len(table):
-            return np.zeros((0, self.codes.number or max(width, 1)), dtype=table.dtype)
-        if not self.ragged:
-            if width != self.codes.number:
-                raise self._wrong_size(width, 0)
-            padded = table == ABSENT
-            if padded.any():
-                index = int(np.argwhere(padded)[0, 0])
-                raise InvalidLabelError(
-                    f"ranking {table[index].tolist()} holds a position below -1. -1 is not seen; -2 says that a row "
-                    "has no such item, which is possible with ragged=True only.",
-                    index,
-                )
-            return table
+        n, width = table.shape
+        number = self.codes.number
+        if not n:
+            return np.zeros((0, number or max(width, 1)), dtype=table.dtype)
         exists = table != ABSENT
+        if not self.ragged:
+            self._refuse_sizes(np.full(n, width), np.full(n, width != number))
+            if not exists.all():
+                step = "-1 is not seen; -2 says that a row has no such item, which is possible with ragged=True only"
+                _refuse(table, ~exists.all(axis=1), "holds a position below -1", step)
+            return table
         sizes = exists.sum(axis=1)
         inner = (exists != (np.arange(width) < sizes[:, None])).any(axis=1)
         if inner.any():
@@ -344,38 +369,28 @@ class RankingReader:
             raise InvalidLabelError(
                 f"ranking {table[index].tolist()} has -2 before its end. Write -1 for an item that is not seen.", index
             )
-        if self.codes.number is None:
+        if number is None:
             return table  # with its padding: the parts of a large table keep one width
-        if np.any(sizes > self.codes.number):
-            index = int(np.flatnonzero(sizes > self.codes.number)[0])
-            raise self._wrong_size(int(sizes[index]), index)
-        grown = np.full((len(table), self.codes.number), ABSENT, dtype=np.int64)
-        shared = min(width, self.codes.number)
-        grown[:, :shared] = table[:, :shared]
+        self._refuse_sizes(sizes, sizes > number)
+        grown = np.full((n, number), ABSENT, dtype=np.int64)
+        grown[:, :width] = table[:, :number]
         return grown
 
-    def _wrong_size(self, size: int, index: int) -> InvalidLabelError:
-        declared = self.codes.number or 0
+    def _refuse_sizes(self, sizes: npt.NDArray[np.int64], wrong: BoolArray) -> None:
+        if not wrong.any():
+            return
+        index = int(np.flatnonzero(wrong)[0])
+        size, declared = int(sizes[index]), self.codes.number or 0
         at_most = "at most " if self.ragged else ""
         if size > declared:
             step = f"Declare them: Rankings({size}{', ragged=True' if self.ragged else ''})."
         else:
             step = "Write -1 for items that are not seen, or say ragged=True where rows differ in their items."
-        return InvalidLabelError(f"the ranking has {size} items; expected {at_most}{declared}. {step}", index)
+        raise InvalidLabelError(f"the ranking has {size} items; expected {at_most}{declared}. {step}", index)
 
 
-def order_of_text(text: str) -> list[Any]:
-    """Return an order written as text, best first; names that are tied as a tuple.
-
-    Examples
-    --------
-    >>> order_of_text("tea > milk = juice > water")
-    ['tea', ('milk', 'juice'), 'water']
-    """
-    groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
-    if not all(name for group in groups for name in group):
-        raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
-    return [tuple(group) if len(group) > 1 else group[0] for group in groups]
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_compared(cell: Any) -> bool:
@@ -383,20 +398,6 @@ def _is_compared(cell: Any) -> bool:
     if getattr(cell, "outcome", None) is not None:
         return True
     return isinstance(cell, (list, tuple)) and any(isinstance(one, dict) and "first" in one for one in cell)
-
-
-def _whole(table: Batch) -> Batch:
-    if table.dtype.kind != "f":
-        return table
-    wrong = (~(np.abs(table) <= MOST_ITEMS) | (table != np.round(table))).any(axis=1)
-    if wrong.any():
-        index = int(np.flatnonzero(wrong)[0])
-        raise InvalidLabelError(
-            f"ranking {table[index].tolist()} holds a number that is no position. Positions are 0, 1, ...; write -1 "
-            "for an item that is not seen. Rankings.positions_from_scores ranks by score.",
-            index,
-        )
-    return table.astype(np.int64)
 
 
 def _flat_numbers(cells: list[Any]) -> Batch | None:

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -29,15 +28,15 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.ballots import Ballots, of_width
-from consilience.label_types.rankings.labels import ABSENT
+from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
+from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
 from consilience.label_types.rankings.mallows import (
     RetentionCurve,
+    find_root,
     pair_retention,
     pair_retention_slope,
     pairs_at_gaps,
 )
-from consilience.label_types.rankings.posterior import blocks, decode_rankings, joined, log_odds, pair_probabilities
 from consilience.label_types.vote_correlation import gls_weights
 
 __all__ = ["RankingLaw", "RankingParameters"]
@@ -54,80 +53,48 @@ USUAL_ITEMS = 5
 LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
 #: Points of u at which the forward map is tabulated.
 POINTS = 161
+#: Up to this many items the posterior is computed exactly, by the recursion over subsets.
+EXACT_ITEMS = 12
+#: Longer lists have fewer sweeps of the sampler, down to so many, as a sweep takes the square of their length.
+USUAL_LENGTH, LEAST_SWEEPS = 50, 20
+#: Pair margins that are in memory at a time.
+MAX_MARGINS = 1 << 24
+#: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
+KEPT_ITEMS = 128
 
 
 @dataclass(frozen=True)
 class RankingParameters(Parameters):
-    """Weights of sources of rankings, under each of h hypotheses.
+    """Weights of sources of rankings, under each of h hypotheses."""
 
-    Parameters
-    ----------
-    probability
-        ``(h,)`` of the hypotheses.
-    weight
-        ``(h, m)``.
-    correlation
-        ``(h, m, m)`` of errors given the truth.
-    agreement
-        ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
-        together; zero under a hypothesis of independent sources.
-    pairs
-        ``(m, gaps)`` mean number of pairs of items 1, 2, ... places apart in a vote of each source.
-    spread
-        ``(m,)`` how far EM may move the weights; zero where the pairs of sources have said all.
-    share
-        ``(gaps,)`` share of the pairs of items at each gap, in all votes together.
-    plain
-        Whether labels are those of the plain vote, unweighted Kemeny.
-    """
-
-    probability: FloatArray
-    weight: FloatArray
-    correlation: FloatArray
+    probability: FloatArray  # (h,) of the hypotheses
+    weight: FloatArray  # (h, m)
+    correlation: FloatArray  # (h, m, m) of errors given the truth
+    #: ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
+    #: together; zero under a hypothesis of independent sources.
     agreement: FloatArray
-    pairs: FloatArray
-    spread: FloatArray
-    share: FloatArray
-    plain: bool = False
+    pairs: FloatArray  # (m, gaps) mean number of pairs of items 1, 2, ... places apart in a vote of each source
+    spread: FloatArray  # (m,) how far EM may move the weights; zero where the pairs of sources have said all
+    share: FloatArray  # (gaps,) share of the pairs of items at each gap, in all votes together
+    plain: bool = False  # whether labels are those of the plain vote, unweighted Kemeny
 
     @property
     def curve(self) -> RetentionCurve:
-        """Quality against weight, for votes of all sources together."""
         return RetentionCurve(self.share)
 
 
 @dataclass(frozen=True)
 class RankingLaw(Law):
-    """Votes on rankings under Kendall's tau.
+    """Votes on rankings under Kendall's tau."""
 
-    Parameters
-    ----------
-    max_items
-        Number of items of a ranking, or the largest one; None where it is not declared.
-    signed
-        Whether a source may be worse than random (a negative weight).
-    ragged
-        Whether the number of items differs from row to row.
-    exact, time_limit
-        How rankings of more than 15 items are decoded: by local search with a bound ("dp"), or by integer
-        programming ("milp") within so many seconds.
-    typical
-        The number of items to which `expected_cost` refers.
-    """
-
-    max_items: int | None
-    signed: bool = False
-    ragged: bool = False
-    exact: Literal["dp", "milp"] = "dp"
+    max_items: int | None  # number of items of a ranking, or the largest one; None where it is not declared
+    signed: bool = False  # whether a source may be worse than random (a negative weight)
+    ragged: bool = False  # whether the number of items differs from row to row
+    exact: Literal["dp", "milp"] = "dp"  # see `consilience.label_types.rankings.kemeny`
     time_limit: float | None = None
-    typical: int = USUAL_ITEMS
+    typical: int = USUAL_ITEMS  # the number of items to which `expected_cost` refers
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, max_items: int | None, **options: Any) -> RankingLaw:
-        """Return the law of rankings of this many items, or of any number."""
-        return cls(max_items, typical=USUAL_ITEMS if max_items is None else max_items, **options)
 
     @property
     def side_by_side(self) -> bool:
@@ -135,7 +102,6 @@ class RankingLaw(Law):
 
     @property
     def adapts_to_votes(self) -> bool:  # type: ignore[override]
-        """Whether the usual number of items has to be seen."""
         return self.ragged
 
     @property
@@ -151,8 +117,7 @@ class RankingLaw(Law):
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> RankingLaw:
         if sample is None or not self.ragged:
             return self
-        votes = Ballots.of(sample.labels, sample.observed)
-        sizes = self._row_sizes(votes, sample.labels).astype(np.float64)
+        sizes = self._row_sizes(votes_of(sample.labels, sample.observed)).astype(np.float64)
         pairs = float((sizes * (sizes - 1.0)).mean()) if len(sizes) else 0.0
         return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2))
 
@@ -162,29 +127,30 @@ class RankingLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.rankings.kernels import bucket_counts, pair_sums
+        from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
 
-        votes = Ballots.of(chunk.labels, chunk.observed)
-        if votes.positions.shape[2] > self.largest:
+        votes = votes_of(chunk.labels, chunk.observed)
+        width = votes.shape[2]
+        if width > self.largest:
             raise InvalidLabelError(
-                f"rankings of {votes.positions.shape[2]} items, but at most {self.largest} are expected. "
+                f"rankings of {width} items, but at most {self.largest} are expected. "
                 "Declare the largest number: Rankings(n, ragged=True)."
             )
-        sums = pair_sums(votes.positions, votes.observed, votes.who, votes.m)
+        sums = pair_sums(votes, chunk.observed)
         parts = count_statistics(chunk, sums[5])
         # The number of votes over s items, and minus one for every bucket of tied items.
-        parts["buckets"] = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        parts["buckets"] = bucket_counts(votes, chunk.observed, self.largest)
         parts |= dict(zip(_SUMS, sums[:5], strict=True))
         if len(chunk.gold_rows) and chunk.known is not None:
-            told = votes.with_known(chunk.gold_rows, chunk.known[chunk.gold_rows])
-            known = pair_sums(told.positions, told.observed, told.who, told.m)[:, :-1, -1]
-            parts |= {f"gold_{name}": value for name, value in zip((*_SUMS, "both"), known, strict=True)}
+            sign, common = compare_votes(votes[chunk.gold_rows], of_width(chunk.known[chunk.gold_rows], width))
+            told = (sign, common, sign * sign, sign * common, common * common)
+            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, told, strict=True)}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         votes = np.diag(statistics["both"]).astype(np.float64)
         sums = {"agreement_votes": votes, **_effective_items(statistics, "")}
-        if "gold_both" in statistics:
+        if "gold_pair_sign" in statistics:
             sums |= _effective_items(statistics, "gold_")
         table = agreement_table(sums)
         gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
@@ -233,24 +199,24 @@ class RankingLaw(Law):
     def prepare(self, chunk: Chunk) -> _Prepared:
         from consilience.label_types.rankings.kernels import bucket_counts
 
-        votes = Ballots.of(chunk.labels, chunk.observed)
-        buckets = bucket_counts(votes.positions, votes.observed, votes.who, votes.m, self.largest)
+        votes = votes_of(chunk.labels, chunk.observed)
+        pairs = pairs_at_gaps(bucket_counts(votes, chunk.observed, self.largest))
         known = None
         if len(chunk.gold_rows) and chunk.known is not None:
-            known = of_width(chunk.known[chunk.gold_rows], votes.positions.shape[2])
-        return _Prepared(votes, self._row_sizes(votes, chunk.labels), pairs_at_gaps(buckets), chunk.gold_rows, known)
+            known = of_width(chunk.known[chunk.gold_rows], votes.shape[2])
+        return _Prepared(votes, chunk.observed, self._row_sizes(votes), pairs, chunk.gold_rows, known)
 
     def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
-        from consilience.label_types.rankings.kernels import expected_discordance
+        from consilience.label_types.rankings.kernels import expected_discordance, margins_of
 
-        votes = prepared.votes
-        spent = np.zeros(votes.m)
-        for rows in blocks(len(votes.observed), votes.positions.shape[2]):
-            some = votes[rows]
-            margins = some.margins(self._loads(parameters, some, 0))
-            probability = pair_probabilities(margins, some.positions.shape[2], prepared.sizes[rows], LEARNING_SWEEPS)
+        n, m, width = prepared.votes.shape
+        spent = np.zeros(m)
+        for rows in _blocks(n, width):
+            some = prepared.votes[rows]
+            margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
+            probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
             prepared.clamp(probability, rows)
-            spent += some.by_source(expected_discordance(some.positions, probability))
+            spent += expected_discordance(some, probability).sum(axis=0)
         return Statistics({"spent": spent, "pairs": prepared.pairs})
 
     def m_step(
@@ -258,9 +224,16 @@ class RankingLaw(Law):
     ) -> RankingParameters:
         free = start.spread > 0
         precision = np.where(free, 1.0 / np.maximum(start.spread, 1e-12) ** 2, 0.0)
-        solved = _solve_weights(
-            statistics["pairs"], statistics["spent"], parameters.weight[0], start.weight[0], precision, self.bounds
-        )
+        pairs, spent = statistics["pairs"], statistics["spent"]
+        gaps = pairs.shape[1]
+
+        def excess(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """Return expected minus found discordances, pulled to the start, and minus the slope."""
+            expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
+            slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
+            return expected - spent - (weight - start.weight[0]) * precision, slope
+
+        solved = find_root(excess, parameters.weight[0], *self.bounds)
         return replace(parameters, weight=np.where(free, solved, parameters.weight[0])[None])
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -278,56 +251,38 @@ class RankingLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: RankingParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        votes = Ballots.of(labels, observed)
-        sizes = self._row_sizes(votes, labels)
-        width = votes.positions.shape[2]
+        from consilience.label_types.rankings.kernels import margins_of
+
+        votes = votes_of(labels, observed)
+        n, _, width = votes.shape
+        sizes = self._row_sizes(votes)
         parts = []
-        for rows in blocks(len(observed), width):
+        for rows in _blocks(n, width):
             some, size = votes[rows], sizes[rows]
             probability: Any = 0.0
             for number, share in enumerate(parameters.probability):
-                margins = some.margins(self._loads(parameters, some, number))
+                margins = margins_of(some, _loads(parameters, observed[rows], number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
                 probability = probability + share * pair_probabilities(margins, width, size, sweeps)
             decided = None
             if parameters.plain or decode == "map":
-                decided = margins if len(parameters.probability) == 1 else log_odds(probability)
-            parts.append(decode_rankings(probability, decided, some.ranked, size, self.exact, self.time_limit))
-        return joined(parts)
+                decided = margins if len(parameters.probability) == 1 else _log_odds(probability)
+            ranked = some.max(axis=1) >= 0
+            parts.append(_decode(probability, decided, ranked, size, self.exact, self.time_limit))
+        return _joined(parts)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
         labels = posteriors[0][1].labels
-        margins = log_odds(probability) if decode == "map" else None
+        margins = _log_odds(probability) if decode == "map" else None
         sizes = (labels != ABSENT).sum(axis=1)
-        return decode_rankings(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
+        return _decode(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
 
-    def _loads(self, parameters: RankingParameters, votes: Ballots, number: int) -> FloatArray:
-        """Return ``(n, cells)`` how loudly each vote counts under one of the hypotheses."""
-        weight = parameters.weight[number]
-        if not parameters.correlation[number].any():
-            return votes.of_sources(weight)
-        curve = parameters.curve
-        quality = curve.quality(weight)
-        complete = not votes.moved and bool(votes.observed.all())
-        seen = votes.observed[:1] if complete else votes.observed
-        # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
-        # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
-        shared, known = gls_weights(seen, parameters.agreement[number], quality, votes.who)
-        alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, votes.who)
-        left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
-        loads: FloatArray = votes.of_sources(weight) * shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
-        return loads
-
-    def _row_sizes(self, votes: Ballots, labels: Batch) -> IntArray:
+    def _row_sizes(self, votes: Positions) -> IntArray:
         """Return how many items each row has."""
-        if labels.ndim == 2:
-            return np.zeros(len(labels), dtype=np.int64)
         if not self.ragged:
-            return np.full(len(labels), labels.shape[2], dtype=np.int64)
-        exists = (votes.positions != ABSENT) & votes.observed[:, :, None]
-        sizes: IntArray = exists.any(axis=1).sum(axis=1).astype(np.int64)
-        return sizes
+            return np.full(len(votes), votes.shape[2], dtype=np.int64)
+        return np.asarray((votes > ABSENT).any(axis=1).sum(axis=1))
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -362,7 +317,7 @@ class RankingLaw(Law):
 
     @cached_property
     def typical_curve(self) -> RetentionCurve:
-        """Quality against weight of complete rankings of the usual number of items."""
+        """Quality against weight of complete rankings of the typical number of items."""
         return RetentionCurve.of_items(self.typical)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
@@ -372,14 +327,48 @@ class RankingLaw(Law):
         return self.typical_curve.weight(1.0 - 2.0 * np.asarray(cost, dtype=float) / self._typical_pairs)
 
     def chance_costs(self, labels: Batch) -> FloatArray:
-        left, right = np.triu_indices(labels.shape[1], 1)
-        one, two = labels[:, left], labels[:, right]
-        chance: FloatArray = ((one >= 0) & (two >= 0) & (one != two)).sum(axis=1) / 2.0
-        return chance
+        return np.asarray((pair_order(labels) != 0).sum(axis=1) / 2.0)
 
     @property
     def _typical_pairs(self) -> float:
         return self.typical * (self.typical - 1) / 2.0
+
+
+# --- votes ----------------------------------------------------------------------------------------------------
+
+
+def votes_of(labels: Batch, observed: BoolArray) -> Positions:
+    """Return votes ``(n, m, r)`` as the compiled loops take them; where there is none, no item exists."""
+    if labels.ndim == 2:  # nobody votes, so that not even the number of items is known
+        return np.full((*labels.shape, 2), ABSENT, dtype=np.int16)
+    positions = np.ascontiguousarray(labels, dtype=np.int16)
+    return positions if observed.all() else np.where(observed[:, :, None], positions, np.int16(ABSENT))
+
+
+def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> FloatArray:
+    """Return ``(n, m)`` how loudly each vote counts under one of the hypotheses; zero where there is none."""
+    weight = parameters.weight[number]
+    loads = np.where(observed, weight, 0.0)
+    if not parameters.correlation[number].any():
+        return loads
+    curve = parameters.curve
+    quality = curve.quality(weight)
+    seen, who = observed, None
+    if observed.all():
+        seen = observed[:1]
+    elif len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
+        who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
+        seen = np.take_along_axis(observed, who, axis=1)
+    # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
+    # prediction, over the share of the truth that it leaves open, are those of the errors: log odds add up so.
+    shared, known = gls_weights(seen, parameters.agreement[number], quality, who)
+    alone, known_alone = gls_weights(seen, curve.agreement(weight), quality, who)
+    left_open = (1.0 - known_alone**2) / np.maximum(1.0 - known**2, 1e-3)
+    louder = shared / np.where(alone > 0, alone, 1.0) * left_open[:, None]
+    if who is not None:
+        moved, louder = louder, np.zeros(observed.shape)
+        np.put_along_axis(louder, who, moved, axis=1)
+    return loads * louder
 
 
 # --- sums and rounds of EM ------------------------------------------------------------------------------------
@@ -389,22 +378,20 @@ class RankingLaw(Law):
 class _Prepared:
     """Votes of a chunk with the pairs that each source orders by their gap, and the rows whose truth is known."""
 
-    votes: Ballots
+    votes: Positions
+    observed: BoolArray
     sizes: IntArray
     pairs: FloatArray
     gold_rows: IntArray
-    known: npt.NDArray[np.int16] | None
+    known: Positions | None
 
     def clamp(self, probability: FloatArray, rows: slice) -> None:
         """Write what is known about some of the rows into their pair probabilities."""
         if self.known is None:
             return
-        here = np.flatnonzero((self.gold_rows >= rows.start) & (self.gold_rows < rows.stop))
-        truth, places = self.known[here], self.gold_rows[here] - rows.start
-        left, right = np.triu_indices(truth.shape[1], 1)
-        one, two = truth[:, left], truth[:, right]
-        ordered = (one >= 0) & (two >= 0) & (one != two)
-        probability[places] = np.where(ordered, (one < two).astype(np.float64), probability[places])
+        here = (self.gold_rows >= rows.start) & (self.gold_rows < rows.stop)
+        order, places = pair_order(self.known[here]), self.gold_rows[here] - rows.start
+        probability[places] = np.where(order != 0, order > 0, probability[places])
 
 
 #: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
@@ -431,32 +418,98 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
     }
 
 
-def _solve_weights(
-    pairs: FloatArray,
-    spent: FloatArray,
-    start: FloatArray,
-    center: FloatArray,
-    precision: FloatArray,
-    bounds: tuple[float, float],
-) -> FloatArray:
-    """Return the weights at which the expected discordances, pulled to the center, are those found.
+# --- from margins to labels -------------------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    pairs
-        ``(m, gaps)`` pairs that each source orders; `spent` ``(m,)`` are the discordances found.
+
+def _decode(
+    probability: FloatArray,
+    margins: FloatArray | None,
+    ranked: BoolArray,
+    sizes: IntArray,
+    exact: Literal["dp", "milp"] = "dp",
+    time_limit: float | None = None,
+) -> Posterior:
+    """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error.
+
+    Or of margins, if given. `ranked` ``(n, width)`` says which items some source ranks.
     """
-    gaps = pairs.shape[1]
-    weight: FloatArray = np.clip(start, *bounds)
-    low, high = np.full(len(weight), bounds[0]), np.full(len(weight), bounds[1])
-    for _ in range(60):
-        expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
-        excess = expected - spent - (weight - center) * precision
-        low, high = np.where(excess > 0, weight, low), np.where(excess > 0, high, weight)
-        slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
-        step = weight + excess / np.maximum(slope, 1e-12)
-        proposal: FloatArray = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-        if np.abs(proposal - weight).max() < 1e-10:
-            return proposal
-        weight = proposal
-    return weight
+    width = ranked.shape[1]
+    found = minimize_disagreement(
+        2.0 * probability - 1.0 if margins is None else margins,
+        width,
+        sizes,
+        keys=_keys(probability),
+        exact=exact,
+        time_limit=time_limit,
+    )
+    exists = np.arange(width) < sizes[:, None]
+    positions = found.positions.astype(np.int16)
+    if not (exists & ranked).all():
+        positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
+    right = _share_right(positions, probability)
+    details = {
+        "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
+        "optimal": found.optimal,
+        "gap": np.where(found.optimal, 0.0, found.cost - found.lower_bound),
+    }
+    if width <= KEPT_ITEMS:
+        details["pair_probability"] = probability
+    return Posterior(positions, np.clip(2.0 * right - 1.0, 0.0, 1.0), None, details)
+
+
+def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
+    """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
+    from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
+
+    if width <= EXACT_ITEMS and (sizes == width).all():
+        return pair_posterior(margins, width)
+    probability = np.full(margins.shape, 0.5)
+    second = np.triu_indices(width, 1)[1]
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        place = np.ix_(sizes == size, second < size)
+        some = margins[place]
+        if size <= EXACT_ITEMS:
+            probability[place] = pair_posterior(some, size)
+            continue
+        # A sweep moves every item, so that pairs of long lists are seen more often.
+        fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
+        order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
+        probability[place] = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+    return probability
+
+
+def _blocks(n: int, width: int) -> list[slice]:
+    """Return the rows that are looked at together, so that their pair margins fit into memory."""
+    step = max(MAX_MARGINS // max(width * (width - 1) // 2, 1), 1)
+    return [slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)]
+
+
+def _joined(parts: list[Posterior]) -> Posterior:
+    """Return the beliefs about consecutive rows as one."""
+    if len(parts) == 1:
+        return parts[0]
+    return Posterior(
+        np.concatenate([part.labels for part in parts]),
+        np.concatenate([part.confidence for part in parts]),
+        None,
+        {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details},
+    )
+
+
+def _keys(pairs: FloatArray) -> IntArray:
+    """Return a number per row that follows from its votes, not from its place in the table."""
+    return np.asarray(np.round(np.abs(pairs) * 1e6).astype(np.int64) @ np.arange(1, pairs.shape[1] + 1))
+
+
+def _log_odds(probability: FloatArray) -> FloatArray:
+    """Return the margins that would make these probabilities, pair by pair."""
+    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
+    return np.asarray(np.log(inside) - np.log1p(-inside))
+
+
+def _share_right(positions: Positions, probability: FloatArray) -> FloatArray:
+    """Return the expected share of the pairs that stand in the right order."""
+    order = pair_order(positions)
+    count = (order != 0).sum(axis=1)
+    right = np.where(order > 0, probability, np.where(order < 0, 1.0 - probability, 0.0)).sum(axis=1)
+    return np.where(count > 0, np.clip(right / np.maximum(count, 1), 0.0, 1.0), 1.0)

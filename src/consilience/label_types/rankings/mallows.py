@@ -14,15 +14,18 @@ like one ranking of ``s`` items minus one ranking per bucket: see `pairs_at_gaps
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import factorial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import FloatArray
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.label_types.rankings.labels import UNSEEN, rank_items
 
-__all__ = ["RetentionCurve", "pair_retention", "pair_retention_slope", "pairs_at_gaps"]
+__all__ = ["RetentionCurve", "find_root", "pair_retention", "pair_retention_slope", "pairs_at_gaps", "sample_mallows"]
 
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 #: (x / 2) coth(x / 2) = 1 + sum_n _COTH[n] x^(2 n + 2); ten terms reach full precision for |x| < 1.
@@ -38,16 +41,7 @@ def pair_retention(theta: npt.ArrayLike, gaps: int) -> FloatArray:
     0 for a random one, negative for one that reverses. In closed form
     ``c_k = (k + 1) coth(theta (k + 1) / 2) - k coth(theta k / 2)``, an odd function of theta.
 
-    Parameters
-    ----------
-    theta
-        Weights of any shape and either sign.
-    gaps
-        Largest gap, one less than the number of items.
-
-    Returns
-    -------
-    array of shape (*theta.shape, gaps)
+    Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``.
 
     Examples
     --------
@@ -57,13 +51,10 @@ def pair_retention(theta: npt.ArrayLike, gaps: int) -> FloatArray:
     array([[0.   , 0.   , 0.   ],
            [0.462, 0.688, 0.835]])
     """
-    size, gap = _grid(theta, gaps)
-    small = size * (gap + 1.0) < _SERIES_BELOW
-    safe = np.where(small, 1.0, size)
-    confused = gap * _inverse_expm1(safe * gap) - (gap + 1.0) * _inverse_expm1(safe * (gap + 1.0))
-    kept = np.where(small, _series(size, gap, derivative=False), 1.0 - 2.0 * confused)
-    result: FloatArray = np.sign(np.asarray(theta, dtype=float))[..., None] * kept
-    return result
+    size, gap, small, safe = _grid(theta, gaps)
+    near, far = (step * np.exp(-safe * step) / -np.expm1(-safe * step) for step in (gap, gap + 1.0))
+    kept = np.where(small, _series(size, gap, derivative=False), 1.0 - 2.0 * (near - far))
+    return np.asarray(np.sign(np.asarray(theta, dtype=float))[..., None] * kept)
 
 
 def pair_retention_slope(theta: npt.ArrayLike, gaps: int) -> FloatArray:
@@ -74,24 +65,16 @@ def pair_retention_slope(theta: npt.ArrayLike, gaps: int) -> FloatArray:
     >>> pair_retention_slope(np.array([0.0]), 2).round(4)  # (2 k + 1) / 6
     array([[0.5   , 0.8333]])
     """
-    size, gap = _grid(theta, gaps)
-    small = size * (gap + 1.0) < _SERIES_BELOW
-    safe = np.where(small, 1.0, size)
-    direct = 2.0 * (
-        gap**2 * _inverse_sinh_square(safe * gap) - (gap + 1.0) ** 2 * _inverse_sinh_square(safe * (gap + 1))
-    )
-    result: FloatArray = np.where(small, _series(size, gap, derivative=True), direct)
-    return result
+    size, gap, small, safe = _grid(theta, gaps)
+    near, far = (step**2 * np.exp(-safe * step) / np.expm1(-safe * step) ** 2 for step in (gap, gap + 1.0))
+    return np.where(small, _series(size, gap, derivative=True), 2.0 * (near - far))
 
 
 def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
     """Return the number of pairs of items at gap 1, 2, ... in all votes together, ``(..., r - 1)``.
 
-    Parameters
-    ----------
-    histogram
-        ``(..., r + 1)`` number of votes over s items; a vote with ties counts as one over all its items, and minus one
-        for every bucket of tied ones, as discordances inside a bucket cannot be seen.
+    The histogram ``(..., r + 1)`` is the number of votes over s items; a vote with ties counts as one over all its
+    items, and minus one for every bucket of tied ones, as discordances inside a bucket cannot be seen.
 
     Examples
     --------
@@ -104,18 +87,12 @@ def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
     counts = np.asarray(histogram, dtype=float)
     size = np.arange(counts.shape[-1])
     gap = np.arange(1, max(counts.shape[-1] - 1, 1))
-    pairs: FloatArray = counts @ np.maximum(size[:, None] - gap, 0).astype(float)
-    return pairs
+    return np.asarray(counts @ np.maximum(size[:, None] - gap, 0).astype(float))
 
 
 @dataclass(frozen=True, eq=False)
 class RetentionCurve:
     """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes.
-
-    Parameters
-    ----------
-    share
-        ``(gaps,)`` share of the pairs of items at gap 1, 2, ...; adds up to one.
 
     Examples
     --------
@@ -124,7 +101,7 @@ class RetentionCurve:
     (array([0.508]), array([0.7]))
     """
 
-    share: FloatArray
+    share: FloatArray  # (gaps,) of the pairs of items at gap 1, 2, ...; adds up to one
 
     @classmethod
     def of_items(cls, items: int) -> RetentionCurve:
@@ -139,42 +116,49 @@ class RetentionCurve:
 
     def quality(self, weight: npt.ArrayLike) -> FloatArray:
         """Return the mean sign of agreement with the truth, for any shape of weights."""
-        result: FloatArray = pair_retention(weight, len(self.share)) @ self.share
-        return result
+        return np.asarray(pair_retention(weight, len(self.share)) @ self.share)
 
     def slope(self, weight: npt.ArrayLike) -> FloatArray:
         """Return the derivative of `quality`."""
-        result: FloatArray = pair_retention_slope(weight, len(self.share)) @ self.share
-        return result
+        return np.asarray(pair_retention_slope(weight, len(self.share)) @ self.share)
 
     def agreement(self, weight: FloatArray) -> FloatArray:
         """Return the mean sign of agreement ``(m, m)`` of independent sources of these weights."""
         kept = pair_retention(weight, len(self.share))
-        agreement: FloatArray = (kept * self.share) @ kept.T
-        return agreement
+        return np.asarray((kept * self.share) @ kept.T)
 
     def weight(self, quality: npt.ArrayLike, limit: float = 12.0) -> FloatArray:
         """Return the weight of this quality, between ``-limit`` and ``limit``."""
         target = np.asarray(quality, dtype=float)
-        low, high = np.full(target.shape, -limit), np.full(target.shape, limit)
-        at_zero = float(self.slope(0.0))
-        weight: FloatArray = np.clip(np.arctanh(np.clip(target, -0.999, 0.999)) / at_zero, -limit, limit)
-        for _ in range(100):
-            excess = target - self.quality(weight)
-            low, high = np.where(excess >= 0, weight, low), np.where(excess <= 0, weight, high)
-            slope = self.slope(weight)
-            step = np.divide(excess, slope, out=np.full(target.shape, np.inf), where=slope > 0)
-            proposal = weight + step
-            inside = (proposal > low) & (proposal < high)
-            new: FloatArray = np.where(inside, proposal, 0.5 * (low + high))
-            if np.all(np.abs(new - weight) <= 1e-12 * (1.0 + np.abs(weight))):
-                return new
-            weight = new
-        return weight
+        start = np.arctanh(np.clip(target, -0.999, 0.999)) / float(self.slope(0.0))
+        return find_root(lambda weight: (target - self.quality(weight), self.slope(weight)), start, -limit, limit)
 
 
-def _grid(theta: npt.ArrayLike, gaps: int) -> tuple[FloatArray, FloatArray]:
-    return np.abs(np.asarray(theta, dtype=float))[..., None], np.arange(1.0, gaps + 1)
+def find_root(
+    function: Callable[[FloatArray], tuple[FloatArray, FloatArray]], start: FloatArray, low: float, high: float
+) -> FloatArray:
+    """Return where a falling function is zero, elementwise, by Newton steps that bisection keeps within bounds.
+
+    The function returns its values and minus its slopes.
+    """
+    found: FloatArray = np.clip(start, low, high)
+    least, most = np.full(found.shape, low), np.full(found.shape, high)
+    for _ in range(100):
+        value, slope = function(found)
+        least, most = np.where(value >= 0, found, least), np.where(value <= 0, found, most)
+        proposal = found + np.divide(value, slope, out=np.full(found.shape, np.inf), where=slope > 0)
+        inside = (proposal > least) & (proposal < most)
+        before, found = found, np.where(inside, proposal, 0.5 * (least + most))
+        if np.all(np.abs(found - before) <= 1e-12 * (1.0 + np.abs(before))):
+            break
+    return found
+
+
+def _grid(theta: npt.ArrayLike, gaps: int) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
+    """Return ``|theta|``, the gaps, where the series is used, and a ``|theta|`` that is safe in the closed form."""
+    size, gap = np.abs(np.asarray(theta, dtype=float))[..., None], np.arange(1.0, gaps + 1)
+    small = size * (gap + 1.0) < _SERIES_BELOW
+    return size, gap, small, np.where(small, 1.0, size)
 
 
 def _series(size: FloatArray, gap: FloatArray, *, derivative: bool) -> FloatArray:
@@ -191,13 +175,34 @@ def _series(size: FloatArray, gap: FloatArray, *, derivative: bool) -> FloatArra
     return total if derivative else total * bounded
 
 
-def _inverse_expm1(x: FloatArray) -> FloatArray:
-    """1 / (e^x - 1) for x > 0, without overflow."""
-    result: FloatArray = np.exp(-x) / -np.expm1(-x)
-    return result
+# --- draws --------------------------------------------------------------------------------------------------
 
 
-def _inverse_sinh_square(x: FloatArray) -> FloatArray:
-    """1 / (4 sinh(x / 2)^2) for x > 0, without overflow."""
-    result: FloatArray = np.exp(-x) / np.expm1(-x) ** 2
-    return result
+def sample_mallows(truth: npt.NDArray[Any], seen: BoolArray, weight: float, uniforms: FloatArray) -> IntArray:
+    """Return one Mallows vote per row over the items a source sees.
+
+    Repeated insertion: the seen items come in their true order, and each is put v places before the end of the list so
+    far with probability proportional to ``exp(-weight * v)``, which is the number of discordances it causes.
+
+    Truth, votes and uniform numbers from [0, 1), the only randomness there is, are ``(n, r)``; -1 is an item that does
+    not exist or is not seen. A weight of 0 is a random order; negative weights prefer the reversed truth.
+    """
+    ranked = seen & (truth >= 0)
+    place = np.zeros(truth.shape, dtype=np.int64)  # of the seen items, in their true order
+    size = abs(weight)
+    for count in range(1, truth.shape[1]):
+        uniform = uniforms[:, count]
+        if size == 0.0:
+            back = uniform * (count + 1)
+        else:  # the inverse of the truncated geometric distribution function
+            back = -np.log1p(uniform * np.expm1(-size * (count + 1))) / size
+        back = np.minimum(back, count).astype(np.int64)
+        target = back if weight < 0.0 else count - back
+        place[:, :count] += place[:, :count] >= target[:, None]
+        place[:, count] = target
+    if ranked.all():
+        return np.take_along_axis(place, truth.astype(np.int64), axis=1)
+    rank = rank_items(truth, ranked, 0)
+    # Items that nobody sees come last in true order, so that they were inserted among the others: close the gaps.
+    votes = np.take_along_axis(place, rank.astype(np.int64), axis=1)
+    return rank_items(votes, ranked, UNSEEN).astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.rankings import builders
-from consilience.label_types.rankings.kemeny import KemenyResult, minimize_disagreement
+from consilience.label_types.rankings.kemeny import PairMargins
 from consilience.label_types.rankings.labels import (
     ABSENT,
     UNSEEN,
@@ -22,14 +22,17 @@ from consilience.label_types.rankings.labels import (
     Positions,
     RankingReader,
     dense_positions,
-    order_of_text,
+    of_width,
+    rank_items,
+    read_orders,
 )
-from consilience.label_types.rankings.law import RankingLaw
+from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
+from consilience.label_types.rankings.mallows import sample_mallows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PairMargins", "Rankings"]
+__all__ = ["Rankings"]
 
 #: Numbers of items of random rankings where no number is declared.
 FEWEST, MOST = 3, 7
@@ -104,13 +107,13 @@ class Rankings(LabelSpace):
         object.__setattr__(self, "ragged", bool(self.ragged or codes.number is None))
 
     def __repr__(self) -> str:
-        options = [
-            f"{item.name}={getattr(self, item.name)}"
+        given = {
+            item.name: getattr(self, item.name)
             for item in fields(self)[1:]
-            if getattr(self, item.name) != item.default and not (item.name == "ragged" and self.items is None)
-        ]
+            if getattr(self, item.name) != item.default and (item.name, self.items) != ("ragged", None)
+        }
         items = list(self.names) if self.names is not None else self.items
-        return f"Rankings({', '.join([repr(items), *options])})"
+        return f"Rankings({', '.join([repr(items), *(f'{name}={value}' for name, value in given.items())])})"
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -124,15 +127,13 @@ class Rankings(LabelSpace):
 
     @property
     def law(self) -> RankingLaw:
-        return RankingLaw.of(
-            self.n_items, signed=self.signed, ragged=self.ragged, exact=self.exact, time_limit=self.time_limit
-        )
+        typical = USUAL_ITEMS if self.n_items is None else self.n_items
+        return RankingLaw(self.n_items, self.signed, self.ragged, self.exact, self.time_limit, typical)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
-        agreement, both = _agreement(left, right)
-        discordant: FloatArray = (both - agreement) / 2.0
-        return discordant
+        sign, common = _compare(left, right)
+        return np.asarray((common - sign) / 2.0)
 
     def kendall_error(self, predicted: Any, gold: Any) -> float:
         """Return which fraction of the pairs that the gold rankings order is wrong, averaged over the rankings.
@@ -143,7 +144,7 @@ class Rankings(LabelSpace):
         Parameters
         ----------
         predicted, gold
-            n labels each, as users write them; None, or -1 throughout, is no label.
+            n labels each, as users write them; None, or -1 throughout, means no label.
 
         Examples
         --------
@@ -157,13 +158,12 @@ class Rankings(LabelSpace):
         if not len(rows):
             return float("nan")
         guess, truth = (self.as_batch(column[rows]) for column in columns)
-        agreement = _agreement(guess, truth)[0]
-        ordered = _agreement(truth, truth)[1]
+        sign = _compare(guess, truth)[0]
+        ordered = _compare(truth, truth)[1]
         counted = ordered > 0
         if not counted.any():
             return float("nan")
-        wrong = (ordered - agreement)[counted] / (2.0 * ordered[counted])
-        return float(wrong.mean())
+        return float(((ordered - sign)[counted] / (2.0 * ordered[counted])).mean())
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random rankings without ties.
@@ -173,17 +173,10 @@ class Rankings(LabelSpace):
         width = MOST if self.n_items is None else self.n_items
         sizes = np.full(n, width) if self.n_items is not None else FEWEST + np.arange(n) % (MOST - FEWEST + 1)
         exists = np.arange(width) < sizes[:, None]
-        return _ranked(np.where(exists, rng.random((n, width)), np.inf), exists, ABSENT)
+        return rank_items(rng.random((n, width)), exists, ABSENT)
 
     def read_text(self, cells: Batch) -> Batch:
-        """Return orders such as ``a > b = c`` as lists of names; whatever is no text stays as it is."""
-        read = []
-        for index, cell in enumerate(cells):
-            try:
-                read.append(order_of_text(cell) if isinstance(cell, str) else cell)
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
-        return as_object_array(read)
+        return read_orders(cells)
 
     def as_batch(self, labels: Any) -> Batch:
         table = RankingReader(ItemCodes.of(self.items), self.ragged).read(labels)
@@ -216,13 +209,11 @@ class Rankings(LabelSpace):
 
         Ties of a center are broken at random first.
         """
-        from consilience.label_types.rankings.kernels import sample_mallows
-
         seen = centers >= 0
         strict = centers
         if np.any(centers.max(axis=1, initial=-1) + 1 != seen.sum(axis=1)):
-            strict = _ranked(np.where(seen, centers + rng.random(centers.shape), np.inf), seen, UNSEEN)
-        votes = sample_mallows(strict.astype(np.int64), seen, float(weight), rng.random(centers.shape))
+            strict = rank_items(centers + rng.random(centers.shape), seen, UNSEEN)
+        votes = sample_mallows(strict, seen, float(weight), rng.random(centers.shape))
         return np.where(seen, votes, centers).astype(np.int16)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
@@ -247,69 +238,13 @@ class Rankings(LabelSpace):
         return np.array([missing if row is None else row for row in rows], dtype=np.int64).reshape(len(rows), -1)
 
 
-@dataclass(frozen=True, eq=False)
-class PairMargins:
-    """By how much weight the votes of each row favor one item of a pair.
-
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``, as `minimize_disagreement` takes them.
-    sizes
-        ``(n,)`` numbers of items of the rows.
-    seen
-        ``(n, r)``: whether any vote sees the item.
-    """
-
-    margins: FloatArray
-    sizes: IntArray
-    seen: BoolArray
-
-    @classmethod
-    def of(cls, votes: Batch, weights: FloatArray) -> PairMargins:
-        """Add up votes ``(n, m, r)``; those of weight zero are not there."""
-        from consilience.label_types.rankings.kernels import margins_of
-
-        there = (weights > 0)[:, :, None]
-        sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
-        seen = np.asarray(((votes >= 0) & there).any(axis=1))
-        margins = margins_of(np.ascontiguousarray(votes, dtype=np.int16), np.ascontiguousarray(weights, np.float64))
-        return cls(margins, sizes, seen)
-
-    @property
-    def width(self) -> int:
-        """The largest number of items."""
-        return int(self.seen.shape[1])
-
-    def kemeny(self, **options: Any) -> KemenyResult:
-        """Return the ranking of each row that contradicts the least weight; -1 for items that no vote sees."""
-        found = minimize_disagreement(self.margins, self.width, self.sizes, **options)
-        return replace(found, positions=self.of_seen(found.positions))
-
-    def of_seen(self, positions: IntArray) -> IntArray:
-        """Return the positions among the items that some vote sees; -1 for the others."""
-        if self.seen.all():
-            return positions
-        return _ranked(np.where(self.seen, positions, np.inf), self.seen, UNSEEN).astype(np.int64)
-
-
-def _agreement(left: Batch, right: Batch) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _compare(left: Batch, right: Batch) -> tuple[IntArray, IntArray]:
     """Return ``(n,)`` pairs of items ordered alike minus differently, and pairs that both order."""
-    from consilience.label_types.rankings.kernels import pair_agreements
+    from consilience.label_types.rankings.kernels import compare_votes
 
     width = max(left.shape[1], right.shape[1])
-    pair = np.full((len(left), 2, width), ABSENT, dtype=np.int16)
-    pair[:, 0, : left.shape[1]], pair[:, 1, : right.shape[1]] = left, right
-    agreement, both = pair_agreements(pair)
-    return agreement[:, 0], both[:, 0]
-
-
-def _ranked(keys: FloatArray, kept: BoolArray, other: int) -> Positions:
-    """Return the place of each key in its row, smallest first; `other` where it is not kept."""
-    order = np.argsort(keys, axis=1, kind="stable")
-    positions = np.empty(keys.shape, dtype=np.int16)
-    np.put_along_axis(positions, order, np.broadcast_to(np.arange(keys.shape[1], dtype=np.int16), keys.shape), axis=1)
-    return np.where(kept, positions, np.int16(other))
+    sign, common = compare_votes(of_width(left, width)[:, None], of_width(right, width))
+    return sign[:, 0], common[:, 0]
 
 
 def _order(positions: list[int], names: tuple[str, ...]) -> list[Any]:

@@ -1,7 +1,8 @@
-"""Moments of the Mallows law against sums over all orders, and at the ends of their range."""
+"""Moments and draws of the Mallows law, against sums over all orders, and at the ends of their range."""
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations, permutations
 
 import numpy as np
@@ -14,6 +15,7 @@ from consilience.label_types.rankings.mallows import (
     pair_retention,
     pair_retention_slope,
     pairs_at_gaps,
+    sample_mallows,
 )
 
 THETAS = [-3.0, -0.4, -1e-3, 0.0, 1e-9, 0.02, 0.3, 1.0, 4.0]
@@ -70,16 +72,13 @@ def test_series_and_closed_form_meet(gap):
         assert left == pytest.approx(right, rel=1e-11)
 
 
-def test_retention_near_zero_is_linear_to_full_precision():
+def test_retention_is_precise_near_zero_and_finite_for_large_weights():
     gap = np.arange(1, 50)
     for theta in (1e-300, 1e-12, 1e-8):
         assert np.allclose(pair_retention(np.array([theta]), 49)[0], theta * (2 * gap + 1) / 6, rtol=1e-10)
-
-
-@pytest.mark.parametrize("theta", [-700.0, -50.0, 50.0, 700.0])
-def test_large_weights_stay_finite(theta):
-    assert np.allclose(pair_retention(np.array([theta]), 60), np.sign(theta))
-    assert np.allclose(pair_retention_slope(np.array([theta]), 60), 0.0)
+    for theta in (-700.0, -50.0, 50.0, 700.0):
+        assert np.allclose(pair_retention(np.array([theta]), 60), np.sign(theta))
+        assert np.allclose(pair_retention_slope(np.array([theta]), 60), 0.0)
 
 
 @pytest.mark.parametrize("buckets", [[1, 1, 3], [2, 2], [1, 2, 1, 1], [4], [1, 1, 1]])
@@ -111,3 +110,48 @@ def test_weights_are_safe_at_both_ends_and_without_pairs():
     curve = RetentionCurve.of_items(3)
     assert curve.weight(np.array([2.0, 1.0, 0.0, -1.0, -9.0])) == pytest.approx([12, 12, 0, -12, -12], abs=1e-9)
     assert RetentionCurve.of_pairs(np.zeros(4)).quality(np.array([0.0, 1.0])) == pytest.approx([0.0, np.tanh(0.5)])
+
+
+# --- draws -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.7, -0.7])
+def test_votes_follow_the_mallows_law(weight):
+    # n = 20000 draws of 24 orders; a deviation of five standard errors has chance 24 * 6e-7
+    n = 20_000
+    rng = np.random.default_rng(5)
+    truth = np.array([2, 0, 3, 1])
+    votes = sample_mallows(np.tile(truth, (n, 1)), np.ones((n, 4), dtype=bool), weight, rng.random((n, 4)))
+    seen = Counter(map(tuple, votes.tolist()))
+    first, second = np.triu_indices(4, 1)
+    orders = np.array(list(permutations(range(4))))
+    distance = (np.sign(orders[:, first] - orders[:, second]) != np.sign(truth[first] - truth[second])).sum(axis=1)
+    share = np.exp(-weight * distance)
+    share /= share.sum()
+    for order, expected in zip(orders, share, strict=True):
+        error = np.sqrt(expected * (1 - expected) / n)
+        assert abs(seen[tuple(order.tolist())] / n - expected) < 5 * error
+
+
+def test_votes_rank_the_seen_items_only_and_strong_ones_copy_or_reverse_the_truth():
+    rng = np.random.default_rng(0)
+    truth = np.argsort(rng.random((50, 6)), axis=1)
+    truth[:10, 4:] = -1
+    truth[:10, :4] = np.argsort(rng.random((10, 4)), axis=1)
+    seen = rng.random((50, 6)) < 0.6
+    votes = sample_mallows(truth, seen, 0.5, rng.random((50, 6)))
+    for row in range(50):
+        ranked = seen[row] & (truth[row] >= 0)
+        assert np.all(votes[row, ~ranked] == -1)
+        assert sorted(votes[row, ranked]) == list(range(ranked.sum()))
+    everything = np.ones((40, 6), dtype=bool)
+    assert np.array_equal(sample_mallows(truth[10:], everything, 600.0, rng.random((40, 6))), truth[10:])
+    assert np.array_equal(sample_mallows(truth[10:], everything, -600.0, rng.random((40, 6))), 5 - truth[10:])
+
+
+@pytest.mark.parametrize("uniform", [0.0, 0.5, np.nextafter(1.0, 0.0)])
+@pytest.mark.parametrize("weight", [1e-300, 1e-9, 12.0, 700.0, -700.0])
+def test_every_uniform_number_gives_a_ranking(weight, uniform):
+    truth = np.arange(8)[None, :]
+    votes = sample_mallows(truth, np.ones((1, 8), dtype=bool), weight, np.full((1, 8), uniform))
+    assert sorted(votes[0]) == list(range(8))
