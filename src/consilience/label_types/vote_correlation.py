@@ -6,7 +6,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["gls_weights", "discount_correlated"]
+__all__ = ["discount_correlated", "distinct_rows", "gls_weights"]
 
 #: Added to the diagonal of pair moments before they are inverted, as copies make them singular.
 RIDGE = 0.02
@@ -94,10 +94,26 @@ def gls_weights(
     """
     if who is not None and len(who) > 1:  # of so many sources hardly any pattern of votes comes twice
         return _best_of_patterns(observed.copy(), moments, quality, who)
-    patterns, position = np.unique(observed, axis=0, return_inverse=True)
-    weights, together = _best_of_patterns(patterns, moments, quality, None)
-    position = position.reshape(-1)
+    first, position = distinct_rows(observed)
+    weights, together = _best_of_patterns(observed[first], moments, quality, None)
     return weights[position], together[position]
+
+
+def distinct_rows(observed: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the first of each kind of row, and which kind every row is.
+
+    Examples
+    --------
+    >>> first, kind = distinct_rows(np.array([[True, True], [False, True], [True, True]]))
+    >>> first[kind].tolist()
+    [0, 1, 0]
+    """
+    if observed.all() or observed.shape[1] == 0:
+        return np.zeros(min(len(observed), 1), dtype=np.int64), np.zeros(len(observed), dtype=np.int64)
+    packed = np.packbits(observed, axis=1)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind.reshape(-1)
 
 
 def _best_of_patterns(

@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError, UnsupportedError
-from consilience.label_types.linear.ranks import QuantileScales, straightness
+from consilience.label_types.linear.quantiles import QuantileScales, straightness
 
 
 def panel(seed=0, n=400, bend=None):

@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
-from consilience.label_types.linear.scores import Scores
+from consilience.label_types.linear.space import Scores
 from consilience.testing import SPACE_CHECKS
 
 SPACES = [

@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError, InvalidVotesError
-from consilience.label_types.linear.vectors import Vectors
+from consilience.label_types.linear.space import Vectors
 
 
 def fitted(space, votes, gold=None, **settings):
@@ -88,7 +88,7 @@ def test_a_known_law_of_the_truth_is_used():
         ([1.0, "x"], r"Row 3, source 'source_1': .* coordinate 1 is 'x'"),
         ([1.0, [2.0]], r"Row 3, source 'source_1': .* coordinate 1 is \[2.0\]"),
         ([1.0, None], r"Row 3, source 'source_1': .* coordinate 1 is nan"),
-        ([1.0, 1j], r"Row 3, source 'source_1': .* a coordinate is no number"),
+        ([1.0, 1j], r"Row 3, source 'source_1': .* coordinate 1 is 1j"),
     ],
     ids=str,
 )  # fmt: skip
