@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from consilience.estimation.protocol import Law
 
-__all__ = ["LabelSpace", "check_distances", "with_missing"]
+__all__ = ["LabelSpace", "check_distances", "is_missing", "with_missing"]
 
 #: Size of the pool of random labels from which the default `sample_around` picks.
 POOL = 512
@@ -175,7 +175,7 @@ class LabelSpace(ABC):
         """Return labels as an Arrow column; nulls where the label is missing."""
         import pyarrow as pa
 
-        return pa.array([None if _is_missing(label) else _plain(label) for label in batch])
+        return pa.array([None if is_missing(label) else _plain(label) for label in batch])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         """Return the labels stored by `to_arrow`."""
@@ -226,9 +226,10 @@ def with_missing(labels: Batch, missing: BoolArray, minus_one_is_free: bool = Tr
     return result
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Return whether a value stands for "no label": None, NaN, or an array that is NaN throughout."""
     if isinstance(label, np.ndarray):
-        return bool(label.dtype.kind == "f" and np.isnan(label).all())
+        return bool(label.dtype.kind == "f" and label.size > 0 and np.isnan(label).all())
     return is_null(label)
 
 

@@ -180,7 +180,7 @@ def _believe_vectors(
     d = len(parameters.mean)
     residual = labels - (parameters.offset + parameters.slope[:, None] * parameters.mean)
     residual = np.where(observed[..., None], residual, 0.0)
-    inverse = np.linalg.inv(parameters.noise)
+    inverse = np.asarray(np.linalg.inv(parameters.noise), dtype=np.float64)
     weight = observed.astype(np.float64)
     shares = weight * _vote_shares(parameters, observed)
     if not np.isfinite(parameters.degrees):

@@ -25,6 +25,8 @@ LEAST_HOLD = 2.0
 HEAVY = 4.0
 #: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights pay off.
 HEAVY_KURTOSIS = 4.5
+#: Rounds of the factor analysis with which method="em" starts: far closer than sampling errors.
+FACTOR_ROUNDS = 30
 #: Items per coordinate that the common shape of noise is worth, in decades: from "each on its own" to "one for all".
 SHAPE_STRENGTHS = (3.0, 30.0, 300.0, 3000.0)
 
@@ -64,8 +66,11 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     size = np.sqrt(np.where(active, moments.variance, moments.typical_variance))
     # Slopes are read off sources that share no errors: only groups count here.
     correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
-    sign = np.where(hypothesis.quality < 0, -1.0, 1.0)
-    quality = np.clip(np.abs(hypothesis.quality), LEAST_QUALITY, MOST_QUALITY)
+    quality = hypothesis.quality
+    if method == "em" and active.sum() >= 3:
+        quality = _principal_factor(moments.correlation)
+    sign = np.where(quality < 0, -1.0, 1.0)
+    quality = np.clip(np.abs(quality), LEAST_QUALITY, MOST_QUALITY)
     slope, noise = quality * size, (1.0 - quality**2) * size**2
     slope_hold, noise_hold = LEAST_HOLD / noise, np.full(m, LEAST_HOLD)
     if method not in ("em", "labelled") and active.sum() >= 3:
@@ -98,6 +103,16 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
         noise_hold=noise_hold,
         learns=method != "labelled",
     )
+
+
+def _principal_factor(correlation: FloatArray) -> FloatArray:
+    """Return the correlation of each source with the one factor that explains best how they are correlated."""
+    off = correlation * (1.0 - np.eye(len(correlation)))
+    loading = np.full(len(off), 0.5)
+    for _ in range(FACTOR_ROUNDS):
+        values, vectors = np.linalg.eigh(off + np.diag(loading**2))
+        loading = np.clip(np.sqrt(max(values[-1], 0.0)) * vectors[:, -1], -MOST_QUALITY, MOST_QUALITY)
+    return loading if loading.sum() >= 0 else -loading
 
 
 def _steady_slopes(

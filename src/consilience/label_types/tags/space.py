@@ -17,7 +17,7 @@ from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import Codebook, plain_value
-from consilience.label_types.tags.bio import follows_bio, legal_starts, legal_steps
+from consilience.label_types.tags.bio import follows_bio, may_follow
 from consilience.label_types.tags.law import ABSENT, UNKNOWN, SequenceLaw, TagLaw
 
 if TYPE_CHECKING:
@@ -300,7 +300,8 @@ class Sequences(_TagSpace):
     def law(self) -> Law:
         first, steps = np.ones(self.size, dtype=bool), np.ones((self.size, self.size), dtype=bool)
         if self.chain and self.names is not None and follows_bio(self.names):
-            first, steps = legal_starts(self.names), legal_steps(self.names)
+            first = np.array([may_follow("O", name) for name in self.names])
+            steps = np.array([[may_follow(before, name) for name in self.names] for before in self.names])
         return SequenceLaw(self.size, self.chain, first, steps, self._binary)
 
     def _read(self, value: Any) -> list[int]:
