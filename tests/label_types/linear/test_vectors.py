@@ -24,13 +24,10 @@ def points(n=200, d=2, m=4, seed=0):
     return truth[:, None] + rng.normal(size=(n, m, d)) * np.linspace(0.5, 2.0, m)[:, None], truth
 
 
-def test_the_cost_is_the_squared_distance():
+def test_the_cost_is_the_squared_distance_and_the_mean_weighs_votes():
     left, right = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[3.0, 4.0], [1.0, 1.0]])
     assert Vectors(2).distance(left, right).tolist() == [5.0, 0.0]
     assert Vectors(2).cost(left, right).tolist() == [25.0, 0.0]
-
-
-def test_the_mean_weighs_votes():
     votes = np.array([[[0.0, 0.0], [4.0, 8.0], [9.0, np.nan]]])
     assert Vectors(2).weighted_mean(votes, np.array([[1.0, 3.0, 0.0]])).tolist() == [[3.0, 6.0]]
 
