@@ -151,7 +151,7 @@ class LabelSpace(ABC):
         return self.random(size, np.random.default_rng(seed))
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre, drawn with probability proportional to ``exp(-weight * cost)``.
+        """Return one vote per center, drawn with probability proportional to ``exp(-weight * cost)``.
 
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
@@ -160,8 +160,7 @@ class LabelSpace(ABC):
         pool = self.random(POOL, rng)
         costs = cost_table(self.cost, centers, pool)
         noise = rng.gumbel(size=costs.shape)
-        chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
-        return chosen
+        return np.asarray(pool[np.argmax(noise - weight * costs, axis=1)])
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return how good the labels are, larger is better: minus the mean distance to the truth."""

@@ -212,8 +212,7 @@ class CostCurve:
 def _best(cost: FloatArray, theta: FloatArray | float) -> FloatArray:
     """Return the cost of each truth's likeliest label: the lowest, or the highest if theta < 0."""
     sign = np.asarray(theta)[..., None]
-    best: FloatArray = np.where(sign < 0, cost.max(axis=-1), cost.min(axis=-1))
-    return best
+    return np.where(sign < 0, cost.max(axis=-1), cost.min(axis=-1))
 
 
 def _energy(gap: FloatArray, theta: FloatArray) -> FloatArray:

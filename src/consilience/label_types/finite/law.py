@@ -67,13 +67,7 @@ class FiniteParameters(Parameters):
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw(Law):
-    """Votes over the K labels of a finite space.
-
-    Parameters
-    ----------
-    matrix
-        ``(K, K)`` costs.
-    """
+    """Votes over the K labels of a finite space with ``(K, K)`` costs."""
 
     matrix: FloatArray
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])

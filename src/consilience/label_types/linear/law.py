@@ -359,21 +359,16 @@ class LinearLaw(Law):
                 "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
             )
             found.append(Diagnostic("bent-scales", "warning", (), message))
-        return (*found, *self._level(statistics))
-
-    def _level(self, statistics: Statistics) -> tuple[Diagnostic, ...]:
         moments = LinearMoments(statistics)
         means, spread = moments.mean[moments.varied], float(np.sqrt(moments.typical_variance))
-        if self.told.mean is not None or int(statistics["gold_items"]) or len(means) < 2:
-            return ()
-        apart = float(np.ptp(means, axis=0).max())
-        if apart <= spread:
-            return ()
-        message = (
-            f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the typical "
-            f"spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
-        )
-        return (Diagnostic("scale-not-identified", "warning", (), message),)
+        apart = float(np.ptp(means, axis=0).max()) if len(means) > 1 else 0.0
+        if apart > spread and self.told.mean is None and not int(statistics["gold_items"]):
+            message = (
+                f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the "
+                f"typical spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
+            )
+            found.append(Diagnostic("scale-not-identified", "warning", (), message))
+        return tuple(found)
 
 
 def _normal_sums(statistics: Statistics) -> Statistics:

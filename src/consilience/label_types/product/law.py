@@ -56,17 +56,7 @@ UNRELATED_PAIRS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """One field of a product.
-
-    Parameters
-    ----------
-    cost
-        ``(n, ...), (n, ...) -> (n,)``.
-    weight
-        How much the field counts beside the others.
-    takes_prior
-        Whether a prior means something for this field.
-    """
+    """One field of a product, with the cost between two batches of labels and the weight beside other fields."""
 
     law: Law
     cost: Callable[[Batch, Batch], FloatArray]
@@ -108,20 +98,13 @@ class ProductParameters(Parameters):
 class ProductLaw(CompositeLaw):
     """Votes that are records.
 
-    Parameters
-    ----------
-    factors
-        The fields by name.
-    dtype
-        Type of a table of records in which nobody votes.
-    given_scale
-        Cost of unrelated labels for each field, once votes were seen.
+    `dtype` is the type of a table of records in which nobody votes, and `given_scale` the cost of unrelated labels for
+    each field, once votes were seen.
     """
 
     factors: Mapping[str, Factor]
     dtype: np.dtype[Any]
     given_scale: FloatArray | None = None
-
     adapts_to_votes: ClassVar[bool] = True
 
     @property
@@ -222,20 +205,19 @@ class ProductLaw(CompositeLaw):
         present = np.where(used, weights, 0.0).sum(axis=0)
         filled = weights.sum() / present
 
-        def stacked(name: str) -> FloatArray:
-            return np.stack([getattr(part, name) for part in parts.values()])
+        def used_parts(name: str) -> FloatArray:
+            return np.where(used, np.stack([getattr(part, name) for part in parts.values()]), 0.0)
 
+        cost, cost_error = (used_parts(name) * weights / scale for name in ("expected_cost", "cost_standard_error"))
+        weight, error = (used_parts(name) * scale for name in ("weight", "standard_error"))
         together = used[:, :, None] & used[:, None, :]
-        cost = np.where(used, weights * stacked("expected_cost") / scale, 0.0)
-        cost_error = np.where(used, weights * stacked("cost_standard_error") / scale, 0.0)
-        error = np.where(used, stacked("standard_error") * scale, 0.0)
+        correlation = np.where(together, np.stack([part.correlation for part in parts.values()]), 0.0)
         return Summary(
             expected_cost=filled * cost.sum(axis=0),
-            weight=np.where(used, stacked("weight") * scale, 0.0).sum(axis=0) / present,
+            weight=weight.sum(axis=0) / present,
             standard_error=np.sqrt((error**2).sum(axis=0)) / present,
             cost_standard_error=filled * np.sqrt((cost_error**2).sum(axis=0)),
-            correlation=np.where(together, stacked("correlation"), 0.0).sum(axis=0)
-            / np.maximum(together.sum(axis=0), 1),
+            correlation=correlation.sum(axis=0) / np.maximum(together.sum(axis=0), 1),
             parts=dict(parts),
         )
 

@@ -122,7 +122,7 @@ class AnswerLaw(Law):
         """Number of kinds of questions, and of answers to each."""
 
     @abstractmethod
-    def questions(self, chunk: Chunk) -> Questions:
+    def prepare(self, chunk: Chunk) -> Questions:
         """Return the questions of some items."""
 
     @property
@@ -137,7 +137,7 @@ class AnswerLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers, count_pairs
 
-        asked = self.questions(chunk)
+        asked = self.prepare(chunk)
         (d, k), m = self.shape, chunk.observed.shape[1]
         joint = np.zeros((d if d * (m * k) ** 2 <= MAX_JOINT else 0, m, k, m, k), dtype=np.int64)
         pairs = count_pairs(asked.codes, asked.kind, asked.starts, joint)
@@ -216,9 +216,6 @@ class AnswerLaw(Law):
     def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
         return parameters
 
-    def prepare(self, chunk: Chunk) -> Questions:
-        return self.questions(chunk)
-
     def e_step(self, parameters: AnswerParameters, prepared: Questions) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers
 
@@ -249,7 +246,7 @@ class AnswerLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def _asked(self, labels: Batch, observed: BoolArray) -> Questions:
-        return self.questions(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        return self.prepare(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
 
     def _probabilities(self, parameters: AnswerParameters, asked: Questions) -> tuple[FloatArray, FloatArray]:
         """Return ``(questions, k)`` probabilities of the true answers, and their scores before any chain."""
@@ -329,7 +326,7 @@ class TagLaw(AnswerLaw):
     def shape(self) -> tuple[int, int]:
         return self.n_tags, 2
 
-    def questions(self, chunk: Chunk) -> Questions:
+    def prepare(self, chunk: Chunk) -> Questions:
         (n, m), d = chunk.observed.shape, self.n_tags
         codes = np.full((n * d, m), UNKNOWN, dtype=np.int8)
         if chunk.labels.ndim == 3:  # otherwise nobody votes, and the labels are as they came
@@ -365,14 +362,8 @@ class TagLaw(AnswerLaw):
 class SequenceLaw(AnswerLaw):
     """Votes that give one of `n_tags` tags to every position.
 
-    Parameters
-    ----------
-    chain
-        Whether neighboring tags depend on each other.
-    first, steps
-        ``(k,)`` and ``(k, k)``: tags that a sequence may begin with, and which may follow which.
-    binary
-        Whether tags are just 0 and 1, so that one probability per position says all.
+    With a `chain`, neighboring tags depend on each other; `first` ``(k,)`` and `steps` ``(k, k)`` are the tags that a
+    sequence may begin with, and which may follow which. Where tags are `binary`, one probability per position says all.
     """
 
     n_tags: int
@@ -385,7 +376,7 @@ class SequenceLaw(AnswerLaw):
     def shape(self) -> tuple[int, int]:
         return 1, self.n_tags
 
-    def questions(self, chunk: Chunk) -> Questions:
+    def prepare(self, chunk: Chunk) -> Questions:
         """Take sequences apart; an item has no positions if nobody votes on it and it is not known."""
         (n, m), votes = chunk.observed.shape, _padded(chunk.labels, chunk.observed)
         known = np.zeros((n, 1, 0), dtype=np.int64)
