@@ -198,9 +198,7 @@ class LinearMoments:
         self.count = sums["both"].astype(np.float64)
         self.votes = np.diag(self.count)
         at = np.arange(len(self.count))
-        items = np.maximum(self.count, 1.0).astype(np.longdouble)[:, :, None]
-        self._raw: dict[str, Wide] = {name: sums[name] / items for name in POWERS}
-        mean, square, product = (self._raw[name] for name in POWERS[:3])
+        mean, square, product = (self._per_item(name) for name in POWERS[:3])
         self._own_mean: Wide = mean[at, at]
         self._spread: Wide = square - mean**2
         self.mean = _narrow(self._own_mean)
@@ -219,6 +217,10 @@ class LinearMoments:
         self.correlation: FloatArray = np.clip(value, -1.0, 1.0)
         apart = (square + np.swapaxes(square, 0, 1) - 2.0 * product).sum(axis=2)
         self.squared_difference = _narrow(np.maximum(apart, 0.0))
+
+    def _per_item(self, name: str) -> Wide:
+        mean: Wide = self._sums[name] / np.maximum(self.count, 1.0).astype(np.longdouble)[:, :, None]
+        return mean
 
     @property
     def typical_variance(self) -> float:
@@ -248,7 +250,7 @@ class LinearMoments:
     @cached_property
     def joint_fourth(self) -> FloatArray:
         """``(m, m)`` mean product of the squares of both votes, in units of their variances: 1 + 2 r^2 if normal."""
-        mean, square, product, skew, fourth = (self._raw[name] for name in POWERS)
+        mean, square, product, skew, fourth = (self._per_item(name) for name in POWERS)
         a, b = mean, np.swapaxes(mean, 0, 1)
         total = fourth - 2.0 * b * skew - 2.0 * a * np.swapaxes(skew, 0, 1)
         total = total + b**2 * square + a**2 * np.swapaxes(square, 0, 1) + 4.0 * a * b * product - 3.0 * a**2 * b**2
