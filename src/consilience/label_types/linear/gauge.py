@@ -20,7 +20,7 @@ __all__ = ["Told", "in_gauge", "known_from_sums", "known_moments", "source_say"]
 #: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Precise sources are
 #: often right in level, too, so the last one has the better odds before anything is seen.
 SCATTER_POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
-#: This many known labels or fewer say nothing about the scale: a line through three points has one degree of freedom.
+#: This many known labels or fewer say nothing about the scale.
 FEW_LABELS = 3
 #: How far labels scatter around their line is known from the votes as if so many labels had shown it.
 SEEN_SCATTER = 5.0

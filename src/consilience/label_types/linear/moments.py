@@ -28,11 +28,9 @@ Wide = npt.NDArray[np.longdouble]
 ROWS = 16384
 #: Cells times sources that are compared for identical votes in one chunk: enough to see copies, and quicker than a sum.
 COMPARED = 1 << 20
-#: A source whose variance is below this part of the square of its votes says a constant: the square of the rounding
-#: error of a float, which is all the variance that equal votes show.
+#: A source whose variance is below this part of the square of its votes says a constant.
 CONSTANT = 1e-16
-#: Identical votes that make two sources copies where votes on different items never coincide: chance explains one, and
-#: one item entered twice another.
+#: Identical votes that make two sources copies where votes on different items never coincide.
 IDENTICAL = 3
 #: Share of their common items that has to be identical, too: rounded votes of precise sources may meet this often.
 IDENTICAL_SHARE = 1e-3

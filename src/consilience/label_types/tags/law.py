@@ -41,7 +41,7 @@ UNKNOWN = -1
 ABSENT = -2
 #: Largest table of joint answers that is kept; beyond it the scatter of agreements is that of a coin.
 MAX_JOINT = 20_000_000
-#: Rates are kept this far from 0 and 1: a table of ten thousand answers shows no smaller one.
+#: Rates are kept this far from 0 and 1.
 LEAST_RATE = 1e-4
 #: Ways to guess that are averaged: evenly (0), each answer as often as it is given (1), and half-way.
 GUESSES = (0.0, 0.5, 1.0)
