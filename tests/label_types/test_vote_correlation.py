@@ -1,4 +1,4 @@
-"""Shared votes and the test for any signal: `solvers.sharing` and `solvers.signal`."""
+"""How much votes count beside those of correlated sources: `consilience.label_types.vote_correlation`."""
 
 import numpy as np
 from hypothesis import given
@@ -8,7 +8,7 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.floats(0.0, 0.95))
-def test_weights_are_those_of_generalised_least_squares(copies, others, common):
+def test_weights_are_those_of_generalized_least_squares(copies, others, common):
     count = copies + others
     correlation = np.zeros((count, count))
     correlation[:copies, :copies] = common

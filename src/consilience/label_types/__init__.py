@@ -5,8 +5,7 @@ from consilience.label_types.classes.space import Classes
 from consilience.label_types.elements.boxes import Boxes
 from consilience.label_types.elements.spans import Spans
 from consilience.label_types.finite.space import FiniteMetric
-from consilience.label_types.linear.scores import Scores
-from consilience.label_types.linear.vectors import Vectors
+from consilience.label_types.linear.space import Scores, Vectors
 from consilience.label_types.manifolds.manifold import Manifold
 from consilience.label_types.manifolds.spaces import SO3, SPD, Hyperbolic, Sphere
 from consilience.label_types.metric.space import Metric

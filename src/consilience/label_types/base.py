@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from consilience.estimation.protocol import Law
 
-__all__ = ["LabelSpace", "check_distances", "with_missing"]
+__all__ = ["LabelSpace", "check_distances", "is_missing", "with_missing"]
 
 #: Size of the pool of random labels from which the default `sample_around` picks.
 POOL = 512
@@ -151,7 +151,7 @@ class LabelSpace(ABC):
         return self.random(size, np.random.default_rng(seed))
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre, drawn with probability proportional to ``exp(-weight * cost)``.
+        """Return one vote per center, drawn with probability proportional to ``exp(-weight * cost)``.
 
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
@@ -160,8 +160,7 @@ class LabelSpace(ABC):
         pool = self.random(POOL, rng)
         costs = cost_table(self.cost, centers, pool)
         noise = rng.gumbel(size=costs.shape)
-        chosen: Batch = pool[np.argmax(noise - weight * costs, axis=1)]
-        return chosen
+        return np.asarray(pool[np.argmax(noise - weight * costs, axis=1)])
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return how good the labels are, larger is better: minus the mean distance to the truth."""
@@ -175,7 +174,7 @@ class LabelSpace(ABC):
         """Return labels as an Arrow column; nulls where the label is missing."""
         import pyarrow as pa
 
-        return pa.array([None if _is_missing(label) else _plain(label) for label in batch])
+        return pa.array([None if is_missing(label) else _plain(label) for label in batch])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         """Return the labels stored by `to_arrow`."""
@@ -226,9 +225,10 @@ def with_missing(labels: Batch, missing: BoolArray, minus_one_is_free: bool = Tr
     return result
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
+    """Return whether a value stands for "no label": None, NaN, or an array that is NaN throughout."""
     if isinstance(label, np.ndarray):
-        return bool(label.dtype.kind == "f" and np.isnan(label).all())
+        return bool(label.dtype.kind == "f" and label.size > 0 and np.isnan(label).all())
     return is_null(label)
 
 

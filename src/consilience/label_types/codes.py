@@ -14,23 +14,16 @@ from consilience.exceptions import InvalidLabelError
 
 __all__ = ["Codebook", "locate", "plain_value"]
 
-#: Whole numbers from here on are no codes, and no float tells them apart.
+#: Whole numbers from here on are not codes, and floats cannot tell them apart.
 BEYOND = 2**53
 ABSTAIN_STEP = "Correct it, or name the value that means 'abstains' (Votes.from_matrix(..., abstain=...))."
 
 
 @dataclass(frozen=True)
 class Codebook:
-    """The k labels of a finite space, with or without names.
+    """The k labels of a finite space, with one name per code or None where labels are just ``0 .. k-1``.
 
-    Parameters
-    ----------
-    names
-        One name per code, or None where labels are just ``0 .. k-1``.
-    noun
-        What to call a label in messages: "class" or "node".
-    builder
-        How the user would name the labels, for messages.
+    For messages, `noun` is what to call a label ("class" or "node"), and `builder` how the user would name the labels.
     """
 
     names: tuple[Any, ...] | None
@@ -80,8 +73,7 @@ class Codebook:
         names: Batch = np.array(self.names)
         if names.dtype.kind not in "biuf" or self.names != tuple(names.tolist()):
             names = as_object_array(self.names)
-        chosen: Batch = names[codes.astype(np.int64)]
-        return chosen
+        return np.asarray(names[codes.astype(np.int64)])
 
     def check(self, codes: Batch) -> Batch:
         """Return integer codes in the smallest type, or name the first that is out of range."""

@@ -1,12 +1,12 @@
 """From expected cost to weight and back, for labels in a finite set (the paper's backward mapping).
 
-A source of weight theta says l when the truth is y with probability proportional to
-``exp(-theta cost[y, l])``. Its expected cost falls as theta grows, so each follows from the
-other.
+A source of weight theta says l when the truth is y with probability proportional to ``exp(-theta cost[y, l])``. Its
+expected cost falls as theta grows, so each follows from the other.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import FloatArray
-from consilience.exceptions import DistanceError, PriorError
+from consilience.exceptions import DistanceError
 
-__all__ = ["Conditional", "CostCurve", "conditional", "vote_laws"]
+__all__ = ["Conditional", "CostCurve", "conditional", "pair_cost"]
 
 #: Numbers held at once while many weights are evaluated.
 _CHUNK = 1 << 21
@@ -26,35 +26,19 @@ _LARGEST = 1e300
 
 
 class Conditional(NamedTuple):
-    """The law of a source's vote for each possible truth.
+    """The law of a vote for each of k truths.
 
-    Attributes
-    ----------
-    probability : array of shape (k, k)
-        Row y holds the law of the vote when the truth is y.
-    log_normaliser, mean_cost, variance : arrays of shape (k,)
-        Per truth: log of the normalising sum, mean and variance of the cost.
+    `probability` is ``(k, k)``, rows the truth. Log of the normalizing sum, mean and variance of the cost are ``(k,)``.
     """
 
     probability: FloatArray
-    log_normaliser: FloatArray
+    log_normalizer: FloatArray
     mean_cost: FloatArray
     variance: FloatArray
 
 
 def conditional(cost: FloatArray, theta: float) -> Conditional:
-    """Return the law of a vote given the truth, for a source of weight theta.
-
-    Parameters
-    ----------
-    cost : array of shape (k, k)
-        Cost of saying l (column) when the truth is y (row).
-    theta : float
-        Any sign and size.
-
-    Returns
-    -------
-    Conditional
+    """Return the law of a vote given the truth, for a source of any weight and ``(k, k)`` costs by truth and vote.
 
     Examples
     --------
@@ -72,42 +56,35 @@ def conditional(cost: FloatArray, theta: float) -> Conditional:
     mean = (probability * cost).sum(axis=1)
     variance = (probability * (cost - mean[:, None]) ** 2).sum(axis=1)
     with np.errstate(over="ignore"):
-        log_normaliser = np.log(total) - theta * _best(cost, theta)
-    return Conditional(probability, log_normaliser, mean, variance)
+        log_normalizer = np.log(total) - theta * _best(cost, theta)
+    return Conditional(probability, log_normalizer, mean, variance)
 
 
-def vote_laws(cost: FloatArray, theta: FloatArray) -> FloatArray:
-    """Return the law of a vote given the truth, ``(m, k, k)``, for each of m weights.
-
-    Examples
-    --------
-    >>> vote_laws(np.array([[0.0, 1.0], [1.0, 0.0]]), np.log([1.0, 3.0])).round(12)[:, 0]
-    array([[0.5 , 0.5 ],
-           [0.75, 0.25]])
-    """
-    weights = _boltzmann(cost, np.ones_like(cost), np.clip(theta, -_LARGEST, _LARGEST))
-    law: FloatArray = weights / weights.sum(axis=2, keepdims=True)
-    return law
+def pair_cost(cost: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the mean cost between two independent sources of these weights, if all labels are as often the truth."""
+    weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
+    laws = np.stack([conditional(cost, float(weight)).probability for weight in weights])
+    reach = (laws @ cost).reshape(len(weights), -1)
+    table = reach @ laws.reshape(len(weights), -1).T / len(cost)
+    first, second = np.split(position, 2)
+    return np.asarray(table[first, second])
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
     """Expected cost as a function of weight, exactly, with its inverse.
 
-    Truths whose costs are the same numbers in another order count as one, and equal costs in a
-    row as one: a graph with hop distances costs little more than its diameter.
+    Truths whose costs are the same numbers in another order count as one, and equal costs in a row as one: a graph with
+    hop distances costs little more than its diameter.
 
-    Attributes
+    Parameters
     ----------
-    cost : array of shape (r, u)
-        Distinct costs of each kind of truth.
-    count : array of shape (r, u)
-        How many labels have this cost; 0 in unused cells.
-    own_cost : array of shape (r,)
-        Cost of saying the truth.
-    prior : array of shape (r,)
-    limit : float
-        Weights are kept between -limit and limit.
+    cost, count
+        ``(r, u)`` distinct costs of each kind of truth, and how many labels have them; 0 in unused cells.
+    own_cost, share
+        ``(r,)`` cost of saying the truth, and share of the truths that are of this kind.
+    limit
+        Weights are kept between minus and plus this.
 
     Examples
     --------
@@ -121,43 +98,29 @@ class CostCurve:
     cost: FloatArray
     count: FloatArray
     own_cost: FloatArray
-    prior: FloatArray
+    share: FloatArray
     limit: float
 
     @classmethod
-    def of(
-        cls,
-        cost: FloatArray,
-        prior: FloatArray | None = None,
-        limit: float | None = None,
-        *,
-        leave_out_truth: bool = False,
-    ) -> CostCurve:
-        """Return the curve of a cost matrix.
+    def of(cls, cost: FloatArray, *, leave_out_truth: bool = False) -> CostCurve:
+        """Return the curve of a ``(k, k)`` table: the cost of saying l (column) when the truth is y (row).
+
+        The largest weight makes the smallest positive cost a one-in-a-billion event.
 
         Parameters
         ----------
-        cost : array of shape (k, k)
-            Cost of saying l (column) when the truth is y (row).
-        prior : array of shape (k,), optional
-            Probability of each truth; equal if not given.
-        limit : float, optional
-            Largest weight; by default the one that makes the smallest positive cost a
-            one-in-a-billion event.
-        leave_out_truth : bool
-            For a table of labels drawn at random from a larger space, where a truth is in the table
-            only by being drawn: votes then fall on the other labels.
+        leave_out_truth
+            For a table of labels drawn at random from a larger space, where a truth is in the table only by being
+            drawn: votes then fall on the other labels.
         """
         cost = np.asarray(cost, dtype=float)
         if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not np.isfinite(cost).all():
             raise DistanceError(
                 f"The costs between labels have shape {cost.shape}; they must be a square table of finite numbers."
             )
-        if limit is None:
-            positive = cost[cost > 0]
-            limit = float(np.log(1e9) / positive.min()) if len(positive) else 1.0
-        probability = _checked_prior(prior, len(cost))
-        return cls(*_condensed(cost, probability, leave_out_truth), limit=min(limit, _LARGEST))
+        positive = cost[cost > 0]
+        limit = float(np.log(1e9) / positive.min()) if len(positive) else 1.0
+        return cls(*_condensed(cost, leave_out_truth), limit=min(limit, _LARGEST))
 
     def expected_cost(self, theta: npt.ArrayLike) -> FloatArray:
         """Return the expected cost of a source of each weight, in the shape of `theta`."""
@@ -174,8 +137,7 @@ class CostCurve:
     def weight_from_cost(self, cost: npt.ArrayLike) -> FloatArray:
         """Return the weight that has each expected cost, in the shape of `cost`.
 
-        Costs out of reach give ``limit`` or ``-limit``; NaN, or a space where all labels cost the
-        same, gives 0.
+        Costs out of reach give ``limit`` or ``-limit``; NaN, or a space where all labels cost the same, gives 0.
         """
         return self._invert(lambda theta: self._evaluate(theta)[:2], cost)
 
@@ -205,17 +167,15 @@ class CostCurve:
             spread = (weights * (self.cost - mean[..., None]) ** 2).sum(axis=2) / total
             own = _energy(self.own_cost - _best(self.cost, part), part) / total
             here = result[:, first : first + step]
-            here[0] = mean @ self.prior
-            here[1] = -(spread @ self.prior)
-            here[2] = own @ self.prior
-            here[3] = (own * (mean - self.own_cost)) @ self.prior
+            here[0] = mean @ self.share
+            here[1] = -(spread @ self.share)
+            here[2] = own @ self.share
+            here[3] = (own * (mean - self.own_cost)) @ self.share
         shaped = result.reshape(4, *weight.shape)
         return shaped[0, ...], shaped[1, ...], shaped[2, ...], shaped[3, ...]
 
     def _invert(
-        self,
-        falling: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-        target: npt.ArrayLike,
+        self, falling: Callable[[FloatArray], tuple[FloatArray, FloatArray]], target: npt.ArrayLike
     ) -> FloatArray:
         """Return where a falling function meets each target: Newton steps kept inside a bracket."""
         wanted = np.asarray(target, dtype=float)
@@ -252,8 +212,7 @@ class CostCurve:
 def _best(cost: FloatArray, theta: FloatArray | float) -> FloatArray:
     """Return the cost of each truth's likeliest label: the lowest, or the highest if theta < 0."""
     sign = np.asarray(theta)[..., None]
-    best: FloatArray = np.where(sign < 0, cost.max(axis=-1), cost.min(axis=-1))
-    return best
+    return np.where(sign < 0, cost.max(axis=-1), cost.min(axis=-1))
 
 
 def _energy(gap: FloatArray, theta: FloatArray) -> FloatArray:
@@ -268,35 +227,20 @@ def _boltzmann(cost: FloatArray, count: FloatArray, theta: FloatArray) -> FloatA
     return count * _energy(cost - _best(cost, theta)[..., None], theta)
 
 
-def _condensed(
-    cost: FloatArray, prior: FloatArray, leave_out_truth: bool
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return distinct costs, counts, own cost and prior, one row per kind of truth."""
-    kinds: dict[bytes, int] = {}
-    rows: list[tuple[FloatArray, FloatArray, float]] = []
-    share: list[float] = []
-    for truth, (row, probability) in enumerate(zip(cost, prior, strict=True)):
+def _condensed(cost: FloatArray, leave_out_truth: bool) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return distinct costs, counts, own cost and share, one row per kind of truth."""
+    kinds: dict[bytes, tuple[FloatArray, FloatArray, float]] = {}
+    often: Counter[bytes] = Counter()
+    for truth, row in enumerate(cost):
         votes = np.delete(row, truth) if leave_out_truth else row
         values, counts = np.unique(votes, return_counts=True)
         key = values.tobytes() + counts.tobytes() + row[truth].tobytes()
-        if key not in kinds:
-            kinds[key] = len(rows)
-            rows.append((values, counts.astype(float), float(row[truth])))
-            share.append(0.0)
-        share[kinds[key]] += float(probability)
+        kinds[key] = values, counts.astype(float), float(row[truth])
+        often[key] += 1
+    rows = list(kinds.values())
     width = max(len(values) for values, _, _ in rows)
     # Unused cells repeat a cost of their own row, so that its extremes stay what they are.
     distinct = np.array([np.pad(values, (0, width - len(values)), "edge") for values, _, _ in rows])
     count = np.array([np.pad(counts, (0, width - len(counts))) for _, counts, _ in rows])
-    return distinct, count, np.array([own for _, _, own in rows]), np.array(share)
-
-
-def _checked_prior(prior: FloatArray | None, count: int) -> FloatArray:
-    if prior is None:
-        return np.full(count, 1.0 / count)
-    probability = np.asarray(prior, dtype=float)
-    valid = probability.shape == (count,) and bool((probability >= 0).all())
-    if not valid or not 0 < probability.sum() < np.inf:
-        raise PriorError(f"The prior must give each of the {count} labels a probability; got {probability!r}.")
-    normalised: FloatArray = probability / probability.sum()
-    return normalised
+    share = np.array([often[key] for key in kinds]) / len(cost)
+    return distinct, count, np.array([own for _, _, own in rows]), share

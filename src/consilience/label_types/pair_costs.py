@@ -65,9 +65,7 @@ def mismatched_costs(
         level = level + 0.5 * gap / np.maximum(count.sum(axis=1), 1.0)
     additive = level[:, None] + level[None, :]
     beyond = np.where(count > 0, mean - additive, 0.0)
-    noise = np.where(
-        count > 0, np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0) / np.maximum(count, 1.0), 0.0
-    )
+    noise = np.maximum(square / np.maximum(count, 1.0) - mean**2, 0.0) / np.maximum(count, 1.0)
     kept = max(0.0, 1.0 - float(noise.sum()) / max(float((beyond**2).sum()), 1e-300))
     return np.maximum(additive + kept * beyond, 0.0), distinct
 
@@ -89,8 +87,7 @@ def cost_table(cost: CostFunction, left: Batch, right: Batch) -> FloatArray:
     """Return ``(len(left), len(right))`` costs."""
     repeated = np.repeat(np.arange(len(left)), len(right))
     tiled = np.tile(np.arange(len(right)), len(left))
-    table: FloatArray = cost(left[repeated], right[tiled]).reshape(len(left), len(right))
-    return table
+    return np.asarray(cost(left[repeated], right[tiled]).reshape(len(left), len(right)))
 
 
 def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
@@ -111,8 +108,7 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     lowest = totals.min(axis=1, keepdims=True)
     tied = totals <= lowest + 1e-9 * np.maximum(np.abs(lowest), 1e-300)
     choice = np.where(tied, weights, -1.0).argmax(axis=1)
-    best: Batch = votes[np.arange(n), choice]
-    return best
+    return np.asarray(votes[np.arange(n), choice])
 
 
 def with_least_error(table: PairTable) -> PairTable:
@@ -147,5 +143,4 @@ def removed_share(
     usual = weights @ cost
     one = usual / np.maximum((weights > 0).sum(axis=1), 1)
     ratio = (spent + one) / np.maximum(usual + one, 1e-300)
-    share: FloatArray = np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
-    return share
+    return np.asarray(np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0))

@@ -6,20 +6,20 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["gls_weights", "discount_correlated"]
+__all__ = ["discount_correlated", "distinct_rows", "gls_weights"]
 
-#: Added to the diagonal of pair moments before they are inverted, as copies make them singular.
+#: Added to the diagonal of pair moments before they are inverted, as copies make them singular: what two perfect
+#: copies count together is then known to one percent.
 RIDGE = 0.02
 #: Patterns of abstention solved at once.
 BATCH = 4096
 
 
-def discount_correlated(observed: BoolArray, correlation: FloatArray, who: IntArray | None = None) -> FloatArray:
+def discount_correlated(observed: BoolArray, correlation: FloatArray) -> FloatArray:
     """Return by how much each vote counts, given who else voted on the item.
 
-    A vote counts ``1 / (1 + sum_b correlation[a, b] observed[i, b])``. For a group with one
-    common correlation this is the weight of generalised least squares: k perfect copies count 1/k
-    each, independent sources 1.
+    A vote counts ``1 / (1 + sum_b correlation[a, b] observed[i, b])``. For a group with one common correlation this is
+    the weight of generalized least squares: k perfect copies count 1/k each, independent sources 1.
 
     Parameters
     ----------
@@ -27,8 +27,6 @@ def discount_correlated(observed: BoolArray, correlation: FloatArray, who: IntAr
         Who voted on what.
     correlation : array of shape (m, m)
         Correlation of the errors of two sources, between 0 and 1; the diagonal is ignored.
-    who : array of shape (n, cells), optional
-        The sources of the cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new.
 
     Returns
     -------
@@ -45,15 +43,7 @@ def discount_correlated(observed: BoolArray, correlation: FloatArray, who: IntAr
     seen = np.asarray(observed, dtype=float)
     between = np.array(correlation, dtype=float)
     np.fill_diagonal(between, 0.0)
-    if who is None or len(who) == 1:
-        weights: FloatArray = seen / (1.0 + seen @ between.T)
-        return weights
-    beside = np.zeros(seen.shape)
-    for start in range(0, len(seen), BATCH):
-        rows = slice(start, start + BATCH)
-        own = between[who[rows, :, None], who[rows, None, :]]
-        beside[rows] = (own @ seen[rows, :, None])[:, :, 0]
-    return seen / (1.0 + beside)
+    return np.asarray(seen / (1.0 + seen @ between.T))
 
 
 def gls_weights(
@@ -62,7 +52,7 @@ def gls_weights(
     """Return the weights of the best linear prediction of the truth from the votes on each item.
 
     With votes and truth embedded as vectors of one length, ``E`` the mean products of the votes of two sources and
-    ``d`` those of each source with the truth, these are the weights ``E^-1 d`` of generalised least squares, for the
+    ``d`` those of each source with the truth, these are the weights ``E^-1 d`` of generalized least squares, for the
     sources that voted. Weights below zero are left out.
 
     Parameters
@@ -74,7 +64,7 @@ def gls_weights(
     quality : array of shape (m,)
         ``d``.
     who : array of shape (n, cells), optional
-        As for `discount_correlated`.
+        The sources of the cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new.
 
     Returns
     -------
@@ -94,34 +84,43 @@ def gls_weights(
     """
     if who is not None and len(who) > 1:  # of so many sources hardly any pattern of votes comes twice
         return _best_of_patterns(observed.copy(), moments, quality, who)
-    patterns, position = np.unique(observed, axis=0, return_inverse=True)
-    weights, together = _best_of_patterns(patterns, moments, quality, None)
-    position = position.reshape(-1)
+    first, position = distinct_rows(observed)
+    weights, together = _best_of_patterns(observed[first], moments, quality, None)
     return weights[position], together[position]
+
+
+def distinct_rows(observed: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return the first of each kind of row, and which kind every row is.
+
+    Examples
+    --------
+    >>> first, kind = distinct_rows(np.array([[True, True], [False, True], [True, True]]))
+    >>> first[kind].tolist()
+    [0, 1, 0]
+    """
+    if observed.all() or observed.shape[1] == 0:
+        return np.zeros(min(len(observed), 1), dtype=np.int64), np.zeros(len(observed), dtype=np.int64)
+    packed = np.packbits(observed, axis=1)
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    return first, kind.reshape(-1)
 
 
 def _best_of_patterns(
     patterns: BoolArray, moments: FloatArray, quality: FloatArray, who: IntArray | None
 ) -> tuple[FloatArray, FloatArray]:
-    own = quality if who is None else quality[who]
-
-    def solve(rows: IntArray) -> None:
+    own = np.broadcast_to(quality, patterns.shape) if who is None else quality[who]
+    weights: FloatArray = np.zeros(patterns.shape)
+    rows = np.arange(len(patterns))
+    while len(rows):
         for start in range(0, len(rows), BATCH):
             some = rows[start : start + BATCH]
             between = moments if who is None else moments[who[some, :, None], who[some, None, :]]
-            told = own if who is None else own[some]
-            weights[some] = _solve_seen(patterns[some].astype(np.float64), between, told)
-
-    weights: FloatArray = np.zeros(patterns.shape)
-    solve(np.arange(len(patterns)))
-    negative = patterns & (weights < 0) & (own > 0)
-    for _ in range(patterns.shape[1]):
-        rows = np.flatnonzero(negative.any(axis=1))
-        if len(rows) == 0:
-            break
-        patterns[rows] &= ~negative[rows]
-        solve(rows)
+            weights[some] = _solve_seen(patterns[some].astype(np.float64), between, own[some])
+        # Votes of negative weight are left out, and the others weighed again.
         negative = patterns & (weights < 0) & (own > 0)
+        patterns &= ~negative
+        rows = np.flatnonzero(negative.any(axis=1))
     together: FloatArray = np.sqrt(np.clip((weights * own).sum(axis=1), 0.0, 1.0))
     return weights, together
 

@@ -10,7 +10,7 @@ from scipy.stats import norm, rankdata
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError, UnsupportedError
-from consilience.label_types.linear.ranks import QuantileScales, straightness
+from consilience.label_types.linear.quantiles import QuantileScales, straightness
 
 
 def panel(seed=0, n=400, bend=None):
@@ -57,10 +57,14 @@ def test_straight_scales_are_left_alone_and_bent_ones_are_not():
     assert all(straightness(rng.standard_t(4, size=300)) > 0.97 for _ in range(100))
 
 
-def test_the_default_takes_votes_as_they_are_where_scales_are_straight():
-    model = fit(panel()[1])
+def test_straight_scales_are_taken_as_they_are_and_labels_are_about_the_same_in_both_gauges():
+    _, votes = panel()
+    model = fit(votes)
     assert "bent-scales" not in codes(model)
-    assert np.array_equal(model.predict(panel()[1]), fit(panel()[1], gauge="linear").predict(panel()[1]))
+    linear, quantile = (fit(votes, gauge=gauge).predict(votes) for gauge in ("linear", "quantile"))
+    assert np.array_equal(model.predict(votes), linear)
+    assert np.corrcoef(linear, quantile)[0, 1] > 0.99
+    assert np.abs(linear - quantile).mean() < 0.2
 
 
 def test_bent_scales_are_found_and_labels_are_better_for_it():
@@ -75,49 +79,33 @@ def test_bent_scales_are_found_and_labels_are_better_for_it():
     assert bent.predict(votes).max() <= votes.max()
 
 
-def test_labels_of_straight_scales_are_about_the_same_in_both_gauges():
-    _, votes = panel()
-    one, two = (fit(votes, gauge=gauge).predict(votes) for gauge in ("linear", "quantile"))
-    assert np.corrcoef(one, two)[0, 1] > 0.99
-    assert np.abs(one - two).mean() < 0.2
-
-
 def test_known_labels_keep_the_lines_of_the_votes():
     truth, votes = panel(bend=np.exp)
     gold = np.where(np.arange(400) < 40, np.exp(truth), np.nan)
     assert "bent-scales" not in codes(fit(votes, gold=gold))
 
 
-def test_new_votes_are_mapped_through_the_learned_scales():
+def test_new_votes_are_mapped_through_the_learned_scales_also_after_storage(tmp_path):
     _, votes = panel(bend=np.exp)
     model = fit(votes)
     assert model.predict(votes[:5]) == pytest.approx(model.predict(votes)[:5])
     spread = model.predict_distribution(votes)
     assert np.isfinite(spread.standard_deviation).all()
     assert (spread.standard_deviation > 0).all()
-
-
-def test_a_model_of_bent_scales_survives_storage(tmp_path):
-    _, votes = panel(bend=np.exp)
-    model = fit(votes)
     model.save(tmp_path / "model.npz")
     loaded = cs.LabelModel.load(tmp_path / "model.npz")
     assert np.array_equal(loaded.predict(votes), model.predict(votes))
     assert loaded.expected_cost_ == pytest.approx(model.expected_cost_)
 
 
-def test_abstentions_and_a_constant_source_are_borne():
+def test_abstentions_a_constant_source_and_too_few_votes_are_borne():
     _, votes = panel(bend=np.exp)
     votes[:, 5] = 3.0
     votes[::7, 0] = np.nan
-    labels = fit(votes, gauge="quantile").predict(votes)
-    assert np.isfinite(labels).all()
-
-
-def test_too_few_votes_for_quantiles_are_told():
-    model = fit(panel(n=10)[1], gauge="quantile")
+    assert np.isfinite(fit(votes, gauge="quantile").predict(votes)).all()
+    model = fit(votes[:10], gauge="quantile")
     assert "bent-scales" in codes(model)
-    assert np.isfinite(model.predict(panel(n=10)[1])).all()
+    assert np.isfinite(model.predict(votes[:10])).all()
 
 
 @pytest.mark.parametrize("options", [{"gauge": "curved"}, {"gauge": "quantile", "mean": 3.0}])

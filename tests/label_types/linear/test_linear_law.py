@@ -12,8 +12,7 @@ import consilience as cs
 from consilience import arrays
 from consilience.estimation.protocol import Chunk
 from consilience.exceptions import ConsilienceWarning, InvalidVotesError
-from consilience.label_types.linear.belief import LinearParameters, believe
-from consilience.label_types.linear.lines import Prepared, round_sums
+from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, round_sums
 from consilience.label_types.linear.moments import LinearMoments, linear_sums
 from consilience.partitions.moments import Moments
 
@@ -137,10 +136,14 @@ def test_weights_of_heavy_tails_are_a_fixed_point():
     parameters = parameters_of(np.array([1.0, 0.5, 2.0]), np.array([0.5, 1.0, 2.0])[:, None, None], degrees=4.0)
     votes = np.array([[0.1, 0.2, 30.0], [0.0, 1.0, 2.0]])[..., None]
     belief = believe(parameters, votes, np.ones((2, 3), dtype=bool), rounds=500)
-    left = belief.residual[..., 0] - (belief.mean - 0.5) * parameters.slope
+    residual = votes[..., 0] - parameters.offset[:, 0] - 0.5 * parameters.slope
+    left = residual - (belief.mean - 0.5) * parameters.slope
     misfit = (left**2 + belief.covariance[:, 0] * parameters.slope**2) / parameters.noise_variance
-    np.testing.assert_allclose(belief.weight, 5.0 / (4.0 + misfit), atol=1e-4)
-    assert belief.weight[0, 2] < 0.1
+    weight = 5.0 / (4.0 + misfit)
+    assert weight[0, 2] < 0.1
+    precision = weight @ (parameters.slope**2 / parameters.noise_variance) + 0.5
+    mean = (weight * residual) @ (parameters.slope / parameters.noise_variance) / precision
+    np.testing.assert_allclose(belief.mean[:, 0], 0.5 + mean, atol=1e-4)
 
 
 def test_regauged_parameters_describe_the_same_votes():
@@ -152,44 +155,56 @@ def test_regauged_parameters_describe_the_same_votes():
     np.testing.assert_allclose(after.covariance, 9.0 * before.covariance)
 
 
-@pytest.mark.parametrize("d", [1, 3])
-def test_items_summed_up_once_give_the_same_e_step(d):
-    votes, _ = vectors(200, d=d)
-    parameters = parameters_of(np.linspace(0.5, 1.5, 6), np.stack([np.eye(d) * size for size in range(1, 7)]))
-    chunk = Chunk(votes, np.ones((200, 6), dtype=bool), np.zeros(200, dtype=np.int64))
-    prepared = Prepared.of(votes, chunk)
-    assert prepared.full.all()
+def test_condensed_vectors_give_the_same_e_step():
+    votes, _ = vectors(200, d=3)
+    parameters = parameters_of(np.linspace(0.5, 1.5, 6), np.stack([np.eye(3) * size for size in range(1, 7)]))
+    prepared = Prepared.of(votes, Chunk(votes, np.ones((200, 6), dtype=bool), np.zeros(200, dtype=np.int64)))
+    assert len(prepared.condensed.labels) == 36
     once = round_sums(parameters, prepared)
-    prepared.__dict__["full"] = np.zeros(200, dtype=bool)
+    prepared.__dict__["condensed"] = prepared
     for name, part in round_sums(parameters, prepared).parts.items():
         np.testing.assert_allclose(once[name], part, atol=1e-9, err_msg=name)
 
 
-# --- votes that are few per item go through kernels of their own ---------------------------------------------
+# --- compiled loops ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("degrees", [np.inf, 4.0])
-def test_few_votes_of_many_sources_give_what_all_cells_give(degrees, monkeypatch):
+def test_scores_are_believed_as_the_first_of_two_independent_coordinates():
     rng = np.random.default_rng(1)
-    n, m = 400, 90
-    votes = 50.0 + 2.0 * (rng.normal(size=(n, 1)) + rng.uniform(0.3, 1.0, m) * rng.standard_t(4.0, size=(n, m)))
-    observed = rng.random((n, m)) < 0.1
+    n, m = 200, 5
+    votes, observed = rng.normal(size=(n, m, 2)), rng.random((n, m)) < 0.6
+    two = parameters_of(rng.uniform(1.0, 3.0, m), rng.uniform(0.5, 2.0, (m, 1, 1)) * np.eye(2))
+    one = replace(
+        two, offset=two.offset[:, :1], noise=two.noise[:, :1, :1], mean=two.mean[:1], variance=2.0 * np.eye(1)
+    )
+    chunk = Chunk(votes, observed, np.zeros(n, dtype=np.int64))
+    score, vector = round_sums(one, Prepared.of(votes[..., :1], chunk)), round_sums(two, Prepared.of(votes, chunk))
+    for name in (
+        "count",
+        "weight",
+        "truth",
+        "truth_square",
+        "vote",
+        "vote_square",
+        "cross",
+        "first",
+        "second",
+        "items",
+    ):
+        small = score[name]
+        first = vector[name][tuple(slice(0, size) for size in small.shape)]
+        np.testing.assert_allclose(small, first, atol=1e-9, err_msg=name)
+
+
+def test_few_votes_of_many_sources_give_the_sums_of_all_cells(monkeypatch):
+    rng = np.random.default_rng(1)
+    labels, observed = 50.0 + rng.standard_t(4.0, size=(400, 90, 1)), rng.random((400, 90)) < 0.1
     observed[:2] = False
-    labels = np.where(observed, votes, 0.0)[..., None]
-    parameters = parameters_of(rng.uniform(1.0, 3.0, m), rng.uniform(0.5, 2.0, (m, 1, 1)), degrees=degrees)
-    prepared = Prepared.of(labels, Chunk(labels, observed, np.zeros(n, dtype=np.int64)))
     assert arrays.few_votes(observed)
-    few = linear_sums(labels, observed), round_sums(parameters, prepared).parts
-    mean = believe(parameters, labels, observed, only_labels=True).mean
+    few = linear_sums(labels, observed)
     monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    every = linear_sums(labels, observed), round_sums(parameters, prepared).parts
-    # Weights of votes are renewed until an item rests: one item here, all of them there.
-    loose = 1e-9 if np.isinf(degrees) else 1e-3
-    for one, other, tolerance in zip(few, every, (1e-9, loose), strict=True):
-        for name, part in other.items():
-            size = max(float(np.abs(part).max()), 1.0)
-            np.testing.assert_allclose(one[name], part, atol=tolerance * size, err_msg=name)
-    np.testing.assert_allclose(mean, believe(parameters, labels, observed).mean, atol=loose)
+    for name, part in linear_sums(labels, observed).items():
+        np.testing.assert_allclose(few[name], part, atol=1e-9 * max(float(np.abs(part).max()), 1.0), err_msg=name)
 
 
 # --- learning ---------------------------------------------------------------------------------------------------
@@ -409,10 +424,12 @@ def test_hard_cases_never_give_nan(case, method, d):
     votes = HARD[case]
     voted = ~np.isnan(votes).all(axis=1)
     space = cs.Scores() if d == 1 else cs.Vectors(2)
-    model = fit(votes if d == 1 else np.repeat(votes[..., None], 2, axis=2), space, method=method)
-    found = model.posterior(votes if d == 1 else np.repeat(votes[..., None], 2, axis=2))
+    votes = votes if d == 1 else np.repeat(votes[..., None], 2, axis=2)
+    model = fit(votes, space, method=method)
+    found = model.posterior(votes)
     assert np.isfinite(found.labels[voted]).all()
     assert np.isnan(found.labels[~voted]).all()
+    assert (found.confidence[~voted] == 0).all()
     assert ((found.confidence >= 0) & (found.confidence <= 1)).all()
     assert np.isfinite(found.details["standard_deviation"]).all()
     assert np.isfinite(model.weight_).all()

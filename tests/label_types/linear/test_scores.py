@@ -9,7 +9,7 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
-from consilience.label_types.linear.scores import Scores
+from consilience.label_types.linear.space import Scores
 from consilience.testing import SPACE_CHECKS
 
 SPACES = [
@@ -39,11 +39,8 @@ def stars(n=400, seed=0):
     return truth[:, None] + rng.normal(0, 1, (n, 4)), truth
 
 
-def test_the_cost_is_the_squared_difference():
+def test_the_cost_is_the_squared_difference_and_the_mean_weighs_votes():
     assert Scores().cost(np.array([1.0, -2.0]), np.array([4.0, -2.0])).tolist() == [9.0, 0.0]
-
-
-def test_the_mean_weighs_votes_by_their_precision():
     assert Scores().weighted_mean(np.array([[0.0, 4.0, 9.0]]), np.array([[1.0, 3.0, 0.0]])).tolist() == [3.0]
 
 
@@ -72,14 +69,6 @@ def test_sources_outside_of_the_range_have_no_say_in_the_scale():
     assert np.mean((found - truth) ** 2) < 0.5
 
 
-def test_items_without_votes_have_no_label():
-    votes, _ = stars()
-    votes[3] = np.nan
-    model = fitted(Scores(), votes)
-    assert np.isnan(model.predict(votes)[3])
-    assert model.confidence(votes)[3] == 0.0
-
-
 def test_confidence_grows_with_the_number_of_votes():
     votes, _ = stars()
     model = fitted(Scores(), votes)
@@ -95,6 +84,8 @@ def test_a_vote_that_is_no_number_is_named_with_its_place(value, shown):
     votes[3, 1] = value
     with pytest.raises(InvalidLabelError, match=rf"Row 3, source '?\w+'?: label {shown} is not a finite number"):
         cs.LabelModel(Scores()).fit(cs.Votes.from_array(votes))
+    with pytest.raises(InvalidLabelError, match="single numbers"):
+        cs.LabelModel(Scores()).fit(np.zeros((5, 3, 2)))
 
 
 @pytest.mark.parametrize(
@@ -114,19 +105,7 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
         Scores(**settings)
 
 
-def test_vectors_are_refused():
-    with pytest.raises(InvalidLabelError, match="single numbers"):
-        cs.LabelModel(Scores()).fit(np.zeros((5, 3, 2)))
-
-
 def test_minus_one_abstains_on_a_scale_that_begins_at_one():
     votes = np.array([[1, 2, 2], [5, -1, 4], [3, 3, 4], [2, 1, 1]] * 10)
     found = fitted(Scores(range=(1, 5)), votes)
     assert np.diag(found._moments.both).tolist() == [40, 30, 40]
-
-
-def test_nobody_votes():
-    votes = np.full((5, 3), np.nan)
-    model = fitted(Scores(range=(0, 1)), votes)
-    assert np.isnan(model.predict(votes)).all()
-    assert (model.confidence(votes) == 0).all()

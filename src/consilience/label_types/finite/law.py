@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +23,8 @@ from consilience.estimation.protocol import (
     Summary,
     count_statistics,
 )
-from consilience.label_types.cost_curve import CostCurve, conditional
+from consilience.exceptions import UnsupportedError
+from consilience.label_types.cost_curve import CostCurve, conditional, pair_cost
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -31,7 +32,7 @@ __all__ = ["FiniteLaw", "FiniteParameters"]
 
 #: Largest m * m * K for which joint votes per node are counted (they serve `quadratic` alone).
 MAX_JOINT = 4_000_000
-#: Weights are kept between minus and plus this: exp(-8) of a unit cost is never.
+#: Weights are kept between minus and plus this: with exp(-8), one vote in three thousand is off by a unit cost.
 MAX_WEIGHT = 8.0
 
 
@@ -66,13 +67,7 @@ class FiniteParameters(Parameters):
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw(Law):
-    """Votes over the K labels of a finite space.
-
-    Parameters
-    ----------
-    matrix
-        ``(K, K)`` costs.
-    """
+    """Votes over the K labels of a finite space with ``(K, K)`` costs."""
 
     matrix: FloatArray
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
@@ -90,19 +85,18 @@ class FiniteLaw(Law):
         Their covariances are products of qualities for independent sources, however frequent the labels are.
         """
         matrix = self.matrix
-        kernel: FloatArray = -(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0
-        return kernel
+        return np.asarray(-(matrix - matrix.mean(axis=0) - matrix.mean(axis=1)[:, None] + matrix.mean()) / 2.0)
 
     @cached_property
     def _forward(self) -> Forward:
-        return Forward.of_pair_cost(self.weight_from_cost, self.pair_cost, self.chance_cost)
+        return Forward.of_pair_cost(self.weight_from_cost, partial(pair_cost, self.matrix), self.chance_cost)
 
     @cached_property
     def _grid(self) -> tuple[FloatArray, FloatArray]:
         """Weights and, for each, the mean cost given every truth, ``(grid, K)``."""
         spaced = np.linspace(-1.0, 1.0, 321)
         grid = MAX_WEIGHT * np.sign(spaced) * spaced**2
-        return grid, np.stack([conditional(self.matrix, float(value))[2] for value in grid])
+        return grid, np.stack([conditional(self.matrix, float(value)).mean_cost for value in grid])
 
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, FiniteLaw) and np.array_equal(other.matrix, self.matrix)
@@ -113,20 +107,17 @@ class FiniteLaw(Law):
         observed = chunk.observed
         size, m = len(self.matrix), observed.shape[1]
         codes = np.where(observed, chunk.labels, 0).astype(np.int64)
+        truth = np.zeros(len(chunk), dtype=np.int64)
+        if chunk.known is not None:
+            truth[chunk.gold_rows] = chunk.known[chunk.gold_rows]
         parts = count_statistics(chunk)
         parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
-        rows = chunk.gold_rows
-        truth = None
-        if chunk.known is not None and chunk.is_known is not None:
-            truth = np.where(chunk.is_known, chunk.known, 0).astype(np.int64)
         parts |= agreement_sums(
             lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],
             observed,
-            None if truth is None else lambda rows, a: self.kernel[codes[rows, a], truth[rows]],
-            rows,
+            lambda rows, a: self.kernel[codes[rows, a], truth[rows]],
+            chunk.gold_rows,
         )
-        if truth is not None and len(rows):
-            parts["gold_labels"] = np.bincount(truth[rows], minlength=size)
         if m * m * size <= MAX_JOINT:
             voted = [(observed & (codes == node)).astype(np.float32) for node in range(size)]
             parts["joint"] = np.stack([np.rint(one.T @ one) for one in voted]).astype(np.int64)
@@ -158,8 +149,6 @@ class FiniteLaw(Law):
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         if "joint" not in statistics:
-            from consilience.exceptions import UnsupportedError
-
             raise UnsupportedError("method='quadratic' needs a table per label, too large here. Use 'auto' or 'em'.")
         return statistics["joint"].astype(np.float64), statistics["votes"].astype(np.float64), self._prior(request)
 
@@ -190,25 +179,17 @@ class FiniteLaw(Law):
             belief[rows] = 0.0
             belief[rows, prepared.known[rows].astype(np.int64)] = 1.0
         covered = prepared.observed.any(axis=1)
-        size = belief.shape[1]
+        m, size = len(parameters.weight), belief.shape[1]
         # Doubtful items carry less than one item of information about how frequent the labels are.
         known = ((belief[covered] ** 2).sum(axis=1) - 1.0 / size) / (1.0 - 1.0 / size)
         belief[~covered] = 0.0
-        m, codes = len(parameters.weight), prepared.labels
         mass, spent = np.zeros((m, size)), np.zeros(m)
         for source in range(m):
             voted = np.flatnonzero(prepared.observed[:, source])
             mass[source] = belief[voted].sum(axis=0)
-            spent[source] = (belief[voted] * self.matrix[codes[voted, source].astype(np.int64)]).sum()
-        return Statistics(
-            {
-                "labels": belief.sum(axis=0),
-                "known": np.array(known.sum()),
-                "covered": np.array(covered.sum()),
-                "mass": mass,
-                "spent": spent,
-            }
-        )
+            spent[source] = (belief[voted] * self.matrix[prepared.labels[voted, source].astype(np.int64)]).sum()
+        known_share = np.array([known.sum(), covered.sum()])
+        return Statistics({"labels": belief.sum(axis=0), "known": known_share, "mass": mass, "spent": spent})
 
     def m_step(self, parameters: FiniteParameters, statistics: Statistics, start: FiniteParameters) -> FiniteParameters:
         grid, means = self._grid
@@ -219,8 +200,8 @@ class FiniteLaw(Law):
             weight[source] = np.interp(0.0, -slope, grid)
         prior = parameters.prior
         if parameters.learns_prior:
-            share = float(statistics["known"]) / max(float(statistics["covered"]), 1.0)
-            prior = shrink_counts(share * statistics["labels"][None], start.prior[None])[0]
+            known, covered = statistics["known"]
+            prior = shrink_counts(known / max(covered, 1.0) * statistics["labels"][None], start.prior[None])[0]
         return replace(parameters, weight=weight, prior=prior)
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -248,7 +229,7 @@ class FiniteLaw(Law):
             rows = np.flatnonzero(observed[:, source])
             evidence = -weight * self.matrix
             if parameters.normalized:
-                evidence = evidence - conditional(self.matrix, weight)[1][:, None]
+                evidence = evidence - conditional(self.matrix, weight).log_normalizer[:, None]
             # column l: what a vote for l says about every truth
             scores[rows] += evidence.T[labels[rows, source].astype(np.int64)] * shares[rows, source, None]
         return scores
@@ -276,23 +257,11 @@ class FiniteLaw(Law):
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         return self.curve.weight_from_cost(np.asarray(cost, dtype=float))
 
-    def pair_cost(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the mean cost between two independent sources of these weights, for a uniform truth."""
-        weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
-        laws = np.stack([conditional(self.matrix, float(weight))[0] for weight in weights])
-        size = len(self.matrix)
-        reach = (laws @ self.matrix).reshape(len(weights), -1)
-        table = reach @ laws.reshape(len(weights), -1).T / size
-        first, second = np.split(position, 2)
-        cost: FloatArray = table[first, second]
-        return cost
-
     def _prior(self, request: Request) -> FloatArray:
         size = len(self.matrix)
         return np.full(size, 1.0 / size) if isinstance(request.prior, str) else request.prior
 
 
 def _shares(statistics: Statistics) -> FloatArray:
-    votes = statistics["votes"].astype(np.float64)
-    share: FloatArray = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
-    return share
+    votes = statistics["votes"]
+    return np.asarray(votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0))

@@ -53,16 +53,13 @@ class FiniteMetric(LabelSpace):
     def __init__(self, matrix_or_graph: Any, names: Sequence[Any] | None = None) -> None:
         if hasattr(matrix_or_graph, "adjacency") and hasattr(matrix_or_graph, "edges"):
             edges = [(u, v, data.get("weight", 1.0)) for u, v, data in matrix_or_graph.edges(data=True)]
-            nodes = list(matrix_or_graph.nodes)
-            matrix = _shortest_paths(nodes, edges)
-            names = _node_names(nodes) if names is None else names
+            names, matrix = _of_graph(list(matrix_or_graph.nodes), edges, names)
         elif _is_edge_list(matrix_or_graph):
             edges = [(edge[0], edge[1], edge[2] if len(edge) == 3 else 1.0) for edge in matrix_or_graph]
             nodes = list(dict.fromkeys(node for edge in edges for node in edge[:2]))
             if all(isinstance(node, (int, np.integer)) for node in nodes):
                 nodes = sorted(nodes)
-            matrix = _shortest_paths(nodes, edges)
-            names = _node_names(nodes) if names is None else names
+            names, matrix = _of_graph(nodes, edges, names)
         else:
             matrix = _as_matrix(matrix_or_graph)
         _check_matrix(matrix)
@@ -98,8 +95,7 @@ class FiniteMetric(LabelSpace):
         return FiniteLaw(self.matrix)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        distance: FloatArray = self.matrix[np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)]
-        return distance
+        return np.asarray(self.matrix[np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)])
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return rng.integers(self.k, size=n)
@@ -119,14 +115,12 @@ class FiniteMetric(LabelSpace):
         for source in range(weights.shape[1]):
             codes = np.where(weights[:, source] > 0, votes[:, source], 0).astype(np.int64)
             totals += weights[:, source, None] * self.matrix[codes]
-        best: Batch = totals.argmin(axis=1)
-        return best
+        return np.asarray(totals.argmin(axis=1))
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        law = np.cumsum(conditional(self.matrix, weight)[0], axis=1)
+        law = np.cumsum(conditional(self.matrix, weight).probability, axis=1)
         drawn = (rng.random(len(centers))[:, None] > law[centers.astype(np.int64)]).sum(axis=1)
-        votes: Batch = np.minimum(drawn, self.k - 1)
-        return votes
+        return np.asarray(np.minimum(drawn, self.k - 1))
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         import pyarrow as pa
@@ -152,8 +146,11 @@ def _as_matrix(value: Any) -> FloatArray:
         ) from None
 
 
-def _node_names(nodes: list[Any]) -> list[Any] | None:
-    return None if nodes == list(range(len(nodes))) else nodes
+def _of_graph(nodes: list[Any], edges: list[tuple[Any, Any, float]], names: Any) -> tuple[Any, FloatArray]:
+    """Return the names, those of the nodes unless they are given or just numbers, and the distances."""
+    if names is None and nodes != list(range(len(nodes))):
+        names = nodes
+    return names, _shortest_paths(nodes, edges)
 
 
 def _is_edge_list(value: Any) -> bool:
@@ -206,7 +203,7 @@ def _check_matrix(matrix: FloatArray) -> None:
         row, column = np.argwhere(~np.isclose(matrix, matrix.T))[0]
         raise DistanceError(
             f"The distance from {row} to {column} is {matrix[row, column]}, but {matrix[column, row]} back. "
-            "Symmetrise the matrix, for instance (matrix + matrix.T) / 2."
+            "Symmetrize the matrix, for instance (matrix + matrix.T) / 2."
         )
     if not matrix.any():
         raise DistanceError("All distances are 0, so all labels are the same label.")

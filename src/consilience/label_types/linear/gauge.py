@@ -2,7 +2,7 @@
 
 In order of preference: mean and variance as given; known labels, which set level and unit; the sources themselves,
 either alike or by the information that each carries about y, ``slope^2 / noise``. Lines come in for a *factor* of mean
-zero whose coordinates have variance one in the mean.
+zero whose coordinates have variance one on average.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.label_types.linear.belief import Belief, LinearParameters
+from consilience.label_types.linear.belief import LinearParameters
 from consilience.label_types.linear.moments import LinearMoments
 
-__all__ = ["Told", "in_gauge", "known_from_items", "known_from_sums", "known_moments", "source_say"]
+__all__ = ["Told", "in_gauge", "known_from_sums", "known_moments", "source_say"]
 
-#: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Who is precise is
+#: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Precise sources are
 #: often right in level, too, so the last one has the better odds before anything is seen.
 SCATTER_POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
-#: So many known labels or fewer say nothing about the scale.
+#: This many known labels or fewer say nothing about the scale.
 FEW_LABELS = 3
 #: How far labels scatter around their line is known from the votes as if so many labels had shown it.
 SEEN_SCATTER = 5.0
@@ -50,8 +50,8 @@ def in_gauge(standard: LinearParameters, told: Told) -> LinearParameters:
             location, scale = np.full(d, (low + high) / 2.0), (high - low) / np.sqrt(12.0)
     if not scale > 0.0:
         scale = float(np.sqrt(np.median(standard.noise_variance + standard.slope**2)))
-    if standard.known.size and standard.known[0] >= 1 and (told.mean is None or told.covariance is None):
-        location, scale = _calibrated(standard.known, _guess(standard, location, scale))
+    if standard.known.size and (told.mean is None or told.covariance is None):
+        location, scale = _calibrated(standard, location, scale)
     if told.mean is not None:
         location = told.mean
     if told.covariance is None:
@@ -93,7 +93,7 @@ def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
     scatter = float(inverse @ ((value - center) ** 2).mean(axis=1))
     if m < 3 or scatter <= 1e-12 * m * float((center**2).mean()):
         return 0.0
-    return float(-0.5 * d * ((m - 1) * float(np.log(scatter)) + float(np.log(inverse.sum()))))
+    return float(-0.5 * d * ((m - 1) * np.log(scatter) + np.log(inverse.sum())))
 
 
 # --- known labels ---------------------------------------------------------------------------------------------
@@ -102,21 +102,12 @@ def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
 # the variance of the factor, the variance of y, and their covariance.
 
 
-def known_from_items(parameters: LinearParameters, belief: Belief, truth: FloatArray) -> FloatArray:
-    """Return sums of the believed factor and of y over items of known label; y is measured from its mean."""
-    factor = (belief.mean - parameters.mean) / parameters.spread
-    y = truth - parameters.mean
-    squares = [(factor**2).mean(axis=1).sum(), (y**2).mean(axis=1).sum(), (factor * y).mean(axis=1).sum()]
-    return np.concatenate([[float(len(y))], factor.sum(axis=0), y.sum(axis=0), squares])
-
-
 def known_moments(sums: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return the moments that sums of `known_from_items` around a mean of y hold."""
+    """Return the moments of known labels from the sums of an E-step, which measures y from a mean."""
     count, d = max(float(sums[0]), 1.0), len(mean)
     factor, y = sums[1 : 1 + d] / count, sums[1 + d : 1 + 2 * d] / count
-    wide, far, shared = sums[-3:] / count
-    moments = [wide - (factor**2).mean(), far - (y**2).mean(), shared - (factor * y).mean()]
-    return np.concatenate([sums[:1], factor, y + mean, moments])
+    central = sums[-3:] / count - [(factor**2).mean(), (y**2).mean(), (factor * y).mean()]
+    return np.concatenate([sums[:1], factor, y + mean, central])
 
 
 def known_from_sums(standard: LinearParameters, gold: LinearMoments) -> FloatArray:
@@ -135,39 +126,8 @@ def known_from_sums(standard: LinearParameters, gold: LinearMoments) -> FloatArr
     return np.concatenate([gold.count[-1:, -1], gain @ level, gold.mean[-1], moments])
 
 
-@dataclass(frozen=True)
-class _Guess:
-    """Location and scale of y by the sources, how sure the location is, and how far labels should scatter.
-
-    `explained` is the variance of the believed factor, `odds` those of another line than that of the sources.
-    """
-
-    location: FloatArray
-    location_variance: float
-    scale: float
-    scatter: float
-    explained: float
-    odds: float
-
-
-def _guess(standard: LinearParameters, location: FloatArray, scale: float) -> _Guess:
-    """Return what the sources say; where they differ in level by more than chance, their mean is less certain."""
-    weight, votes = standard.say, np.maximum(standard.votes, 1.0)
-    used = weight > 0
-    variance = float("inf")
-    if used.any():
-        off = float(weight @ ((standard.offset - location) ** 2).mean(axis=1)) / max(1.0 - float(weight @ weight), 0.1)
-        error = float(weight @ (standard.noise_variance / votes))
-        # All may be off together by as much as they are off each other.
-        variance = max(off - error, 0.0) + scale**2 / float(votes.max())
-    precise = float(np.where(used, standard.slope**2 / standard.noise_variance, 0.0).sum())
-    differ = float(weight @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
-    explained = max(precise / (1.0 + precise), 0.1)
-    return _Guess(location, variance, scale, scale**2 / (1.0 + precise), explained, min(max(differ, ODDS_ALIKE), 1.0))
-
-
-def _calibrated(known: FloatArray, guess: _Guess) -> tuple[FloatArray, float]:
-    """Return location and scale of y from known labels: the line of y on the believed factor.
+def _calibrated(standard: LinearParameters, location: FloatArray, scale: float) -> tuple[FloatArray, float]:
+    """Return location and scale of y from known labels and from what the sources say: the line of y on the factor.
 
     The regression of y on its posterior mean has the right line, but few labels leave it uncertain, where the sources
     may be right. So slope and location are each averaged, by how probable either is given the labels. A slope of their
@@ -175,21 +135,27 @@ def _calibrated(known: FloatArray, guess: _Guess) -> tuple[FloatArray, float]:
     The odds are equal before, but against another line where all sources have about one slope: then they are likely to
     use the scale of y. How far labels scatter around their line is known before, too, as if five labels had shown it.
     """
-    d = (len(known) - 4) // 2
+    say, votes, known, d = standard.say, np.maximum(standard.votes, 1.0), standard.known, len(location)
+    before = float("inf")
+    if say.any():
+        off = float(say @ ((standard.offset - location) ** 2).mean(axis=1)) / max(1.0 - float(say @ say), 0.1)
+        # Where the sources differ in level by more than chance, all may be off together by as much.
+        before = max(off - float(say @ (standard.noise_variance / votes)), 0.0) + scale**2 / float(votes.max())
+    precise = float(np.where(say > 0, standard.slope**2 / standard.noise_variance, 0.0).sum())
+    differ = float(say @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
+    odds = min(max(differ, ODDS_ALIKE), 1.0)
     count, factor, truth = float(known[0]), known[1 : 1 + d], known[1 + d : 1 + 2 * d]
     spread, wide, shared = max(float(known[-3]), 1e-12), max(float(known[-2]), 0.0), float(known[-1])
-    freedom = max(count - 2.0, 0.0)
-    left = count * max(wide - shared**2 / spread, 0.0)
-    scatter = max((left + SEEN_SCATTER * guess.scatter) / (freedom + SEEN_SCATTER), 1e-300)
-    slope = guess.scale
+    left = count * max(wide - shared**2 / spread, 0.0) + SEEN_SCATTER * scale**2 / (1.0 + precise)
+    scatter = max(left / (max(count - 2.0, 0.0) + SEEN_SCATTER), 1e-300)
+    slope = scale
     if count > FEW_LABELS:
-        error = scatter / (count * spread * d)
-        slope += _taken(np.array(shared / spread - slope), error, 0.0, scatter / guess.explained / d, guess.odds).item()
-    slope = max(slope, 0.05 * guess.scale)
-    shift = truth - slope * factor - guess.location
+        own = scatter / max(precise / (1.0 + precise), 0.1) / d
+        slope += _taken(np.array(shared / spread - scale), scatter / (count * spread * d), 0.0, own, odds).item()
+    slope = max(slope, 0.05 * scale)
     error = scatter * (1.0 / count + float((factor**2).mean()) / max(count * spread, 1.0))
-    wide = max(scatter, guess.scale**2)
-    return guess.location + _taken(shift, error, guess.location_variance, wide, guess.odds), slope
+    shift = truth - slope * factor - location
+    return location + _taken(shift, error, before, max(scatter, scale**2), odds), slope
 
 
 def _taken(shift: FloatArray, error: float, before: float, own: float, odds: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Compiled loops for linear votes: sums of votes that are few per item, as in a crowd, and identical votes."""
+"""Compiled loops for linear votes: one belief per score, sums of votes that are few per item, and identical votes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 
-__all__ = ["beliefs_of_few", "count_identical", "round_of_few", "sums_of_few"]
+__all__ = ["believe_scores", "count_identical", "sums_of_few"]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -22,13 +22,7 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def count_identical(labels: Batch, observed: BoolArray) -> IntArray:
-    """Return how often each two sources cast the same vote on an item, ``(m, m)``.
-
-    Parameters
-    ----------
-    labels
-        ``(n, m, d)``.
-    """
+    """Return how often each two sources cast the same vote on an item, ``(m, m)``, from labels ``(n, m, d)``."""
     n, m, d = labels.shape
     same = np.zeros((m, m), np.int64)
     voters = np.empty(m, np.int64)
@@ -48,24 +42,13 @@ def count_identical(labels: Batch, observed: BoolArray) -> IntArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def sums_of_few(
-    labels: Batch, observed: BoolArray, center: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, IntArray]:
-    """Return sums over the items on which two sources vote, of votes minus the center of their source.
+def sums_of_few(labels: Batch, observed: BoolArray, center: FloatArray, sums: FloatArray) -> None:
+    """Add up moments of votes minus the center of their source, over the items on which two sources vote.
 
-    Returns
-    -------
-    product, total, square, skew, fourth, both
-        ``(m, m)``: of the product of both votes, of the vote of the first source, of its square, of that square times
-        the other vote, of the product of the squares, and of one.
+    `sums` is ``(6, m, m)``: of one, of the vote of the first source, of its square, of the product of both votes, of
+    the square times the other vote, and of the product of the squares.
     """
     n, m = observed.shape
-    product = np.zeros((m, m))
-    total = np.zeros((m, m))
-    square = np.zeros((m, m))
-    skew = np.zeros((m, m))
-    fourth = np.zeros((m, m))
-    both = np.zeros((m, m), np.int64)
     voters = np.empty(m, np.int64)
     value = np.empty(m)
     for i in range(n):
@@ -78,49 +61,19 @@ def sums_of_few(
             for other in range(votes):
                 b = voters[other]
                 there = value[other]
-                product[a, b] += here * there
-                total[a, b] += here
-                square[a, b] += here * here
-                skew[a, b] += here * here * there
-                fourth[a, b] += here * here * there * there
-                both[a, b] += 1
-    return product, total, square, skew, fourth, both
+                sums[0, a, b] += 1.0
+                sums[1, a, b] += here
+                sums[2, a, b] += here * here
+                sums[3, a, b] += here * there
+                sums[4, a, b] += here * here * there
+                sums[5, a, b] += here * here * there * there
 
 
 @numba.njit(cache=True, nogil=True)
-def _settled(
-    residual: FloatArray,
-    weight: FloatArray,
-    voters: IntArray,
-    votes: int,
-    slope: FloatArray,
-    noise: FloatArray,
-    prior: float,
-    width: float,
-    degrees: float,
-    rounds: int,
-    least: float,
-) -> tuple[float, float]:
-    """Fill in the weights of the votes on an item, and return mean and variance of its y under them."""
-    weight[:votes] = 1.0
-    mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-    if np.isfinite(degrees):
-        for _ in range(rounds):
-            for place in range(votes):
-                a = voters[place]
-                misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
-                weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
-            before = mean
-            mean, variance = _belief(residual, weight, voters, votes, slope, noise, prior, width)
-            if abs(mean - before) < least:
-                break
-    return mean, variance
-
-
-@numba.njit(cache=True, nogil=True)
-def round_of_few(
+def believe_scores(
     labels: Batch,
     observed: BoolArray,
+    share: FloatArray,
     expected: FloatArray,
     slope: FloatArray,
     noise: FloatArray,
@@ -128,76 +81,23 @@ def round_of_few(
     width: float,
     degrees: float,
     rounds: int,
-    least: float,
+    sums: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Run one E-step of independent sources and return the sums that it yields.
+    """Return mean, beyond the prior one, and variance of the score of every item, ``(n,)`` each.
 
     Parameters
     ----------
+    share
+        ``(n, m)`` by how much each vote counts, or ``(1, m)`` if that is the same on every item.
     expected
-        ``(m,)`` votes of each source where y is at its mean.
-    prior
-        Precision of y before any vote.
-    width
-        Variance of y where the votes say nothing.
-    degrees
-        Of freedom of Student-t noise; infinite for normal noise.
-    rounds, least
-        Weights of votes are renewed at most so often, until the mean of the item moves by less than `least`.
-
-    Returns
-    -------
-    by_source
-        ``(7, m)``: weight, truth, truth squared, vote, vote squared, truth times vote, and number of votes.
-    overall
-        ``(3,)``: truth, truth squared and number of items with a vote.
-    """
-    n, m = observed.shape
-    by_source = np.zeros((7, m))
-    overall = np.zeros(3)
-    voters = np.empty(m, np.int64)
-    residual = np.empty(m)
-    weight = np.empty(m)
-    for i in range(n):
-        votes = _voters(observed, i, voters)
-        if votes == 0:
-            continue
-        for place in range(votes):
-            residual[place] = labels[i, voters[place]] - expected[voters[place]]
-        mean, variance = _settled(residual, weight, voters, votes, slope, noise, prior, width, degrees, rounds, least)
-        second = mean * mean + variance
-        overall[0] += mean
-        overall[1] += second
-        overall[2] += 1.0
-        for place in range(votes):
-            a = voters[place]
-            weighted = weight[place] * residual[place]
-            by_source[0, a] += weight[place]
-            by_source[1, a] += mean * weight[place]
-            by_source[2, a] += second * weight[place]
-            by_source[3, a] += weighted
-            by_source[4, a] += weighted * residual[place]
-            by_source[5, a] += mean * weighted
-            by_source[6, a] += 1.0
-    return by_source, overall
-
-
-@numba.njit(cache=True, nogil=True)
-def beliefs_of_few(
-    labels: Batch,
-    observed: BoolArray,
-    expected: FloatArray,
-    slope: FloatArray,
-    noise: FloatArray,
-    prior: float,
-    width: float,
-    degrees: float,
-    rounds: int,
-    least: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return mean, beyond the prior one, and variance of y of every item, ``(n,)`` each; for independent sources.
-
-    Parameters are those of `round_of_few`.
+        ``(m,)`` votes of each source where the score is at its mean.
+    prior, width
+        Precision of a score before any vote, and its variance where the votes say nothing.
+    degrees, rounds
+        Degrees of freedom of Student-t noise, and how often the weights of the votes are renewed at most.
+    sums
+        ``(7, m)``; added to it are number, weight, weighted truth, truth squared, vote, vote squared and truth times
+        vote of each source, unless it is empty.
     """
     n, m = observed.shape
     means = np.zeros(n)
@@ -205,36 +105,45 @@ def beliefs_of_few(
     voters = np.empty(m, np.int64)
     residual = np.empty(m)
     weight = np.empty(m)
+    steps = rounds if np.isfinite(degrees) else 0
+    least = 1e-6 * np.sqrt(width)
+    gains = slope / noise
     for i in range(n):
         votes = _voters(observed, i, voters)
-        if votes == 0:
-            continue
+        shares = share[i] if len(share) > 1 else share[0]
         for place in range(votes):
             residual[place] = labels[i, voters[place]] - expected[voters[place]]
-        mean, variance = _settled(residual, weight, voters, votes, slope, noise, prior, width, degrees, rounds, least)
-        means[i] = mean
-        variances[i] = variance
+        weight[:votes] = 1.0
+        mean, variance = 0.0, width
+        for step in range(steps + 1):
+            if step > 0:
+                for place in range(votes):
+                    a = voters[place]
+                    misfit = (residual[place] - mean * slope[a]) ** 2 + variance * slope[a] ** 2
+                    weight[place] = (degrees + 1.0) / (degrees + misfit / noise[a])
+            precision, evidence = 0.0, 0.0
+            for place in range(votes):
+                a = voters[place]
+                gain = shares[a] * weight[place] * gains[a]
+                precision += gain * slope[a]
+                evidence += gain * residual[place]
+            if precision <= 0.0:
+                break
+            before = mean
+            mean, variance = evidence / (precision + prior), 1.0 / (precision + prior)
+            if step > 0 and abs(mean - before) < least:
+                break
+        means[i], variances[i] = mean, variance
+        if sums.shape[1] == 0:
+            continue
+        for place in range(votes):
+            a = voters[place]
+            weighted = weight[place] * residual[place]
+            sums[0, a] += 1.0
+            sums[1, a] += weight[place]
+            sums[2, a] += weight[place] * mean
+            sums[3, a] += weight[place] * (mean * mean + variance)
+            sums[4, a] += weighted
+            sums[5, a] += weighted * residual[place]
+            sums[6, a] += weighted * mean
     return means, variances
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _belief(
-    residual: FloatArray,
-    weight: FloatArray,
-    voters: IntArray,
-    votes: int,
-    slope: FloatArray,
-    noise: FloatArray,
-    prior: float,
-    width: float,
-) -> tuple[float, float]:
-    """Return the mean of y beyond the prior one, and its variance."""
-    precision = 0.0
-    evidence = 0.0
-    for place in range(votes):
-        a = voters[place]
-        precision += weight[place] * slope[a] ** 2 / noise[a]
-        evidence += weight[place] * residual[place] * slope[a] / noise[a]
-    if precision <= 0.0:
-        return 0.0, width
-    return evidence / (precision + prior), 1.0 / (precision + prior)

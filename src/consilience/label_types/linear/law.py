@@ -30,9 +30,9 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.linear.belief import LinearParameters, believe
+from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, round_sums
 from consilience.label_types.linear.gauge import Told, in_gauge, known_from_sums, source_say
-from consilience.label_types.linear.lines import Prepared, lines_of, plain_lines, round_sums, updated
+from consilience.label_types.linear.lines import lines_of, plain_lines, updated
 from consilience.label_types.linear.moments import (
     LinearMoments,
     correlation_table,
@@ -42,11 +42,11 @@ from consilience.label_types.linear.moments import (
     linear_sums,
     repeated_share,
 )
-from consilience.label_types.linear.ranks import PREFIX, QuantileScales, label_scale, quantile_label
+from consilience.label_types.linear.quantiles import PREFIX, QuantileScales, label_scale, quantile_label
 
 __all__ = ["LinearLaw"]
 
-#: A source that tells nothing costs this many times the variance of y, so that costs stay finite.
+#: A source that says nothing costs this many times the variance of y, so that costs stay finite.
 MAX_COST = 1e4
 #: Beyond this many coordinates the covariances of single items would fill the memory.
 MOST_COORDINATES = 64
@@ -54,7 +54,7 @@ MOST_COORDINATES = 64
 MIN_VOTES = 10
 #: Share of coinciding votes on different items from which on a scale is too coarse for tails: one of ten even steps.
 COARSE = 0.1
-#: Share of the votes of a source that may lie outside of the range of y, as slips, before it is on another scale.
+#: Share of the votes of a source that may lie outside the range of y, as slips, before it is on another scale.
 SLIPS = 0.01
 
 
@@ -103,10 +103,9 @@ class LinearLaw(Law):
         if sample is None or not sample.observed.any():
             return replace(self, scale=float("inf"))
         scales = None
-        if self.gauge != "linear":
-            told = self.told.mean is not None or self.told.covariance is not None
-            if self.gauge == "quantile" or not told:
-                scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
+        told = self.told.mean is not None or self.told.covariance is not None
+        if self.gauge == "quantile" or (self.gauge == "auto" and not told):
+            scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
         repeated = repeated_share(self._votes(sample.labels, sample.observed), sample.observed)
         return replace(self, scale=float("inf"), scales=scales, repeated=repeated)
 
@@ -117,7 +116,7 @@ class LinearLaw(Law):
         super().check_method(method, passes)
         if self.gauge == "quantile" and passes is None:
             raise UnsupportedError(
-                "gauge='quantile' needs the votes, moments alone do not suffice. "
+                "gauge='quantile' needs the votes; moments alone do not suffice. "
                 "Call fit(votes), or use gauge='linear'."
             )
 
@@ -126,10 +125,10 @@ class LinearLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed = self._votes(chunk.labels, chunk.observed), chunk.observed
         sums = linear_sums(labels, observed)
-        parts = {**_counts(chunk, sums["both"]), **sums, "same": identical_votes(labels, observed)}
+        parts = {**count_statistics(chunk, sums["both"]), **sums, "same": identical_votes(labels, observed)}
         if self.told.range is not None:
             low, high = self.told.range
-            outside = (((labels < low) | (labels > high)).any(axis=2)) & observed
+            outside = ((labels < low) | (labels > high)).any(axis=2) & observed
             parts["outside"] = outside.sum(axis=0).astype(np.int64)
         rows = chunk.gold_rows
         if len(rows) and chunk.known is not None:
@@ -155,9 +154,11 @@ class LinearLaw(Law):
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
-        moments = LinearMoments(statistics)
+        moments, told = LinearMoments(statistics), self.told
         if hypothesis.is_plain and request.method != "triplets":
-            return self._with_told_law(plain_lines(moments))
+            plain = plain_lines(moments)
+            mean = plain.mean if told.mean is None else told.mean
+            return replace(plain, mean=mean, variance=plain.variance if told.covariance is None else told.covariance)
         if self._is_bent(statistics):
             return self._bent_lines(hypothesis, statistics, request)
         standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
@@ -171,32 +172,24 @@ class LinearLaw(Law):
         gold = gold_moments(statistics)
         if gold is not None:
             standard = replace(standard, known=known_from_sums(standard, gold))
-        return in_gauge(standard, self.told)
-
-    def _with_told_law(self, plain: LinearParameters) -> LinearParameters:
-        mean, covariance = self.told.mean, self.told.covariance
-        return replace(
-            plain,
-            mean=plain.mean if mean is None else mean,
-            variance=plain.variance if covariance is None else covariance,
-        )
+        return in_gauge(standard, told)
 
     def _bent_lines(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
-        scales = self.scales
-        if scales is None:
-            raise RuntimeError("Normal scores without quantile functions.")
+        """Return the lines of normal scores, with the quantile functions that lead labels back."""
+        knots = self.scales.knots if self.scales is not None else np.zeros((0, 0))
         lines = lines_of(hypothesis, LinearMoments(_normal_sums(statistics)), request.method, coarse=True)
-        told = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
+        say = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
         if self.told.range is not None:
-            within = scales.within(*self.told.range)
-            told = np.where(within, told, 0.0) if (told * within).any() else told
-        return replace(
-            lines, knots=scales.knots, say=told / told.sum() if told.any() else np.ones(len(told)) / len(told)
-        )
+            low, high = self.told.range
+            within = (knots[:, 0] >= low) & (knots[:, -1] <= high)
+            say = np.where(within, say, 0.0) if (say * within).any() else say
+        if not say.any():
+            say = np.ones(len(say))
+        return replace(lines, knots=knots, say=say / say.sum())
 
     def _is_bent(self, statistics: Statistics) -> bool:
-        """Return whether lines are those of normal scores: where these were taken and nothing is known about y."""
-        return PREFIX + "both" in statistics and int(statistics["gold_items"]) == 0
+        """Return whether lines are those of normal scores: if these were taken and nothing is known about y."""
+        return self.scales is not None and PREFIX + "both" in statistics and int(statistics["gold_items"]) == 0
 
     def prepare(self, chunk: Chunk) -> Any:
         labels = self._votes(chunk.labels, chunk.observed)
@@ -227,7 +220,7 @@ class LinearLaw(Law):
         votes = self._votes(labels, observed)
         if parameters.bent:
             votes = QuantileScales(parameters.knots).normal(votes[..., 0], observed)[..., None]
-        belief = believe(parameters, votes, observed, only_labels=True)
+        belief = believe(parameters, votes, observed)
         left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
         confidence = np.clip(1.0 - left, 0.0, 1.0)[belief.pattern]
         mean = belief.mean
@@ -241,23 +234,21 @@ class LinearLaw(Law):
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         """Return the mean of the means; the variance is that within hypotheses and that between them."""
         n = len(posteriors[0][1].labels)
-        shares = [share for share, _ in posteriors]
-        means = [np.asarray(one.details.get("mean", one.labels)).reshape(n, self.d) for _, one in posteriors]
-        mean = np.asarray(sum(share * own for share, own in zip(shares, means, strict=True)))
-        within = [one.details["standard_deviation"].reshape(n, self.d) ** 2 for _, one in posteriors]
-        variance = np.asarray(
-            sum(share * (own + (at - mean) ** 2) for share, own, at in zip(shares, within, means, strict=True))
-        )
+        shares = np.array([share for share, _ in posteriors])
+        means = np.stack([np.reshape(one.details.get("mean", one.labels), (n, self.d)) for _, one in posteriors])
+        within = np.stack([one.details["standard_deviation"].reshape(n, self.d) ** 2 for _, one in posteriors])
+        mean = np.tensordot(shares, means, axes=1)
+        away = means - mean
+        variance = np.tensordot(shares, within + away**2, axes=1)
         # Each confidence is 1 - variance / prior variance, so that both together tell the prior variance.
-        doubt = np.asarray(sum(share * (1.0 - one.confidence) for share, one in posteriors))
-        known = np.asarray(sum(share * own.sum(axis=1) for share, own in zip(shares, within, strict=True)))
+        doubt = 1.0 - np.tensordot(shares, np.stack([one.confidence for _, one in posteriors]), axes=1)
+        known = np.tensordot(shares, within.sum(axis=2), axes=1)
         confidence = np.clip(1.0 - doubt * variance.sum(axis=1) / np.maximum(known, 1e-300), 0.0, 1.0)
         covariance = None
         if "covariance" in posteriors[0][1].details:
             covariance = np.zeros((n, self.d, self.d))
-            for (share, one), at in zip(posteriors, means, strict=True):
-                away = at - mean
-                covariance += share * (one.details["covariance"] + away[:, :, None] * away[:, None, :])
+            for (share, one), gap in zip(posteriors, away, strict=True):
+                covariance += share * (one.details["covariance"] + gap[:, :, None] * gap[:, None, :])
         return self._decoded(mean, np.sqrt(variance), covariance, confidence)
 
     def _decoded(
@@ -292,26 +283,29 @@ class LinearLaw(Law):
         ``d / (2 cost)``, so that votes with the same noise in all directions have the density ``exp(-weight * cost)``.
         """
         noise = self.d * parameters.noise_variance
-        largest = MAX_COST * float(np.trace(parameters.variance))
-        # A constant source has no noise either, and yet tells nothing.
-        cost = np.where(parameters.slope == 0.0, largest, noise / np.maximum(parameters.slope**2, noise / largest))
-        cost = np.maximum(cost, 1e-300) * (label_scale(parameters) if parameters.bent else 1.0)
+        spread = float(np.trace(parameters.variance))
+        # A constant source has no noise either, and yet says nothing.
+        square = np.maximum(parameters.slope**2, noise / (MAX_COST * spread))
+        cost = np.where(parameters.slope == 0.0, MAX_COST, noise / square / spread)
+        cost = np.maximum(cost * self._label_variance(parameters), 1e-300)
         weight = np.where(parameters.slope == 0.0, 0.0, self.d / (2.0 * cost))
         unknown = np.full(len(cost), np.inf)
         return Summary(cost, weight, unknown, unknown, parameters.correlation)
+
+    def _label_variance(self, parameters: LinearParameters) -> float:
+        """Return the variance of y on the scale of the labels, added up over the coordinates."""
+        return float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
 
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Return the standard errors of cost and weight: ``cost = variance * (1 / quality^2 - 1)``."""
-        found = self.summary(parameters)
+        cost = self.summary(parameters).expected_cost
         size = np.maximum(np.abs(quality), 1e-3)
-        spread = float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
-        cost_error = np.where(parameters.slope == 0.0, np.inf, 2.0 * spread / size**3 * error)
-        tells = np.isfinite(cost_error)
-        return cost_error, np.where(
-            tells, self.d / (2.0 * found.expected_cost**2) * np.where(tells, cost_error, 0), np.inf
-        )
+        cost_error = 2.0 * self._label_variance(parameters) / size**3 * error
+        constant = parameters.slope == 0.0
+        weight_error = self.d / (2.0 * cost**2) * cost_error
+        return np.where(constant, np.inf, cost_error), np.where(constant, np.inf, weight_error)
 
     def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
         """Return unbiased sources of these weights; y has the law that is told, or a flat one."""
@@ -335,16 +329,13 @@ class LinearLaw(Law):
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean squared distance of votes from the truth, ``d / (2 weight + 1 / (2 scale))``."""
-        total = 2.0 * np.asarray(weight, dtype=np.float64) + 0.5 / self.scale
         with np.errstate(divide="ignore"):
-            cost: FloatArray = self.d / total
-        return cost
+            return np.asarray(self.d / (2.0 * np.asarray(weight, dtype=np.float64) + 0.5 / self.scale))
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         smallest = 1e-12 * (self.scale if np.isfinite(self.scale) else 1.0)
         apart = np.maximum(np.asarray(cost, dtype=np.float64) / self.d, smallest)
-        weight: FloatArray = 0.5 / apart - 0.25 / self.scale
-        return weight
+        return np.asarray(0.5 / apart - 0.25 / self.scale)
 
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
@@ -368,32 +359,19 @@ class LinearLaw(Law):
                 "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
             )
             found.append(Diagnostic("bent-scales", "warning", (), message))
-        return (*found, *self._level(statistics))
-
-    def _level(self, statistics: Statistics) -> tuple[Diagnostic, ...]:
         moments = LinearMoments(statistics)
         means, spread = moments.mean[moments.varied], float(np.sqrt(moments.typical_variance))
-        if self.told.mean is not None or int(statistics["gold_items"]) or len(means) < 2:
-            return ()
-        apart = float(np.ptp(means, axis=0).max())
-        if apart <= spread:
-            return ()
-        message = (
-            f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the typical "
-            f"spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
-        )
-        return (Diagnostic("scale-not-identified", "warning", (), message),)
+        apart = float(np.ptp(means, axis=0).max()) if len(means) > 1 else 0.0
+        if apart > spread and self.told.mean is None and not int(statistics["gold_items"]):
+            message = (
+                f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the "
+                f"typical spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
+            )
+            found.append(Diagnostic("scale-not-identified", "warning", (), message))
+        return tuple(found)
 
 
 def _normal_sums(statistics: Statistics) -> Statistics:
     """Return the sums of normal scores alone."""
     own = {name.removeprefix(PREFIX): part for name, part in statistics.parts.items() if name.startswith(PREFIX)}
     return Statistics(own)
-
-
-def _counts(chunk: Chunk, both: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-    """Return `count_statistics`, without a look at every item where everybody votes on all of them."""
-    if not (both == len(chunk)).all():
-        return count_statistics(chunk, both)
-    items = np.array(len(chunk), dtype=np.int64)
-    return {"items": items, "voted_items": items, "both": both, "gold_items": np.array(len(chunk.gold_rows))}

@@ -6,7 +6,8 @@ shared are the sources, the items and the dependencies that the user gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -29,10 +30,23 @@ from consilience.estimation.protocol import (
     Summary,
     count_statistics,
 )
-from consilience.exceptions import ModelFormatError, UnsupportedError
-from consilience.label_types.product.records import any_part, is_packed, of_field, pack, part_of
+from consilience.exceptions import ConsilienceError, ModelFormatError, UnsupportedError
 
-__all__ = ["Factor", "ProductLaw", "ProductParameters"]
+__all__ = [
+    "Factor",
+    "ProductLaw",
+    "ProductParameters",
+    "any_part",
+    "is_packed",
+    "layout",
+    "of_field",
+    "pack",
+    "part_labels",
+    "part_observed",
+]
+
+#: Records are structured arrays with the labels of all fields and with which of them are there.
+LABELS, OBSERVED = "labels", "observed"
 
 #: Largest weight that `weight_from_cost` returns.
 MAX_WEIGHT = 2.0**20
@@ -42,17 +56,7 @@ UNRELATED_PAIRS = 2000
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """One field of a product.
-
-    Parameters
-    ----------
-    cost
-        ``(n, ...), (n, ...) -> (n,)``.
-    weight
-        How much the field counts beside the others.
-    takes_prior
-        Whether a prior means something for this field.
-    """
+    """One field of a product, with the cost between two batches of labels and the weight beside other fields."""
 
     law: Law
     cost: Callable[[Batch, Batch], FloatArray]
@@ -94,20 +98,13 @@ class ProductParameters(Parameters):
 class ProductLaw(CompositeLaw):
     """Votes that are records.
 
-    Parameters
-    ----------
-    factors
-        The fields by name.
-    dtype
-        Type of a table of records in which nobody votes.
-    given_scale
-        Cost of unrelated labels for each field, once votes were seen.
+    `dtype` is the type of a table of records in which nobody votes, and `given_scale` the cost of unrelated labels for
+    each field, once votes were seen.
     """
 
     factors: Mapping[str, Factor]
     dtype: np.dtype[Any]
     given_scale: FloatArray | None = None
-
     adapts_to_votes: ClassVar[bool] = True
 
     @property
@@ -132,8 +129,7 @@ class ProductLaw(CompositeLaw):
     def rate(self) -> FloatArray:
         """By how much the cost of each field is multiplied in the cost of a record."""
         weights = np.array([factor.weight for factor in self.factors.values()])
-        rate: FloatArray = weights / self.scale
-        return rate
+        return np.asarray(weights / self.scale)
 
     @property
     def chance_cost(self) -> float:
@@ -151,7 +147,7 @@ class ProductLaw(CompositeLaw):
         factors, scale = {}, self.scale.copy()
         for index, (name, factor) in enumerate(self.factors.items()):
             with of_field(name):
-                part = None if sample is None else part_of(sample, name)
+                part = None if sample is None else _part_of(sample, name)
                 factors[name] = replace(factor, law=adapt(factor.law, part))
                 if part is not None:
                     scale[index] = _unrelated_cost(factors[name], part, seed, scale[index])
@@ -177,7 +173,7 @@ class ProductLaw(CompositeLaw):
         parts = count_statistics(chunk)
         for name, factor in self.factors.items():
             with of_field(name):
-                own = factor.law.statistics(part_of(chunk, name))
+                own = factor.law.statistics(_part_of(chunk, name))
                 parts |= {f"{name}/{key}": value for key, value in own.parts.items()}
         return Statistics(parts)
 
@@ -187,7 +183,7 @@ class ProductLaw(CompositeLaw):
         return Statistics(own)
 
     def field_chunk(self, chunk: Chunk, name: str) -> Chunk:
-        return part_of(self._readable(chunk), name)
+        return _part_of(self._readable(chunk), name)
 
     def field_request(self, request: Request, name: str) -> Request:
         return request if self.factors[name].takes_prior else replace(request, prior="auto")
@@ -209,20 +205,19 @@ class ProductLaw(CompositeLaw):
         present = np.where(used, weights, 0.0).sum(axis=0)
         filled = weights.sum() / present
 
-        def stacked(name: str) -> FloatArray:
-            return np.stack([getattr(part, name) for part in parts.values()])
+        def used_parts(name: str) -> FloatArray:
+            return np.where(used, np.stack([getattr(part, name) for part in parts.values()]), 0.0)
 
+        cost, cost_error = (used_parts(name) * weights / scale for name in ("expected_cost", "cost_standard_error"))
+        weight, error = (used_parts(name) * scale for name in ("weight", "standard_error"))
         together = used[:, :, None] & used[:, None, :]
-        cost = np.where(used, weights * stacked("expected_cost") / scale, 0.0)
-        cost_error = np.where(used, weights * stacked("cost_standard_error") / scale, 0.0)
-        error = np.where(used, stacked("standard_error") * scale, 0.0)
+        correlation = np.where(together, np.stack([part.correlation for part in parts.values()]), 0.0)
         return Summary(
             expected_cost=filled * cost.sum(axis=0),
-            weight=np.where(used, stacked("weight") * scale, 0.0).sum(axis=0) / present,
+            weight=weight.sum(axis=0) / present,
             standard_error=np.sqrt((error**2).sum(axis=0)) / present,
             cost_standard_error=filled * np.sqrt((cost_error**2).sum(axis=0)),
-            correlation=np.where(together, stacked("correlation"), 0.0).sum(axis=0)
-            / np.maximum(together.sum(axis=0), 1),
+            correlation=correlation.sum(axis=0) / np.maximum(together.sum(axis=0), 1),
             parts=dict(parts),
         )
 
@@ -246,7 +241,7 @@ class ProductLaw(CompositeLaw):
         details: dict[str, Any] = {}
         confidence, counted = np.zeros(len(observed)), np.zeros(len(observed))
         for name, factor in self.factors.items():
-            part = part_of(chunk, name)
+            part = _part_of(chunk, name)
             each = [
                 (share, factor.law.posterior(one, part.labels, part.observed, decode))
                 for share, one in parameters.factors[name]
@@ -296,8 +291,7 @@ class ProductLaw(CompositeLaw):
         """Return the mean cost of records drawn with probability proportional to ``exp(-weight * cost)``."""
         weight = np.asarray(weight, dtype=float)
         rates = zip(self.rate, self.factors.values(), strict=True)
-        total: FloatArray = np.sum([rate * factor.law.expected_cost(rate * weight) for rate, factor in rates], axis=0)
-        return total
+        return np.asarray(sum(rate * factor.law.expected_cost(rate * weight) for rate, factor in rates))
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return the weight by bisection; 0 for what costs more than chance."""
@@ -340,3 +334,67 @@ def _unrelated_cost(factor: Factor, sample: Chunk, seed: int, otherwise: float) 
         return otherwise
     seen = factor.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]]).mean()
     return float(seen) if 0.0 < seen < np.inf else otherwise
+
+
+# --- records --------------------------------------------------------------------------------------------
+
+
+def layout(parts: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> np.dtype[Any]:
+    """Return the type of records whose parts have these types and label shapes."""
+    labels = np.dtype([(name, dtype, shape) for name, (dtype, shape) in parts.items()])
+    return np.dtype([(LABELS, labels), (OBSERVED, np.dtype([(name, np.bool_) for name in parts]))])
+
+
+def pack(labels: Mapping[str, Batch], observed: Mapping[str, BoolArray]) -> Batch:
+    """Return records from one array of labels per part, and from where the part is there."""
+    shape = next(iter(observed.values())).shape
+    dtype = layout({name: (array.dtype, array.shape[len(shape) :]) for name, array in labels.items()})
+    packed = np.zeros(shape, dtype=dtype)
+    for name, array in labels.items():
+        packed[LABELS][name] = array
+        packed[OBSERVED][name] = observed[name]
+    return packed
+
+
+def is_packed(array: Batch, names: tuple[str, ...]) -> bool:
+    """Return whether an array holds records with these fields."""
+    return array.dtype.names == (LABELS, OBSERVED) and array.dtype[LABELS].names == names
+
+
+def part_labels(records: Batch, name: str) -> Batch:
+    """Return the labels of one part, in an array of their own."""
+    return np.ascontiguousarray(records[LABELS][name])
+
+
+def part_observed(records: Batch, name: str) -> BoolArray:
+    """Return where one part is there."""
+    return np.ascontiguousarray(records[OBSERVED][name])
+
+
+def any_part(records: Batch) -> BoolArray:
+    """Return which labels hold anything at all; all of them where they are no records."""
+    if records.dtype.names != (LABELS, OBSERVED):
+        return np.ones(records.shape[:1], dtype=bool)
+    found = np.zeros(records.shape, dtype=bool)
+    for name in records.dtype[LABELS].names or ():
+        found |= records[OBSERVED][name]
+    return found
+
+
+def _part_of(chunk: Chunk, name: str) -> Chunk:
+    """Return the votes on one part: a source that leaves it out abstains there."""
+    observed = chunk.observed & part_observed(chunk.labels, name)
+    if chunk.known is None or chunk.is_known is None:
+        return Chunk(part_labels(chunk.labels, name), observed, chunk.groups)
+    is_known = chunk.is_known & part_observed(chunk.known, name)
+    return Chunk(part_labels(chunk.labels, name), observed, chunk.groups, part_labels(chunk.known, name), is_known)
+
+
+@contextmanager
+def of_field(name: str) -> Iterator[None]:
+    """Say in an error of the library which field it is about."""
+    try:
+        yield
+    except ConsilienceError as error:
+        error.args = (f"field {name!r}: {error}",)
+        raise

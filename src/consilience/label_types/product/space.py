@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,21 +13,18 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.label_types.base import LabelSpace
-from consilience.label_types.product.law import Factor, ProductLaw
-from consilience.label_types.product.records import (
+from consilience.label_types.base import LabelSpace, is_missing
+from consilience.label_types.codes import plain_value
+from consilience.label_types.product.law import (
+    Factor,
+    ProductLaw,
     any_part,
-    as_cells_of,
-    as_column,
-    as_record,
-    is_missing,
     is_packed,
     layout,
     of_field,
     pack,
     part_labels,
     part_observed,
-    unknown_field,
 )
 
 if TYPE_CHECKING:
@@ -107,8 +105,7 @@ class Product(LabelSpace):
     @cached_property
     def _blank(self) -> np.dtype[Any]:
         """Type of a record without any label."""
-        kinds = {name: _kind(space) for name, space in self.factors.items()}
-        return layout(kinds)
+        return layout({name: _kind(space) for name, space in self.factors.items()})
 
     @property
     def takes_prior(self) -> bool:
@@ -123,7 +120,7 @@ class Product(LabelSpace):
             raise InvalidLabelError(
                 f"Labels of shape {array.shape[1:]} are not records. Give dicts with the fields {', '.join(names)}."
             )
-        records = [as_record(value, index, self.factors) for index, value in enumerate(array.tolist())]
+        records = [_as_record(value, index, self.factors) for index, value in enumerate(array.tolist())]
         batches, observed = {}, {}
         for name in names:
             batches[name], observed[name] = self._field(name, [record.get(name) for record in records])
@@ -134,18 +131,15 @@ class Product(LabelSpace):
         present = np.array([not is_missing(value) for value in values], dtype=bool)
         rows = np.flatnonzero(present)
         if not len(rows):
-            kind, shape = self._blank["labels"][name].base, self._blank["labels"][name].shape
-            return np.zeros((len(values), *shape), dtype=kind), present
+            return part_labels(np.zeros(len(values), dtype=self._blank), name), present
         try:
             with of_field(name):
-                found = self.factors[name].as_batch(as_column([values[row] for row in rows]))
+                found = self.factors[name].as_batch(_as_column([values[row] for row in rows]))
         except InvalidLabelError as error:
             index = None if error.index is None else int(rows[error.index])
             raise InvalidLabelError(str(error), index) from None
-        batch = np.zeros((len(values), *found.shape[1:]), dtype=found.dtype)
-        batch[rows] = found
         present[rows] = any_part(found)
-        return batch, present
+        return _spread(found, rows, len(values)), present
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         return labels if is_packed(labels, tuple(self.factors)) else None
@@ -177,10 +171,10 @@ class Product(LabelSpace):
         """
         for name in tables:
             if name not in self.factors:
-                raise unknown_field(name, self.factors)
+                raise _unknown_field(name, self.factors)
         if not tables:
             raise InvalidLabelError(f"Give at least one table: {', '.join(f'{name}=...' for name in self.factors)}.")
-        cells = {name: as_cells_of(name, table, self.factors[name].contains(-1)) for name, table in tables.items()}
+        cells = {name: _as_cells_of(name, table, self.factors[name].contains(-1)) for name, table in tables.items()}
         shapes = {name: table.shape for name, table in cells.items()}
         if len(set(shapes.values())) > 1:
             listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
@@ -216,21 +210,23 @@ class Product(LabelSpace):
         return pack(batches, dict.fromkeys(self.factors, np.ones(n, dtype=bool)))
 
     def random_pool(self, size: int, seed: int) -> Batch | None:
-        pools = {
-            name: space.random_pool(size, seed + index) for index, (name, space) in enumerate(self.factors.items())
-        }
-        full = {name: pool for name, pool in pools.items() if pool is not None}
-        return pack(full, dict.fromkeys(full, np.ones(size, dtype=bool))) if len(full) == len(pools) else None
+        pools = {}
+        for index, (name, space) in enumerate(self.factors.items()):
+            pool = space.random_pool(size, seed + index)
+            if pool is None:
+                return None
+            pools[name] = pool
+        return pack(pools, dict.fromkeys(pools, np.ones(size, dtype=bool)))
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         drawn = {}
         for name, space in self.factors.items():
             rows = np.flatnonzero(part_observed(centers, name))
             around = part_labels(centers, name)
-            with of_field(name):
-                found = (
-                    space.sample_around(around[rows], weight * self._rates[name], rng) if len(rows) else around[rows]
-                )
+            found = around[rows]
+            if len(rows):
+                with of_field(name):
+                    found = space.sample_around(found, weight * self._rates[name], rng)
             drawn[name] = _spread(found, rows, len(centers))
         return pack(drawn, {name: part_observed(centers, name) for name in self.factors})
 
@@ -260,9 +256,7 @@ class Product(LabelSpace):
             if not there.any():
                 children.append(pa.nulls(len(rows)))
                 continue
-            stored = space.to_arrow(
-                as_column([value for value, is_there in zip(values, there, strict=True) if is_there])
-            )
+            stored = space.to_arrow(_as_column([values[row] for row in np.flatnonzero(there)]))
             children.append(stored.take(pa.array(np.cumsum(there) - 1, mask=~there)))
         missing = pa.array([row is None for row in rows], type=pa.bool_())
         return pa.StructArray.from_arrays(children, names=list(self.factors), mask=missing)
@@ -275,7 +269,7 @@ class Product(LabelSpace):
         for position, child in enumerate(whole.flatten()):
             name = whole.type.field(position).name
             if name not in self.factors:
-                raise unknown_field(name, self.factors)
+                raise _unknown_field(name, self.factors)
             rows = np.flatnonzero(np.asarray(child.is_valid().to_pylist(), dtype=bool))
             if len(rows):
                 for row, label in zip(rows, _values(self.factors[name].from_arrow(child.drop_null())), strict=True):
@@ -292,7 +286,7 @@ def _weights(weights: Mapping[str, float] | None, factors: Mapping[str, LabelSpa
         raise InvalidLabelError(f"weights={weights!r} is not a dict. Give one number per field, such as {{'a': 2.0}}.")
     for name, weight in given.items():
         if name not in factors:
-            raise unknown_field(name, factors)
+            raise _unknown_field(name, factors)
         number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
         if not (number and np.isfinite(weight) and weight > 0):
             raise InvalidLabelError(f"weights[{name!r}] is {weight!r}. Weights are positive numbers.")
@@ -317,3 +311,69 @@ def _spread(found: Batch, rows: npt.NDArray[np.intp], n: int) -> Batch:
 def _values(labels: Batch) -> list[Any]:
     """Return one Python value per label: plain numbers, and arrays where a label is one."""
     return labels.tolist() if labels.ndim == 1 else list(labels)
+
+
+# --- what users write ------------------------------------------------------------------------------------
+
+
+def _as_record(value: Any, index: int, names: Collection[str]) -> Mapping[str, Any]:
+    """Return a record as a mapping, or say what is wrong with it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {item.name: getattr(value, item.name) for item in fields(value)}
+    if not isinstance(value, Mapping):
+        raise InvalidLabelError(
+            f"label {plain_value(value)!r} is not a record. Give a dict with the fields {', '.join(names)}; leave out "
+            "those in which the source abstains.",
+            index,
+        )
+    for name in value:
+        if name not in names:
+            raise _unknown_field(name, names, index)
+    return value
+
+
+def _unknown_field(name: Any, names: Collection[str], index: int | None = None) -> InvalidLabelError:
+    """Return the error for a field that there is not."""
+    close = get_close_matches(str(name), names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return InvalidLabelError(f"field {name!r} is unknown.{hint} Fields: {', '.join(names)}.", index)
+
+
+def _as_column(values: list[Any]) -> Batch:
+    """Return labels as an array where they are numbers, or rows of numbers of one shape."""
+    numeric = (bool, int, float, np.number, np.bool_, list, tuple, np.ndarray)
+    if all(isinstance(value, numeric) for value in values):
+        try:
+            array = np.asarray(values)
+        except (ValueError, OverflowError):  # of different lengths, or too large
+            return as_object_array(values)
+        if array.dtype.kind in "biuf" and array.size:
+            return array
+    return as_object_array(values)
+
+
+def _as_cells_of(name: str, table: Any, minus_one_is_a_label: bool) -> npt.NDArray[np.object_]:
+    """Return a table of the labels of one field as ``(n, m)`` objects, None where a source abstains."""
+    if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "iuf" and table.size:
+        missing = np.isnan(table) if table.dtype.kind == "f" else (table == -1) & (not minus_one_is_a_label)
+        numbers = table.astype(object)
+        numbers[missing] = None
+        return numbers
+    rows = [list(row) for row in (table if isinstance(table, (list, tuple)) else np.asarray(table))]
+    widths = {len(row) for row in rows}
+    if len(widths) != 1 or 0 in widths:
+        raise InvalidLabelError(
+            f"The table of {name!r} does not have one row per item and one column per source. "
+            "Give every row the same number of cells, None where a source abstains."
+        )
+    cells = as_object_array(plain_value(cell) for row in rows for cell in row)
+    for index, cell in enumerate(cells):
+        if is_missing(cell) or (not minus_one_is_a_label and _is_minus_one(cell)):
+            cells[index] = None
+    return cells.reshape(len(rows), widths.pop())
+
+
+def _is_minus_one(cell: Any) -> bool:
+    if isinstance(cell, np.ndarray):
+        return bool(cell.dtype.kind in "iu" and cell.size > 0 and (cell == -1).all())
+    return isinstance(cell, int) and cell == -1

@@ -310,8 +310,8 @@ class RankingReader:
         if _is_compared(cell):
             raise InvalidLabelError(
                 f"label {str(cell)[:80]} holds comparisons of two items at a time, which may go round in circles and "
-                "depend on the order shown. Use Preferences, with tables.read_preferences(table, by=...) for one ranking "
-                "per row."
+                "depend on the order shown. Use Preferences, with tables.read_preferences(table, by=...) for one "
+                "ranking per row."
             )
         if isinstance(cell, dict):
             return self._by_name(cell)

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from consilience.arrays import BoolArray
 from consilience.exceptions import InvalidLabelError
 
-__all__ = ["bio_to_spans", "follows_bio", "legal_starts", "legal_steps", "spans_to_bio"]
+__all__ = ["bio_to_spans", "follows_bio", "may_follow", "spans_to_bio"]
 
 OUTSIDE = "O"
 
@@ -90,27 +87,16 @@ def follows_bio(names: Sequence[str]) -> bool:
     return known and begins and bool(inside)
 
 
-def legal_starts(names: Sequence[str]) -> BoolArray:
-    """Return ``(k,)``: which tags a sequence may begin with (all but I)."""
-    return np.array([_split(name)[0] != "I" for name in names], dtype=bool)
-
-
-def legal_steps(names: Sequence[str]) -> BoolArray:
-    """Return ``(k, k)``: which tag may follow which; I-X follows B-X and I-X only.
+def may_follow(before: str, after: str) -> bool:
+    """Return whether a tag may follow another; a sequence begins as after O.
 
     Examples
     --------
-    >>> legal_steps(["O", "B-PER", "I-PER"]).astype(int)
-    array([[1, 1, 0],
-           [1, 1, 1],
-           [1, 1, 1]])
+    >>> may_follow("B-PER", "I-PER"), may_follow("O", "I-PER"), may_follow("B-LOC", "I-PER")
+    (True, False, False)
     """
-    parts = [_split(name) for name in names]
-    steps = [
-        [mark != "I" or (before in ("B", "I") and type_before == kind) for mark, kind in parts]
-        for before, type_before in parts
-    ]
-    return np.array(steps, dtype=bool)
+    (mark, kind), (mark_before, kind_before) = _split(after), _split(before)
+    return mark != "I" or (mark_before in ("B", "I") and kind_before == kind)
 
 
 def _tag(mark: str, kind: str) -> str:

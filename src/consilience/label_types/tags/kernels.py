@@ -17,22 +17,9 @@ def count_pairs(
 ) -> npt.NDArray[np.float64]:
     """Count what each two sources answer together, question by question and item by item.
 
-    Parameters
-    ----------
-    codes
-        ``(questions, m)`` answers, below 0 where there is none.
-    kind
-        ``(questions,)`` which of the kinds of questions each one is.
-    starts
-        ``(n + 1,)`` first question of each item, and the end of the last.
-    joint
-        ``(kinds, m, k, m, k)``; numbers of joint answers are added to it, unless it is empty.
-
-    Returns
-    -------
-    array of shape (6, m, m)
-        With T the questions of an item that both answer and S those that they answer alike, the sums over items of
-        [T > 0], T, S, T T, T S and S S.
+    `codes`, `kind` and `starts` are those of `Questions`; numbers of joint answers are added to the
+    ``(kinds, m, k, m, k)`` table `joint`, unless it is empty. With T the questions of an item that both answer and S
+    those that they answer alike, the ``(6, m, m)`` sums over items of [T > 0], T, S, T T, T S and S S are returned.
     """
     m = codes.shape[1]
     sums = np.zeros((6, m, m))
@@ -80,12 +67,8 @@ def count_pairs(
 def add_evidence(codes: Batch, kind: IntArray, share: FloatArray, evidence: FloatArray, scores: FloatArray) -> None:
     """Add to the ``(questions, k)`` scores of each true answer what the answers given say about it.
 
-    Parameters
-    ----------
-    share
-        ``(questions, m)`` by how much each answer counts.
-    evidence
-        ``(m, kinds, k, k)`` log probabilities by source, kind, true answer and answer given.
+    An answer counts by its share ``(questions, m)``; the evidence ``(m, kinds, k, k)`` holds log probabilities by
+    source, kind, true answer and answer given.
     """
     k = scores.shape[1]
     for u in range(codes.shape[0]):
@@ -120,17 +103,10 @@ def chain_round(
 ) -> None:
     """Run forward-backward on every sequence.
 
-    Writes the ``(positions, k)`` `marginals`, and adds the expected numbers of first tags to `first` and of steps from
-    one tag to the next to `steps`. Where the past rules out all that the evidence allows, the chain starts anew.
-
-    Parameters
-    ----------
-    scores
-        ``(positions, k)`` log-likelihoods of the votes at every position, of all sequences one after the other.
-    starts
-        ``(n + 1,)`` first position of each sequence, and the end of the last.
-    initial, transition
-        ``(k,)`` and ``(k, k)``, rows the tag before.
+    `scores` are the ``(positions, k)`` log-likelihoods of the votes, of all sequences one after the other; `initial`
+    and `transition` are probabilities, rows the tag before. Writes the ``(positions, k)`` `marginals`, and adds the
+    expected numbers of first tags to `first` and of steps from one tag to the next to `steps`. Where the past rules out
+    all that the evidence allows, the chain starts anew.
     """
     k = initial.shape[0]
     for i in range(starts.shape[0] - 1):
@@ -160,15 +136,7 @@ def chain_round(
 
 @numba.njit(cache=True, nogil=True)
 def best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
-    """Return for each sequence the tags of the largest sum of scores (Viterbi).
-
-    Parameters
-    ----------
-    scores
-        ``(positions, k)``.
-    initial, transition
-        Scores of a first tag ``(k,)`` and of a step ``(k, k)``; minus infinity is impossible.
-    """
+    """Return for each sequence the tags of the largest sum of scores (Viterbi); minus infinity is impossible."""
     k = initial.shape[0]
     chosen = np.zeros(scores.shape[0], np.int64)
     for i in range(starts.shape[0] - 1):

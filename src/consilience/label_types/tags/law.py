@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, softmax
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
 from consilience.estimation.pair_table import PairTable, agreement_table
 from consilience.estimation.protocol import (
     METHODS,
@@ -29,19 +29,27 @@ from consilience.estimation.protocol import (
     Summary,
     count_statistics,
 )
-from consilience.exceptions import ModelFormatError
+from consilience.exceptions import InvalidLabelError, ModelFormatError, UnsupportedError
 from consilience.label_types.dirichlet import shrink_counts
-from consilience.label_types.tags.labels import UNKNOWN
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["AnswerLaw", "AnswerParameters", "Questions", "TagLaw"]
+__all__ = ["ABSENT", "UNKNOWN", "SequenceLaw", "TagLaw"]
 
+#: A source has no opinion on this tag or position.
+UNKNOWN = -1
+#: The sequence has ended.
+ABSENT = -2
 #: Largest table of joint answers that is kept; beyond it the scatter of agreements is that of a coin.
 MAX_JOINT = 20_000_000
 #: Rates are kept this far from 0 and 1.
 LEAST_RATE = 1e-4
 #: Ways to guess that are averaged: evenly (0), each answer as often as it is given (1), and half-way.
 GUESSES = (0.0, 0.5, 1.0)
+#: The part of a vote that goes to what the sources answer overall: it decides ties and nothing else.
+FAVORED = 1e-6
+#: Every possible first tag and step counts as seen this often before any vote (Jeffreys' prior). The strength is not
+#: left to the evidence, as EM starts from tags that do not depend on each other, and evidence would keep them so.
+JEFFREYS = 0.5
 
 
 @dataclass(frozen=True)
@@ -97,8 +105,8 @@ class AnswerParameters(Parameters):
     table: FloatArray
     prior: FloatArray
     correlation: FloatArray
-    initial: FloatArray
-    transition: FloatArray
+    initial: FloatArray = field(default_factory=lambda: np.zeros(0))
+    transition: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     shares: bool = False
 
 
@@ -114,7 +122,7 @@ class AnswerLaw(Law):
         """Number of kinds of questions, and of answers to each."""
 
     @abstractmethod
-    def questions(self, chunk: Chunk) -> Questions:
+    def prepare(self, chunk: Chunk) -> Questions:
         """Return the questions of some items."""
 
     @property
@@ -129,7 +137,7 @@ class AnswerLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers, count_pairs
 
-        asked = self.questions(chunk)
+        asked = self.prepare(chunk)
         (d, k), m = self.shape, chunk.observed.shape[1]
         joint = np.zeros((d if d * (m * k) ** 2 <= MAX_JOINT else 0, m, k, m, k), dtype=np.int64)
         pairs = count_pairs(asked.codes, asked.kind, asked.starts, joint)
@@ -153,11 +161,10 @@ class AnswerLaw(Law):
         m, off = len(items), ~np.eye(len(items), dtype=bool)
         total, scatter, scale, expected = (np.zeros((m, m)) for _ in range(4))
         for kind, joint in enumerate(statistics["joint"]):
-            product = _products(own[:, kind], own[:, kind])
+            found, apart = _agreement(joint, own[:, kind], own[:, kind])
             both, agreed = joint.sum(axis=(1, 3)), np.einsum("acbc->ab", joint)
-            sums = (joint * product).sum(axis=(1, 3))
-            total += sums
-            scatter += (joint * product**2).sum(axis=(1, 3)) - sums**2 / np.maximum(both, 1)
+            total += found
+            scatter += apart
             scale += both * variance[kind]
             expected += agreed * (1.0 - agreed / np.maximum(both, 1))
         rate = alike / np.maximum(asked, 1.0)
@@ -171,18 +178,15 @@ class AnswerLaw(Law):
         scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
         # One question more could have gone either way, so that no agreement is certain.
         variance_of_mean = excess * (scatter / scale**2 + 1.0 / np.maximum(asked, 1.0) ** 2)
-        sums = _item_sums(total / scale, variance_of_mean, items)
-        parts = {"agreement": sums[0], "agreement_square": sums[1], "agreement_count": np.where(off, items, 0.0)}
-        parts["agreement_votes"] = np.diag(items)
+        counts = np.where(off, items, 0.0)
+        sums = _item_sums("", total / scale, variance_of_mean, counts) | {"agreement_votes": np.diag(items)}
         gold_cost = None
         if "gold" in statistics:
-            gold, counts = statistics["gold"], statistics["gold_counts"].astype(np.float64)
+            gold = statistics["gold"]
             value, error = _gold_agreement(gold, own, pooled)
-            sums = _item_sums(value, excess * error, counts)
-            parts |= {"gold_agreement": sums[0], "gold_agreement_square": sums[1], "gold_agreement_count": counts}
-            seen = gold.sum(axis=(1, 2, 3))
-            gold_cost = 1.0 - np.einsum("atcc->a", gold) / np.maximum(seen, 1.0)
-        return replace(agreement_table(parts), cost=1.0 - rate, gold_cost=gold_cost)
+            sums |= _item_sums("gold_", value, excess * error, statistics["gold_counts"].astype(np.float64))
+            gold_cost = 1.0 - np.einsum("atcc->a", gold) / np.maximum(gold.sum(axis=(1, 2, 3)), 1.0)
+        return replace(agreement_table(sums), cost=1.0 - rate, gold_cost=gold_cost)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         answers = statistics["answers"]
@@ -191,8 +195,6 @@ class AnswerLaw(Law):
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         if not len(statistics["joint"]):
-            from consilience.exceptions import UnsupportedError
-
             raise UnsupportedError("method='quadratic' needs a table per answer, too large here. Use 'auto' or 'em'.")
         joint = np.einsum("tacbc->cab", statistics["joint"]) / np.maximum(statistics["pairs"][1], 1.0)
         votes = statistics["answers"].sum(axis=1)
@@ -209,14 +211,10 @@ class AnswerLaw(Law):
             table, prior = _coins(hypothesis.quality, np.full_like(pooled, 1.0 / self.shape[1])), pooled
         else:
             table, prior = _tables(hypothesis, statistics, pooled)
-        start = AnswerParameters(table, prior, hypothesis.correlation, *_NO_CHAIN, shares=hypothesis.is_plain)
-        return self._chained(start)
+        return self._chained(AnswerParameters(table, prior, hypothesis.correlation, shares=hypothesis.is_plain))
 
     def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
         return parameters
-
-    def prepare(self, chunk: Chunk) -> Questions:
-        return self.questions(chunk)
 
     def e_step(self, parameters: AnswerParameters, prepared: Questions) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers
@@ -247,10 +245,13 @@ class AnswerLaw(Law):
 
     # --- level 3 ------------------------------------------------------------------------------------
 
+    def _asked(self, labels: Batch, observed: BoolArray) -> Questions:
+        return self.prepare(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+
     def _probabilities(self, parameters: AnswerParameters, asked: Questions) -> tuple[FloatArray, FloatArray]:
         """Return ``(questions, k)`` probabilities of the true answers, and their scores before any chain."""
         if parameters.shares:
-            votes = _FAVORED * parameters.prior[asked.kind]
+            votes = FAVORED * parameters.prior[asked.kind]
             for answer in range(votes.shape[1]):
                 votes[:, answer] += (asked.codes == answer).sum(axis=1)
             probability = votes / votes.sum(axis=1, keepdims=True)
@@ -295,7 +296,7 @@ class AnswerLaw(Law):
         m = len(weight)
         quality = 1.0 - self.expected_cost(weight) / self.chance_cost
         even = np.full(self.shape, 1.0 / self.shape[1])
-        return self._chained(AnswerParameters(_coins(quality, even), even, np.zeros((m, m)), *_NO_CHAIN))
+        return self._chained(AnswerParameters(_coins(quality, even), even, np.zeros((m, m))))
 
     def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
         parameters = AnswerParameters(**fields)
@@ -308,13 +309,11 @@ class AnswerLaw(Law):
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         others = self.shape[1] - 1.0
-        cost: FloatArray = others / (others + np.exp(np.asarray(weight, dtype=float)))
-        return cost
+        return np.asarray(others / (others + np.exp(np.asarray(weight, dtype=float))))
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         wrong = np.clip(np.asarray(cost, dtype=float), LEAST_RATE, 1.0 - LEAST_RATE)
-        weight: FloatArray = np.log((1.0 - wrong) * (self.shape[1] - 1.0) / wrong)
-        return weight
+        return np.asarray(np.log((1.0 - wrong) * (self.shape[1] - 1.0) / wrong))
 
 
 @dataclass(frozen=True)
@@ -327,7 +326,7 @@ class TagLaw(AnswerLaw):
     def shape(self) -> tuple[int, int]:
         return self.n_tags, 2
 
-    def questions(self, chunk: Chunk) -> Questions:
+    def prepare(self, chunk: Chunk) -> Questions:
         (n, m), d = chunk.observed.shape, self.n_tags
         codes = np.full((n * d, m), UNKNOWN, dtype=np.int8)
         if chunk.labels.ndim == 3:  # otherwise nobody votes, and the labels are as they came
@@ -344,7 +343,7 @@ class TagLaw(AnswerLaw):
 
     def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         # Tags are independent given the votes, so the most probable label is also the one of least expected cost.
-        asked = self.questions(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        asked = self._asked(labels, observed)
         probability = self._probabilities(parameters, asked)[0][:, 1].reshape(-1, self.n_tags)
         return self._decoded(probability, asked.answered.reshape(-1, self.n_tags))
 
@@ -359,14 +358,138 @@ class TagLaw(AnswerLaw):
         return Posterior(chosen, confidence, details={"tag_probability": probability})
 
 
-_NO_CHAIN = (np.zeros(0), np.zeros((0, 0)))
-#: The part of a vote that goes to what the sources answer overall: it decides ties and nothing else.
-_FAVORED = 1e-6
+@dataclass(frozen=True, eq=False)
+class SequenceLaw(AnswerLaw):
+    """Votes that give one of `n_tags` tags to every position.
+
+    With a `chain`, neighboring tags depend on each other; `first` ``(k,)`` and `steps` ``(k, k)`` are the tags that a
+    sequence may begin with, and which may follow which. Where tags are `binary`, one probability per position says all.
+    """
+
+    n_tags: int
+    chain: bool
+    first: BoolArray
+    steps: BoolArray
+    binary: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return 1, self.n_tags
+
+    def prepare(self, chunk: Chunk) -> Questions:
+        """Take sequences apart; an item has no positions if nobody votes on it and it is not known."""
+        (n, m), votes = chunk.observed.shape, _padded(chunk.labels, chunk.observed)
+        known = np.zeros((n, 1, 0), dtype=np.int64)
+        if chunk.known is not None and chunk.is_known is not None:
+            known = _padded(chunk.known[:, None], chunk.is_known[:, None])
+        # Known tags are one more column.
+        table = np.full((n, m + 1, max(votes.shape[2], known.shape[2])), ABSENT, dtype=votes.dtype)
+        table[:, :m, : votes.shape[2]] = votes
+        table[:, m:, : known.shape[2]] = known
+        told, voted = ((part != ABSENT).any(axis=1).sum(axis=1) for part in (known, votes))
+        wrong = np.flatnonzero((told != voted) & (told > 0) & (voted > 0))
+        if len(wrong):
+            row = int(wrong[0])
+            raise InvalidLabelError(
+                f"Row {row}: the known label has {told[row]} tags and the votes have {voted[row]}. "
+                "Give both the same positions; None or -1 where a tag is unknown."
+            )
+        exists = (table != ABSENT).any(axis=1)
+        starts = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int64)
+        codes = np.maximum(table.transpose(0, 2, 1)[exists], table.dtype.type(UNKNOWN))
+        nothing = np.zeros(len(codes), dtype=np.int64)
+        return Questions(np.ascontiguousarray(codes[:, :m]), nothing, starts, codes[:, m].astype(np.int64))
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        found = super().statistics(chunk)
+        return found + Statistics({"votes": found["answers"][:, 0]})
+
+    # --- the chain ----------------------------------------------------------------------------------
+
+    def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
+        if not self.chain:
+            return parameters
+        prior = parameters.prior[0]
+        return self._with_chain(parameters, prior, np.tile(prior, (self.n_tags, 1)))
+
+    def _with_chain(self, parameters: AnswerParameters, first: FloatArray, steps: FloatArray) -> AnswerParameters:
+        """Return parameters with these laws of the first tag and the next; what is impossible stays so."""
+        initial, transition = np.where(self.first, first, 0.0), np.where(self.steps, steps, 0.0)
+        transition /= transition.sum(axis=1, keepdims=True)
+        return replace(parameters, initial=initial / initial.sum(), transition=transition)
+
+    def _belief(
+        self, parameters: AnswerParameters, scores: FloatArray, asked: Questions
+    ) -> tuple[FloatArray, dict[str, FloatArray]]:
+        if not self.chain:
+            return super()._belief(parameters, scores, asked)
+        from consilience.label_types.tags.kernels import chain_round
+
+        belief, first, steps = np.zeros_like(scores), np.zeros(self.n_tags), np.zeros(self.steps.shape)
+        chain_round(scores, asked.starts, parameters.initial, parameters.transition, belief, first, steps)
+        return belief, {"first": first, "steps": steps}
+
+    def m_step(self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters) -> AnswerParameters:
+        better = super().m_step(parameters, statistics, start)
+        if not self.chain:
+            return better
+        return self._with_chain(better, statistics["first"] + JEFFREYS, statistics["steps"] + JEFFREYS)
+
+    # --- labels -------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        asked = self._asked(labels, observed)
+        probability, scores = self._probabilities(parameters, asked)
+        path = None
+        if self.chain and decode == "map" and not parameters.shares:
+            path = _best_paths(scores, asked.starts, parameters.initial, parameters.transition)
+        return self._decoded(probability, asked.starts, asked.answered, path)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        first = posteriors[0][1]
+        told = first.labels != ABSENT
+        starts = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
+        chosen = first.labels[told].astype(np.int64)
+        probability = np.zeros((len(chosen), self.n_tags))
+        for share, one in posteriors:
+            if len(chosen):
+                flat = np.concatenate(list(one.details["tag_probability"]))
+                probability += share * (np.stack([1.0 - flat, flat], axis=1) if self.binary else flat)
+        # The most probable sequence is that of the most probable hypothesis.
+        return self._decoded(probability, starts, chosen >= 0, chosen if self.chain and decode == "map" else None)
+
+    def _decoded(
+        self, probability: FloatArray, starts: IntArray, answered: BoolArray, path: IntArray | None
+    ) -> Posterior:
+        """Return `path`, or of all possible sequences the one with most positions expected to be right."""
+        if path is not None:
+            chosen = path
+        elif self.chain:
+            chosen = _best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
+        else:  # without a chain nothing is known about positions that nobody tags
+            chosen = np.where(answered, probability.argmax(axis=1), UNKNOWN)
+        sizes = np.diff(starts)
+        table = np.full((len(sizes), int(sizes.max(initial=0))), ABSENT, dtype=np.int32)
+        table[np.arange(table.shape[1]) < sizes[:, None]] = chosen
+        right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0] * (chosen >= 0)
+        item = np.repeat(np.arange(len(sizes)), sizes)
+        judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
+        confidence = np.minimum(np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0), 1.0)
+        pieces = as_object_array(np.split(probability[:, 1] if self.binary else probability, starts[1:-1]))
+        return Posterior(table, confidence, details={"tag_probability": pieces})
+
+    def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
+        parameters = super().restore(fields)
+        if (len(parameters.initial) > 0) != self.chain:
+            raise ModelFormatError(
+                f"The model was fitted {'without' if self.chain else 'with'} a chain over the positions, unlike the "
+                "given space. Pass the space that it was fitted with."
+            )
+        return parameters
 
 
 def _shares(answers: FloatArray) -> FloatArray:
-    share: FloatArray = answers / np.maximum(answers.sum(axis=-1, keepdims=True), 1.0)
-    return share
+    return np.asarray(answers / np.maximum(answers.sum(axis=-1, keepdims=True), 1.0))
 
 
 def _pooled_shares(statistics: Statistics) -> FloatArray:
@@ -376,38 +499,38 @@ def _pooled_shares(statistics: Statistics) -> FloatArray:
     return np.asarray(np.where(total > 0, counts / np.maximum(total, 1.0), 1.0 / counts.shape[1]))
 
 
-def _products(left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return ``(a, k, b, k)`` inner products of one-hot answers, less the shares ``(a, k)`` and ``(b, k)`` of each."""
-    product: FloatArray = (
-        np.eye(left.shape[1])[None, :, None, :]
-        - left[:, None, None, :]
-        - right.T[None, :, :, None]
-        + (left @ right.T)[:, None, :, None]
-    )
-    return product
+def _agreement(counts: FloatArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return ``(a, b)`` sums and scatter of the agreements of answers counted ``(a, k, b, k)``.
+
+    Two answers agree by the inner product of their one-hot vectors, less the shares ``(a, k)`` and ``(b, k)`` with
+    which each source gives them.
+    """
+    product = np.eye(left.shape[1])[None, :, None, :] - left[:, None, None, :] - right.T[None, :, :, None]
+    product = product + (left @ right.T)[:, None, :, None]
+    total = (counts * product).sum(axis=(1, 3))
+    return total, (counts * product**2).sum(axis=(1, 3)) - total**2 / np.maximum(counts.sum(axis=(1, 3)), 1)
 
 
 def _gold_agreement(gold: FloatArray, own: FloatArray, pooled: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return ``(m,)`` agreements with known answers and their variances, from ``(m, kinds, known, given)`` counts."""
-    m = len(gold)
-    total, scatter, scale, floor = (np.zeros(m) for _ in range(4))
+    total, scatter, scale, floor = np.zeros((4, len(gold)))
     for kind, share in enumerate(pooled):
-        product = _products(own[:, kind], share[None])[:, :, 0].transpose(0, 2, 1)  # known, given
         counts = gold[:, kind]
-        sums, seen = (counts * product).sum(axis=(1, 2)), counts.sum(axis=(1, 2))
-        total += sums
-        scatter += (counts * product**2).sum(axis=(1, 2)) - sums**2 / np.maximum(seen, 1.0)
+        found, apart = _agreement(counts.transpose(0, 2, 1)[:, :, None], own[:, kind], share[None])
+        total += found[:, 0]
+        scatter += apart[:, 0]
         # A few known answers spread more or less than all do, so they are the unit.
         scale += counts.sum(axis=2) @ (1.0 - 2.0 * share + share @ share)
-        floor += 0.1 * seen * (1.0 - share @ share)
+        floor += 0.1 * counts.sum(axis=(1, 2)) * (1.0 - share @ share)
     scale = np.maximum(np.maximum(scale, floor), 1e-3)
-    asked = np.maximum(gold.sum(axis=(1, 2, 3)), 1.0)
-    return total / scale, scatter / scale**2 + 1.0 / asked**2
+    return total / scale, scatter / scale**2 + 1.0 / np.maximum(gold.sum(axis=(1, 2, 3)), 1.0) ** 2
 
 
-def _item_sums(mean: FloatArray, variance: FloatArray, items: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the sums and squares of one number per item whose mean has this value and this variance."""
-    return mean * items, variance * items**2 + items * mean**2
+def _item_sums(prefix: str, mean: FloatArray, variance: FloatArray, items: FloatArray) -> dict[str, FloatArray]:
+    """Return the sums behind a pair table of one number per item whose mean has this value and this variance."""
+    sums = {"agreement": mean * items, "agreement_square": variance * items**2 + items * mean**2}
+    sums["agreement_count"] = items
+    return {prefix + name: value for name, value in sums.items()}
 
 
 # --- from qualities to tables ---------------------------------------------------------------------------
@@ -445,10 +568,9 @@ def _tables(hypothesis: Hypothesis, statistics: Statistics, pooled: FloatArray) 
             gap = alike / total[:, None] - square * prior * (1.0 - prior)
             misfit[way] = (gap**2 / variance * (total / pairs)[:, None]).sum() * (k - 1) / k
     weight = softmax(-0.5 * misfit)
-    table = sum(share * _coins(quality, guess) for share, (guess, quality, _) in zip(weight, fits, strict=True))
-    return np.asarray(table), np.asarray(weight @ np.stack([prior.ravel() for _, _, prior in fits])).reshape(
-        pooled.shape
-    )
+    tables = np.stack([_coins(quality, guess) for guess, quality, _ in fits])
+    priors = np.stack([prior for _, _, prior in fits])
+    return np.tensordot(weight, tables, axes=1), np.tensordot(weight, priors, axes=1)
 
 
 def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -471,3 +593,26 @@ def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> 
         middle = (low + high) / 2.0
         low, high = (middle, high) if at(middle)[2] < given else (low, middle)
     return at(low)[:2]
+
+
+# --- sequences ------------------------------------------------------------------------------------------
+
+
+def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
+    from consilience.label_types.tags.kernels import best_paths
+
+    with np.errstate(divide="ignore"):
+        return best_paths(scores, starts, np.log(initial), np.log(transition))
+
+
+def _padded(labels: Batch, observed: BoolArray) -> Batch:
+    """Return ``(n, m, length)`` codes from cells of one or of different lengths; absent where there is no vote."""
+    if labels.ndim == 3 and labels.dtype != object:
+        return np.where(observed[:, :, None], labels, labels.dtype.type(ABSENT))
+    rows, columns = np.nonzero(observed)
+    cells = [np.asarray(labels[row, column]) for row, column in zip(rows, columns, strict=True)]
+    width = max((len(cell) for cell in cells), default=0)
+    table = np.full((*observed.shape, width), ABSENT, dtype=cells[0].dtype if cells else np.int8)
+    for row, column, cell in zip(rows, columns, cells, strict=True):
+        table[row, column, : len(cell)] = cell
+    return table

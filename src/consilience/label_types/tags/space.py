@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,10 +17,8 @@ from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import Codebook, plain_value
-from consilience.label_types.tags.bio import follows_bio, legal_starts, legal_steps
-from consilience.label_types.tags.labels import ABSENT, UNKNOWN, TagReader
-from consilience.label_types.tags.law import TagLaw
-from consilience.label_types.tags.sequences import SequenceLaw
+from consilience.label_types.tags.bio import follows_bio, may_follow
+from consilience.label_types.tags.law import ABSENT, UNKNOWN, SequenceLaw, TagLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,31 +30,95 @@ SHORTEST, LONGEST = 3, 7
 
 
 class _TagSpace(LabelSpace):
-    """What tags and sequences of them have in common: names, codes, and the share that differs as the cost."""
+    """What tags and sequences of them have in common: names, codes, and the share that differs as the cost.
+
+    A batch holds one small integer per tag or position, `UNKNOWN` where there is no opinion; sequences are padded with
+    `ABSENT` to the longest one.
+    """
 
     names: tuple[str, ...] | None
     size: int
-    is_sequence: ClassVar[bool]
+    #: Least code that a label may hold.
+    least: ClassVar[int]
 
     @property
-    def _reader(self) -> TagReader:
-        return TagReader(self.names, self.size, self.is_sequence)
-
-    @property
+    @abstractmethod
     def _values(self) -> int:
-        return self.size if self.is_sequence else 2
+        """How many values a tag or position may have."""
+
+    @abstractmethod
+    def _read(self, value: Any) -> list[int]:
+        """Return the codes of one label, or say what is wrong with it."""
+
+    @abstractmethod
+    def _complaint(self, place: int) -> str:
+        """Return what is wrong with a code at this position that is out of range."""
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.int8 if self._values <= 127 else np.int32)
 
     def as_batch(self, labels: Any) -> Batch:
-        return self._reader.read(labels)
+        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+        if array.dtype.kind in "biuf" and array.ndim == 2 and self._fits(array.shape[1]):
+            return self._from_numbers(array)
+        rows = []
+        for index, value in enumerate(array):
+            try:
+                rows.append(self._read(value))
+            except InvalidLabelError as error:
+                raise InvalidLabelError(str(error), index) from None
+        table = np.full((len(rows), self._width(rows)), ABSENT, dtype=self._dtype)
+        for row, codes in zip(table, rows, strict=True):
+            row[: len(codes)] = codes
+        return table
+
+    def _fits(self, width: int) -> bool:
+        return True
+
+    def _width(self, rows: list[list[int]]) -> int:
+        return max(map(len, rows), default=0)
+
+    def _from_numbers(self, array: Batch) -> Batch:
+        """Return a rectangle of numbers, or name the first row that holds something else."""
+        values = np.where(np.isnan(array), UNKNOWN, array) if array.dtype.kind == "f" else array.astype(np.int64)
+        wrong = (values < self.least) | (values >= self._values) | (values != np.round(values))
+        wrong[:, :-1] |= (values[:, :-1] == ABSENT) & (values[:, 1:] != ABSENT)  # padding is at the end only
+        if wrong.any():
+            row, place = (int(index) for index in np.argwhere(wrong)[0])
+            raise InvalidLabelError(self._wrong(array[row].tolist(), place), row)
+        return values.astype(self._dtype)
+
+    def _codes(self, cells: list[Any]) -> list[int]:
+        """Return the codes of one label that is made of numbers."""
+        codes = []
+        for place, cell in enumerate(map(plain_value, cells)):
+            number = UNKNOWN if is_null(cell) else cell
+            whole = isinstance(number, (bool, int, float)) and number == int(number)
+            if not whole or not self.least <= number < self._values:
+                raise InvalidLabelError(self._wrong(cells, place))
+            codes.append(int(number))
+        return [code for code in codes if code != ABSENT]
+
+    def _wrong(self, cells: list[Any], place: int) -> str:
+        held = f"label {_shown(cells)} holds {plain_value(cells[place])!r} at position {place}"
+        return f"{held}{self._complaint(place)}"
+
+    def _code(self, name: Any, given: list[Any]) -> int:
+        names = self.names or ()
+        if name in names:
+            return names.index(name)
+        close = get_close_matches(str(name), names, n=1)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        known = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
+        raise InvalidLabelError(f"label {_shown(given)} holds {name!r}, which is not a tag. {hint}Tags: {known}.")
 
     def has_opinion(self, batch: Batch) -> BoolArray:
         return np.asarray((batch >= 0).any(axis=1))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         both = (left >= 0) & (right >= 0)
-        differ = ((left != right) & both).sum(axis=1)
-        share: FloatArray = differ / np.maximum(both.sum(axis=1), 1)
-        return share
+        return np.asarray(((left != right) & both).sum(axis=1) / np.maximum(both.sum(axis=1), 1))
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         wrong = rng.random(centers.shape) < self.law.expected_cost(np.array([weight]))[0]
@@ -78,13 +142,16 @@ class _TagSpace(LabelSpace):
         named = named or any(isinstance(value, str) for row in rows if row is not None for value in row)
         return pa.array(rows, type=pa.list_(pa.string() if named else pa.int32()))
 
+    def spec(self) -> dict[str, Any]:
+        return {"tags": self.size if self.names is None else list(self.names)}
+
 
 @dataclass(frozen=True, init=False)
 class Tags(_TagSpace):
     """Several tags per item, each present or not.
 
-    The cost is the share of tags that differ, between 0 and 1. Where one of two labels has no opinion on a tag (None,
-    NaN or -1 inside a label) the other is not compared.
+    The cost is the share of tags that differ, between 0 and 1. Tags on which one of two labels has no opinion (None,
+    NaN or -1 inside a label) are not compared.
 
     Parameters
     ----------
@@ -109,7 +176,8 @@ class Tags(_TagSpace):
 
     names: tuple[str, ...] | None
     size: int
-    is_sequence: ClassVar[bool] = False
+    least: ClassVar[int] = UNKNOWN
+    _values: ClassVar[int] = 2
 
     def __init__(self, tags: int | Iterable[str]) -> None:
         names, size = _read_tags(tags, "Tags", least=1)
@@ -125,6 +193,39 @@ class Tags(_TagSpace):
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return rng.integers(2, size=(n, self.size)).astype(np.int8)
+
+    def _fits(self, width: int) -> bool:
+        return width == self.size
+
+    def _width(self, rows: list[list[int]]) -> int:
+        return self.size
+
+    def _read(self, value: Any) -> list[int]:
+        cells = list(value) if isinstance(value, (set, frozenset)) else _cells(value)
+        vector = f"a vector of {self.size} zeros and ones"
+        expected = vector if self.names is None else f"{vector} or a set of tag names"
+        if cells is None:
+            hint = f"{{{value!r}}}" if isinstance(value, str) else f"a vector such as {[0] * self.size}"
+            raise InvalidLabelError(f"label {plain_value(value)!r} is {_kind(value)}, not {expected}. Write {hint}.")
+        is_set = isinstance(value, (set, frozenset))
+        if is_set and self.names is None:
+            raise InvalidLabelError(
+                f"label {_shown(cells)} is a set of names, but the tags have none. Give {expected}, or name "
+                'the tags: Tags(["news", "sport", ...]).'
+            )
+        named = self.names is not None and all(isinstance(cell, str) for cell in cells)
+        if is_set or (named and (cells or not isinstance(value, np.ndarray))):
+            chosen = {self._code(name, cells) for name in cells}
+            return [int(code in chosen) for code in range(self.size)]
+        if len(cells) != self.size:
+            raise InvalidLabelError(
+                f"label {_shown(cells)} has {len(cells)} entries, not {self.size}. Give {expected}."
+            )
+        return self._codes(cells)
+
+    def _complaint(self, place: int) -> str:
+        name = "" if self.names is None else f" (tag {self.names[place]!r})"
+        return f"{name}, which is neither 0 nor 1. Correct it; None or -1 is 'no opinion' on this tag."
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         if labels.ndim != 3 or labels.dtype.kind not in "biu" or labels.shape[2] != self.size:
@@ -147,9 +248,6 @@ class Tags(_TagSpace):
         if any(row is None or len(row) != self.size or isinstance(row[0], str) for row in rows):
             return as_object_array(rows)
         return np.array(rows, dtype=np.int64).reshape(len(rows), self.size)
-
-    def spec(self) -> dict[str, Any]:
-        return {"tags": self.size if self.names is None else list(self.names)}
 
 
 @dataclass(frozen=True, init=False)
@@ -178,7 +276,7 @@ class Sequences(_TagSpace):
     names: tuple[str, ...] | None
     size: int
     chain: bool
-    is_sequence: ClassVar[bool] = True
+    least: ClassVar[int] = ABSENT
 
     def __init__(self, tags: int | Iterable[str] | None = None, *, chain: bool = False) -> None:
         names, size = _read_tags(2 if tags is None else tags, "Sequences", least=2)
@@ -194,15 +292,46 @@ class Sequences(_TagSpace):
     def _binary(self) -> bool:
         return self.names is None and self.size == 2
 
+    @property
+    def _values(self) -> int:
+        return self.size
+
     @cached_property
     def law(self) -> Law:
         first, steps = np.ones(self.size, dtype=bool), np.ones((self.size, self.size), dtype=bool)
         if self.chain and self.names is not None and follows_bio(self.names):
-            first, steps = legal_starts(self.names), legal_steps(self.names)
+            first = np.array([may_follow("O", name) for name in self.names])
+            steps = np.array([[may_follow(before, name) for name in self.names] for before in self.names])
         return SequenceLaw(self.size, self.chain, first, steps, self._binary)
 
+    def _read(self, value: Any) -> list[int]:
+        cells = _cells(value)
+        if cells is None:
+            raise InvalidLabelError(
+                f"label {plain_value(value)!r} is {_kind(value)}, not a sequence with one tag per position. "
+                "Write a list of tags."
+            )
+        if self.names is not None and any(isinstance(cell, str) for cell in cells):
+            return [UNKNOWN if is_null(cell) else self._code(cell, cells) for cell in cells]
+        return self._codes(cells)
+
+    def _complaint(self, place: int) -> str:
+        tags = "0 or 1" if self._binary else f"a tag 0 .. {self.size - 1}"
+        return f", which is not {tags}. Correct it; None or -1 is 'no opinion' on this position."
+
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        return super().distance(*_same_length(left, right))
+        # Votes that were encoded at different times may be padded to different widths, each in an array of its own.
+        left, right = (np.stack(batch.tolist()) if batch.dtype == object else batch for batch in (left, right))
+        sizes = [(batch != ABSENT).sum(axis=1) for batch in (left, right)]
+        wrong = np.flatnonzero(sizes[0] != sizes[1])
+        if len(wrong):
+            pair = int(wrong[0])
+            raise InvalidLabelError(
+                f"Two sequences of {sizes[0][pair]} and {sizes[1][pair]} tags cannot be compared (pair {pair}). "
+                "Give both the same positions."
+            )
+        width = int(sizes[0].max(initial=0))
+        return super().distance(left[:, :width], right[:, :width])
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random possible sequences; row t of every call has the same length."""
@@ -211,7 +340,7 @@ class Sequences(_TagSpace):
             possible = law.steps[codes[:, place - 1]] if place else np.tile(law.first, (n, 1))  # type: ignore[attr-defined]
             codes[:, place] = np.where(possible, rng.random((n, self.size)), -1.0).argmax(axis=1)
         sizes = SHORTEST + np.arange(n) % (LONGEST - SHORTEST + 1)
-        return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._reader.dtype)
+        return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._dtype)
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch:
         """Return a table of sequences, padded to the longest, or say which differs in length from its row."""
@@ -249,7 +378,7 @@ class Sequences(_TagSpace):
         return as_object_array(column.to_pylist())
 
     def spec(self) -> dict[str, Any]:
-        return {"tags": self.size if self.names is None else list(self.names), "chain": self.chain}
+        return super().spec() | {"chain": self.chain}
 
 
 def _read_tags(tags: Any, space: str, least: int) -> tuple[tuple[str, ...] | None, int]:
@@ -270,23 +399,22 @@ def _read_tags(tags: Any, space: str, least: int) -> tuple[tuple[str, ...] | Non
     return names, size
 
 
-def _same_length(left: Batch, right: Batch) -> tuple[Batch, Batch]:
-    """Pad two batches of sequences to one width, or name the first pair that differs in length."""
-    # Votes that were encoded at different times may be padded to different widths, each in an array of its own.
-    left, right = (np.stack(batch.tolist()) if batch.dtype == object else batch for batch in (left, right))
-    sizes = [(batch != ABSENT).sum(axis=1) for batch in (left, right)]
-    wrong = np.flatnonzero(sizes[0] != sizes[1])
-    if len(wrong):
-        pair = int(wrong[0])
-        raise InvalidLabelError(
-            f"Two sequences of {sizes[0][pair]} and {sizes[1][pair]} tags cannot be compared (pair {pair}). "
-            "Give both the same positions."
-        )
-    width = int(max(sizes[0].max(initial=0), 1))
-    padded = [np.full((len(batch), width), ABSENT, dtype=np.int64) for batch in (left, right)]
-    for table, batch in zip(padded, (left, right), strict=True):
-        table[:, : min(batch.shape[1], width)] = batch[:, :width]
-    return padded[0], padded[1]
+def _cells(value: Any) -> list[Any] | None:
+    """Return the entries of a list, tuple or one-dimensional array; None for anything else."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return list(value.tolist())
+    return list(value) if isinstance(value, (list, tuple)) else None
+
+
+def _shown(cells: list[Any]) -> str:
+    shown = [plain_value(cell) for cell in cells]
+    return repr(shown) if len(shown) <= 12 else f"{shown[:12]!r} ...".replace("] ...", ", ...]")
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, (str, bytes)):
+        return "text"
+    return "a single number" if np.isscalar(value) else f"a {type(value).__name__}"
 
 
 def _is_missing(label: Any) -> bool:
