@@ -31,8 +31,8 @@ from consilience.prediction.source_model import SourceModel, SourceTable
 from consilience.prediction.suggest import suggest_items
 from consilience.settings import Configurable
 from consilience.storage import read_model, write_model
+from consilience.tables.display import findings_fragment
 from consilience.tables.encoding import align_sources, read_gold, read_votes
-from consilience.tables.html import findings_fragment
 
 __all__ = ["LabelModel"]
 

@@ -9,6 +9,7 @@ import numpy as np
 from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.tables.encoding import read_votes
+from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +63,7 @@ def _places(ranking: list[Any]) -> dict[Any, int]:
     places: dict[Any, int] = {}
     rank = 1
     for group in ranking:
-        tied = group if isinstance(group, tuple) else (group,)
+        tied = as_group(group)
         places |= dict.fromkeys(tied, rank)
         rank += len(tied)
     return places

@@ -103,8 +103,8 @@ def convert(
     the standard input or output. Without --to a table stays as it is; what comes from other tools becomes long.
     """
     from consilience.cli.targets import check_table_name, check_targets, write_all
-    from consilience.tables.converting import long_table, wide_table
     from consilience.tables.files import read_table, write_table
+    from consilience.tables.reading import long_table, wide_table
 
     check_table_name(target)
     output = output.beside(target)

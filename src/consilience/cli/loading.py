@@ -19,9 +19,8 @@ from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
 from consilience.tables.files import read_table
-from consilience.tables.guessing import guess_space
-from consilience.tables.notation import space_of_text
-from consilience.tables.preferences import votes_of_comparisons
+from consilience.tables.judges import votes_of_comparisons
+from consilience.tables.notation import guess_space, space_of_text
 from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
 from consilience.votes import Votes
 

@@ -93,8 +93,7 @@ def _with_engine(function: Function, *, writes: bool) -> Function:
 def guessed_space(votes: Path, reading: Reading, gold: str | None, output: Output) -> LabelSpace:
     """Return the label type that was named, or guess it from a sample of the items and say so."""
     from consilience.partitions import ParquetPartitions
-    from consilience.tables.guessing import guess_space
-    from consilience.tables.notation import space_of_text
+    from consilience.tables.notation import guess_space, space_of_text
 
     drop = reading.drop if gold is None else (*reading.drop, gold)
     parts = ParquetPartitions(votes, item=reading.item, sources=reading.sources, drop=drop, abstain=reading.abstain)

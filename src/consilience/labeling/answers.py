@@ -13,9 +13,8 @@ from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidLabelError, LabelingFunctionError
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.functions import LabelingFunction
-from consilience.tables.cells import blank, differs_from, null_mask, read_cells, tighten
+from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
 from consilience.tables.frames import Column, column_of_series
-from consilience.tables.stacking import common_dtype
 
 __all__ = ["Answers", "Fault", "encode_answers", "join_answers", "read_answers", "read_batch"]
 

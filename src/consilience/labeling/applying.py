@@ -24,10 +24,10 @@ from consilience.labeling.functions import LabelingFunction, as_functions
 from consilience.labeling.progress import ProgressBar
 from consilience.labeling.rows import column_of, records_of, rows_of
 from consilience.labeling.workers import count_workers, run_in_processes
+from consilience.tables.cells import common_dtype
 from consilience.tables.display import SourceTable
 from consilience.tables.frames import Column
 from consilience.tables.names import check_unique_ids
-from consilience.tables.stacking import common_dtype
 from consilience.votes import Votes
 
 __all__ = ["Applied", "Work", "apply", "apply_to_chunk", "apply_with_faults", "chosen_functions", "is_cluster_frame"]

@@ -19,7 +19,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.labeling.answers import join_answers
 from consilience.labeling.applying import Work
 from consilience.labeling.chunks import Task, length, slice_rows
-from consilience.tables.spelling import spelled_out
+from consilience.tables.cells import spelled_out
 from consilience.tables.vote_tables import LabelTable, storable, wide_arrow
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
 from consilience.partitions.base import Part, VotePartitions
-from consilience.tables.label_columns import label_column
+from consilience.tables.writing import label_column
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from consilience.exceptions import FileFormatError
 from consilience.partitions.base import Part
 from consilience.partitions.patterns import LabelsByPattern
-from consilience.tables.files import replace_file
+from consilience.tables.files import replace_file, write_text
 from consilience.tables.writing import label_table
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class Manifest:
     def _rewrite(self, header: dict[str, Any]) -> None:
         lines = [header, *self.done.values()]
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        replace_file(self.folder / MANIFEST, lambda path: _write_text(path, text), force=True)
+        write_text(self.folder / MANIFEST, text, force=True)
 
 
 def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
@@ -220,10 +220,6 @@ def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
         raise FileFormatError(
             f"The folder {str(folder)!r} is not empty. Continue it with resume=True, or overwrite it with force=True."
         )
-
-
-def _write_text(path: str, text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -16,7 +16,7 @@ from consilience.report.next_steps import NEXT_STEPS
 from consilience.report.relations import relate
 from consilience.report.svg import Scale, element, joined
 from consilience.report.words import wording
-from consilience.tables.html import Cell, findings_fragment, table_fragment
+from consilience.tables.display import Cell, findings_fragment, table_fragment
 
 __all__ = ["compare", "items", "overview", "relations", "sources"]
 

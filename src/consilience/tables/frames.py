@@ -17,18 +17,6 @@ from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.tables.cells import blank, null_mask, tighten
 
-__all__ = [
-    "ALIASES",
-    "RARER_ALIASES",
-    "Column",
-    "column_of_series",
-    "columns_of",
-    "is_frame",
-    "missing_column",
-    "records_to_columns",
-    "to_column",
-]
-
 # What other tools call the three columns of a long table.
 ALIASES = {
     "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "query", "prompt"},

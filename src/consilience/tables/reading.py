@@ -1,10 +1,11 @@
-"""Votes from files: wide or long, with the column names that other tools use."""
+"""Votes from files, wide or long, with the column names that other tools use; and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +13,15 @@ from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import null_mask, tighten
-from consilience.tables.files import read_table
+from consilience.tables.cells import null_mask, spelled_out, tighten
+from consilience.tables.files import read_table, write_table
 from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
+from consilience.tables.vote_tables import LabelTable, wide_arrow
 from consilience.votes import Votes
 
-__all__ = ["LAYOUTS", "as_the_space_reads", "layout_of", "read_votes", "uninterpreted_votes", "votes_of_table"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 LAYOUTS = ("auto", "wide", "long")
 
@@ -95,7 +99,7 @@ def votes_of_table(
 ) -> Votes:
     """Return the votes in a frame; see `read_votes`."""
     if isinstance(space, Preferences) and columns.get("layout", "auto") == "auto":
-        from consilience.tables.preferences import votes_of_comparisons
+        from consilience.tables.judges import votes_of_comparisons
 
         votes = votes_of_comparisons(table, space.by, judge=columns.get("source"), outcome=columns.get("label"))
         if votes is not None:
@@ -195,7 +199,7 @@ def _without(votes: Votes, abstain: Any) -> Votes:
     observed = votes.observed & ~same.reshape(cells.shape)
     labels = tighten(cells, ~observed)  # numbers that were text only because of the sign for "abstains"
     if labels.dtype == object:
-        from consilience.tables.text_tables import typed_cells
+        from consilience.tables.files import typed_cells
 
         flat = [cell if seen else None for cell, seen in zip(cells.reshape(-1), observed.reshape(-1), strict=True)]
         if all(cell is None or isinstance(cell, str) for cell in flat):
@@ -250,3 +254,46 @@ def _is_number(cell: Any) -> bool:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(map(repr, names))
+
+
+def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
+    """Return an Arrow table with one row per item and one column per source; null abstains.
+
+    Parameters
+    ----------
+    space
+        What a label is; needed where names are stored as codes.
+    item
+        Name of the column of ids.
+
+    Examples
+    --------
+    >>> wide_table(Votes.from_matrix([["cat", None]], sources=["ann", "bob"], items=["x1"])).to_pylist()
+    [{'item': 'x1', 'ann': 'cat', 'bob': None}]
+    """
+    labels = spelled_out(votes.labels, votes.observed, space, votes.spelling)
+    return wide_arrow(LabelTable(labels, votes.observed, votes.sources, votes.items), item)
+
+
+def long_table(votes: Votes, space: LabelSpace | None = None) -> pa.Table:
+    """Return an Arrow table with one row (item, source, label) per vote; as `Votes.to_long`."""
+    return votes.to_long(space)
+
+
+def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
+    """Read votes from one file and write them to another, wide or long, in the format of the other's name.
+
+    Parameters
+    ----------
+    to
+        "wide" or "long".
+    force
+        Whether a file that is there is replaced.
+    reading
+        What `read_votes` takes: layout, item, source, label, sources, drop, abstain, delimiter, encoding.
+    """
+    if to not in ("wide", "long"):
+        raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")
+    votes = read_votes(path, **reading)
+    write_table(out, wide_table(votes) if to == "wide" else long_table(votes), force=force)
+    return votes

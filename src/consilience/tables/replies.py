@@ -16,6 +16,7 @@ import numpy as np
 from consilience.arrays import is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.labels import order_of_text
+from consilience.tables.vote_tables import as_group
 
 __all__ = ["UNREAD", "Reply", "failed", "read_order", "read_score", "read_winner", "read_word"]
 
@@ -182,7 +183,7 @@ def read_order(cell: Any) -> Reply:
             order = [tuple(map(str, one)) if isinstance(one, (list, tuple, set)) else str(one) for one in text]
     except (InvalidLabelError, TypeError):
         return Reply(reason="no ranking")
-    names = [name for entry in order for name in (entry if isinstance(entry, tuple) else (entry,))]
+    names = [name for entry in order for name in as_group(entry)]
     if len(set(names)) < len(names):
         return Reply(reason="names one twice")
     return Reply(order) if names else Reply(reason="no ranking")
