@@ -137,16 +137,7 @@ class SourceTable:
         return len(self.columns["source"])
 
     def __repr__(self) -> str:
-        rows = [list(self.columns), *(list(row) for row in zip(*self._shown(), strict=True))]
-        width = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        is_text = [all(isinstance(value, str) for value in values) for values in self.columns.values()]
-        lines = [
-            "  ".join(
-                cell.ljust(size) if is_text[column] else cell.rjust(size)
-                for column, (cell, size) in enumerate(zip(row, width, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
+        lines = aligned(dict(zip(self.columns, self._shown(), strict=True)), self.columns)
         return "\n".join([*lines, *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
@@ -170,6 +161,19 @@ class SourceTable:
 
     def _shown(self) -> list[list[str]]:
         return [[_text(name, value) for value in values] for name, values in self.columns.items()]
+
+
+def aligned(shown: Mapping[str, Sequence[str]], columns: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Return the lines of a table: texts on the left of their column, other values on the right."""
+    rows = [list(shown), *map(list, zip(*shown.values(), strict=True))]
+    width = [max(len(row[place]) for row in rows) for place in range(len(shown))]
+    is_text = [all(isinstance(value, str) for value in values) for values in columns.values()]
+    lines = []
+    for row in rows:
+        cells = zip(row, width, is_text, strict=True)
+        line = "  ".join(cell.ljust(size) if left else cell.rjust(size) for cell, size, left in cells)
+        lines.append(line.rstrip())
+    return lines
 
 
 def _package(name: str) -> Any:

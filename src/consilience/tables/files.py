@@ -156,32 +156,35 @@ def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
     replace_file(path, lambda temporary: Path(temporary).write_bytes(packed), force=force)
 
 
+def check_target(path: Path, *, force: bool) -> None:
+    """Refuse a place where no file can be written."""
+    if path.is_dir():
+        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
+    if path.exists() and not force:
+        raise FileFormatError(f"{str(path)!r} is there already. Choose another name, or overwrite it with force.")
+    if not path.parent.is_dir():
+        raise FileFormatError(f"{str(path.parent)!r}, where {path.name!r} should go, is no folder. Make it first.")
+
+
 def replace_file(path: str | Path, write: Callable[[str], object], *, force: bool = False) -> None:
     """Let `write` fill a temporary file beside `path`, then put it there in one step.
 
     An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
     """
     target = Path(path)
-    if target.is_dir():
-        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
-    if target.exists() and not force:
-        raise FileFormatError(f"{str(path)!r} is there already. Choose another name, or overwrite it with force.")
-    if not target.parent.is_dir():
-        raise FileFormatError(f"{str(target.parent)!r}, where {target.name!r} should go, is no folder. Make it first.")
+    check_target(target, force=force)
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
-        raise FileFormatError(
-            f"Cannot write to {str(target.parent)!r}: {_reason(error)}. Choose another folder."
-        ) from None
+        raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
     os.close(handle)
     try:
         write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, target)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
-        raise FileFormatError(f"Cannot write {str(path)!r}: {_reason(error)}. Nothing was changed.") from None
+        raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -196,13 +199,15 @@ def _ending(path: str | Path) -> str:
     return (Path(path).with_suffix("") if _is_packed(path) else Path(path)).suffix.lower()
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Return the permissions that new files lack."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def _reason(error: OSError) -> str:
+def why(error: OSError) -> str:
+    """Return what the operating system says."""
     return error.strerror or str(error)
 
 

@@ -275,11 +275,6 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
     return wide_arrow(LabelTable(labels, votes.observed, votes.sources, votes.items), item)
 
 
-def long_table(votes: Votes, space: LabelSpace | None = None) -> pa.Table:
-    """Return an Arrow table with one row (item, source, label) per vote; as `Votes.to_long`."""
-    return votes.to_long(space)
-
-
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
     """Read votes from one file and write them to another, wide or long, in the format of the other's name.
 
@@ -295,5 +290,5 @@ def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = F
     if to not in ("wide", "long"):
         raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")
     votes = read_votes(path, **reading)
-    write_table(out, wide_table(votes) if to == "wide" else long_table(votes), force=force)
+    write_table(out, wide_table(votes) if to == "wide" else votes.to_long(), force=force)
     return votes

@@ -9,9 +9,10 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from consilience.cli.targets import Writer, check_targets, write_all
+from consilience.cli.output import Writer, check_targets, write_all
 
 __all__ = ["write_tables"]
+
 
 #: How often each crowd worker is right, beside lucky guesses.
 WORKERS = {"ann": 0.9, "bob": 0.75, "cleo": 0.65, "dan": 0.4, "eve": 0.85}
