@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.exceptions import UnsupportedError
-from consilience.partitions.answers import answering, first_votes, without_sums
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.partitions.dask import DaskPartitions
-from consilience.partitions.label_folder import LabelFolder, Labeller, Manifest, fingerprint
+from consilience.partitions.label_folder import (
+    LabelFolder,
+    Labeller,
+    Manifest,
+    answering,
+    fingerprint,
+    first_votes,
+    labels_by_pattern,
+    without_sums,
+)
 from consilience.partitions.parquet import ParquetPartitions
-from consilience.partitions.patterns import labels_by_pattern
 from consilience.partitions.spark import SparkPartitions
 from consilience.tables.writing import label_table, unrelated_distance
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -20,9 +20,22 @@ from consilience.votes import Votes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PartReader", "part_reader"]
+__all__ = ["PartReader", "ReadOptions", "part_reader"]
+
+T = TypeVar("T")
 
 ON_ERROR = ("raise", "abstain")
+
+
+class ReadOptions(TypedDict, total=False):
+    """How a wide table is read, the same on every engine; see `ParquetPartitions`."""
+
+    item: str | None
+    sources: Iterable[str] | None
+    drop: Iterable[str]
+    gold: str | None
+    abstain: Any
+    on_error: str
 
 
 @dataclass(frozen=True)
@@ -130,6 +143,13 @@ class PartReader:
             observed[wrong[:, 0], wrong[:, 1]] = False
             return as_the_space_reads(replace(raw, observed=observed), space, place), len(wrong)
 
+    def run(self, function: Callable[[Part], T], part: Part, place: str, first_row: int = 0) -> T:
+        """Return what a function makes of a part; an error about a label names its place."""
+        try:
+            return function(part)
+        except InvalidLabelError as error:
+            raise self.named(part, error, place, first_row) from None
+
     def named(self, part: Part, error: InvalidLabelError, place: str, first_row: int) -> InvalidLabelError:
         """Return an error that came up later, when a part was computed with, with its place."""
         wrong = None if self.space is None else _wrong_cells(part.votes, self.space)
@@ -183,18 +203,11 @@ def _is_there(column: pa.Array) -> BoolArray:
 
 
 def part_reader(
-    names: Iterable[str],
-    space: LabelSpace | None = None,
-    *,
-    item: str | None = None,
-    sources: Iterable[str] | None = None,
-    drop: Iterable[str] = (),
-    gold: str | None = None,
-    abstain: Any = None,
-    on_error: str = "raise",
-    where: str = "the table",
+    names: Iterable[str], space: LabelSpace | None = None, *, where: str = "the table", **options: Unpack[ReadOptions]
 ) -> PartReader:
     """Return how the columns of these names are to be read, or say what does not fit."""
+    item, gold, drop = options.get("item"), options.get("gold"), tuple(options.get("drop", ()))
+    sources, on_error = options.get("sources"), options.get("on_error", "raise")
     if on_error not in ON_ERROR:
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use one of {', '.join(ON_ERROR)}.")
     if space is not None and not isinstance(space, LabelSpace):
@@ -219,7 +232,7 @@ def part_reader(
     kept = chosen or tuple(name for name in columns if name not in {ids, gold, *drop})
     if not kept:
         raise InvalidVotesError(f"{where} has no column of votes. Its columns are {', '.join(map(repr, columns))}.")
-    return PartReader(kept, space, ids, gold, abstain, on_error)
+    return PartReader(kept, space, ids, gold, options.get("abstain"), on_error)
 
 
 def _nothing_known(space: LabelSpace, cells: Votes) -> Votes:
