@@ -256,15 +256,7 @@ SHOWN = 3
 def known_labels(
     gold: str, path: Path, table: pa.Table, votes: Votes, space: LabelSpace, reading: Reading, output: Output
 ) -> Batch:
-    """Return one known label, or None, per item of the votes.
-
-    Parameters
-    ----------
-    gold
-        What the user named: a file, or else a column of `table`.
-    path, table
-        The file of votes.
-    """
+    """Return one known label, or None, per item of the votes."""
     file = Path(gold)
     if file.is_file():
         pairs = _pairs_of_file(file, reading)

@@ -185,15 +185,7 @@ class VoteCounts:
 
 
 def counter(space: LabelSpace | None, choose: Callable[[Part], Part], most: int | None) -> Callable[[Part], VoteCounts]:
-    """Return what counts a chunk.
-
-    Parameters
-    ----------
-    choose
-        Picks the items on which sources are compared pair by pair.
-    most
-        How many different labels of a source are kept; None for all.
-    """
+    """Return what counts a chunk."""
 
     def count(part: Part) -> VoteCounts:
         votes = part.votes if space is None else encode(part.votes, space)

@@ -206,13 +206,7 @@ class VoteTables:
     schema: pa.Schema | None = None
 
     def table(self, chunk: Any, place: str, first_row: int = 0) -> tuple[pa.Table, int]:
-        """Return the votes on some rows, and how many of them are missing because a function failed.
-
-        Parameters
-        ----------
-        place
-            What an error calls the chunk.
-        """
+        """Return the votes on some rows, and how many of them are missing because a function failed."""
         import pyarrow as pa
 
         if length(chunk) == 0 and self.schema is not None:

@@ -66,13 +66,7 @@ class LabelsByPattern:
 
 
 def labels_by_pattern(model: LabelModel, like: Votes) -> LabelsByPattern | None:
-    """Return the labels of all patterns of votes, None where there are too many, or votes are no integers.
-
-    Parameters
-    ----------
-    like
-        Some of the votes that will be labelled.
-    """
+    """Return the labels of all patterns of votes, None where there are too many, or votes are no integers."""
     space, sources = model.space, model.source_model_.sources
     k, m = space.n_labels, len(sources)
     if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
@@ -267,13 +261,7 @@ class Manifest:
 
     @classmethod
     def start(cls, folder: Path, header: dict[str, Any], *, resume: bool, force: bool) -> Manifest:
-        """Return the manifest of a new folder, or of one that an earlier run left.
-
-        Parameters
-        ----------
-        header
-            What is labelled and by which model; a folder with another header is not continued.
-        """
+        """Return the manifest of a new folder, or of one that an earlier run left."""
         header = {"format": FORMAT, **header}
         path = folder / MANIFEST
         check_folder(folder, resume=resume, force=force)

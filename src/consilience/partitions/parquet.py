@@ -45,15 +45,7 @@ class KeptParts:
         self.held: dict[Hashable, tuple[Any, list[Placed]]] = {}
 
     def parts(self, key: Hashable, file: str, read: Callable[[], Iterable[Placed]]) -> Iterator[Placed]:
-        """Yield the parts of a piece, from memory or else as they are read.
-
-        Parameters
-        ----------
-        key
-            The piece.
-        file
-            The file it is in.
-        """
+        """Yield the parts of a piece, from memory or else as they are read."""
         if self.left <= 0 and key not in self.held:
             yield from read()
             return

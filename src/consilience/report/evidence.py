@@ -14,7 +14,7 @@ from consilience.exceptions import NotFittedError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import VotePartitions
-from consilience.prediction.inference import Inference, infer
+from consilience.prediction.inference import Inference, infer, vote_distances
 from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode, read_gold
 from consilience.votes import Votes
@@ -94,7 +94,7 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
         rows=rows,
         best=best,
         plain=_encoded(space, infer(learned.as_baseline(), space, table, model.decode), rows),
-        apart=_apart(space, encoded, best, found.voted),
+        apart=_apart(space, encoded, best, rows),
         known=read_gold(gold, space, len(table)),
     )
 
@@ -111,19 +111,15 @@ def _whole(votes: Any) -> Any:
     return votes
 
 
+def _apart(space: LabelSpace, encoded: Votes, best: Batch, rows: IntArray) -> FloatArray:
+    apart = np.full(encoded.observed.shape, np.nan)
+    apart[rows] = vote_distances(space, encoded[rows], best)
+    return apart
+
+
 def _encoded(space: LabelSpace, found: Inference, rows: IntArray) -> Batch:
     labels = found.posterior.labels[rows]
     return space.as_batch(labels) if len(rows) else labels
-
-
-def _apart(space: LabelSpace, encoded: Votes, best: Batch, voted: BoolArray) -> FloatArray:
-    apart = np.full(encoded.observed.shape, np.nan)
-    position = np.cumsum(voted) - 1
-    for source in range(encoded.n_sources):
-        rows = np.flatnonzero(encoded.observed[:, source])
-        if len(rows):
-            apart[rows, source] = space.distance(encoded.labels[rows, source], best[position[rows]])
-    return apart
 
 
 #: Votes listed per item.
@@ -264,15 +260,7 @@ class Relations:
 
 
 def relate(space: LabelSpace, model: SourceModel, encoded: Votes, best: Batch, voted: BoolArray) -> Relations:
-    """Return how the sources with the most votes relate.
-
-    Parameters
-    ----------
-    encoded
-        Votes in the form of the space, of the sources of the model.
-    best, voted
-        Labels of the items that have a vote, and which items these are.
-    """
+    """Return how the sources with the most votes relate."""
     rows = np.flatnonzero(voted)
     if len(rows) > COMPARED_ITEMS:
         rows = np.sort(rows[np.argpartition(hash_priority(encoded.items[rows]), COMPARED_ITEMS)[:COMPARED_ITEMS]])

@@ -15,27 +15,9 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+import consilience.label_types as types
 from consilience.arrays import FloatArray, IntArray, as_object_array
-from consilience.label_types import (
-    SO3,
-    SPD,
-    Boxes,
-    Classes,
-    DependencyTrees,
-    FiniteMetric,
-    Hyperbolic,
-    LabelSpace,
-    Preferences,
-    Product,
-    Rankings,
-    Scores,
-    Sequences,
-    Spans,
-    Sphere,
-    Tags,
-    Texts,
-    Vectors,
-)
+from consilience.label_types.base import LabelSpace
 from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.label_types.texts.words import exact_words, plain_words
 from consilience.report.charts import Scale, dot, element, joined, line, number, picture, points_on_line, text
@@ -110,7 +92,7 @@ MAX_SHOWN = 160
 
 
 @label_html.register
-def _(space: Classes, label: Any, other: Any = None) -> Markup:
+def _(space: types.Classes, label: Any, other: Any = None) -> Markup:
     batch = space.as_batch(as_object_array([label]))
     if batch.ndim == 1:
         return chip(_name(space, int(batch[0])), int(batch[0]))
@@ -119,17 +101,17 @@ def _(space: Classes, label: Any, other: Any = None) -> Markup:
 
 
 @label_html.register
-def _(space: FiniteMetric, label: Any, other: Any = None) -> Markup:
+def _(space: types.FiniteMetric, label: Any, other: Any = None) -> Markup:
     code = int(encoded(space, label))
     return chip(_name(space, code), code)
 
 
-def _name(space: Classes | FiniteMetric | Tags | Sequences, code: int) -> str:
+def _name(space: types.Classes | types.FiniteMetric | types.Tags | types.Sequences, code: int) -> str:
     return plain_text(code if space.names is None else space.names[code])
 
 
 @label_html.register
-def _(space: Rankings, label: Any, other: Any = None) -> Markup:
+def _(space: types.Rankings, label: Any, other: Any = None) -> Markup:
     positions = encoded(space, label).astype(np.int64)
     before = None if other is None else encoded(space, other).astype(np.int64)
     order = np.argsort(positions, kind="stable")
@@ -153,7 +135,7 @@ def _(space: Rankings, label: Any, other: Any = None) -> Markup:
 
 
 @label_html.register
-def _(space: Preferences, label: Any, other: Any = None) -> Markup:
+def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     said = encoded(space, label)
     if said.ranking is None:
         lost = int((said.outcome == UNPARSABLE).sum())
@@ -181,14 +163,14 @@ def _moved(positions: IntArray, before: IntArray, index: int) -> bool:
 
 
 @label_html.register
-def _(space: Tags, label: Any, other: Any = None) -> Markup:
+def _(space: types.Tags, label: Any, other: Any = None) -> Markup:
     codes = encoded(space, label).astype(np.int64)
     beside = None if other is None else encoded(space, other).astype(np.int64)
     return _tag_set(space, codes, beside)
 
 
 @label_html.register
-def _(space: Sequences, label: Any, other: Any = None) -> Markup:
+def _(space: types.Sequences, label: Any, other: Any = None) -> Markup:
     codes = encoded(space, label).astype(np.int64)
     beside = None if other is None else encoded(space, other).astype(np.int64)
     shown = []
@@ -200,7 +182,7 @@ def _(space: Sequences, label: Any, other: Any = None) -> Markup:
     return element("span", *shown, rest, class_="sequence")
 
 
-def _tag_set(space: Tags, codes: IntArray, beside: IntArray | None) -> Markup:
+def _tag_set(space: types.Tags, codes: IntArray, beside: IntArray | None) -> Markup:
     """Return the tags that are there; beside another label also those that are missing."""
     shown = []
     for tag, code in enumerate(codes.tolist()):
@@ -223,9 +205,9 @@ WIDTH, MOST_HEIGHT, BOX_MARGIN = 360.0, 300.0, 14.0
 ROW = 16.0
 
 
-@label_html.register(Boxes)
-@label_html.register(Spans)
-def _(space: Boxes | Spans, label: Any, other: Any = None) -> Markup:
+@label_html.register(types.Boxes)
+@label_html.register(types.Spans)
+def _(space: types.Boxes | types.Spans, label: Any, other: Any = None) -> Markup:
     own = encoded(space, label)
     if len(own) == 0:
         return element("small", "nothing")
@@ -241,7 +223,7 @@ def _(space: Boxes | Spans, label: Any, other: Any = None) -> Markup:
 
 
 @item_picture.register
-def _(space: Boxes, item: Item) -> Markup:
+def _(space: types.Boxes, item: Item) -> Markup:
     label = encoded(space, item.label)[:, :4]
     votes = [encoded(space, vote.label)[:, :4] for vote in item.votes]
     everything = np.vstack([label, *votes])
@@ -269,7 +251,7 @@ def _(space: Boxes, item: Item) -> Markup:
 
 
 @item_picture.register
-def _(space: Spans, item: Item) -> Markup:
+def _(space: types.Spans, item: Item) -> Markup:
     rows = [("label", encoded(space, item.label))]
     rows += [(f"{vote.number}", encoded(space, vote.label)) for vote in item.votes]
     ends = np.vstack([spans[:, :2] for _, spans in rows])
@@ -300,22 +282,22 @@ RIM = SIZE / 2 - MARGIN
 
 
 @label_html.register
-def _(space: Scores, label: Any, other: Any = None) -> Markup:
+def _(space: types.Scores, label: Any, other: Any = None) -> Markup:
     return element("span", plain_text(float(label)), class_="value")
 
 
 @item_picture.register
-def _(space: Scores, item: Item) -> Markup:
+def _(space: types.Scores, item: Item) -> Markup:
     # Sources speak on scales of their own, so what they said is drawn as it is, and the label with its interval.
     ends = np.array(space.range if space.range is not None else [], dtype=np.float64)
     deviation = float(item.details.get("standard_deviation", np.nan))
     return points_on_line(item.votes, float(item.label), deviation, ends)
 
 
-@label_html.register(Vectors)
-@label_html.register(Hyperbolic)
-@label_html.register(Sphere)
-def _(space: Vectors | Hyperbolic | Sphere, label: Any, other: Any = None) -> Markup:
+@label_html.register(types.Vectors)
+@label_html.register(types.Hyperbolic)
+@label_html.register(types.Sphere)
+def _(space: types.Vectors | types.Hyperbolic | types.Sphere, label: Any, other: Any = None) -> Markup:
     return element("span", _numbers(np.asarray(label, dtype=np.float64)), class_="value")
 
 
@@ -325,7 +307,7 @@ def _numbers(values: FloatArray, most: int = 12) -> str:
 
 
 @item_picture.register
-def _(space: Vectors, item: Item) -> Markup:
+def _(space: types.Vectors, item: Item) -> Markup:
     votes = np.array([encoded(space, vote.label) for vote in item.votes]).reshape(-1, space.d)
     label = np.asarray(encoded(space, item.label))
     if space.d == 1:
@@ -383,7 +365,7 @@ def _disk(marks: list[Markup], caption: str) -> Markup:
 
 
 @item_picture.register
-def _(space: Hyperbolic, item: Item) -> Markup:
+def _(space: types.Hyperbolic, item: Item) -> Markup:
     if space.d != 2:
         return Markup("")
     points = np.array([encoded(space, vote.label) for vote in item.votes]).reshape(-1, 3)
@@ -392,7 +374,7 @@ def _(space: Hyperbolic, item: Item) -> Markup:
 
 
 @item_picture.register
-def _(space: Sphere, item: Item) -> Markup:
+def _(space: types.Sphere, item: Item) -> Markup:
     label = np.asarray(encoded(space, item.label), dtype=np.float64)
     points = np.array([encoded(space, vote.label) for vote in item.votes]).reshape(-1, space.d + 1)
     if space.d == 1:
@@ -410,7 +392,7 @@ def _(space: Sphere, item: Item) -> Markup:
 
 
 @label_html.register
-def _(space: SPD, label: Any, other: Any = None) -> Markup:
+def _(space: types.SPD, label: Any, other: Any = None) -> Markup:
     matrix = np.asarray(label, dtype=np.float64)
     if len(matrix) > 4:
         return element("span", plain_text(matrix), class_="text")
@@ -420,7 +402,7 @@ def _(space: SPD, label: Any, other: Any = None) -> Markup:
 
 
 @label_html.register
-def _(space: SO3, label: Any, other: Any = None) -> Markup:
+def _(space: types.SO3, label: Any, other: Any = None) -> Markup:
     turn = np.asarray(encoded(space, label), dtype=np.float64)
     turn = -turn if turn[0] < 0 else turn  # the same rotation, by half a turn at most
     length = float(np.linalg.norm(turn[1:]))
@@ -445,7 +427,7 @@ def _ellipse(matrix: FloatArray) -> Markup:
 
 
 @label_html.register
-def _(space: Product, label: Any, other: Any = None) -> Markup:
+def _(space: types.Product, label: Any, other: Any = None) -> Markup:
     rows = []
     for name, part in space.factors.items():
         value = label.get(name) if isinstance(label, dict) else None
@@ -456,7 +438,7 @@ def _(space: Product, label: Any, other: Any = None) -> Markup:
 
 
 @item_picture.register
-def _(space: Product, item: Item) -> Markup:
+def _(space: types.Product, item: Item) -> Markup:
     shown = []
     for name in space.factors:
         inner = part_of(item, name)
@@ -483,7 +465,7 @@ __all__: list[str] = []
 
 
 @label_html.register
-def _(space: Texts, label: Any, other: Any = None) -> Markup:
+def _(space: types.Texts, label: Any, other: Any = None) -> Markup:
     if other is None:
         return element("span", plain_text(label), class_="text")
     split = exact_words if space.exact else plain_words
@@ -506,7 +488,7 @@ MAX_TOKENS = 40
 
 
 @label_html.register
-def _(space: DependencyTrees, label: Any, other: Any = None) -> Markup:
+def _(space: types.DependencyTrees, label: Any, other: Any = None) -> Markup:
     edges = _edges(space, label)
     beside = None if other is None else _edges(space, other)
     shown = edges[:MAX_TOKENS]
@@ -527,7 +509,7 @@ def _(space: DependencyTrees, label: Any, other: Any = None) -> Markup:
     return picture(len(shown) * step + (70.0 if len(edges) > len(shown) else 0.0), base + 18.0, *marks, label="tree")
 
 
-def _edges(space: DependencyTrees, label: Any) -> list[tuple[int, int]]:
+def _edges(space: types.DependencyTrees, label: Any) -> list[tuple[int, int]]:
     """Return head and relation of every token."""
     tree = np.asarray(encoded(space, label), dtype=np.int64)
     table = tree if tree.ndim == 2 else np.stack([tree, np.zeros_like(tree)], axis=1)

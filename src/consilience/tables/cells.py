@@ -106,15 +106,6 @@ def read_cells(
     """Return labels ``(n, m, *label_shape)`` or ``(n, m)`` objects, and where there is one.
 
     NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
-
-    Parameters
-    ----------
-    data
-        Array, or nested lists with one list per item.
-    sources
-        Names for the error messages.
-    allow_partial
-        Whether a label may have some numbers that are NaN; such a label counts as observed.
     """
     if isinstance(data, np.ma.MaskedArray):
         return _read_masked(data, sources, allow_partial)
@@ -305,15 +296,7 @@ def common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def stack_labels(
     parts: Sequence[tuple[Batch, BoolArray, npt.NDArray[np.intp]]], n_sources: int
 ) -> tuple[Batch, BoolArray]:
-    """Return several tables below each other.
-
-    Parameters
-    ----------
-    parts
-        Labels, observed mask, and the column each of its sources goes to.
-    n_sources
-        Number of columns of the result; those a part lacks are not observed.
-    """
+    """Return several tables below each other."""
     observed = np.zeros((sum(len(seen) for _, seen, _ in parts), n_sources), dtype=bool)
     voting = [labels for labels, seen, _ in parts if seen.any()] or [part[0] for part in parts]
     labels = _blank_for(voting, observed.shape)
@@ -354,15 +337,7 @@ def _blank_for(tables: Sequence[Batch], shape: tuple[int, ...]) -> Batch:
 
 
 def spelled_out(labels: Batch, observed: BoolArray, space: LabelSpace | None, spelling: np.dtype[Any] | None) -> Batch:
-    """Return the table of labels as they were written; cells that are not observed hold anything.
-
-    Parameters
-    ----------
-    space
-        What a label is; needed where labels of names are stored as codes.
-    spelling
-        Type of the labels before they became codes, if they did.
-    """
+    """Return the table of labels as they were written; cells that are not observed hold anything."""
     if spelling is None or spelling == labels.dtype or not observed.any():
         return labels
     if space is None:

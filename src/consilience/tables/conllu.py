@@ -274,13 +274,7 @@ class Sentence:
 
 
 def read_sentences(source: str | Path, name: str | None = None) -> tuple[Sentence, ...]:
-    """Return the sentences of a file (also gzip'd), or of text, which has at least one line break.
-
-    Parameters
-    ----------
-    name
-        What to call the source in messages; the path if not given.
-    """
+    """Return the sentences of a file (also gzip'd), or of text, which has at least one line break."""
     if isinstance(source, str) and "\n" in source:
         text, place = source, name or "the text"
     else:

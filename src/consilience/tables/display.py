@@ -44,15 +44,6 @@ class Cell:
 def table_fragment(columns: Iterable[tuple[str, Sequence[Cell]]], *, name: str = "", marked: Iterable[int] = ()) -> str:
     """Return a table with one column per name, in which numbers stand on the right.
 
-    Parameters
-    ----------
-    columns
-        Headings, each with its cells; all columns are equally long.
-    name
-        Identity of the table in a page, whose script can then sort it; without it nothing but the texts is written.
-    marked
-        Rows that a reader should look at first.
-
     Examples
     --------
     >>> table_fragment([("source", [Cell.text("<ann>")])])

@@ -71,15 +71,7 @@ def file_format(path: str | Path) -> str:
 
 
 def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8") -> pa.Table:
-    """Return a file as an Arrow table; a folder of Parquet files as one table.
-
-    Parameters
-    ----------
-    delimiter
-        Of a CSV file; found out from its first line by default.
-    encoding
-        Of a CSV file or of JSON Lines.
-    """
+    """Return a file as an Arrow table; a folder of Parquet files as one table."""
     if not isinstance(path, (str, Path)):
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source = Path(path)
@@ -320,11 +312,6 @@ def table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     Blanks around cells belong to them, unless the names have them, too: then the file has ", " between cells.
     Of columns without a name, empty ones are left out, and a first one of different values is the index that pandas
     writes: row numbers are left out, others are called "item".
-
-    Parameters
-    ----------
-    name
-        Of the file, for messages.
     """
     import pyarrow as pa
 

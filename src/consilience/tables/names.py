@@ -73,13 +73,6 @@ def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
 def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return a code per value, in order of first appearance, and the row of that appearance.
 
-    Parameters
-    ----------
-    values
-        Numbers or hashable objects, one-dimensional.
-    what
-        What the values are, for the error message.
-
     Examples
     --------
     >>> codes, rows = factorize(np.array(["b", "a", "b"], dtype=object), "item id")
@@ -183,13 +176,7 @@ def item_positions(key: Any, n_items: int) -> slice | npt.NDArray[Any]:
 
 
 def check_alignable(parts: Sequence[tuple[bool, int]]) -> bool:
-    """Raise unless the sources of several votes can be matched; return whether they have names.
-
-    Parameters
-    ----------
-    parts
-        For each, whether its sources have names somebody chose, and how many they are.
-    """
+    """Raise unless the sources of several votes can be matched; return whether they have names."""
     if not parts:
         raise InvalidVotesError("There is nothing to concatenate. Pass at least one Votes.")
     if len(set(parts)) > 1 and not all(named for named, _ in parts):

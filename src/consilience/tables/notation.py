@@ -10,27 +10,9 @@ from typing import Any
 
 import numpy as np
 
+import consilience.label_types as types
 from consilience.arrays import Batch, is_null
 from consilience.exceptions import FileFormatError, UnsupportedError
-from consilience.label_types import (
-    SO3,
-    SPD,
-    Boxes,
-    Classes,
-    DependencyTrees,
-    FiniteMetric,
-    Hyperbolic,
-    Preferences,
-    Product,
-    Rankings,
-    Scores,
-    Sequences,
-    Spans,
-    Sphere,
-    Tags,
-    Texts,
-    Vectors,
-)
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
@@ -86,7 +68,7 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
 
 
 def _classes(argument: str, votes: Votes) -> LabelSpace:
-    return Classes(_size_or_names(argument)) if argument else Classes.of(votes)
+    return types.Classes(_size_or_names(argument)) if argument else types.Classes.of(votes)
 
 
 def _ordinal(argument: str, votes: Votes) -> LabelSpace:
@@ -98,15 +80,15 @@ def _ordinal(argument: str, votes: Votes) -> LabelSpace:
         names = _names(argument)
     if len(names) < 2:
         raise UnsupportedError("An ordinal scale needs its steps in order. Write it as 'ordinal:bad,fair,good'.")
-    return FiniteMetric(list(pairwise(names)))
+    return types.FiniteMetric(list(pairwise(names)))
 
 
 def _rankings(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Rankings(_size_or_names(argument))
+        return types.Rankings(_size_or_names(argument))
     cells = votes.labels[votes.observed]
     if cells.ndim == 2:
-        return Rankings(cells.shape[1])
+        return types.Rankings(cells.shape[1])
     names: dict[str, None] = {}
     lengths, longest = set(), 0
     for cell in cells.tolist():
@@ -125,27 +107,27 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
             "another label type."
         )
     if names:
-        return Rankings(list(names))
-    return Rankings(lengths.pop() if len(lengths) == 1 else None)
+        return types.Rankings(list(names))
+    return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
 
 
 def _tags(argument: str, votes: Votes) -> LabelSpace:
-    return Tags(_size_or_names(argument) if argument else _width(votes, "tags"))
+    return types.Tags(_size_or_names(argument) if argument else _width(votes, "tags"))
 
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Sequences(_size_or_names(argument), chain=True)
+        return types.Sequences(_size_or_names(argument), chain=True)
     tags = {plain_value(tag) for cell in votes.labels[votes.observed].tolist() for tag in cell if not is_null(tag)}
     if tags and all(isinstance(tag, (bool, int, float)) for tag in tags):
-        return Sequences(max(2, int(max(tags)) + 1), chain=True)
-    return Sequences(sorted(tags, key=str), chain=True)
+        return types.Sequences(max(2, int(max(tags)) + 1), chain=True)
+    return types.Sequences(sorted(tags, key=str), chain=True)
 
 
 def _hyperbolic(argument: str, votes: Votes) -> LabelSpace:
     dimension, _, curvature = argument.partition(",")
     size = int(dimension) if dimension else _width(votes, "hyperbolic") - 1
-    return Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
+    return types.Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
 
 
 def _sized(build: Callable[[int], LabelSpace], name: str, extra: int = 0) -> Callable[[str, Votes], LabelSpace]:
@@ -158,7 +140,7 @@ def _records(argument: str, votes: Votes) -> LabelSpace:
         return guess_space(votes).space
     parts = dict(part.split("=", 1) for part in argument.split(";") if part.strip())
     factors = {name.strip(): space_of_text(text, _field(votes, name.strip())) for name, text in parts.items()}
-    return Product(weights=None, **factors)
+    return types.Product(weights=None, **factors)
 
 
 def _field(votes: Votes, name: str) -> Votes:
@@ -204,13 +186,13 @@ def _boxes(argument: str, votes: Votes) -> LabelSpace:
     names, options = _names_and_options(argument, ("size",))
     size = options.get("size")
     sides = None if size is None else tuple(float(side) for side in size.lower().split("x"))
-    return Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
+    return types.Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
 
 
 def _spans(argument: str, votes: Votes) -> LabelSpace:
     names, options = _names_and_options(argument, ("length", "overlap"))
     length = int(options["length"]) if "length" in options else None
-    return Spans(names or _classes_of_elements(votes, 2), length=length, overlap=options.get("overlap", "merge"))
+    return types.Spans(names or _classes_of_elements(votes, 2), length=length, overlap=options.get("overlap", "merge"))
 
 
 def _names_and_options(argument: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
@@ -226,7 +208,7 @@ def _names_and_options(argument: str, known: tuple[str, ...]) -> tuple[list[str]
 def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
     """Return the classes that elements have behind their corners, or under a name such as "label"."""
     found = set()
-    for cell in Boxes().read_text(votes.labels[votes.observed]).tolist():
+    for cell in types.Boxes().read_text(votes.labels[votes.observed]).tolist():
         for element in cell if isinstance(cell, list | tuple) else ():
             if isinstance(element, dict):
                 found.add(class_of(element))
@@ -245,7 +227,7 @@ NOTATIONS = (
         "scores:0..100",
         "a number; every source may use a scale of its own",
         "71.5",
-        lambda argument, votes: Scores(range=_interval(argument) if argument else None),
+        lambda argument, votes: types.Scores(range=_interval(argument) if argument else None),
     ),
     Notation("rankings", "rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c", _rankings),
     Notation(
@@ -253,22 +235,24 @@ NOTATIONS = (
         "preferences:prompt",
         "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
         "a > b = c",
-        lambda argument, votes: Preferences(by=argument or None),
+        lambda argument, votes: types.Preferences(by=argument or None),
     ),
     Notation("tags", "tags:news,sport", "any number of several tags", "[1, 0]", _tags),
     Notation("sequences", "sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]', _sequences),
-    Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _sized(Vectors, "vectors")),
+    Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _sized(types.Vectors, "vectors")),
     Notation(
         "trees",
         "trees",
         "a dependency tree: the head of each token, 0 for the root",
         "[2, 0, 2]",
-        lambda *_: DependencyTrees(),
+        lambda *_: types.DependencyTrees(),
     ),
     Notation("hyperbolic", "hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]", _hyperbolic),
-    Notation("sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sized(Sphere, "sphere", 1)),
-    Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _sized(SPD, "spd")),
-    Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", lambda *_: SO3()),
+    Notation(
+        "sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sized(types.Sphere, "sphere", 1)
+    ),
+    Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _sized(types.SPD, "spd")),
+    Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", lambda *_: types.SO3()),
     Notation(
         "boxes",
         "boxes:car,bus",
@@ -288,7 +272,7 @@ NOTATIONS = (
         "texts:gleu",
         "a text, compared by words (or sequences of words)",
         "the cat sat",
-        lambda argument, _: Texts(argument or "words"),
+        lambda argument, _: types.Texts(argument or "words"),
     ),
     Notation(
         "records",
@@ -332,15 +316,15 @@ def guess_space(votes: Votes) -> Guess:
         return _of_lists(list(cells))
     kind = cells.dtype.kind
     if kind == "b":
-        return Guess(Classes([False, True]), "true and false")
+        return Guess(types.Classes([False, True]), "true and false")
     if kind in "iu":
         return _of_whole_numbers(cells)
     if kind == "f":
         whole = bool(((cells == np.round(cells)) & np.isfinite(cells)).all())
-        return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(Scores(), "numbers with fractions")
+        return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(types.Scores(), "numbers with fractions")
     listed = cells.tolist()
     if all(isinstance(cell, Comparisons) for cell in listed):
-        return Guess(Preferences(), "comparisons of two items at a time")
+        return Guess(types.Preferences(), "comparisons of two items at a time")
     if all(isinstance(cell, str) for cell in listed):
         return _of_text(listed, votes)
     if all(isinstance(cell, dict) for cell in listed):
@@ -366,9 +350,9 @@ def _mixture(listed: list[Any], votes: Votes) -> FileFormatError:
 def _of_whole_numbers(cells: Batch) -> Guess:
     values = np.unique(cells)
     if len(values) > MOST_CLASSES:
-        return Guess(Scores(), f"{len(values)} different whole numbers")
+        return Guess(types.Scores(), f"{len(values)} different whole numbers")
     if values.min() >= 0 and values.max() <= 1:
-        return Guess(Classes(2), "only 0 and 1")
+        return Guess(types.Classes(2), "only 0 and 1")
     shown = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
     raise FileFormatError(
         f"The votes are the numbers {shown}: classes, or scores on a scale? Say which: space 'classes' or 'scores'."
@@ -380,7 +364,7 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
         raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
     if all(">" in cell for cell in cells):
         names = dict.fromkeys(name for cell in cells for name in _ranked_names(cell))
-        return Guess(Rankings(list(names)), f"orders such as {cells[0]!r}")
+        return Guess(types.Rankings(list(names)), f"orders such as {cells[0]!r}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
     single = float((counts == 1).mean())
     if len(values) > MOST_CLASSES and single > MOST_SINGLE:
@@ -388,7 +372,7 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
             f"The votes are {len(values)} different texts, {single:.0%} of them said once: no list of classes. "
             "Name the label type: space 'texts', 'classes', or a Metric of your own in Python."
         )
-    return Guess(Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
+    return Guess(types.Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
 
 
 def _ranked_names(order: str) -> list[str]:
@@ -404,7 +388,7 @@ def _of_records(cells: list[dict[str, Any]], votes: Votes) -> Guess:
             parts[name] = guess_space(Votes.from_array(column)).space
         except FileFormatError as error:
             raise FileFormatError(f"Field {name!r} of the records: {error}") from None
-    return Guess(Product(weights=None, **parts), f"records of {', '.join(names)}")
+    return Guess(types.Product(weights=None, **parts), f"records of {', '.join(names)}")
 
 
 def _of_elements(cells: list[Any]) -> Guess | None:
@@ -412,7 +396,7 @@ def _of_elements(cells: list[Any]) -> Guess | None:
     elements = [element for cell in cells for element in cell]
     if not elements or not all(isinstance(element, dict) for element in elements):
         return None
-    for space, forms, what in ((Boxes, BOX_FORMS, "boxes"), (Spans, SPAN_FORMS, "spans")):
+    for space, forms, what in ((types.Boxes, BOX_FORMS, "boxes"), (types.Spans, SPAN_FORMS, "spans")):
         if all(corners_and_class(element, forms) is not None for element in elements):
             classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
             return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
@@ -432,13 +416,13 @@ def _of_lists(cells: list[Any]) -> Guess:
     if not whole:
         if length is None:
             raise FileFormatError("The votes are lists of numbers of different lengths, which no label type has.")
-        return Guess(Vectors(length), f"lists of {length} numbers")
+        return Guess(types.Vectors(length), f"lists of {length} numbers")
     if length is not None and all(((array == 0) | (array == 1)).all() for array in arrays) and length > 2:
-        return Guess(Tags(length), f"lists of {length} zeros and ones")
+        return Guess(types.Tags(length), f"lists of {length} zeros and ones")
     if length is not None and all(sorted(array.tolist()) == list(range(length)) for array in arrays):
-        return Guess(Rankings(length), f"each list holds the positions 0 to {length - 1}")
+        return Guess(types.Rankings(length), f"each list holds the positions 0 to {length - 1}")
     if all(_is_tree(array.tolist()) for array in arrays):
-        return Guess(DependencyTrees(), "each list holds the head of every token, 0 for the root")
+        return Guess(types.DependencyTrees(), "each list holds the head of every token, 0 for the root")
     raise FileFormatError(
         f"The votes are lists such as {list(cells[0])!r}: positions, tags or a vector? Name the label type: "
         "'rankings', 'tags' or 'vectors'."

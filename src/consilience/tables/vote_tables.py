@@ -296,13 +296,6 @@ def separate_repeats(
     """Return the source of every row, the names of sources, and the pairs of runs of one source.
 
     The k-th vote of "judge" on an item comes from "judge #k", if "judge" repeats any vote.
-
-    Parameters
-    ----------
-    source
-        Code of the source of every row.
-    names
-        Names by code.
     """
     order = np.argsort(cells, kind="stable")
     begins = np.append(True, np.diff(cells[order]) != 0)

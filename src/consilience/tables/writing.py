@@ -176,13 +176,7 @@ def _agreement(
 
 
 def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None) -> pa.Array:
-    """Return the labels of a posterior as an Arrow column; rankings of named things as text.
-
-    Parameters
-    ----------
-    ties
-        Neighbours of a ranking whose order is less probable than this are tied.
-    """
+    """Return the labels of a posterior as an Arrow column; rankings of named things as text."""
     import pyarrow as pa
 
     if ties is not None and not 0.5 <= ties <= 1.0:
