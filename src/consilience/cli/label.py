@@ -11,7 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray
+from consilience.arrays import BoolArray, FloatArray, as_object_array
 from consilience.cli.commands import Command, did_you_mean
 from consilience.cli.loading import Loaded, describe, load, load_for_model
 from consilience.cli.options import (
@@ -384,7 +384,8 @@ def _out_of_fold(loaded: Loaded, known: BoolArray, seed: int) -> FloatArray:
     for fold in range(FOLDS):
         held_out = np.zeros(len(known), dtype=bool)
         held_out[rows[fold::FOLDS]] = True
-        gold = np.where(held_out, None, loaded.gold)
+        gold = as_object_array([None] * len(known) if loaded.gold is None else loaded.gold)
+        gold[held_out] = None
         model = fit_votes(loaded.space, loaded.votes, gold, "labelled", [], seed)
         parts.append(_distances(loaded, model, held_out))
     return np.concatenate(parts)

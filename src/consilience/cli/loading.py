@@ -27,7 +27,7 @@ from consilience.tables.files import read_table
 from consilience.tables.frames import ALIASES
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import guess_space, space_of_text
-from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
+from consilience.tables.reading import as_the_space_reads
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         aside = [name for name in columns if name not in {*wanted, gold, *reading.drop}]
-        ids = layout_of(columns, item=reading.item, sources=wanted)[1]["item"]
+        ids = reading.roles(columns)[1]["item"]
         aside = [name for name in aside if name != ids]
         if aside:
             output.note(f"not sources of the model, left aside: {', '.join(aside)}")
@@ -120,18 +120,7 @@ def _read(path: Path, reading: Reading, gold: str | None, table: pa.Table | None
     in_columns = sources if layout == "wide" else None
     if in_columns is not None:
         in_columns = tuple(name for name in in_columns if name not in left_out)
-    votes = uninterpreted_votes(
-        table,
-        layout=layout,
-        item=reading.item,
-        source=reading.source,
-        label=reading.label,
-        sources=in_columns,
-        drop=left_out,
-        abstain=reading.abstain,
-        repeats=reading.repeats,
-        name=str(path),
-    )
+    votes = replace(reading, layout=layout, sources=in_columns, drop=left_out).votes(table, str(path))
     if layout == "long":
         votes = _chosen(votes, sources, reading.drop)
     return table, votes
@@ -152,14 +141,7 @@ def _table(path: Path, reading: Reading) -> pa.Table:
 def _layout(table: pa.Table, reading: Reading) -> str:
     names = table.column_names
     columns = reading.sources if reading.sources is not None and set(reading.sources) <= set(names) else None
-    return layout_of(
-        names,
-        layout=reading.layout,
-        item=reading.item,
-        source=reading.source,
-        label=reading.label,
-        sources=columns,
-    )[0]
+    return replace(reading, sources=columns).roles(names)[0]
 
 
 def _checked(raw: Votes, path: Path) -> Votes:
@@ -273,7 +255,7 @@ def known_labels(
 def _pairs_of_file(file: Path, reading: Reading) -> list[tuple[Any, Any]]:
     table = read_table(file, delimiter=reading.delimiter, encoding=reading.encoding)
     names = table.column_names
-    item = reading.item if reading.item in names else layout_of(names)[1]["item"]
+    item = reading.item if reading.item in names else Reading().roles(names)[1]["item"]
     others = [name for name in names if name != item]
     lower = {name.lower(): name for name in others}
     label = next((lower[word] for word in LABEL_NAMES if word in lower), None)
@@ -295,7 +277,7 @@ def _pairs_of_column(name: str, table: pa.Table, votes: Votes, reading: Reading)
     labels = table.column(name).to_pylist()
     if len(labels) == len(votes):  # a row per item
         return list(zip(votes.items.tolist(), labels, strict=True))
-    item = reading.item or layout_of(table.column_names, source=reading.source, label=reading.label)[1]["item"]
+    item = reading.roles(table.column_names)[1]["item"]
     return list(zip(table.column(str(item)).to_pylist(), labels, strict=True))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -19,11 +19,10 @@ from consilience.cli.output import Output
 from consilience.exceptions import MissingPackageError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions import DaskPartitions, ParquetPartitions, SparkPartitions, VotePartitions, spark_session
+from consilience.tables import reading, vote_tables
 from consilience.tables.notation import guess_space, space_of_text
 
 Function = Callable[..., Any]
-LAYOUTS = ("auto", "wide", "long")
-REPEATS = ("refuse", "average", "separate")
 SPACE_HELP = (
     "What a label is: classes, ordinal:1..5, scores, rankings, tags, trees, ... (`consilience spaces` lists all). "
     "Guessed from the votes where they leave no choice."
@@ -31,18 +30,10 @@ SPACE_HELP = (
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How to read a file of votes."""
+class Reading(reading.Reading):
+    """How to read a file of votes: which columns hold what, and what the labels and the file are."""
 
     space: str | None = None
-    layout: str = "auto"
-    item: str | None = None
-    source: str | None = None
-    label: str | None = None
-    sources: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
-    abstain: str | None = None
-    repeats: str = "refuse"
     delimiter: str | None = None
     encoding: str = "utf-8"
 
@@ -55,10 +46,10 @@ def reading_options(*, with_space: bool = True, with_item: bool = True) -> Calla
         click.option("--label", metavar="COLUMN", help="Long tables: column of votes (label, answer, score, ...)."),
         click.option("--sources", metavar="A,B,...", callback=_names, help="Only these sources."),
         click.option("--drop", metavar="A,B,...", callback=_names, help="Columns or sources to leave out."),
-        click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True,
+        click.option("--layout", type=click.Choice(reading.LAYOUTS), default="auto", show_default=True,
                      help="Wide: a row per item, a column per source. Long: a row per vote."),
         click.option("--abstain", metavar="VALUE", help="What stands for an abstention, beside empty cells."),
-        click.option("--repeats", type=click.Choice(REPEATS), default="refuse", show_default=True,
+        click.option("--repeats", type=click.Choice(vote_tables.REPEATS), default="refuse", show_default=True,
                      help="Long tables: several votes of one source on one item."),
         click.option("--delimiter", metavar="SIGN", callback=_sign, help="Of a CSV file; found out by default."),
         click.option("--encoding", default="utf-8", show_default=True, help="Of a text file."),
@@ -68,14 +59,14 @@ def reading_options(*, with_space: bool = True, with_item: bool = True) -> Calla
     if with_space:
         options.insert(0, click.option("--space", metavar="TYPE", help=SPACE_HELP))
 
-    def reading(**given: Any) -> dict[str, Any]:
+    def joined(**given: Any) -> dict[str, Any]:
         return {"reading": Reading(**{**given, "drop": given["drop"] or ()})}
 
-    return _grouped(options, tuple(Reading.__dataclass_fields__), reading)
+    return _grouped(options, tuple(Reading.__dataclass_fields__), joined)
 
 
 def _grouped(
-    options: list[Callable[[Function], Function]], names: tuple[str, ...], join: Callable[..., dict[str, Any]]
+    options: Sequence[Callable[[Function], Function]], names: tuple[str, ...], join: Callable[..., dict[str, Any]]
 ) -> Callable[[Function], Function]:
     """Return a decorator that adds options, and hands over what `join` makes of those with these names."""
 
@@ -85,9 +76,10 @@ def _grouped(
             given = {name: values.pop(name) for name in names if name in values}
             return function(**join(**given), **values)
 
+        decorated: Function = command
         for option in reversed(options):
-            command = option(command)
-        return command
+            decorated = option(decorated)
+        return decorated
 
     return decorate
 

@@ -14,7 +14,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part
 from consilience.tables.encoding import encode, read_gold
 from consilience.tables.names import check_unique_ids
-from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
+from consilience.tables.reading import Reading, as_the_space_reads
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -82,9 +82,7 @@ class PartReader:
         try:
             raw = self._codes(table)
             if raw is None:
-                raw = uninterpreted_votes(
-                    table, layout="wide", item=self.item, sources=self.sources, abstain=self.abstain, name=place
-                )
+                raw = Reading("wide", self.item, sources=self.sources, abstain=self.abstain).votes(table, place)
         except InvalidVotesError as error:  # such as an id that occurs twice
             start = f", counted from row {first_row}" if first_row else ""
             raise InvalidVotesError(f"{place}{start}: {error}") from None
@@ -179,7 +177,7 @@ class PartReader:
         space, gold = self.space, str(self.gold)
         if space is None:
             raise UnsupportedError(f"gold={gold!r} needs the label space to read it. Pass space=.")
-        cells = uninterpreted_votes(table, layout="wide", sources=(gold,), abstain=self.abstain, name=place)
+        cells = Reading("wide", sources=(gold,), abstain=self.abstain).votes(table, place)
         cells = replace(cells, items=raw.items)
         read, skipped = self._read(cells, place, first_row)
         try:
@@ -217,7 +215,7 @@ def part_reader(
         raise UnsupportedError(f"{wanted} needs the label space, to know what a label is. Pass space=.")
     columns = list(map(str, names))
     chosen = None if sources is None else tuple(sources)
-    layout, found = layout_of(columns, item=item, sources=chosen)
+    layout, found = Reading(item=item, sources=chosen).roles(columns)
     if layout == "long":
         raise UnsupportedError(
             f"{where} has one row per vote ({', '.join(str(name) for name in found.values())}), so the votes on one "

@@ -85,8 +85,6 @@ def encoded(space: LabelSpace, label: Any) -> Any:
     return space.as_batch(as_object_array([label]))[0]
 
 
-__all__: list[str] = []
-
 #: Letters of a list of comparisons.
 MAX_SHOWN = 160
 
@@ -198,8 +196,6 @@ def _tag_set(space: types.Tags, codes: IntArray, beside: IntArray | None) -> Mar
     return joined(shown) if shown else element("small", "no tag")
 
 
-__all__: list[str] = []
-
 WIDTH, MOST_HEIGHT, BOX_MARGIN = 360.0, 300.0, 14.0
 #: Height of the line of one vote on spans.
 ROW = 16.0
@@ -273,8 +269,6 @@ def _(space: types.Spans, item: Item) -> Markup:
         marks.append(text(f"{value:.0f}", across(value), height - 4.0, "tick", text_anchor=anchor))
     return picture(WIDTH + 70.0, height, *marks, label="spans of all votes, one line each, the label first")
 
-
-__all__: list[str] = []
 
 SIZE, MARGIN = 280.0, 24.0
 MIDDLE = SIZE / 2
@@ -461,9 +455,6 @@ def part_of(item: Item, name: str) -> Item | None:
     return replace(item, label=field_of(item.label), votes=tuple(votes), details=details)
 
 
-__all__: list[str] = []
-
-
 @label_html.register
 def _(space: types.Texts, label: Any, other: Any = None) -> Markup:
     if other is None:
@@ -480,8 +471,6 @@ def _(space: types.Texts, label: Any, other: Any = None) -> Markup:
             ]
     return element("span", joined(pieces), class_="text")
 
-
-__all__: list[str] = []
 
 #: Tokens that are drawn; arcs beyond them are left out.
 MAX_TOKENS = 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.tables.cells import null_mask, spelled_out, tighten
 from consilience.tables.files import read_table, write_table
 from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
+from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.vote_tables import LabelTable, wide_arrow
 from consilience.votes import Votes
 
@@ -79,87 +80,60 @@ def read_votes(
     """
     framed = is_frame(path)
     table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
-    return votes_of_table(
-        table,
-        space,
-        layout=layout,
-        item=item,
-        source=source,
-        label=label,
-        sources=sources,
-        drop=drop,
-        abstain=abstain,
-        repeats=repeats,
-        name="the table" if framed else str(path),
-    )
-
-
-def votes_of_table(
-    table: Any, space: LabelSpace | None = None, *, abstain: Any = None, name: str = "the table", **columns: Any
-) -> Votes:
-    """Return the votes in a frame; see `read_votes`."""
-    if isinstance(space, Preferences) and columns.get("layout", "auto") == "auto":
-        from consilience.tables.judges import votes_of_comparisons
-
-        votes = votes_of_comparisons(table, space.by, judge=columns.get("source"), outcome=columns.get("label"))
+    name = "the table" if framed else str(path)
+    if isinstance(space, Preferences) and layout == "auto":
+        votes = votes_of_comparisons(table, space.by, judge=source, outcome=label)
         if votes is not None:
             return votes
-    return as_the_space_reads(uninterpreted_votes(table, abstain=abstain, name=name, **columns), space, name)
-
-
-def uninterpreted_votes(
-    table: Any,
-    *,
-    layout: str = "auto",
-    item: str | None = None,
-    source: str | None = None,
-    label: str | None = None,
-    sources: Iterable[str] | None = None,
-    drop: Iterable[str] = (),
-    abstain: Any = None,
-    repeats: str = "refuse",
-    name: str = "the table",
-) -> Votes:
-    """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
-    import narwhals as nw
-
-    names = list(map(str, nw.from_native(table).columns))
     chosen = None if sources is None else tuple(sources)
-    layout, found = layout_of(names, layout=layout, item=item, source=source, label=label, sources=chosen)
-    if layout == "long":
-        missing = [role for role, column in found.items() if column is None]
-        if missing:
-            raise FileFormatError(
-                f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
-                f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
-            )
-        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()}, repeats=repeats)
-    else:
-        ids = found["item"] if item is not None or chosen is None or found["item"] not in chosen else None
-        left_out = {ids, *drop}
-        kept = tuple(column for column in names if column not in left_out) if chosen is None else chosen
-        votes = Votes.from_frame(table, sources=kept, item=ids)
-    return _without(votes, abstain)
+    reading = Reading(layout, item, source, label, chosen, tuple(drop), abstain, repeats)
+    return as_the_space_reads(reading.votes(table, name), space, name)
 
 
-def layout_of(
-    names: list[str],
-    *,
-    layout: str = "auto",
-    item: str | None = None,
-    source: str | None = None,
-    label: str | None = None,
-    sources: Iterable[str] | None = None,
-) -> tuple[str, dict[str, str | None]]:
-    """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
-    if layout not in LAYOUTS:
-        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
-    roles = {"item": item, "source": source, "label": label}
-    found = {role: given or _alias(role, names) for role, given in roles.items()}
-    if layout == "auto":
-        long = sources is None and all(found.values()) and len(set(found.values())) == 3
-        layout = "long" if long or source is not None or label is not None else "wide"
-    return layout, found
+@dataclass(frozen=True)
+class Reading:
+    """Which columns of a table hold what; see `read_votes`."""
+
+    layout: str = "auto"
+    item: str | None = None
+    source: str | None = None
+    label: str | None = None
+    sources: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    abstain: Any = None
+    repeats: str = "refuse"
+
+    def roles(self, names: list[str]) -> tuple[str, dict[str, str | None]]:
+        """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
+        if self.layout not in LAYOUTS:
+            raise FileFormatError(f"layout={self.layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
+        given = {"item": self.item, "source": self.source, "label": self.label}
+        found = {role: name or _alias(role, names) for role, name in given.items()}
+        if self.layout != "auto":
+            return self.layout, found
+        long = self.sources is None and all(found.values()) and len(set(found.values())) == 3
+        return "long" if long or self.source is not None or self.label is not None else "wide", found
+
+    def votes(self, table: Any, name: str = "the table") -> Votes:
+        """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
+        import narwhals as nw
+
+        names = list(map(str, nw.from_native(table).columns))
+        layout, found = self.roles(names)
+        if layout == "long":
+            missing = [role for role, column in found.items() if column is None]
+            if missing:
+                raise FileFormatError(
+                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
+                    f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+                )
+            roles = {role: str(column) for role, column in found.items()}
+            return _without(Votes.from_long(table, **roles, repeats=self.repeats), self.abstain)
+        sources = self.sources
+        ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
+        if sources is None:
+            sources = tuple(column for column in names if column not in {ids, *self.drop})
+        return _without(Votes.from_frame(table, sources=sources, item=ids), self.abstain)
 
 
 def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:

@@ -185,7 +185,7 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
         names, pairs = belief.details["candidates"], belief.details["pair_probability"]
         rows = zip(belief.labels, names, pairs, strict=True)
     elif isinstance(space, Rankings) and space.names is not None and belief.labels.dtype == object:
-        pairs = belief.details["pair_probability"] if ties is not None else [None] * len(belief.labels)
+        pairs = belief.labels if ties is None else belief.details["pair_probability"]  # not looked at without ties
         rows = zip(belief.labels, [space.names] * len(belief.labels), pairs, strict=True)
     elif ties is not None:
         raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
