@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
 from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     """
     import pyarrow as pa
 
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     if "candidates" not in belief.details:
         raise UnsupportedError(f"{type(model.space).__name__} ranks no candidates. standings is for Preferences.")

@@ -46,7 +46,7 @@ FOLDS = 5
 VOTES = click.argument("votes", type=click.Path(path_type=Path), callback=table_file, metavar="VOTES")
 MODEL = click.argument("model", type=click.Path(path_type=Path), metavar="MODEL")
 TIES = click.option(
-    "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbours whose order is less sure."
+    "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbors whose order is less sure."
 )
 LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
 
@@ -153,7 +153,7 @@ def label(
                 model = fit_votes(space, partitions, None, method, dependent_pairs(depends), seed, prior)
             if save is not None:
                 write_all({save: model.save})
-            with output.working("labelling"):
+            with output.working("labeling"):
                 folder = predict_to(model, partitions, target, ties=ties, resume=engine.resume, force=force)
         written, counts = _written(folder), {**_counts(folder), "engine": engine.name}
     findings = model.diagnostics_
@@ -212,14 +212,14 @@ def predict(
         output = output.beside(target)
         check_targets([target], force=force)
         loaded = load_for_model(votes, fitted, reading, output)
-        with output.working(f"labelling {len(loaded.votes)} items"):
+        with output.working(f"labeling {len(loaded.votes)} items"):
             table = label_table(fitted, loaded.votes, ties=ties)
             write_all({target: lambda path: write_table(path, table)})
         written, counts = f"wrote {len(loaded.votes)} labels to {target}", {"items": len(loaded.votes)}
     else:
         _check_folder_name(target)
         wide = reading if reading.sources is not None else replace(reading, sources=fitted.source_model_.sources)
-        with output.working("labelling"), opened(engine, votes, fitted.space, wide) as partitions:
+        with output.working("labeling"), opened(engine, votes, fitted.space, wide) as partitions:
             folder = predict_to(fitted, partitions, target, ties=ties, resume=engine.resume, force=force)
         written, counts = _written(folder), _counts(folder)
     output.text(written)

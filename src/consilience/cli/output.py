@@ -90,7 +90,7 @@ def _hidden_folder(target: Path) -> Path:
 SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
 #: Cells are cut after this many signs; labels may be whole texts.
 WIDEST = 80
-_COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody reads along, so that colours make sense."""
+        """Whether somebody reads along, so that colors make sense."""
         return (sys.stderr if self.aside else sys.stdout).isatty()
 
     def note(self, text: str) -> None:
@@ -135,7 +135,7 @@ class Output:
             click.echo(text, err=self.aside)
 
     def table(self, columns: Mapping[str, list[Any]], title: str = "") -> None:
-        """Print a table: with lines and colours on a terminal, as aligned text elsewhere."""
+        """Print a table: with lines and colors on a terminal, as aligned text elsewhere."""
         if self.quiet or self.as_json:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
@@ -157,8 +157,8 @@ class Output:
                 from rich.console import Console
                 from rich.text import Text
 
-                colour = _COLOURS[finding.severity]
-                text = Text.assemble((f"{finding.severity} {finding.code}: ", colour), in_options(finding.message))
+                color = _COLORS[finding.severity]
+                text = Text.assemble((f"{finding.severity} {finding.code}: ", color), in_options(finding.message))
                 Console(highlight=False, stderr=self.aside).print(text)
             else:
                 click.echo(in_options(str(finding)), err=self.aside)

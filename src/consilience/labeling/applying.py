@@ -40,7 +40,7 @@ from consilience.tables.frames import Column, column_of_series
 from consilience.tables.names import check_unique_ids
 from consilience.votes import Votes
 
-#: Rows handed to a vectorised function at once.
+#: Rows handed to a vectorized function at once.
 CHUNK_ROWS = 1 << 15
 #: Rows between two looks at the clock.
 BLOCK = 256
@@ -85,14 +85,14 @@ def apply(
         The column that holds the item ids; rows are counted if not given.
     on_error
         "raise" stops at the first row on which a function fails; with "abstain" it has no vote there, and a
-        warning counts such rows. A vectorised function then abstains on the whole chunk. `apply_with_faults` returns
+        warning counts such rows. A vectorized function then abstains on the whole chunk. `apply_with_faults` returns
         the counts.
     n_jobs
         Number of processes; -1 for one per processor.
     progress
         Whether to show a bar on stderr; by default on a terminal, if it takes more than two seconds.
     chunk_rows
-        Rows handed to a vectorised function at once; also how many are in memory at once, where the data
+        Rows handed to a vectorized function at once; also how many are in memory at once, where the data
         is not.
 
     Examples
@@ -280,7 +280,7 @@ def _run(
     chunks = as_chunks(data, chunk_rows)
     total = chunks.n_rows
     if total is not None and jobs > 1 and isinstance(chunks, InMemory) and not any(one.vectorized for one in found):
-        # Enough pieces for everybody. Vectorised functions see the same batches however many processes there are.
+        # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are.
         chunks = replace(chunks, rows=max(1, min(chunk_rows, -(-total // (4 * jobs)))))
     with ProgressBar(None if total is None else total * len(found), progress) as bar:
         work = Work(found, chunks, space, item, on_error, chunk_rows)
@@ -439,13 +439,13 @@ def read_answers(returned: list[Any]) -> tuple[Batch, BoolArray]:
 
 
 def read_batch(returned: Any, function: LabelingFunction, n: int, first_row: int) -> tuple[Batch, BoolArray]:
-    """Return labels and mask from what a vectorised function returned: an array, a series or a list."""
+    """Return labels and mask from what a vectorized function returned: an array, a series or a list."""
     labels, observed = _labels_and_mask(returned)
     if len(labels) != n:
         place = f"rows {first_row} to {first_row + n - 1}"
         what = f"{len(labels)} labels" if len(labels) else f"{type(returned).__name__}, not labels,"
         raise LabelingFunctionError(
-            f"Labeling function {function.name!r} returned {what} for {n} rows ({place}). A vectorised function "
+            f"Labeling function {function.name!r} returned {what} for {n} rows ({place}). A vectorized function "
             "returns one label per row, None or NaN where it abstains; leave vectorized=True out if it takes one row."
         )
     return labels, observed

@@ -1,4 +1,4 @@
-"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorised."""
+"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorized."""
 
 from __future__ import annotations
 

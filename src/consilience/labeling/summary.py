@@ -13,7 +13,7 @@ from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.tables.display import SourceTable
-from consilience.tables.encoding import encode, read_gold, read_votes
+from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes, as_votes
 
 __all__ = ["VoteCounts", "counter", "summarize"]
@@ -105,7 +105,7 @@ def _partitions(votes: Any, space: LabelSpace | None, gold: Any) -> VotePartitio
             raise UnsupportedError("gold= needs space=, which says what it costs to be wrong.")
         table = as_votes(votes)
         return InMemoryPartitions.of(table, rows=max(1, len(table)))
-    table = read_votes(votes, space)
+    table = votes_for(votes, space)
     truth = None if gold is None else read_gold(gold, space, len(table))
     if gold is not None and truth is None:  # none is known, which the table shall say
         nothing = np.zeros((len(table), 1), dtype=bool)

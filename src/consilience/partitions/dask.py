@@ -20,7 +20,7 @@ from consilience.partitions.duplicate_ids import (
     same_id_twice,
     slice_of,
 )
-from consilience.partitions.label_folder import Answering, LabelFolder, Labeller, Manifest
+from consilience.partitions.label_folder import Answering, Labeler, LabelFolder, Manifest
 from consilience.partitions.parquet import Piece, find_pieces
 from consilience.partitions.reading import PartReader, ReadOptions, part_reader
 
@@ -142,7 +142,7 @@ class DaskPartitions(VotePartitions):
         changed.parts = tuple(self._each(self.reader.run, function))
         return changed
 
-    def label_frame(self, labeller: Labeller | Answering) -> Any:
+    def label_frame(self, labeler: Labeler | Answering) -> Any:
         """Return a Dask dataframe of labels, one partition for each of these."""
         import dask
 
@@ -154,20 +154,20 @@ class DaskPartitions(VotePartitions):
                 "destination, into which the workers write Parquet files."
             ) from None
         table = dask.delayed(_label_frame, pure=False)
-        schema: Any = labeller.schema
+        schema: Any = labeler.schema
         return dd.from_delayed(
-            [table(part, labeller, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
+            [table(part, labeler, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
             meta=pandas_frame(schema.empty_table()),
         )
 
-    def write_labels(self, labeller: Labeller, manifest: Manifest) -> LabelFolder:
+    def write_labels(self, labeler: Labeler, manifest: Manifest) -> LabelFolder:
         """Let the workers write the files that a manifest does not list yet, on a file system that they share."""
         from distributed import as_completed
 
         left = [index for index in range(len(self.parts)) if index not in manifest.done]
         futures = {
             self._submit(
-                _write, self.parts[index], labeller, manifest.target(index).resolve(), self.reader, self.places[index]
+                _write, self.parts[index], labeler, manifest.target(index).resolve(), self.reader, self.places[index]
             ): index
             for index in left
         }
@@ -268,12 +268,12 @@ def _sum(terms: list[Any]) -> Any:
     return total
 
 
-def _write(part: Part, labeller: Labeller, target: Path, reader: PartReader, place: str) -> dict[str, int]:
-    return reader.run(lambda whole: labeller.write([whole], target), part, place)
+def _write(part: Part, labeler: Labeler, target: Path, reader: PartReader, place: str) -> dict[str, int]:
+    return reader.run(lambda whole: labeler.write([whole], target), part, place)
 
 
-def _label_frame(part: Part, labeller: Labeller | Answering, reader: PartReader, place: str) -> pd.DataFrame:
-    return pandas_frame(reader.run(labeller.table, part, place))
+def _label_frame(part: Part, labeler: Labeler | Answering, reader: PartReader, place: str) -> pd.DataFrame:
+    return pandas_frame(reader.run(labeler.table, part, place))
 
 
 def pandas_frame(table: Any) -> pd.DataFrame:

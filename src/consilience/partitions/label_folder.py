@@ -181,7 +181,7 @@ class LabelFolder:
 
 
 @dataclass(frozen=True)
-class Labeller:
+class Labeler:
     """From parts to tables of labels that all have the same columns; it travels to the workers.
 
     Parameters

@@ -22,7 +22,7 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError, Missing
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import A, Part, VotePartitions
 from consilience.partitions.duplicate_ids import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
-from consilience.partitions.label_folder import Answering, LabelFolder, Labeller
+from consilience.partitions.label_folder import Answering, Labeler, LabelFolder
 from consilience.partitions.reading import PartReader, ReadOptions, part_reader
 
 if TYPE_CHECKING:
@@ -187,18 +187,18 @@ class SparkPartitions(VotePartitions):
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
-    def label_frame(self, labeller: Labeller | Answering) -> Any:
+    def label_frame(self, labeler: Labeler | Answering) -> Any:
         """Return a Spark dataframe of labels."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema: Any = labeller.schema
-        return self.content.mapInArrow(_labelling(labeller, self.reader), from_arrow_schema(schema))
+        schema: Any = labeler.schema
+        return self.content.mapInArrow(_labeling(labeler, self.reader), from_arrow_schema(schema))
 
-    def write_labels(self, labeller: Labeller, destination: str | Path, *, force: bool) -> LabelFolder:
+    def write_labels(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
         """Let the executors write the labels to a folder, by the rules of Spark."""
         # Spark may have been started in another folder than this one.
         target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())
-        frame = self.label_frame(labeller)
+        frame = self.label_frame(labeler)
         frame.write.mode("overwrite" if force else "errorifexists").parquet(target)
         written = frame.sparkSession.read.parquet(target)
         return LabelFolder(destination, written.count(), len(written.inputFiles()), self.n_skipped)
@@ -299,9 +299,9 @@ def _placing(suspects: Keys) -> Callable[[Batches], Batches]:
     return run
 
 
-def _labelling(labeller: Labeller | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
+def _labeling(labeler: Labeler | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
-        for table in _results(labeller.table, reader, batches):
+        for table in _results(labeler.table, reader, batches):
             yield from table.to_batches()
 
     return run

@@ -66,8 +66,8 @@ class Distribution:
             raise UnsupportedError(f"level={level!r} is not a probability. Use a number between 0 and 1, such as 0.95.")
         reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.standard_deviation
         known = np.isfinite(reach)
-        centre = np.where(known, self.mean, 0.0)
-        return centre - reach, centre + reach
+        center = np.where(known, self.mean, 0.0)
+        return center - reach, center + reach
 
 
 @dataclass(frozen=True)

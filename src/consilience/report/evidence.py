@@ -314,8 +314,8 @@ def classical_scaling(squares: FloatArray) -> FloatArray:
     known = np.isfinite(squares) & ~np.eye(n, dtype=bool)
     filled = np.where(known, squares, squares[known].mean() if known.any() else 0.0)
     np.fill_diagonal(filled, 0.0)
-    centre = np.eye(n) - 1.0 / max(n, 1)
-    values, vectors = np.linalg.eigh(-0.5 * centre @ filled @ centre)
+    center = np.eye(n) - 1.0 / max(n, 1)
+    values, vectors = np.linalg.eigh(-0.5 * center @ filled @ center)
     places = np.zeros((n, 2))
     for axis in range(min(2, n)):
         vector = vectors[:, -1 - axis]
@@ -328,7 +328,7 @@ def classical_scaling(squares: FloatArray) -> FloatArray:
 def _arranged(
     names: list[str], groups: list[list[str]], places: FloatArray
 ) -> tuple[IntArray, tuple[tuple[int, ...], ...]]:
-    """Return an order in which groups stay together and neighbours are similar, and the groups in that order."""
+    """Return an order in which groups stay together and neighbors are similar, and the groups in that order."""
     index = {name: position for position, name in enumerate(names)}
     members = [[index[name] for name in group if name in index] for group in groups]
     members = [group for group in members if len(group) > 1]

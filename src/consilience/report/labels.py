@@ -28,8 +28,8 @@ __all__ = ["MAX_PIECES", "chip", "encoded", "item_picture", "label_html", "part_
 
 #: Letters of a text, and pieces of a label, that are shown before "…".
 MAX_TEXT, MAX_PIECES = 300, 30
-#: Colours of chips; more classes than that share them.
-COLOURS = 8
+#: Colors of chips; more classes than that share them.
+COLORS = 8
 
 
 @singledispatch
@@ -74,9 +74,9 @@ def _spelled(label: Any) -> str:
     return str(label)
 
 
-def chip(text: str, colour: int | None = None, css: str = "", hover: str | None = None) -> Markup:
-    """Return a short text in a box; equal numbers have equal colours."""
-    kind = "" if colour is None else f" c{colour % COLOURS}"
+def chip(text: str, color: int | None = None, css: str = "", hover: str | None = None) -> Markup:
+    """Return a short text in a box; equal numbers have equal colors."""
+    kind = "" if color is None else f" c{color % COLORS}"
     return element("span", plain_text(text), class_=f"chip{kind}{' ' if css else ''}{css}", title=hover)
 
 
@@ -138,14 +138,14 @@ def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     if said.ranking is None:
         lost = int((said.outcome == UNPARSABLE).sum())
         return element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
-    groups = [joined(chip(plain_text(name), _colour_of(name)) for name in group) for group in said.ranking[:MAX_PIECES]]
+    groups = [joined(chip(plain_text(name), _color_of(name)) for name in group) for group in said.ranking[:MAX_PIECES]]
     rest = Markup("…") if len(said.ranking) > MAX_PIECES else Markup("")
     shown = Markup('<span class="then">\u203a</span>').join(groups)
     return element("span", shown, rest, class_="ranking")
 
 
-def _colour_of(name: Any) -> int:
-    """Return a number that belongs to a name, so that it has the same colour everywhere."""
+def _color_of(name: Any) -> int:
+    """Return a number that belongs to a name, so that it has the same color everywhere."""
     return sum(map(ord, str(name)))
 
 
@@ -213,8 +213,8 @@ def _(space: types.Boxes | types.Spans, label: Any, other: Any = None) -> Markup
         corners = row[: len(space.reader.corners)]
         name = "" if space.classes is None else f"{space.classes[int(row[-1])]} "
         differs = "differs" if beside is not None and tuple(row) not in beside else ""
-        colour = None if space.classes is None else int(row[-1])
-        shown.append(chip(f"{name}{', '.join(f'{value:.4g}' for value in corners)}", colour, f"square {differs}"))
+        color = None if space.classes is None else int(row[-1])
+        shown.append(chip(f"{name}{', '.join(f'{value:.4g}' for value in corners)}", color, f"square {differs}"))
     return joined([*shown, Markup("…")] if len(own) > MAX_PIECES else shown)
 
 
@@ -375,7 +375,7 @@ def _(space: types.Sphere, item: Item) -> Markup:
         return _disk(_spots(item.votes, points, label), "directions on the circle")
     if space.d != 2:
         return Markup("")
-    # As seen from the label: the distance from the centre is the angle, and the rim is the opposite direction.
+    # As seen from the label: the distance from the center is the angle, and the rim is the opposite direction.
     axes = np.linalg.svd(label[None])[2][1:]
     flat = points @ axes.T
     angle = np.arctan2(np.linalg.norm(flat, axis=1), points @ label)

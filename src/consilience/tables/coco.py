@@ -12,7 +12,7 @@ import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Boxes
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_text
 from consilience.votes import Votes
 
@@ -120,7 +120,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes,
     """
     if not isinstance(model.space, Boxes):
         raise FileFormatError(f"COCO files hold boxes, and the labels are {type(model.space).__name__}.")
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
     only = next(iter(ids.values()), 1)

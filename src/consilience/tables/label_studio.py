@@ -14,7 +14,7 @@ from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Boxes, Classes, FiniteMetric, LabelSpace, Rankings, Scores, Spans, Tags, Texts
 from consilience.label_types.codes import plain_value
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
 from consilience.tables.files import read_json, write_text
 from consilience.tables.training import ordered_rows, shared_orders
 from consilience.votes import Votes
@@ -503,7 +503,7 @@ def write_label_studio(
             "A prediction needs the control it answers. Pass the export (like=), or field=, to_name= and kind=, one of "
             f"{', '.join(KINDS)}."
         )
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     candidates = None
     if like is not None:
         rows = _rows_of(table, like)

@@ -221,7 +221,7 @@ def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
 
 NOTATIONS = (
     Notation("classes", "classes:ham,spam", "one of several classes", "spam", _classes),
-    Notation("ordinal", "ordinal:1..5", "classes in an order, neighbours less wrong than others", "4", _ordinal),
+    Notation("ordinal", "ordinal:1..5", "classes in an order, neighbors less wrong than others", "4", _ordinal),
     Notation(
         "scores",
         "scores:0..100",

@@ -14,7 +14,7 @@ from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError
 from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.rankings.space import Rankings
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
 from consilience.tables.frames import is_frame
 from consilience.tables.vote_tables import as_group
 
@@ -89,7 +89,7 @@ def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence
     >>> data.X[:3].tolist(), data.y[:3].tolist(), len(data)
     ([[0], [1], [3]], [0, 1, 0], 30)
     """
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     keep = np.flatnonzero(table.observed.any(axis=1) & (belief.confidence >= min_confidence))
     if X is not None and (n := _length(X)) != len(table):
@@ -262,7 +262,7 @@ def ordered_rows(
             raise UnsupportedError(f"The model labels with {type(space).__name__}, not with rankings.")
         if votes is None:
             raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
-        table = read_votes(votes, space)
+        table = votes_for(votes, space)
         belief = rankings.posterior(table)
         labels: Batch = belief.labels
         ids, probability = table.items.tolist(), belief.details["pair_probability"]
@@ -283,7 +283,7 @@ def _preferred(model: LabelModel, votes: Any) -> Orders:
     """Return the rankings that a model of `Preferences` predicts, candidates best first."""
     if votes is None:
         raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     rows = np.flatnonzero(table.observed.any(axis=1)).tolist()
     candidates = [belief.details["candidates"][row] for row in rows]

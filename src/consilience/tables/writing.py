@@ -39,7 +39,7 @@ def label_table(
     """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
 
     Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
-    must be: neighbours whose order is less probable are then tied.
+    must be: neighbors whose order is less probable are then tied.
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
