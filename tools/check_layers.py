@@ -26,8 +26,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (1, 2): "estimation.pair_table",
         (1, 3): "estimation.protocol",
         (2, 0): "label_types",
-        (3, 0): "tables.cells tables.checks tables.display tables.files tables.frames tables.html tables.names "
-        "tables.repeats tables.spelling tables.stacking tables.text_tables tables.vote_tables",
+        (3, 0): "tables.cells tables.display tables.files tables.frames tables.names tables.vote_tables",
         (3, 1): "votes",
         (3, 2): "tables.encoding",
         (3, 3): "elements rankings trees",

@@ -31,8 +31,8 @@ from consilience.prediction.source_model import SourceModel, SourceTable
 from consilience.prediction.suggest import suggest_items
 from consilience.settings import Configurable
 from consilience.storage import read_model, write_model
-from consilience.tables.encoding import align_sources, read_gold, read_votes
-from consilience.tables.html import findings_fragment
+from consilience.tables.display import findings_fragment
+from consilience.tables.encoding import align_sources, read_gold, votes_for
 
 __all__ = ["LabelModel"]
 
@@ -336,7 +336,7 @@ class LabelModel(Configurable):
             if gold is not None:
                 raise InvalidVotesError("Partitions carry their own known labels; do not pass gold= beside them.")
             return votes, True
-        table = read_votes(votes, self.space)
+        table = votes_for(votes, self.space)
         if not table.names_given and table.n_sources >= SUSPICIOUS_WIDTH and table.n_sources > table.n_items:
             raise TransposedVotesError(
                 f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "

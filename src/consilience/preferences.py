@@ -8,7 +8,8 @@ import numpy as np
 
 from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
+from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +36,7 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     """
     import pyarrow as pa
 
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     if "candidates" not in belief.details:
         raise UnsupportedError(f"{type(model.space).__name__} ranks no candidates. standings is for Preferences.")
@@ -62,7 +63,7 @@ def _places(ranking: list[Any]) -> dict[Any, int]:
     places: dict[Any, int] = {}
     rank = 1
     for group in ranking:
-        tied = group if isinstance(group, tuple) else (group,)
+        tied = as_group(group)
         places |= dict.fromkeys(tied, rank)
         rank += len(tied)
     return places

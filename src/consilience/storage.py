@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -22,6 +20,7 @@ from consilience.estimation.protocol import Diagnostic, Summary
 from consilience.exceptions import ModelFormatError
 from consilience.label_types.base import LabelSpace
 from consilience.prediction.source_model import SourceModel
+from consilience.tables.files import replace_file
 
 __all__ = ["FORMAT", "read_document", "read_model", "write_document", "write_model"]
 
@@ -42,18 +41,12 @@ def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
             "Candidates and names must be numbers, strings or lists of these."
         ) from None
     arrays[_HEADER] = np.frombuffer(text.encode(), dtype=np.uint8)
-    target = Path(path)
-    if target.is_dir() or not target.parent.is_dir():
-        fault = "is a folder" if target.is_dir() else f"lies in {str(target.parent)!r}, which is no folder"
-        raise ModelFormatError(f"{str(target)!r} {fault}. Give the path of a file in a folder that exists.")
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
+
+    def write(temporary: str) -> None:
+        with open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+
+    replace_file(path, write, force=True)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
@@ -69,7 +62,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
         fault = "it has no header" if isinstance(error, KeyError) else f"{type(error).__name__} while reading it"
         raise ModelFormatError(f"{foreign} ({fault}). Pass a file that LabelModel.save wrote.") from None
     if not isinstance(header, dict) or not isinstance(header.get("document", {}), dict):
-        raise ModelFormatError(f"{foreign} (its header is none). Pass a file that LabelModel.save wrote.")
+        raise ModelFormatError(f"{foreign} (its header cannot be read). Pass a file that LabelModel.save wrote.")
     if header.get("format") != FORMAT:
         raise ModelFormatError(
             f"{str(path)!r} has format {header.get('format')}; this version reads {FORMAT}. Fit and save again."

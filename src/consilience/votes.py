@@ -15,13 +15,19 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import differs_from, read_cells, same_labels
-from consilience.tables.checks import as_mask, check_alignable, check_shapes, item_positions
+from consilience.tables.cells import differs_from, read_cells, same_labels, spelled_out, stack_ids, stack_labels
+from consilience.tables.display import votes_fragment
 from consilience.tables.frames import is_frame
-from consilience.tables.html import votes_fragment
-from consilience.tables.names import as_names, check_known, check_names, default_names
-from consilience.tables.spelling import spelled_out
-from consilience.tables.stacking import stack_ids, stack_labels
+from consilience.tables.names import (
+    as_mask,
+    as_names,
+    check_alignable,
+    check_known,
+    check_names,
+    check_shapes,
+    default_names,
+    item_positions,
+)
 from consilience.tables.vote_tables import LabelTable, item_ids, long_arrow, read_long, read_wide
 
 if TYPE_CHECKING:

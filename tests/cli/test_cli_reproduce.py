@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.running import result_of, run
 
-from consilience.cli.reproducing import find_experiments
+from consilience.cli.reproduce import find_experiments
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Modules that argue no claim.

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from tests.cli.running import refused_by_program, run
 
 from consilience.cli import main
-from consilience.cli.tables import write_tables
+from consilience.cli.demo_tables import write_tables
 
 
 @pytest.fixture

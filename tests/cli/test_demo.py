@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import consilience as cs
 import make_demo_data
 from consilience import datasets
 from consilience.cli import demo, main
+from consilience.cli.label import fit_votes
 from consilience.datasets import Example
 
 FOLDER = Path(datasets.__file__).parent
@@ -29,36 +31,30 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     return result, folder
 
 
-@pytest.fixture(scope="module")
-def outcomes() -> dict[str, demo.Outcome]:
-    """Return the solved stories by name."""
-    return {story.name: demo.solve(story) for story in demo.STORIES}
+SOLVED = {}
 
 
-@pytest.fixture(scope="module", params=[story.name for story in demo.STORIES])
-def outcome(request: pytest.FixtureRequest, outcomes: dict[str, demo.Outcome]) -> demo.Outcome:
-    """Return one solved story after the other."""
-    return outcomes[request.param]
+def solved(story: demo.Story) -> tuple[Example, cs.LabelModel, dict[str, dict[str, float]]]:
+    """Return the table of a story, the fitted model, and the scores by name."""
+    if story.name not in SOLVED:
+        example = story.load()
+        model = fit_votes(example.space, example.votes, None, "auto", [], 0)
+        rows = {row["labels by"]: row for row in demo.scores(story, example, model)}
+        SOLVED[story.name] = example, model, rows
+    return SOLVED[story.name]
 
 
 # --- the command ----------------------------------------------------------------------------------
 
 
-def test_demo_ends_well_and_warns_of_nothing(ran: tuple[Result, Path]) -> None:
-    result, _ = ran
-    assert result.exit_code == 0, result.output
+def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran: tuple[Result, Path]) -> None:
+    result = ran[0]
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "Warning" not in result.output
-    assert result.stderr == ""
-
-
-def test_demo_is_short_enough_to_read_and_fits_the_terminal(ran: tuple[Result, Path]) -> None:
-    lines = ran[0].output.splitlines()
-    assert len(lines) < 150
-    assert max(len(line) for line in lines if not line.startswith("Wrote")) <= 100
-
-
-def test_demo_prints_no_colours_into_a_pipe(ran: tuple[Result, Path]) -> None:
-    assert "\x1b[" not in ran[0].output
+    assert "\x1b[" not in result.output, "colors in a pipe"
+    assert len(result.output.splitlines()) < 150
+    for shown in ("expected cost", "true cost", "judge_large", "dependent-pair", "plain vote", "confidence"):
+        assert shown in result.output
 
 
 def test_demo_prints_where_the_terminal_knows_ascii_only(tmp_path: Path) -> None:
@@ -66,46 +62,18 @@ def test_demo_prints_where_the_terminal_knows_ascii_only(tmp_path: Path) -> None
     assert result.exit_code == 0, result.exception
 
 
-def test_demo_shows_sources_diagnostics_and_scores(ran: tuple[Result, Path]) -> None:
-    output = ran[0].output
-    for shown in ("expected cost", "true cost", "judge_large", "dependent-pair", "majority vote", "confidence"):
-        assert shown in output
-
-
-def test_demo_writes_one_label_per_item(ran: tuple[Result, Path], outcome: demo.Outcome) -> None:
-    with (ran[1] / f"labels-{outcome.story.name}.csv").open(encoding="utf-8", newline="") as file:
-        header, *rows = csv.reader(file)
-    assert header == ["item", "label", "confidence"]
-    assert [row[0] for row in rows] == outcome.example.votes.items.tolist()
-    assert [row[1] for row in rows] == [demo.spelled(label) for label in outcome.labels]
-    assert all(0.0 <= float(row[2]) <= 1.0 for row in rows)
-
-
-def test_demo_leaves_no_temporary_files(ran: tuple[Result, Path]) -> None:
-    expected = {f"labels-{story.name}.csv" for story in demo.STORIES}
-    assert {path.name for path in ran[1].iterdir()} == expected
-
-
-def test_failed_write_leaves_the_old_file(
-    tmp_path: Path, outcomes: dict[str, demo.Outcome], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "labels-tickets.csv"
-    target.write_text("as it was", encoding="utf-8")
-
-    def full(*_: object) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(demo.os, "replace", full)
-    with pytest.raises(OSError, match="no space"):
-        demo.write_labels(outcomes["tickets"], tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
-    assert target.read_text(encoding="utf-8") == "as it was"
-
-
-def test_same_seed_gives_the_same_files(ran: tuple[Result, Path], tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seed", "0"])
-    assert result.exit_code == 0
+def test_demo_writes_one_label_per_item_and_the_same_again(ran: tuple[Result, Path], tmp_path: Path) -> None:
     names = [f"labels-{story.name}.csv" for story in demo.STORIES]
+    assert {path.name for path in ran[1].iterdir()} == set(names)
+    for story in demo.STORIES:
+        example, model, _ = solved(story)
+        with (ran[1] / f"labels-{story.name}.csv").open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["item"] for row in rows] == example.votes.items.tolist()
+        read = datasets.read_ranking if story.name == "guests" else str
+        assert [read(row["label"]) for row in rows] == model.predict(example.votes).tolist()
+        assert all(0.0 <= float(row["confidence"]) <= 1.0 for row in rows)
+    assert CliRunner().invoke(main, ["demo", "--output", str(tmp_path), "--seed", "0"]).exit_code == 0
     assert filecmp.cmpfiles(ran[1], tmp_path, names, shallow=False)[0] == names
 
 
@@ -141,53 +109,40 @@ def test_python_m_consilience_is_the_same_program() -> None:
 # --- what it says -----------------------------------------------------------------------------------
 
 
-def test_labels_are_at_least_as_good_as_majority_vote(outcome: demo.Outcome) -> None:
-    ours, majority = outcome.score("consilience"), outcome.score("majority vote")
-    assert ours.right >= majority.right
-    assert ours.distance <= majority.distance
+@pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)
+def test_labels_are_at_least_as_good_as_the_plain_vote(story: demo.Story) -> None:
+    example, model, rows = solved(story)
+    assert rows["consilience"]["right"] == pytest.approx(np.mean(model.predict(example.votes) == example.truth))
+    assert rows["consilience"]["right"] >= rows["plain vote"]["right"]
+    assert rows["consilience"]["distance"] <= rows["plain vote"]["distance"]
 
 
-def test_scores_are_those_of_the_labels(outcome: demo.Outcome) -> None:
-    truth = outcome.example.truth
-    assert outcome.score("consilience").right == pytest.approx(np.mean(outcome.labels == truth))
-    assert outcome.score("majority vote").right == pytest.approx(np.mean(outcome.majority == truth))
-
-
-def test_every_source_has_an_estimate_near_its_true_cost(outcome: demo.Outcome) -> None:
+@pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)
+def test_every_source_has_an_estimate_near_its_true_cost(story: demo.Story) -> None:
     # An illustration, not a test of the method: four standard errors of what is printed beside it.
-    error = np.array(outcome.model.sources_.columns["cost_standard_error"])
-    assert (np.abs(outcome.model.expected_cost_ - outcome.true_cost) < 4 * error).all()
+    example, model, _ = solved(story)
+    columns = demo._sources(example, model)
+    gap = np.abs(np.array(columns["expected cost"]) - columns["true cost"])
+    assert (gap < 4 * np.array(columns["std. error"])).all()
 
 
-def test_acting_on_the_warning_pays(outcomes: dict[str, demo.Outcome]) -> None:
-    products = outcomes["products"]
-    named = [set(finding.sources) for finding in products.model.diagnostics_]
-    assert any(set(products.story.told[0]) <= sources for sources in named)
-    told = products.score("consilience, dependencies=[('shop_a', 'shop_b')]")
-    assert told.distance < products.score("consilience").distance + 0.05
+def test_acting_on_the_warning_pays() -> None:
+    products = next(story for story in demo.STORIES if story.told)
+    _, model, rows = solved(products)
+    named = [set(finding.sources) for finding in model.diagnostics_]
+    assert any(set(products.told[0]) <= sources for sources in named)
+    assert rows["consilience --depends shop_a,shop_b"]["distance"] < rows["consilience"]["distance"] + 0.05
 
 
-def test_scores_of_rankings_count_what_is_left_open_as_half_wrong(outcomes: dict[str, demo.Outcome]) -> None:
+def test_scores_of_rankings_count_what_is_left_open_as_half_wrong() -> None:
     # The purchases of a guest who bought two jams of five put one pair of ten in the right order at best: 0.45 is left.
-    example = outcomes["guests"].example
+    example = datasets.load_guests()
     column = example.votes.sources.index("purchases")
     short = np.array([len(order) == 2 for order in example.votes.labels[:, column]])
-    score = demo.score_of(example, "purchases", example.votes.labels[:, column], short)
+    score = demo.score(example, "purchases", example.votes.labels[:, column], short)
     assert short.sum() > 0
-    assert 0.45 <= score.distance <= 0.55
-    assert score.right == 0.0
-
-
-def test_rankings_are_written_best_first(ran: tuple[Result, Path], outcomes: dict[str, demo.Outcome]) -> None:
-    with (ran[1] / "labels-guests.csv").open(encoding="utf-8", newline="") as file:
-        first = next(csv.DictReader(file))
-    assert datasets.read_ranking(first["label"]) == outcomes["guests"].labels[0]
-
-
-def test_rescued_items_are_right_where_the_majority_is_wrong(outcome: demo.Outcome) -> None:
-    truth, rows = outcome.example.truth, np.flatnonzero(outcome.rescued)
-    assert len(rows) > 0
-    assert all(outcome.labels[row] == truth[row] != outcome.majority[row] for row in rows)
+    assert 0.45 <= score["distance"] <= 0.55
+    assert score["right"] == 0.0
 
 
 # --- the example tables -------------------------------------------------------------------------------

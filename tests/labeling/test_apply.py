@@ -324,6 +324,6 @@ def test_short_work_shows_no_bar(progress, capsys, monkeypatch):
 
 def test_long_work_on_a_terminal_shows_a_bar(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(labeling.progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(labeling.workers, "PATIENCE", 0.0)
     cs.apply(abs, [1, 2, 3])
     assert "votes" in capsys.readouterr().err

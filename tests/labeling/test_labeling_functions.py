@@ -99,7 +99,7 @@ def test_functions_of_snorkel_are_taken_as_they_are():
 
 
 def test_a_row_has_columns_that_are_no_identifiers_and_those_named_like_methods():
-    row = labeling.rows.rows_of({"count": [1], "a b": [2], "class": [3], "_x": [4]})[0]
+    row = labeling.chunks.rows_of({"count": [1], "a b": [2], "class": [3], "_x": [4]})[0]
     assert (row.count, row["count"], row["a b"], row["class"], row["_x"]) == (1, 1, 2, 3, 4)
     assert list(row) == [1, 2, 3, 4]
 

@@ -66,7 +66,7 @@ def test_labels_by_pattern_are_those_computed_row_by_row(space, tmp_path, monkey
 
 def stop_after(monkeypatch, files):
     """Let the process die in the middle of a file once so many are complete."""
-    original = label_folder.Labeller.table
+    original = label_folder.Labeler.table
     seen = []
 
     def table(self, part):
@@ -75,7 +75,7 @@ def stop_after(monkeypatch, files):
         seen.append(part)
         return original(self, part)
 
-    monkeypatch.setattr(label_folder.Labeller, "table", table)
+    monkeypatch.setattr(label_folder.Labeler, "table", table)
     return seen
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
-from consilience.partitions import ParquetPartitions, identity, predict_to
+from consilience.partitions import ParquetPartitions, duplicate_ids, predict_to
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -37,7 +37,7 @@ def numbers():
 @pytest.mark.parametrize("make", [lambda number: number, lambda number: f"item {number}"], ids=["numbers", "text"])
 @pytest.mark.parametrize("slices", [1, 3])
 def test_a_fit_names_the_id_and_both_places(make, slices, tmp_path, monkeypatch):
-    monkeypatch.setattr(identity, "KEYS", 300 // slices)
+    monkeypatch.setattr(duplicate_ids, "KEYS", 300 // slices)
     folder = write(tmp_path / "votes", [make(number) for number in numbers()])
     with pytest.raises(InvalidVotesError) as caught:
         cs.LabelModel(SPACE).fit(ParquetPartitions(folder, SPACE))
@@ -78,9 +78,9 @@ def test_ids_that_differ_are_compared_once_and_in_the_pass_that_is_made_anyway(t
     assert len(opened) == len(parts.pieces)
 
 
-@pytest.mark.parametrize("keys", [identity.keys_here, identity.keys_anywhere])
+@pytest.mark.parametrize("keys", [duplicate_ids.keys_here, duplicate_ids.keys_anywhere])
 def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
-    monkeypatch.setattr(identity, "keys_here", lambda ids: keys(ids) % 7)
+    monkeypatch.setattr(duplicate_ids, "keys_here", lambda ids: keys(ids) % 7)
     parts = ParquetPartitions(write(tmp_path / "votes", [f"item {number}" for number in range(300)]), SPACE)
     parts.check_ids()
 
@@ -88,10 +88,10 @@ def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=60), st.integers(1, 4), st.integers(0, 3))
 def test_repeats_are_found_whatever_the_slices(ids, count, extra):
     ids = np.array([*ids, *ids[:extra]], dtype=np.int64)
-    for keys in (identity.keys_here(ids), identity.keys_anywhere(ids)):
-        slices = [identity.slice_of(keys, index, count) for index in range(count)]
+    for keys in (duplicate_ids.keys_here(ids), duplicate_ids.keys_anywhere(ids)):
+        slices = [duplicate_ids.slice_of(keys, index, count) for index in range(count)]
         assert sum(map(len, slices)) == len(ids)
-        found = np.concatenate([identity.repeated([keys]) for keys in slices])
+        found = np.concatenate([duplicate_ids.repeated([keys]) for keys in slices])
         values, counts = np.unique(keys, return_counts=True)
         assert sorted(found.tolist()) == values[counts > 1].tolist()
 
@@ -111,4 +111,4 @@ def test_repeats_are_found_whatever_the_slices(ids, count, extra):
     ],
 )
 def test_keys_that_occur_twice_are_found_in_whatever_order(keys, expected):
-    assert identity.repeated([np.array(part, dtype=np.int64) for part in keys]).tolist() == expected
+    assert duplicate_ids.repeated([np.array(part, dtype=np.int64) for part in keys]).tolist() == expected

@@ -13,10 +13,8 @@ import pytest
 import consilience as cs
 from consilience.exceptions import FileFormatError, NotFittedError, SourceMismatchError
 from consilience.report import report_html
-from consilience.report.evidence import gather
-from consilience.report.items import contested_items
-from consilience.report.next_steps import NEXT_STEPS
-from consilience.report.relations import classical_scaling, relate
+from consilience.report.evidence import classical_scaling, contested_items, gather, relate
+from consilience.report.page import NEXT_STEPS
 from report_examples import EXAMPLES, fitted
 
 SECTIONS = ("done", "sources", "relations", "items", "findings", "comparison")

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 
 from consilience.exceptions import FileFormatError
-from consilience.tables.files import read_table, replace_file, write_table
-from consilience.tables.text_tables import csv_of_table, table_of_csv, typed_cells
+from consilience.tables.files import csv_of_table, read_table, replace_file, table_of_csv, typed_cells, write_table
 
 TABLE = pa.table(
     {

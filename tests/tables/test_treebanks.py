@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import InvalidVotesError, UnknownSourceError
+from consilience.exceptions import FileFormatError, InvalidVotesError, UnknownSourceError
 
 GOLD = """\
 # newdoc
@@ -108,15 +108,15 @@ def test_a_word_too_many_is_named():
 
 
 def test_files_that_cannot_be_read_are_named(tmp_path):
-    with pytest.raises(InvalidVotesError, match="There is no file"):
+    with pytest.raises(FileFormatError, match="There is no file"):
         cs.tables.read_conllu(tmp_path / "none.conllu")
-    with pytest.raises(InvalidVotesError, match="is a folder"):
+    with pytest.raises(FileFormatError, match="is a folder"):
         cs.tables.read_conllu(tmp_path)
     (tmp_path / "latin.conllu").write_bytes(GOLD.replace("Yes", "Où").encode("latin-1"))
-    with pytest.raises(InvalidVotesError, match="is not UTF-8"):
+    with pytest.raises(FileFormatError, match="is not utf-8"):
         cs.tables.read_conllu(tmp_path / "latin.conllu")
     (tmp_path / "broken.conllu.gz").write_bytes(gzip.compress(GOLD.encode())[:40])
-    with pytest.raises(InvalidVotesError, match="cannot be read"):
+    with pytest.raises(FileFormatError, match="cannot be unpacked"):
         cs.tables.read_conllu(tmp_path / "broken.conllu.gz")
     with pytest.raises(InvalidVotesError, match="holds no sentence"):
         cs.tables.read_conllu("# nothing\n\n")
@@ -133,9 +133,9 @@ def test_trees_that_do_not_fit_the_sentences_are_refused(tmp_path):
         cs.tables.write_conllu(target, bank, [[0, 1], [0]])
     with pytest.raises(InvalidVotesError, match="relation with code 3, which has no name"):
         cs.tables.write_conllu(target, bank, [np.array([[4, 3], [4, 1], [2, 2], [0, 4]]), None])
-    with pytest.raises(InvalidVotesError, match="is no folder"):
+    with pytest.raises(FileFormatError, match="is no folder"):
         cs.tables.write_conllu(tmp_path / "none" / "out.conllu", bank, bank.trees())
-    with pytest.raises(InvalidVotesError, match="is a folder"):
+    with pytest.raises(FileFormatError, match="is a folder"):
         cs.tables.write_conllu(tmp_path, bank, bank.trees())
     with pytest.raises(UnknownSourceError, match="'nobody' is no parser"):
         bank.trees("nobody")

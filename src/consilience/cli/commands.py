@@ -15,17 +15,6 @@ import click
 
 from consilience.exceptions import ConsilienceError
 
-__all__ = [
-    "BAD_INPUT",
-    "INTERRUPTED",
-    "BadInputError",
-    "Command",
-    "Group",
-    "did_you_mean",
-    "in_options",
-    "rename_in_messages",
-]
-
 BAD_INPUT = 2
 INTERRUPTED = 130
 INTERRUPTION = "Interrupted. No file is half written."
@@ -85,7 +74,7 @@ class Group(_WithExamples, click.Group):
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             hint = did_you_mean(name, self.list_commands(ctx)) or f"Use one of {', '.join(self.list_commands(ctx))}."
-            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+            raise click.UsageError(f"There is no command {name!r}. {hint.rstrip()}", ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -126,9 +115,9 @@ class Group(_WithExamples, click.Group):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...?" with the most similar of the known names, or nothing."""
+    """Return "Did you mean ...? " with the most similar of the known names, or nothing."""
     close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]!r}?" if close else ""
+    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def rename_in_messages(ctx: click.Context, name: str, known_as: str) -> None:

@@ -9,26 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consilience.arrays import Batch
+from consilience.arrays import Batch, as_object_array
 from consilience.cli.commands import did_you_mean
-from consilience.cli.gold import known_labels
 from consilience.cli.options import Reading
 from consilience.cli.output import Output
-from consilience.exceptions import FileFormatError, UnknownColumnError, UnknownSourceError
+from consilience.exceptions import (
+    FileFormatError,
+    InvalidLabelError,
+    InvalidVotesError,
+    UnknownColumnError,
+    UnknownSourceError,
+)
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
 from consilience.tables.files import read_table
-from consilience.tables.guessing import guess_space
-from consilience.tables.notation import space_of_text
-from consilience.tables.preferences import votes_of_comparisons
-from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
+from consilience.tables.frames import ALIASES
+from consilience.tables.judges import votes_of_comparisons
+from consilience.tables.notation import guess_space, space_of_text
+from consilience.tables.reading import as_the_space_reads
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Loaded", "describe", "load", "load_for_model", "load_without_space", "read_model", "read_raw"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         aside = [name for name in columns if name not in {*wanted, gold, *reading.drop}]
-        ids = layout_of(columns, item=reading.item, sources=wanted)[1]["item"]
+        ids = reading.roles(columns)[1]["item"]
         aside = [name for name in aside if name != ids]
         if aside:
             output.note(f"not sources of the model, left aside: {', '.join(aside)}")
@@ -97,11 +100,6 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     if raw.sources != wanted:
         raw = _with_sources(raw, wanted, output, is_long=_layout(table, reading) == "long")
     return _interpreted(path, raw, model.space, table, gold, reading, output)
-
-
-def read_model(path: Path) -> LabelModel:
-    """Read a model that `consilience label --save` or `LabelModel.save` wrote."""
-    return LabelModel.load(path)
 
 
 def _read(path: Path, reading: Reading, gold: str | None, table: pa.Table | None = None) -> tuple[pa.Table, Votes]:
@@ -122,18 +120,7 @@ def _read(path: Path, reading: Reading, gold: str | None, table: pa.Table | None
     in_columns = sources if layout == "wide" else None
     if in_columns is not None:
         in_columns = tuple(name for name in in_columns if name not in left_out)
-    votes = uninterpreted_votes(
-        table,
-        layout=layout,
-        item=reading.item,
-        source=reading.source,
-        label=reading.label,
-        sources=in_columns,
-        drop=left_out,
-        abstain=reading.abstain,
-        repeats=reading.repeats,
-        name=str(path),
-    )
+    votes = replace(reading, layout=layout, sources=in_columns, drop=left_out).votes(table, str(path))
     if layout == "long":
         votes = _chosen(votes, sources, reading.drop)
     return table, votes
@@ -154,14 +141,7 @@ def _table(path: Path, reading: Reading) -> pa.Table:
 def _layout(table: pa.Table, reading: Reading) -> str:
     names = table.column_names
     columns = reading.sources if reading.sources is not None and set(reading.sources) <= set(names) else None
-    return layout_of(
-        names,
-        layout=reading.layout,
-        item=reading.item,
-        source=reading.source,
-        label=reading.label,
-        sources=columns,
-    )[0]
+    return replace(reading, sources=columns).roles(names)[0]
 
 
 def _checked(raw: Votes, path: Path) -> Votes:
@@ -203,9 +183,7 @@ def _check_columns(path: Path, columns: list[str], wanted: Iterable[str | None])
         if name is not None and name not in columns:
             shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
             hint = did_you_mean(name, columns)
-            raise UnknownColumnError(
-                f"{str(path)!r} has no column {name!r}. {hint}{' ' * bool(hint)}Its columns are {shown}."
-            )
+            raise UnknownColumnError(f"{str(path)!r} has no column {name!r}. {hint}Its columns are {shown}.")
 
 
 def _chosen(votes: Votes, sources: tuple[str, ...] | None, drop: tuple[str, ...]) -> Votes:
@@ -214,7 +192,7 @@ def _chosen(votes: Votes, sources: tuple[str, ...] | None, drop: tuple[str, ...]
         if name not in votes.sources:
             hint = did_you_mean(name, votes.sources)
             shown = ", ".join(map(repr, votes.sources[:8])) + (", ..." if votes.n_sources > 8 else "")
-            raise UnknownSourceError(f"There is no source {name!r}. {hint}{' ' * bool(hint)}Sources: {shown}.")
+            raise UnknownSourceError(f"There is no source {name!r}. {hint}Sources: {shown}.")
     kept = [name for name in (sources or votes.sources) if name not in drop]
     return votes if tuple(kept) == votes.sources else votes.select(kept)
 
@@ -249,3 +227,121 @@ def _kind(space: LabelSpace) -> str:
 def describe(space: LabelSpace) -> dict[str, Any]:
     """Return a label type as JSON has it."""
     return {"type": _kind(space), "python": repr(space)}
+
+
+#: What a column of known labels is called, best first.
+LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target")
+#: Ids shown in a message.
+SHOWN = 3
+
+
+def known_labels(
+    gold: str, path: Path, table: pa.Table, votes: Votes, space: LabelSpace, reading: Reading, output: Output
+) -> Batch:
+    """Return one known label, or None, per item of the votes."""
+    file = Path(gold)
+    if file.is_file():
+        pairs = _pairs_of_file(file, reading)
+        name = gold
+    elif gold in table.column_names:
+        pairs = _pairs_of_column(gold, table, votes, reading)
+        name = f"{path}, column {gold}"
+    else:
+        hint = did_you_mean(gold, table.column_names) or f"The columns are {', '.join(map(repr, table.column_names))}."
+        raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}. {hint.rstrip()}")
+    return _matched(pairs, votes, space, name, output)
+
+
+def _pairs_of_file(file: Path, reading: Reading) -> list[tuple[Any, Any]]:
+    table = read_table(file, delimiter=reading.delimiter, encoding=reading.encoding)
+    names = table.column_names
+    item = reading.item if reading.item in names else Reading().roles(names)[1]["item"]
+    others = [name for name in names if name != item]
+    lower = {name.lower(): name for name in others}
+    label = next((lower[word] for word in LABEL_NAMES if word in lower), None)
+    if label is None and reading.label in others:
+        label = reading.label
+    if label is None:
+        likely = [name for name in others if name.lower() in ALIASES["label"]]
+        label = likely[0] if len(likely) == 1 else others[0] if len(others) == 1 else None
+    if item is None or label is None:
+        missing = "items" if item is None else "labels"
+        raise FileFormatError(
+            f"{str(file)!r} has no column for the {missing}; its columns are {', '.join(map(repr, names))}. "
+            "Call them 'item' and 'label'."
+        )
+    return list(zip(table.column(item).to_pylist(), table.column(label).to_pylist(), strict=True))
+
+
+def _pairs_of_column(name: str, table: pa.Table, votes: Votes, reading: Reading) -> list[tuple[Any, Any]]:
+    labels = table.column(name).to_pylist()
+    if len(labels) == len(votes):  # a row per item
+        return list(zip(votes.items.tolist(), labels, strict=True))
+    item = reading.roles(table.column_names)[1]["item"]
+    return list(zip(table.column(str(item)).to_pylist(), labels, strict=True))
+
+
+def _matched(pairs: Iterable[tuple[Any, Any]], votes: Votes, space: LabelSpace, name: str, output: Output) -> Batch:
+    row_of = {_key(item): row for row, item in enumerate(votes.items.tolist())}
+    found: dict[int, Any] = {}
+    unmatched: dict[Any, None] = {}
+    count = 0
+    for item, label in pairs:
+        if label is None or label == "":
+            continue
+        count += 1
+        row = row_of.get(_key(item))
+        if row is None:
+            unmatched[item] = None
+        elif row in found and found[row] != label:
+            raise InvalidVotesError(
+                f"{name!r} knows two labels of item {item!r}: {found[row]!r} and {label!r}. Keep one of them."
+            )
+        else:
+            found[row] = label
+    if not found:
+        if count == 0:
+            raise FileFormatError(f"{name!r} holds no label. Give at least one known label.")
+        mine = ", ".join(map(repr, votes.items.tolist()[:SHOWN]))
+        raise FileFormatError(
+            f"None of the {len(unmatched)} items of {name!r} is among the {len(votes)} items of the votes: "
+            f"{_listed(unmatched)} there, {mine} here. Use the same ids in both files."
+        )
+    if unmatched:
+        output.note(
+            f"{len(unmatched)} of {len(unmatched) + len(found)} items of {name!r} are not among the votes: "
+            f"{_listed(unmatched)}"
+        )
+    return _spread(found, votes, space, name)
+
+
+def _spread(found: dict[int, Any], votes: Votes, space: LabelSpace, name: str) -> Batch:
+    rows = list(found)
+    cells = as_object_array(_as_votes_have_it(found[row], space) for row in rows)
+    try:
+        read = list(space.read_text(cells))
+        space.as_batch(as_object_array(read))
+    except InvalidLabelError as error:
+        place = "" if error.index is None else f", item {votes.items.tolist()[rows[error.index]]!r}"
+        raise FileFormatError(f"{name!r}{place}: {error}") from None
+    gold: Batch = np.empty(len(votes), dtype=object)
+    for row, label in zip(rows, read, strict=True):
+        gold[row] = label
+    return gold
+
+
+def _as_votes_have_it(label: Any, space: LabelSpace) -> Any:
+    """Return a number as text where the classes are texts such as '1'."""
+    if isinstance(label, (int, float)) and not space.contains(label) and space.contains(str(label)):
+        return str(label)
+    return label
+
+
+def _key(item: Any) -> str:
+    """Return an id so that 7, 7.0 and '7' are the same."""
+    return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+
+
+def _listed(items: Iterable[Any]) -> str:
+    items = list(items)
+    return ", ".join(map(repr, items[:SHOWN])) + (", ..." if len(items) > SHOWN else "")

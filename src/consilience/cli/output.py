@@ -1,11 +1,14 @@
-"""What commands print: tables on stdout, notes on stderr, one JSON document where that was asked for."""
+"""What commands print and write: tables on stdout, notes on stderr, files all together or not at all."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,18 +17,80 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from consilience.cli.commands import in_options
-from consilience.cli.targets import STDOUT
+from consilience.exceptions import ConsilienceError, FileFormatError
+from consilience.tables.display import aligned
+from consilience.tables.files import check_target, umask, why
 
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Diagnostic
 
-__all__ = ["SHARES", "Output", "diagnostic_rows", "plain"]
+
+Writer = Callable[[Path], None]
+#: Where a table goes that another program reads: as CSV to the standard output.
+STDOUT = Path("-")
+
+
+def check_targets(paths: Iterable[Path], *, force: bool) -> None:
+    """Refuse, before any work, files that could not be written in the end."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path == STDOUT:
+            continue
+        check_target(path, force=force)
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise FileFormatError(f"Cannot write to {str(path.parent)!r}: permission denied. Choose another folder.")
+        if path.resolve() in seen:
+            raise FileFormatError(f"Two results should go to {str(path)!r}. Give each a file of its own.")
+        seen.add(path.resolve())
+
+
+def write_all(writers: dict[Path, Writer]) -> None:
+    """Write several files beside their places, then put all of them there.
+
+    If anything goes wrong before the last file is complete, no place has changed and nothing is left behind.
+    """
+    staged: dict[Path, Path] = {}
+    folders: list[Path] = []
+    try:
+        for target, write in writers.items():
+            folder = _hidden_folder(target)
+            folders.append(folder)
+            temporary = folder / ("labels.csv" if target == STDOUT else target.name)
+            try:
+                write(temporary)
+            except OSError as error:
+                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}. Nothing was changed.") from None
+            except ConsilienceError as error:
+                raise FileFormatError(str(error).replace(str(temporary), str(target))) from None
+            os.chmod(temporary, 0o666 & ~umask())
+            staged[target] = temporary
+        for target, temporary in staged.items():
+            if target == STDOUT:
+                click.echo(temporary.read_bytes(), nl=False)
+                continue
+            try:
+                os.replace(temporary, target)
+            except OSError as error:
+                raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}.") from None
+    finally:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _hidden_folder(target: Path) -> Path:
+    if target == STDOUT:
+        return Path(tempfile.mkdtemp())
+    try:
+        return Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
+    except OSError as error:
+        raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
+
 
 #: Columns that are shown in percent.
 SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
 #: Cells are cut after this many signs; labels may be whole texts.
 WIDEST = 80
-_COLOURS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +121,7 @@ class Output:
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody reads along, so that colours make sense."""
+        """Whether somebody reads along, so that colors make sense."""
         return (sys.stderr if self.aside else sys.stdout).isatty()
 
     def note(self, text: str) -> None:
@@ -70,22 +135,17 @@ class Output:
             click.echo(text, err=self.aside)
 
     def table(self, columns: Mapping[str, list[Any]], title: str = "") -> None:
-        """Print a table: with lines and colours on a terminal, as aligned text elsewhere."""
+        """Print a table: with lines and colors on a terminal, as aligned text elsewhere."""
         if self.quiet or self.as_json:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
-        is_text = {name: all(isinstance(value, str) for value in values) for name, values in columns.items()}
         if self.is_terminal:
-            _rich_table(shown, is_text, title, self.aside)
+            _rich_table(shown, columns, title, self.aside)
             return
         if title:
             click.echo(title, err=self.aside)
-        rows = [list(shown), *map(list, zip(*shown.values(), strict=True))]
-        width = [max(len(row[place]) for row in rows) for place in range(len(shown))]
-        for row in rows:
-            cells = zip(row, width, is_text.values(), strict=True)
-            line = "  ".join(cell.ljust(size) if left else cell.rjust(size) for cell, size, left in cells)
-            click.echo(line.rstrip(), err=self.aside)
+        for line in aligned(shown, columns):
+            click.echo(line, err=self.aside)
 
     def findings(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print diagnostics: on stdout with the result, or the serious ones on stderr where stdout is not for them."""
@@ -97,8 +157,8 @@ class Output:
                 from rich.console import Console
                 from rich.text import Text
 
-                colour = _COLOURS[finding.severity]
-                text = Text.assemble((f"{finding.severity} {finding.code}: ", colour), in_options(finding.message))
+                color = _COLORS[finding.severity]
+                text = Text.assemble((f"{finding.severity} {finding.code}: ", color), in_options(finding.message))
                 Console(highlight=False, stderr=self.aside).print(text)
             else:
                 click.echo(in_options(str(finding)), err=self.aside)
@@ -151,13 +211,14 @@ def _cell(name: str, value: Any) -> str:
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
-def _rich_table(shown: Mapping[str, list[str]], is_text: Mapping[str, bool], title: str, aside: bool) -> None:
+def _rich_table(shown: Mapping[str, list[str]], columns: Mapping[str, list[Any]], title: str, aside: bool) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Column, Table
     from rich.text import Text
 
-    heads = [Column(Text(name), justify="left" if is_text[name] else "right") for name in shown]
+    text = {name: all(isinstance(value, str) for value in values) for name, values in columns.items()}
+    heads = [Column(Text(name), justify="left" if text[name] else "right") for name in shown]
     table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
     for row in zip(*shown.values(), strict=True):
         table.add_row(*(Text(cell) for cell in row))

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from consilience.cli.commands import Group
-from consilience.cli.comparing import compare
-from consilience.cli.converting import convert
-from consilience.cli.labelling import label, predict
-from consilience.cli.looking import explain, inspect, report, spaces
-from consilience.cli.reproducing import reproduce
+from consilience.cli.convert import convert
+from consilience.cli.inspect import explain, inspect, report, spaces
+from consilience.cli.label import compare, label, predict
+from consilience.cli.output import Output
+from consilience.cli.reproduce import reproduce
 
 __all__ = ["main"]
 
@@ -50,28 +50,24 @@ def demo(output: Path, tables: bool, seed: int) -> None:
     """Label four small example tables and show what was learned.
 
     Support tickets (classes), products in a taxonomy (a finite metric space), jams (rankings) and sentences (any
-    distance): who can be trusted, what the diagnostics say, how the labels compare with majority vote and with the
-    truth. The tables are simulated, so the truth is known; the model does not see it. Writes one CSV of item, label
-    and confidence for each.
+    distance): who can be trusted, what the diagnostics say, how the labels compare with the plain vote and with the
+    truth. The tables are simulated, so the truth is known; the model does not see it. Writes the labels of each as CSV.
 
     With --tables, write the files that the examples of the other commands name instead.
     """
-    from rich.console import Console
-
     from consilience.cli.demo import run_demo
-    from consilience.cli.tables import write_tables
+    from consilience.cli.demo_tables import write_tables
 
-    console = Console(highlight=False)
     try:
         if tables:
             output.mkdir(parents=True, exist_ok=True)
             click.echo(f"wrote {', '.join(path.name for path in write_tables(output))} to {output}")
             return
-        run_demo(output, console, seed)
+        run_demo(output, Output(), seed)
     except OSError as error:
         reason = error.strerror or str(error)
         raise click.BadParameter(f"cannot write to {str(output)!r}: {reason}. Choose another folder.") from None
-    console.print("Next: [bold]README.md[/] starts with your own table of votes in three lines.")
+    click.echo("Next: README.md starts with your own table of votes in three lines.")
 
 
 for command in (label, inspect, predict, compare, explain, report, convert, spaces, reproduce):

@@ -13,7 +13,7 @@ from consilience.end_models.weights import fit_weighted, takes_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
-from consilience.tables.encoding import read_votes
+from consilience.tables.encoding import votes_for
 
 __all__ = ["FittedEndModel", "fit_end_model"]
 
@@ -103,7 +103,7 @@ def fit_end_model(
     """
     _check(model, unsure, min_confidence)
     labels_from = _label_model(space, label_model)
-    table = read_votes(votes, labels_from.space)
+    table = votes_for(votes, labels_from.space)
     n = length(X)
     if n != len(table):
         raise InvalidInputError(f"X has {n} rows for {len(table)} items. Give one row per item, in the same order.")

@@ -1,7 +1,6 @@
 """Labeling functions: sources of votes that are written in Python, or made from what is at hand."""
 
-from consilience.labeling.answers import Answers, Fault
-from consilience.labeling.applying import Applied, apply, apply_to_chunk, apply_with_faults
+from consilience.labeling.applying import Answers, Applied, Fault, apply, apply_to_chunk, apply_with_faults
 from consilience.labeling.functions import LabelingFunction, labeling_function, once
 from consilience.labeling.ready_made import from_annotations, from_column, from_model, keywords, regex, threshold
 from consilience.labeling.summary import summarize

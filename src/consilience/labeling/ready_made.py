@@ -1,4 +1,4 @@
-"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorised."""
+"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorized."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings.builders import positions_from_scores
+from consilience.labeling.chunks import column_of
 from consilience.labeling.functions import LabelingFunction
-from consilience.labeling.rows import column_of
 from consilience.tables.cells import blank
 from consilience.tables.frames import Column, columns_of, is_frame, missing_column
 

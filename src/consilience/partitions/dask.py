@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.exceptions import InvalidVotesError, MissingPackageError, UnsupportedError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.answers import Answering
 from consilience.partitions.base import A, InMemoryPartitions, Part, VotePartitions
-from consilience.partitions.identity import (
+from consilience.partitions.duplicate_ids import (
     Keys,
     Place,
     keys_anywhere,
@@ -21,9 +20,9 @@ from consilience.partitions.identity import (
     same_id_twice,
     slice_of,
 )
-from consilience.partitions.label_folder import LabelFolder, Labeller, Manifest
+from consilience.partitions.label_folder import Answering, Labeler, LabelFolder, Manifest
 from consilience.partitions.parquet import Piece, find_pieces
-from consilience.partitions.reading import PartReader, part_reader
+from consilience.partitions.reading import PartReader, ReadOptions, part_reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,17 +62,10 @@ class DaskPartitions(VotePartitions):
         space: LabelSpace | None = None,
         *,
         client: Any = None,
-        item: str | None = None,
-        sources: Iterable[str] | None = None,
-        drop: Iterable[str] = (),
-        gold: str | None = None,
-        abstain: Any = None,
-        on_error: str = "raise",
         check_ids: bool = True,
+        **options: Unpack[ReadOptions],
     ) -> None:
         self.client = _client(client)
-        options: dict[str, Any] = {"item": item, "sources": sources, "drop": drop, "gold": gold}
-        options |= {"abstain": abstain, "on_error": on_error}
         self.reader: PartReader
         if isinstance(data, (str, Path)):
             pieces, names = find_pieces(Path(data).resolve())
@@ -115,10 +107,7 @@ class DaskPartitions(VotePartitions):
             keys = [self._submit(_keys, part, index, slices) for part in self.parts]
             suspects = self._submit(repeated, keys).result()
             if len(suspects):
-                found = [
-                    self._submit(_places, part, suspects, place)
-                    for place, part in zip(self.places, self.parts, strict=True)
-                ]
+                found = self._each(_places, suspects)
                 error = same_id_twice(place for places in self.client.gather(found) for place in places)
                 if error is not None:
                     raise error
@@ -129,7 +118,7 @@ class DaskPartitions(VotePartitions):
         ahead = AHEAD * max(sum(self.client.nthreads().values()), 1)
         waiting: deque[Any] = deque()
         for place, part in zip(self.places, self.parts, strict=True):
-            waiting.append(self._submit(_run, function, part, self.reader, place))
+            waiting.append(self._submit(self.reader.run, function, part, place))
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
@@ -140,10 +129,7 @@ class DaskPartitions(VotePartitions):
         if not self.parts:
             raise InvalidVotesError("There are no votes: no partition holds a single item.")
         self.check_ids()
-        level = [
-            self._submit(_run, function, part, self.reader, place)
-            for place, part in zip(self.places, self.parts, strict=True)
-        ]
+        level = self._each(self.reader.run, function)
         while len(level) > 1:
             level = [self._submit(_sum, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
         total: A = level[0].result()
@@ -153,13 +139,10 @@ class DaskPartitions(VotePartitions):
         """Return partitions whose chunks went through `function` and stay on the workers."""
         changed = object.__new__(DaskPartitions)
         changed.__dict__.update(self.__dict__)
-        changed.parts = tuple(
-            self._submit(_run, function, part, self.reader, place)
-            for place, part in zip(self.places, self.parts, strict=True)
-        )
+        changed.parts = tuple(self._each(self.reader.run, function))
         return changed
 
-    def label_frame(self, labeller: Labeller | Answering) -> Any:
+    def label_frame(self, labeler: Labeler | Answering) -> Any:
         """Return a Dask dataframe of labels, one partition for each of these."""
         import dask
 
@@ -171,20 +154,20 @@ class DaskPartitions(VotePartitions):
                 "destination, into which the workers write Parquet files."
             ) from None
         table = dask.delayed(_label_frame, pure=False)
-        schema: Any = labeller.schema
+        schema: Any = labeler.schema
         return dd.from_delayed(
-            [table(part, labeller, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
+            [table(part, labeler, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
             meta=pandas_frame(schema.empty_table()),
         )
 
-    def write_labels(self, labeller: Labeller, manifest: Manifest) -> LabelFolder:
+    def write_labels(self, labeler: Labeler, manifest: Manifest) -> LabelFolder:
         """Let the workers write the files that a manifest does not list yet, on a file system that they share."""
         from distributed import as_completed
 
         left = [index for index in range(len(self.parts)) if index not in manifest.done]
         futures = {
             self._submit(
-                _write, self.parts[index], labeller, manifest.target(index).resolve(), self.reader, self.places[index]
+                _write, self.parts[index], labeler, manifest.target(index).resolve(), self.reader, self.places[index]
             ): index
             for index in left
         }
@@ -197,6 +180,12 @@ class DaskPartitions(VotePartitions):
 
     def __reduce__(self) -> Any:
         raise UnsupportedError("Partitions on a cluster cannot be sent to its workers. Use map, reduce or transform.")
+
+    def _each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """Return a future for each part, of a function of some arguments, the part and its place."""
+        return [
+            self._submit(function, *arguments, part, place) for place, part in zip(self.places, self.parts, strict=True)
+        ]
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, pure=False)
@@ -263,18 +252,11 @@ def _read_frame(frame: Any, reader: PartReader, place: str, first_id: int) -> Pa
     return reader.part(frame, place, 0, first_id)
 
 
-def _run(function: Callable[[Part], T], part: Part, reader: PartReader, place: str) -> T:
-    try:
-        return function(part)
-    except InvalidLabelError as error:
-        raise reader.named(part, error, place, 0) from None
-
-
 def _keys(part: Part, index: int, slices: int) -> Keys:
     return slice_of(keys_anywhere(part.votes.items), index, slices)
 
 
-def _places(part: Part, suspects: Keys, place: str) -> list[Place]:
+def _places(suspects: Keys, part: Part, place: str) -> list[Place]:
     items = part.votes.items
     return places_of(suspects, items, keys_anywhere(items), place)
 
@@ -286,17 +268,17 @@ def _sum(terms: list[Any]) -> Any:
     return total
 
 
-def _write(part: Part, labeller: Labeller, target: Path, reader: PartReader, place: str) -> dict[str, int]:
-    return _run(lambda whole: labeller.write([whole], target), part, reader, place)
+def _write(part: Part, labeler: Labeler, target: Path, reader: PartReader, place: str) -> dict[str, int]:
+    return reader.run(lambda whole: labeler.write([whole], target), part, place)
 
 
-def _label_frame(part: Part, labeller: Labeller | Answering, reader: PartReader, place: str) -> pd.DataFrame:
-    return pandas_frame(_run(labeller.table, part, reader, place))
+def _label_frame(part: Part, labeler: Labeler | Answering, reader: PartReader, place: str) -> pd.DataFrame:
+    return pandas_frame(reader.run(labeler.table, part, place))
 
 
 def pandas_frame(table: Any) -> pd.DataFrame:
     """Return an Arrow table as a pandas frame with the same types."""
     import pandas as pd
 
-    frame: pd.DataFrame = table.topandas_frame(types_mapper=pd.ArrowDtype)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
     return frame

@@ -1,4 +1,4 @@
-"""Labels into a folder of Parquet files, piece by piece: a run that was stopped can be continued.
+"""From parts to tables of labels, and into a folder of Parquet files: a run that was stopped can be continued.
 
 The folder holds one file per piece of the votes and ``_manifest.jsonl``. The manifest's first line says what is
 being labelled by which model; a line is added for each file once it is complete, and a last one at the end. A file
@@ -11,24 +11,147 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from consilience.exceptions import FileFormatError
-from consilience.partitions.base import Part
-from consilience.partitions.patterns import LabelsByPattern
-from consilience.tables.files import replace_file
-from consilience.tables.writing import label_table
+from consilience.estimation.protocol import Posterior
+from consilience.exceptions import FileFormatError, UnsupportedError
+from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_patterns, patterns_of
+from consilience.partitions.base import Part, VotePartitions
+from consilience.tables.encoding import align_sources, encode
+from consilience.tables.files import replace_file, write_text
+from consilience.tables.writing import label_column, label_table
+from consilience.votes import Votes
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import pyarrow as pa
 
     from consilience.label_model import LabelModel
 
-__all__ = ["LabelFolder", "Labeller", "Manifest", "check_folder", "fingerprint", "write_tables"]
+
+@dataclass(frozen=True, eq=False)
+class LabelsByPattern:
+    """The table of labels of every pattern of votes that there may be.
+
+    Parameters
+    ----------
+    rows
+        What `label_table` returns for the patterns, without the ids.
+    dtype
+        Of the votes whose labels these are: codes may be written otherwise than names.
+    """
+
+    model: LabelModel
+    rows: pa.Table
+    dtype: npt.DTypeLike
+
+    def table(self, votes: Votes) -> pa.Table | None:
+        """Return what `label_table` returns, or None for votes of another type or for few items."""
+        import pyarrow as pa
+
+        if votes.labels.dtype != self.dtype or votes.items.dtype.kind != "i":
+            return None
+        space, learned = self.model.space, self.model.source_model_
+        table = align_sources(votes, space, learned.sources, learned.names_given)
+        encoded = encode(table, space)
+        numbers = patterns_of(encoded.labels, encoded.observed, int(space.n_labels or 0))
+        if numbers is None:
+            return None
+        found = self.rows.take(pa.array(numbers))
+        return found.add_column(0, "item", pa.array(table.items))
+
+
+def labels_by_pattern(model: LabelModel, like: Votes) -> LabelsByPattern | None:
+    """Return the labels of all patterns of votes, None where there are too many, or votes are no integers."""
+    space, sources = model.space, model.source_model_.sources
+    k, m = space.n_labels, len(sources)
+    if not isinstance(space.law, ClassesLaw) or k is None or not few_patterns(m, k):
+        return None
+    if like.labels.ndim != 2 or like.labels.dtype.kind not in "iu" or like.spelling is not None:
+        return None
+    codes, observed = all_patterns(m, k)
+    labels = space.as_labels(codes, like.labels.dtype).astype(like.labels.dtype)
+    patterns = Votes(labels, observed, sources, np.arange(len(codes)), names_given=like.names_given)
+    return LabelsByPattern(model, label_table(model, patterns).drop_columns("item"), like.labels.dtype)
+
+
+#: Items whose labels show the type of a label.
+SHOWN = 50
+
+
+@dataclass(frozen=True)
+class Answering:
+    """From parts to tables of answers that all have the same columns; it travels to the workers.
+
+    Parameters
+    ----------
+    question
+        The method of the model that is asked: predict, predict_baseline, confidence or predict_proba.
+    schema
+        Of the tables; None to leave their types as they come.
+    """
+
+    model: LabelModel
+    question: str
+    options: dict[str, Any]
+    schema: pa.Schema | None = None
+
+    def table(self, part: Part) -> pa.Table:
+        """Return ids and answers of a part."""
+        import pyarrow as pa
+
+        found = getattr(self.model, self.question)(part.votes, **self.options)
+        if self.question == "confidence":
+            name, column = "confidence", pa.array(found)
+        elif self.question == "predict_proba":
+            name, column = "probabilities", pa.array(list(found), pa.list_(pa.float64()))
+        else:
+            name, column = "label", self._labels(found, part)
+        table = pa.table({"item": pa.array(part.votes.items.tolist()), name: column})
+        return table if self.schema is None else table.cast(self.schema)
+
+    def _labels(self, labels: Any, part: Part) -> pa.Array:
+        import pyarrow as pa
+
+        silent = not part.votes.observed.any() and self.options.get("fill") is None
+        if silent and self.schema is not None:  # nobody says anything that could show the type of a label
+            return pa.nulls(len(labels), self.schema.field("label").type)
+        return label_column(self.model.space, Posterior(labels, np.zeros(len(labels))))
+
+
+def answering(model: LabelModel, partitions: VotePartitions, question: str, options: dict[str, Any]) -> Answering:
+    """Return what answers each part of the partitions, after a look at the type of the answers."""
+    asked = Answering(without_sums(model), question, options)
+    return replace(asked, schema=asked.table(Part(first_votes(partitions))).schema)
+
+
+def without_sums(model: LabelModel) -> LabelModel:
+    """Return the model with what it learned but without what it learned from, which need not travel."""
+    light = type(model)(**model.get_params())
+    light.source_model_ = model.source_model_
+    return light
+
+
+def first_votes(partitions: VotePartitions) -> Votes:
+    """Return the first few items with a vote; an item without one where there are none."""
+    few: Votes | None = None
+    for votes in partitions.map(_shown):
+        few = votes
+        if votes.observed.any():
+            break
+    if few is None:
+        raise UnsupportedError("There are no items to label. Pass at least one row of votes.")
+    return few
+
+
+def _shown(part: Part) -> Votes:
+    voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
+    return part.votes[voted] if len(voted) else part.votes[:1]
+
 
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
@@ -58,7 +181,7 @@ class LabelFolder:
 
 
 @dataclass(frozen=True)
-class Labeller:
+class Labeler:
     """From parts to tables of labels that all have the same columns; it travels to the workers.
 
     Parameters
@@ -138,13 +261,7 @@ class Manifest:
 
     @classmethod
     def start(cls, folder: Path, header: dict[str, Any], *, resume: bool, force: bool) -> Manifest:
-        """Return the manifest of a new folder, or of one that an earlier run left.
-
-        Parameters
-        ----------
-        header
-            What is labelled and by which model; a folder with another header is not continued.
-        """
+        """Return the manifest of a new folder, or of one that an earlier run left."""
         header = {"format": FORMAT, **header}
         path = folder / MANIFEST
         check_folder(folder, resume=resume, force=force)
@@ -203,7 +320,7 @@ class Manifest:
     def _rewrite(self, header: dict[str, Any]) -> None:
         lines = [header, *self.done.values()]
         text = "".join(json.dumps(line) + "\n" for line in lines)
-        replace_file(self.folder / MANIFEST, lambda path: _write_text(path, text), force=True)
+        write_text(self.folder / MANIFEST, text, force=True)
 
 
 def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
@@ -220,10 +337,6 @@ def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
         raise FileFormatError(
             f"The folder {str(folder)!r} is not empty. Continue it with resume=True, or overwrite it with force=True."
         )
-
-
-def _write_text(path: str, text: str) -> None:
-    Path(path).write_text(text, encoding="utf-8")
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

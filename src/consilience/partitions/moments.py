@@ -10,7 +10,7 @@ from consilience.arrays import IntArray
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import SourceMismatchError, UnsupportedError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.encoding import encode, read_gold, read_votes
+from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes
 
 __all__ = ["Moments", "as_chunk"]
@@ -64,7 +64,7 @@ class Moments:
         law
             The law to use where it was adapted to other votes before; by default the space's own.
         """
-        table = read_votes(votes, space)
+        table = votes_for(votes, space)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
         own = space.law

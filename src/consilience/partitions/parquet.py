@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from consilience.exceptions import FileFormatError, InvalidLabelError
+import numpy as np
+
+from consilience.arrays import Batch
+from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import ROWS, Part, VotePartitions
-from consilience.partitions.identity import IdCheck
-from consilience.partitions.kept_parts import KeptParts
-from consilience.partitions.reading import PartReader, part_reader
+from consilience.partitions.duplicate_ids import IdCheck
+from consilience.partitions.reading import PartReader, ReadOptions, part_reader
 from consilience.tables.files import FORMATS, file_format
 from consilience.tables.frames import columns_of
 
@@ -21,7 +24,63 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["ParquetPartitions", "Piece", "find_pieces"]
+__all__ = ["KeptParts", "ParquetPartitions", "Piece", "find_pieces"]
+
+
+#: Where a part starts within its piece, and the part.
+Placed = tuple[int, Part]
+
+
+class KeptParts:
+    """Holds the parts of as many pieces as fit; pieces of a file that has changed since are read again.
+
+    Parameters
+    ----------
+    limit
+        Bytes of votes and ids that are held.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self.left = limit
+        self.held: dict[Hashable, tuple[Any, list[Placed]]] = {}
+
+    def parts(self, key: Hashable, file: str, read: Callable[[], Iterable[Placed]]) -> Iterator[Placed]:
+        """Yield the parts of a piece, from memory or else as they are read."""
+        if self.left <= 0 and key not in self.held:
+            yield from read()
+            return
+        found = Path(file).stat()
+        state = (found.st_mtime_ns, found.st_size)
+        if key in self.held:
+            before, parts = self.held[key]
+            if before == state:
+                yield from parts
+                return
+            del self.held[key]
+            self.left += sum(_size(part) for _, part in parts)
+        yield from self._keeping(key, state, read)
+
+    def _keeping(self, key: Hashable, state: Any, read: Callable[[], Iterable[Placed]]) -> Iterator[Placed]:
+        parts: list[Placed] = []
+        size, fits = 0.0, True
+        for placed in read():
+            size += _size(placed[1])
+            fits = fits and size <= self.left
+            parts = [*parts, placed] if fits else []
+            yield placed
+        if fits:  # only here once the piece was read to its end
+            self.held[key] = (state, parts)
+            self.left -= size
+
+
+def _size(part: Part) -> float:
+    """Return the bytes of a part; objects have a size that nobody knows, so that they are never kept."""
+    tables = [part.votes] if part.gold is None else [part.votes, part.gold]
+    arrays: list[Batch] = [array for table in tables for array in (table.labels, table.observed, table.items)]
+    if any(array.dtype == object for array in arrays):
+        return float(np.inf)
+    return float(sum(array.nbytes for array in arrays))
+
 
 T = TypeVar("T")
 Step = Callable[[Part], Part]
@@ -61,10 +120,7 @@ class Piece:
                     yield start, pa.Table.from_batches([batch])
                 start += batch.num_rows
         except (pa.ArrowInvalid, OSError) as error:
-            raise FileFormatError(
-                f"{self.place} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). "
-                "Write or download the file again."
-            ) from None
+            raise _unreadable(self.place, error) from None
 
     def parts(self, reader: PartReader) -> Iterator[tuple[int, Part]]:
         """Yield the rows as parts, each with the number of its first row in the piece."""
@@ -75,11 +131,7 @@ class Piece:
         """Yield what a function returns for each part; a wrong label is named with its place."""
         parts = self.parts(reader) if kept is None else kept.parts(self, self.file, lambda: self.parts(reader))
         for start, part in parts:
-            try:
-                result = function(part)
-            except InvalidLabelError as error:
-                raise reader.named(part, error, self.place, start) from None
-            yield result
+            yield reader.run(function, part, self.place, start)
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         if file_format(self.file) == "parquet":
@@ -144,27 +196,12 @@ class ParquetPartitions(VotePartitions):
         path: str | Path,
         space: LabelSpace | None = None,
         *,
-        item: str | None = None,
-        sources: Iterable[str] | None = None,
-        drop: Iterable[str] = (),
-        gold: str | None = None,
-        abstain: Any = None,
-        on_error: str = "raise",
         check_ids: bool = True,
         keep: float = KEEP,
+        **options: Unpack[ReadOptions],
     ) -> None:
         self.pieces, names = find_pieces(path)
-        self.reader: PartReader = part_reader(
-            names,
-            space,
-            item=item,
-            sources=sources,
-            drop=drop,
-            gold=gold,
-            abstain=abstain,
-            on_error=on_error,
-            where=repr(str(path)),
-        )
+        self.reader: PartReader = part_reader(names, space, **options, where=repr(str(path)))
         self.kept = KeptParts(keep * 1e6)
         self.steps: tuple[Step, ...] = ()
         self.ids = IdCheck(self.n_items, self._read_ids)
@@ -201,8 +238,7 @@ class ParquetPartitions(VotePartitions):
 
     def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
         """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
-        changed = object.__new__(ParquetPartitions)
-        changed.__dict__.update(self.__dict__)
+        changed = copy(self)
         changed.steps = (*self.steps, function)
         return changed
 
@@ -282,7 +318,11 @@ def _described(file: Path) -> tuple[list[str], list[int]]:
             sizes = [stream.get_batch(group).num_rows for group in range(stream.num_record_batches)]
             return list(stream.schema.names), sizes
     except (pa.ArrowInvalid, OSError) as error:
-        raise FileFormatError(
-            f"{str(file)!r} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). "
-            "Write or download it again."
-        ) from None
+        raise _unreadable(repr(str(file)), error) from None
+
+
+def _unreadable(place: str, error: Exception) -> FileFormatError:
+    return FileFormatError(
+        f"{place} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). Write or download it "
+        "again."
+    )

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consilience.exceptions import UnsupportedError
-from consilience.partitions.answers import answering, first_votes, without_sums
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.partitions.dask import DaskPartitions
-from consilience.partitions.label_folder import LabelFolder, Labeller, Manifest, fingerprint
+from consilience.partitions.label_folder import (
+    Labeler,
+    LabelFolder,
+    Manifest,
+    answering,
+    fingerprint,
+    first_votes,
+    labels_by_pattern,
+    without_sums,
+)
 from consilience.partitions.parquet import ParquetPartitions
-from consilience.partitions.patterns import labels_by_pattern
 from consilience.partitions.spark import SparkPartitions
 from consilience.tables.writing import label_table, unrelated_distance
 
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
 
     from consilience.label_model import LabelModel
 
-__all__ = ["labeller", "predict_frame", "predict_to"]
+__all__ = ["labeler", "predict_frame", "predict_to"]
 
 #: Items from which on it pays to label all patterns of votes that there may be beforehand.
 WORTH_IT = 200_000
@@ -55,7 +62,7 @@ def predict_frame(
             "or predict_to(model, votes, folder)."
         )
     if question is None:
-        return partitions.label_frame(labeller(model, partitions, ties))
+        return partitions.label_frame(labeler(model, partitions, ties))
     if question not in QUESTIONS:
         raise UnsupportedError(f"question={question!r} is unknown. Use one of {', '.join(QUESTIONS)}.")
     options = {"fill": fill} if question == "predict" else {}
@@ -107,25 +114,25 @@ def predict_to(
         manifest = Manifest.start(Path(destination), begun, resume=resume, force=force)
         if len(manifest.done) == len(pieces):
             return manifest.finish()
-        return partitions.write_labels(labeller(model, partitions, ties), manifest)
+        return partitions.write_labels(labeler(model, partitions, ties), manifest)
     if isinstance(partitions, SparkPartitions):
         if resume:
             raise UnsupportedError(
                 "Spark commits its own files and does not resume. Label again with force=True, or label the same files "
                 "with ParquetPartitions or DaskPartitions, which do."
             )
-        return partitions.write_labels(labeller(model, partitions, ties), destination, force=force)
+        return partitions.write_labels(labeler(model, partitions, ties), destination, force=force)
     raise UnsupportedError(
         f"predict_to does not know {type(partitions).__name__}. Use partitions of consilience.partitions, or "
         "label_table(model, votes) for votes in memory."
     )
 
 
-def labeller(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeller:
+def labeler(model: LabelModel, partitions: VotePartitions, ties: float | None = None) -> Labeler:
     """Return what labels each part of the partitions, after a look at the type of their labels."""
     few = first_votes(partitions)
     schema: pa.Schema = label_table(model, few, ties=ties).schema
-    return Labeller(
+    return Labeler(
         without_sums(model),
         schema,
         ties,
@@ -149,7 +156,7 @@ def _to_folder(
     if left:
         if isinstance(partitions, ParquetPartitions):
             partitions.check_ids()
-        writer = labeller(model, partitions, ties)
+        writer = labeler(model, partitions, ties)
         for piece in left:
             manifest.add(piece, writer.write(_parts(partitions, piece), manifest.target(piece)))
     return manifest.finish()

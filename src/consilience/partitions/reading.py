@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -14,15 +14,28 @@ from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part
 from consilience.tables.encoding import encode, read_gold
 from consilience.tables.names import check_unique_ids
-from consilience.tables.reading import as_the_space_reads, layout_of, uninterpreted_votes
+from consilience.tables.reading import Reading, as_the_space_reads
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PartReader", "part_reader"]
+__all__ = ["PartReader", "ReadOptions", "part_reader"]
+
+T = TypeVar("T")
 
 ON_ERROR = ("raise", "abstain")
+
+
+class ReadOptions(TypedDict, total=False):
+    """How a wide table is read, the same on every engine; see `ParquetPartitions`."""
+
+    item: str | None
+    sources: Iterable[str] | None
+    drop: Iterable[str]
+    gold: str | None
+    abstain: Any
+    on_error: str
 
 
 @dataclass(frozen=True)
@@ -69,9 +82,7 @@ class PartReader:
         try:
             raw = self._codes(table)
             if raw is None:
-                raw = uninterpreted_votes(
-                    table, layout="wide", item=self.item, sources=self.sources, abstain=self.abstain, name=place
-                )
+                raw = Reading("wide", self.item, sources=self.sources, abstain=self.abstain).votes(table, place)
         except InvalidVotesError as error:  # such as an id that occurs twice
             start = f", counted from row {first_row}" if first_row else ""
             raise InvalidVotesError(f"{place}{start}: {error}") from None
@@ -130,6 +141,13 @@ class PartReader:
             observed[wrong[:, 0], wrong[:, 1]] = False
             return as_the_space_reads(replace(raw, observed=observed), space, place), len(wrong)
 
+    def run(self, function: Callable[[Part], T], part: Part, place: str, first_row: int = 0) -> T:
+        """Return what a function makes of a part; an error about a label names its place."""
+        try:
+            return function(part)
+        except InvalidLabelError as error:
+            raise self.named(part, error, place, first_row) from None
+
     def named(self, part: Part, error: InvalidLabelError, place: str, first_row: int) -> InvalidLabelError:
         """Return an error that came up later, when a part was computed with, with its place."""
         wrong = None if self.space is None else _wrong_cells(part.votes, self.space)
@@ -159,7 +177,7 @@ class PartReader:
         space, gold = self.space, str(self.gold)
         if space is None:
             raise UnsupportedError(f"gold={gold!r} needs the label space to read it. Pass space=.")
-        cells = uninterpreted_votes(table, layout="wide", sources=(gold,), abstain=self.abstain, name=place)
+        cells = Reading("wide", sources=(gold,), abstain=self.abstain).votes(table, place)
         cells = replace(cells, items=raw.items)
         read, skipped = self._read(cells, place, first_row)
         try:
@@ -183,18 +201,11 @@ def _is_there(column: pa.Array) -> BoolArray:
 
 
 def part_reader(
-    names: Iterable[str],
-    space: LabelSpace | None = None,
-    *,
-    item: str | None = None,
-    sources: Iterable[str] | None = None,
-    drop: Iterable[str] = (),
-    gold: str | None = None,
-    abstain: Any = None,
-    on_error: str = "raise",
-    where: str = "the table",
+    names: Iterable[str], space: LabelSpace | None = None, *, where: str = "the table", **options: Unpack[ReadOptions]
 ) -> PartReader:
     """Return how the columns of these names are to be read, or say what does not fit."""
+    item, gold, drop = options.get("item"), options.get("gold"), tuple(options.get("drop", ()))
+    sources, on_error = options.get("sources"), options.get("on_error", "raise")
     if on_error not in ON_ERROR:
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use one of {', '.join(ON_ERROR)}.")
     if space is not None and not isinstance(space, LabelSpace):
@@ -204,7 +215,7 @@ def part_reader(
         raise UnsupportedError(f"{wanted} needs the label space, to know what a label is. Pass space=.")
     columns = list(map(str, names))
     chosen = None if sources is None else tuple(sources)
-    layout, found = layout_of(columns, item=item, sources=chosen)
+    layout, found = Reading(item=item, sources=chosen).roles(columns)
     if layout == "long":
         raise UnsupportedError(
             f"{where} has one row per vote ({', '.join(str(name) for name in found.values())}), so the votes on one "
@@ -219,7 +230,7 @@ def part_reader(
     kept = chosen or tuple(name for name in columns if name not in {ids, gold, *drop})
     if not kept:
         raise InvalidVotesError(f"{where} has no column of votes. Its columns are {', '.join(map(repr, columns))}.")
-    return PartReader(kept, space, ids, gold, abstain, on_error)
+    return PartReader(kept, space, ids, gold, options.get("abstain"), on_error)
 
 
 def _nothing_known(space: LabelSpace, cells: Votes) -> Votes:

@@ -9,22 +9,21 @@ import shutil
 import sys
 import weakref
 from ast import literal_eval
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
 import consilience.exceptions as exceptions
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.answers import Answering
 from consilience.partitions.base import A, Part, VotePartitions
-from consilience.partitions.identity import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
-from consilience.partitions.label_folder import LabelFolder, Labeller
-from consilience.partitions.reading import PartReader, part_reader
+from consilience.partitions.duplicate_ids import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
+from consilience.partitions.label_folder import Answering, Labeler, LabelFolder
+from consilience.partitions.reading import PartReader, ReadOptions, part_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,30 +95,15 @@ class SparkPartitions(VotePartitions):
         frame: Any,
         space: LabelSpace | None = None,
         *,
-        item: str | None = None,
-        sources: Iterable[str] | None = None,
-        drop: Iterable[str] = (),
-        gold: str | None = None,
-        abstain: Any = None,
-        on_error: str = "raise",
         check_ids: bool = True,
+        **options: Unpack[ReadOptions],
     ) -> None:
         _pyspark()
         if not hasattr(frame, "mapInArrow") or not hasattr(frame, "columns"):
             raise UnsupportedError(
                 f"{type(frame).__name__} is no Spark dataframe. Read one: session.read.parquet(path)."
             )
-        self.reader: PartReader = part_reader(
-            frame.columns,
-            space,
-            item=item,
-            sources=sources,
-            drop=drop,
-            gold=gold,
-            abstain=abstain,
-            on_error=on_error,
-            where="the frame",
-        )
+        self.reader: PartReader = part_reader(frame.columns, space, **options, where="the frame")
         if self.reader.item is None:
             raise UnsupportedError(
                 "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
@@ -203,18 +187,18 @@ class SparkPartitions(VotePartitions):
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
-    def label_frame(self, labeller: Labeller | Answering) -> Any:
+    def label_frame(self, labeler: Labeler | Answering) -> Any:
         """Return a Spark dataframe of labels."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema: Any = labeller.schema
-        return self.content.mapInArrow(_labelling(labeller, self.reader), from_arrow_schema(schema))
+        schema: Any = labeler.schema
+        return self.content.mapInArrow(_labeling(labeler, self.reader), from_arrow_schema(schema))
 
-    def write_labels(self, labeller: Labeller, destination: str | Path, *, force: bool) -> LabelFolder:
+    def write_labels(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
         """Let the executors write the labels to a folder, by the rules of Spark."""
         # Spark may have been started in another folder than this one.
         target = str(destination) if "://" in str(destination) else str(Path(destination).resolve())
-        frame = self.label_frame(labeller)
+        frame = self.label_frame(labeler)
         frame.write.mode("overwrite" if force else "errorifexists").parquet(target)
         written = frame.sparkSession.read.parquet(target)
         return LabelFolder(destination, written.count(), len(written.inputFiles()), self.n_skipped)
@@ -283,11 +267,7 @@ def _reading(reader: PartReader) -> Callable[[Batches], Batches]:
 
 
 def _mapping(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        for result in _results(function, reader, batches):
-            yield _batch(result)
-
-    return run
+    return lambda batches: map(_batch, _results(function, reader, batches))
 
 
 def _summing(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
@@ -319,9 +299,9 @@ def _placing(suspects: Keys) -> Callable[[Batches], Batches]:
     return run
 
 
-def _labelling(labeller: Labeller | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
+def _labeling(labeler: Labeler | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
-        for table in _results(labeller.table, reader, batches):
+        for table in _results(labeler.table, reader, batches):
             yield from table.to_batches()
 
     return run
@@ -331,11 +311,7 @@ def _results(function: Callable[[Part], Any], reader: PartReader, batches: Batch
     """Yield what a function returns for each part; a wrong label is named with its place."""
     start = 0
     for part in _contents(batches):
-        try:
-            result = function(part)
-        except InvalidLabelError as error:
-            raise reader.named(part, error, _place(), start) from None
-        yield result
+        yield reader.run(function, part, _place(), start)
         start += len(part)
 
 

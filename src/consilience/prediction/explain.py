@@ -15,7 +15,7 @@ from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part, VotePartitions
 from consilience.prediction.inference import believe
-from consilience.prediction.source_model import SourceModel
+from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
@@ -281,14 +281,9 @@ def _flip(
 
 def _groups(model: SourceModel, names: list[str]) -> tuple[tuple[str, ...], ...]:
     """Return the voting sources that are connected by dependencies, group by group."""
-    member = {name: {name} for name in names}
-    for left, right in model.dependencies:
-        if left in member and right in member:
-            joined = member[left] | member[right]
-            for name in joined:
-                member[name] = joined
-    groups = {id(group): tuple(name for name in names if name in group) for group in member.values() if len(group) > 1}
-    return tuple(groups.values())
+    groups = connected(pair for pair in model.dependencies if set(pair) <= set(names))
+    groups.sort(key=lambda group: min(map(names.index, group)))
+    return tuple(tuple(sorted(group, key=names.index)) for group in groups)
 
 
 def _text(label: Any) -> str:

@@ -17,8 +17,9 @@ from consilience.label_types.base import LabelSpace, with_missing
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.prediction.source_model import SourceModel
 from consilience.tables.encoding import align_sources, encode
+from consilience.votes import Votes
 
-__all__ = ["DECODERS", "Distribution", "Inference", "believe", "infer"]
+__all__ = ["DECODERS", "Distribution", "Inference", "believe", "infer", "vote_distances"]
 
 DECODERS = ("auto", "map", "bayes")
 
@@ -65,8 +66,8 @@ class Distribution:
             raise UnsupportedError(f"level={level!r} is not a probability. Use a number between 0 and 1, such as 0.95.")
         reach = NormalDist().inv_cdf(0.5 + level / 2.0) * self.standard_deviation
         known = np.isfinite(reach)
-        centre = np.where(known, self.mean, 0.0)
-        return centre - reach, centre + reach
+        center = np.where(known, self.mean, 0.0)
+        return center - reach, center + reach
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,16 @@ class Inference:
         mean = np.asarray(belief.details.get("mean", belief.labels), dtype=np.float64)
         voted = self.voted.reshape(-1, *[1] * (mean.ndim - 1))
         return Distribution(np.where(voted, mean, np.nan), np.where(voted, deviation, np.inf), covariance)
+
+
+def vote_distances(space: LabelSpace, votes: Votes, labels: Batch) -> FloatArray:
+    """Return ``(n, m)`` distances of encoded votes to the label of their item; NaN where there is no vote."""
+    distance = np.full(votes.observed.shape, np.nan)
+    for source in range(votes.n_sources):
+        rows = np.flatnonzero(votes.observed[:, source])
+        if len(rows):
+            distance[rows, source] = space.distance(votes.labels[rows, source], labels[rows])
+    return distance
 
 
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, labels_only: bool = False) -> Inference:

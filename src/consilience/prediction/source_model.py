@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from consilience.estimation.calibration import UNCALIBRATED, Calibration
 from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Summary
 from consilience.tables.display import SourceTable
 
-__all__ = ["SourceModel", "SourceTable", "correlation_potential", "effective_number"]
+__all__ = ["SourceModel", "SourceTable", "connected", "correlation_potential", "effective_number"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,6 +154,22 @@ def correlation_potential(quality: FloatArray, correlation: FloatArray) -> Float
     odds = joint * (1.0 - left - right + joint) / ((left - joint) * (right - joint))
     potential = 0.5 * np.log(np.maximum(odds, 1e-12))
     return np.where((correlation != 0) & ~np.eye(len(wrong), dtype=bool), potential, 0.0)
+
+
+def connected(pairs: Iterable[Iterable[str]]) -> list[list[str]]:
+    """Return the groups of names that are linked by pairs, directly or through others.
+
+    Examples
+    --------
+    >>> connected([("a", "b"), ("c", "d"), ("b", "e")])
+    [['c', 'd'], ['a', 'b', 'e']]
+    """
+    groups: list[list[str]] = []
+    for pair in map(list, pairs):
+        touched = [group for group in groups if not set(group).isdisjoint(pair)]
+        joined = list(dict.fromkeys([name for group in touched for name in group] + pair))
+        groups = [group for group in groups if group not in touched] + [joined]
+    return groups
 
 
 def effective_number(weight: FloatArray, correlation: FloatArray) -> float:

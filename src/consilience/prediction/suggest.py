@@ -13,7 +13,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import VotePartitions
-from consilience.prediction.inference import believe
+from consilience.prediction.inference import believe, vote_distances
 from consilience.prediction.source_model import SourceModel
 from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
@@ -107,22 +107,12 @@ def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _
     rows = np.flatnonzero(encoded.observed.any(axis=1))
     encoded = encoded[rows]
     belief = believe(model, space.law, encoded.labels, encoded.observed, decode)
-    distance = _distances(space, belief.labels, encoded)
+    distance = np.nan_to_num(vote_distances(space, encoded, belief.labels))
     groups = _rival_groups(model)
     voters = encoded.observed.sum(axis=1)
     apart = distance.sum(axis=1) / np.maximum(voters, 1) if groups is None else _between(space, encoded, *groups)
     doubt = np.clip(1.0 - belief.confidence, 0.0, 1.0)
-    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance * encoded.observed)
-
-
-def _distances(space: LabelSpace, labels: Any, votes: Votes) -> FloatArray:
-    """Return ``(n, m)`` distances of the votes from the label of their item; 0 where there is no vote."""
-    distance = np.zeros(votes.observed.shape)
-    for source in range(votes.n_sources):
-        rows = np.flatnonzero(votes.observed[:, source])
-        if len(rows):
-            distance[rows, source] = space.distance(labels[rows], votes.labels[rows, source])
-    return distance
+    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance)
 
 
 def _relative(values: FloatArray, largest: float) -> FloatArray:

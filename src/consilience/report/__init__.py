@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from consilience.label_model import LabelModel
-from consilience.tables.files import replace_file
+from consilience.tables.files import write_text
 
 __all__ = ["report_html", "write_report"]
 
@@ -52,10 +52,4 @@ def write_report(
     An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
     The other parameters are those of `report_html`.
     """
-
-    def write(temporary: str) -> None:
-        page = report_html(model, votes, gold, title=title)
-        # Half a surrogate pair in somebody's text cannot be written in UTF-8; it must not cost the whole report.
-        Path(temporary).write_text(page, encoding="utf-8", errors="replace", newline="\n")
-
-    replace_file(path, write, force=force)
+    write_text(path, report_html(model, votes, gold, title=title), force=force)

@@ -50,8 +50,7 @@ def confidence(model: LabelModel, votes: Any, ax: Any = None, *, bins: int = 20)
 
 def relations(model: LabelModel, votes: Any, ax: Any = None) -> Any:
     """Draw the mean cost between the votes of any two sources; those of a dependent group are framed."""
-    from consilience.report.evidence import gather
-    from consilience.report.relations import relate
+    from consilience.report.evidence import gather, relate
 
     evidence = gather(model, votes)
     found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)

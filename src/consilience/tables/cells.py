@@ -1,4 +1,4 @@
-"""Arrays and nested lists of votes become an array of labels and a mask of what was observed."""
+"""Arrays and nested lists of votes become an array of labels and a mask; several such tables become one."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError
-from consilience.tables.names import default_names
-
-__all__ = ["blank", "differs_from", "null_mask", "read_cells", "same_labels", "tighten"]
+from consilience.label_types.base import LabelSpace
+from consilience.tables.names import check_unique_ids, default_names
 
 # Values of these types are never null, so a column of them needs no look at each value.
 _NEVER_NULL = frozenset({str, bytes, int, bool, list, tuple, dict, set, frozenset, np.ndarray})
@@ -107,15 +106,6 @@ def read_cells(
     """Return labels ``(n, m, *label_shape)`` or ``(n, m)`` objects, and where there is one.
 
     NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
-
-    Parameters
-    ----------
-    data
-        Array, or nested lists with one list per item.
-    sources
-        Names for the error messages.
-    allow_partial
-        Whether a label may have some numbers that are NaN; such a label counts as observed.
     """
     if isinstance(data, np.ma.MaskedArray):
         return _read_masked(data, sources, allow_partial)
@@ -280,3 +270,84 @@ def _name_of(column: int, n_sources: int, sources: Sequence[str] | None) -> str:
 def _all_of_cell(flags: BoolArray) -> BoolArray:
     cells: BoolArray = np.all(flags, axis=tuple(range(2, flags.ndim)))
     return cells
+
+
+def common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return a dtype that holds labels of all these dtypes as they are.
+
+    Numbers meet in a number; text and numbers stay themselves, as objects.
+
+    Examples
+    --------
+    >>> common_dtype([np.dtype("int8"), np.dtype("float32")])
+    dtype('float32')
+    >>> common_dtype([np.dtype("int8"), np.dtype("<U4")])
+    dtype('O')
+    """
+    kinds = {dtype.kind for dtype in dtypes}
+    if not kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
+        return np.dtype(object)
+    together = np.result_type(*dtypes)
+    if kinds <= set("biu") and together.kind == "f":
+        return np.dtype(np.int64)  # unsigned and signed; a float would round them
+    return together
+
+
+def stack_labels(
+    parts: Sequence[tuple[Batch, BoolArray, npt.NDArray[np.intp]]], n_sources: int
+) -> tuple[Batch, BoolArray]:
+    """Return several tables below each other."""
+    observed = np.zeros((sum(len(seen) for _, seen, _ in parts), n_sources), dtype=bool)
+    voting = [labels for labels, seen, _ in parts if seen.any()] or [part[0] for part in parts]
+    labels = _blank_for(voting, observed.shape)
+    start = 0
+    for part, seen, places in parts:
+        stop = start + len(seen)
+        observed[start:stop, places] = seen
+        rows, columns = np.nonzero(seen)
+        votes = part[rows, columns]
+        cells = votes if votes.ndim == labels.ndim - 1 else as_object_array(votes)
+        labels[start + rows, places[columns]] = cells
+        start = stop
+    return labels, observed
+
+
+def stack_ids(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return the item ids of several tables; counted ids (0, 1, ...) are counted on."""
+    if all(ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))) for ids in parts):
+        return np.arange(sum(map(len, parts)))
+    dtype = common_dtype([ids.dtype for ids in parts])
+    ids = np.concatenate([part.astype(dtype, copy=False) for part in parts])
+    check_unique_ids(ids)
+    return ids
+
+
+def _blank_for(tables: Sequence[Batch], shape: tuple[int, ...]) -> Batch:
+    """Return blank labels that can take the labels of all these tables."""
+    label_shapes = {labels.shape[2:] for labels in tables}
+    if len(label_shapes) == 1:
+        return blank(shape + label_shapes.pop(), common_dtype([part.dtype for part in tables]))
+    if any(labels.ndim == 2 and labels.dtype != object for labels in tables):
+        raise InvalidVotesError(
+            f"The parts have labels of different shapes: "
+            f"{' and '.join(map(str, sorted(label_shapes)))}. "
+            f"Concatenate votes of one label type only."
+        )
+    return blank(shape, object)
+
+
+def spelled_out(labels: Batch, observed: BoolArray, space: LabelSpace | None, spelling: np.dtype[Any] | None) -> Batch:
+    """Return the table of labels as they were written; cells that are not observed hold anything."""
+    if spelling is None or spelling == labels.dtype or not observed.any():
+        return labels
+    if space is None:
+        if spelling.kind in "biuf" and labels.dtype.kind in "biuf":
+            return labels
+        raise InvalidVotesError(
+            "The labels are stored as codes, and the names behind them are not in the votes. Pass the label type, as "
+            "in votes.to_long(space)."
+        )
+    batch = space.as_labels(space.as_batch(labels[observed]), spelling)
+    written = np.empty(observed.shape, dtype=object)
+    written[observed] = as_object_array(batch.tolist() if batch.dtype != object else batch)
+    return written

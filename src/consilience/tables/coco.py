@@ -12,8 +12,8 @@ import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Boxes
-from consilience.tables.encoding import read_votes
-from consilience.tables.files import read_json, replace_file
+from consilience.tables.encoding import votes_for
+from consilience.tables.files import read_json, write_text
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes,
     """
     if not isinstance(model.space, Boxes):
         raise FileFormatError(f"COCO files hold boxes, and the labels are {type(model.space).__name__}.")
-    table = read_votes(votes, model.space)
+    table = votes_for(votes, model.space)
     belief = model.posterior(table)
     ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
     only = next(iter(ids.values()), 1)
@@ -147,7 +147,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes,
     images = [dict(image) for image in like.images if image["id"] in known]
     document = {"images": images, "annotations": annotations, "categories": [dict(one) for one in like.categories]}
     text = json.dumps(document, ensure_ascii=False, indent=1)
-    replace_file(path, lambda name: _write(name, text), force=force)
+    write_text(path, text + "\n", force=force)
 
 
 def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
@@ -175,7 +175,3 @@ def _box(annotation: Mapping[str, Any], image: Mapping[str, Any], place: str) ->
             "pixels. Check the order of coordinates, and whether they are pixels."
         )
     return x, y, x + width, y + height
-
-
-def _write(name: str, text: str) -> None:
-    Path(name).write_text(text + "\n", encoding="utf-8")

@@ -12,7 +12,7 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes, as_votes
 
-__all__ = ["align_sources", "encode", "read_gold", "read_votes"]
+__all__ = ["align_sources", "encode", "read_gold", "votes_for"]
 
 #: Rows converted at a time, so that no second copy of a large table is made.
 ROWS = 1 << 16
@@ -136,7 +136,7 @@ def _column(gold: Any) -> Batch:
     return as_object_array(items)[:, None]
 
 
-def read_votes(votes: Any, space: LabelSpace) -> Votes:
+def votes_for(votes: Any, space: LabelSpace) -> Votes:
     """Return votes from whatever `fit` and `predict` accept; -1 abstains unless it is a label of the space."""
     return as_votes(votes, minus_one_abstains=not space.contains(-1))
 
@@ -145,7 +145,7 @@ def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names
     """Return votes whose columns are the fitted sources in order, or say what differs."""
     from consilience.exceptions import SourceMismatchError
 
-    table = read_votes(votes, space)
+    table = votes_for(votes, space)
     if table.sources == sources:
         return table
     if table.names_given and names_given:

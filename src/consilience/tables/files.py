@@ -6,12 +6,16 @@ that no cell is lost to a guess: the words "NA" and "None" are labels, an empty 
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 import json
+import math
 import os
 import tempfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +24,6 @@ from consilience.exceptions import FileFormatError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "file_format", "read_json", "read_table", "replace_file", "write_table"]
 
 #: What a file is, by the end of its name.
 FORMATS = {
@@ -68,15 +71,7 @@ def file_format(path: str | Path) -> str:
 
 
 def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8") -> pa.Table:
-    """Return a file as an Arrow table; a folder of Parquet files as one table.
-
-    Parameters
-    ----------
-    delimiter
-        Of a CSV file; found out from its first line by default.
-    encoding
-        Of a CSV file or of JSON Lines.
-    """
+    """Return a file as an Arrow table; a folder of Parquet files as one table."""
     if not isinstance(path, (str, Path)):
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source = Path(path)
@@ -89,8 +84,7 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
         raise FileFormatError(f"{str(path)!r} is empty. It should hold a table with a row of names at the top.")
     if kind in _MAGIC:
         return _read_binary(source, kind)
-    text = _decode(source, encoding)
-    from consilience.tables.text_tables import table_of_csv, table_of_json_lines
+    text = read_text(source, encoding)
 
     if kind == "jsonl":
         return table_of_json_lines(text, str(path))
@@ -109,68 +103,80 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
 
 def read_json(path: str | Path) -> Any:
     """Return what a JSON file holds."""
-    source = Path(path)
-    if not source.is_file():
-        raise FileFormatError(f"There is no file {str(path)!r}.{_similar(source)}")
     try:
-        return json.loads(_decode(source, "utf-8"))
+        return json.loads(read_file(path))
     except ValueError as error:
         if isinstance(error, FileFormatError):
             raise
         raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}.") from None
 
 
+def read_file(path: str | Path) -> str:
+    """Return the text of a file, packed or not, or say which file may be meant."""
+    source = Path(path)
+    if source.is_dir():
+        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file.")
+    if not source.is_file():
+        raise FileFormatError(f"There is no file {str(path)!r}.{_similar(source)}")
+    return read_text(source)
+
+
 def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> None:
-    """Write an Arrow table in the format that the name of the file asks for.
+    """Write an Arrow table in the format that the name of the file asks for; see `replace_file`."""
+    kind = file_format(path)
+    if kind == "parquet":
+        import pyarrow.parquet as pq
+
+        replace_file(path, lambda temporary: pq.write_table(table, temporary), force=force)
+    elif kind == "arrow":
+        import pyarrow.feather as feather
+
+        write = partial(feather.write_feather, table, compression="uncompressed")
+        replace_file(path, write, force=force)
+    elif kind == "jsonl":
+        lines = (json.dumps(record, default=str, ensure_ascii=False) for record in table.to_pylist())
+        write_text(path, "".join(f"{line}\n" for line in lines), force=force)
+    else:
+        write_text(path, csv_of_table(table, "\t" if _ending(path) == ".tsv" else ","), force=force)
+
+
+def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
+    """Write text in UTF-8, packed if the name ends in ``.gz``; see `replace_file`."""
+    # Half a surrogate pair in somebody's text cannot be encoded; it must not cost the whole file.
+    data = text.encode("utf-8", errors="replace")
+    packed = gzip.compress(data, mtime=0) if _is_packed(path) else data  # without the time: the same bytes again
+    replace_file(path, lambda temporary: Path(temporary).write_bytes(packed), force=force)
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Refuse a place where no file can be written."""
+    if path.is_dir():
+        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
+    if path.exists() and not force:
+        raise FileFormatError(f"{str(path)!r} is there already. Choose another name, or overwrite it with force.")
+    if not path.parent.is_dir():
+        raise FileFormatError(f"{str(path.parent)!r}, where {path.name!r} should go, is no folder. Make it first.")
+
+
+def replace_file(path: str | Path, write: Callable[[str], object], *, force: bool = False) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it there in one step.
 
     An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
     """
-    kind = file_format(path)
-
-    def write(temporary: str) -> None:
-        if kind == "parquet":
-            import pyarrow.parquet as pq
-
-            pq.write_table(table, temporary)
-        elif kind == "arrow":
-            import pyarrow.feather as feather
-
-            feather.write_feather(table, temporary, compression="uncompressed")
-        else:
-            from consilience.tables.text_tables import csv_of_table, json_lines_of_table
-
-            delimiter = "\t" if _ending(path) == ".tsv" else ","
-            text = json_lines_of_table(table) if kind == "jsonl" else csv_of_table(table, delimiter)
-            data = text.encode("utf-8")
-            # Without the time of day: the same labels, the same bytes.
-            Path(temporary).write_bytes(gzip.compress(data, mtime=0) if _is_packed(path) else data)
-
-    replace_file(path, write, force=force)
-
-
-def replace_file(path: str | Path, write: Callable[[str], None], *, force: bool = False) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it there in one step."""
     target = Path(path)
-    if target.is_dir():
-        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
-    if target.exists() and not force:
-        raise FileFormatError(f"{str(path)!r} is there already. Choose another name, or overwrite it with force.")
-    if not target.parent.is_dir():
-        raise FileFormatError(f"{str(target.parent)!r}, where {target.name!r} should go, is no folder. Make it first.")
+    check_target(target, force=force)
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     except OSError as error:
-        raise FileFormatError(
-            f"Cannot write to {str(target.parent)!r}: {_reason(error)}. Choose another folder."
-        ) from None
+        raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
     os.close(handle)
     try:
         write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, target)
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
-        raise FileFormatError(f"Cannot write {str(path)!r}: {_reason(error)}. Nothing was changed.") from None
+        raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
@@ -185,13 +191,15 @@ def _ending(path: str | Path) -> str:
     return (Path(path).with_suffix("") if _is_packed(path) else Path(path)).suffix.lower()
 
 
-def _umask() -> int:
+def umask() -> int:
+    """Return the permissions that new files lack."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-def _reason(error: OSError) -> str:
+def why(error: OSError) -> str:
+    """Return what the operating system says."""
     return error.strerror or str(error)
 
 
@@ -245,7 +253,8 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
         ) from None
 
 
-def _decode(path: Path, encoding: str) -> str:
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return the text of a file, packed or not."""
     data = _unpacked(path)
     if any(data.startswith(magic) for magics in _MAGIC.values() for magic in magics):
         raise FileFormatError(
@@ -289,3 +298,192 @@ def _delimiter(text: str) -> str:
         else:
             raise FileFormatError("The file looks like JSON Lines. Give its name the ending .jsonl.")
     return max(_DELIMITERS, key=lambda sign: (first.count(sign), -_DELIMITERS.index(sign)))
+
+
+#: Cells shown in a message are cut after this many signs.
+SHOWN = 60
+#: What pandas calls a column without a name once it has read and written it.
+PANDAS_INDEX = "Unnamed: 0"
+
+
+def table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
+    """Return a CSV file with a row of names at the top as a table; empty cells are null.
+
+    Blanks around cells belong to them, unless the names have them, too: then the file has ", " between cells.
+    Of columns without a name, empty ones are left out, and a first one of different values is the index that pandas
+    writes: row numbers are left out, others are called "item".
+    """
+    import pyarrow as pa
+
+    csv.field_size_limit(1 << 30)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    rows: list[list[str]] = []
+    is_spaced = False
+    try:
+        for row in reader:
+            if not row:  # an empty line
+                continue
+            if rows and len(row) != len(rows[0]):
+                raise FileFormatError(
+                    f"{name!r}, line {reader.line_num}: {len(row)} cells where the first line has {len(rows[0])}. "
+                    "Quote cells that hold the delimiter, or say which delimiter it is "
+                    f"(taken as {delimiter!r} here)."
+                )
+            if not rows:
+                is_spaced = len(row) > 1 and all(cell != cell.lstrip() for cell in row[1:])
+            rows.append([cell.strip() for cell in row] if is_spaced or not rows else row)
+    except csv.Error as error:
+        raise FileFormatError(f"{name!r}, line {reader.line_num}: {error}. Check the quotes in that line.") from None
+    if not rows:
+        raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
+    columns = list(zip(*rows[1:], strict=True)) if len(rows) > 1 else [()] * len(rows[0])
+    named = _named_columns(rows[0], columns, name)
+    header = [title for title, _ in named]
+    twice = next((title for title in header if header.count(title) > 1), None)
+    if twice is not None:
+        raise FileFormatError(f"{name!r}: two columns have the name {twice!r}. Give every column a name of its own.")
+    return pa.table({title: _arrow_column(list(column)) for title, column in named})
+
+
+def _named_columns(
+    header: Sequence[str], columns: Sequence[Sequence[str]], name: str
+) -> list[tuple[str, Sequence[str]]]:
+    """Return the columns with their names; what stands in a column without one decides what becomes of it."""
+    named = []
+    for place, (title, cells) in enumerate(zip(header, columns, strict=True)):
+        if title and title != PANDAS_INDEX:
+            named.append((title, cells))
+        elif not any(cells) or (place == 0 and list(cells) == list(map(str, range(len(cells))))):
+            continue
+        elif place == 0 and "item" not in header and len(set(cells)) == len(cells):
+            named.append(("item", cells))
+        else:
+            shown = next(cell for cell in cells if cell)
+            raise FileFormatError(
+                f"{name!r}: column {place + 1} has no name and holds {shown[:SHOWN]!r}. Write one in the first line."
+            )
+    return named
+
+
+def table_of_json_lines(text: str, name: str) -> pa.Table:
+    """Return a file with one JSON object per line as a table; missing keys are null."""
+    import pyarrow as pa
+
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise FileFormatError(f"{name!r}, line {number} is not JSON: {error}.") from None
+        if not isinstance(record, dict):
+            raise FileFormatError(
+                f"{name!r}, line {number} holds {line.strip()[:SHOWN]}, not an object. "
+                'Write one object per line, such as {"item": 1, "source": "ann", "label": "cat"}.'
+            )
+        records.append(record)
+    names = dict.fromkeys(key for record in records for key in record)
+    columns = {}
+    for key in names:
+        values = [record.get(key) for record in records]
+        try:
+            columns[key] = pa.array(values, from_pandas=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            if all(value is None or isinstance(value, (list, dict)) for value in values):
+                # lists of unlike things, such as corners and a class: as JSON, which the label type reads
+                written = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+                columns[key] = pa.array(written, pa.string())
+                continue
+            row, other = _odd_one_out(values)
+            raise FileFormatError(
+                f"{name!r}: column {key!r} mixes types: {json.dumps(values[row])[:SHOWN]} in row {row} is not of the "
+                f"type of {json.dumps(values[other])[:SHOWN]} in row {other}. Write all labels in the same way."
+            ) from None
+    return pa.table(columns)
+
+
+def csv_of_table(table: pa.Table, delimiter: str = ",") -> str:
+    """Return a table as CSV; lists and structs as JSON, nulls as empty cells."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(table.column_names)
+    columns = [[_csv_cell(value) for value in column.to_pylist()] for column in table.columns]
+    writer.writerows(zip(*columns, strict=True))
+    return out.getvalue()
+
+
+def typed_cells(cells: Sequence[str | None]) -> list[Any]:
+    """Return text cells as whole numbers, numbers, booleans or JSON lists if all of them are such; "" as None.
+
+    Examples
+    --------
+    >>> typed_cells(["1", "", "2"]), typed_cells(["1", "2.5"]), typed_cells(["01", "2"]), typed_cells(["NA", "2"])
+    ([1, None, 2], [1.0, 2.5], ['01', '2'], ['NA', '2'])
+    >>> typed_cells(["[2, 1]", None]), typed_cells(["true", "false"])
+    ([[2, 1], None], [True, False])
+    """
+    texts = [cell or None for cell in cells]
+    for read in (_whole, _number, _truth, _structure):
+        try:
+            return [None if cell is None else read(cell) for cell in texts]
+        except ValueError:
+            continue
+    return list(texts)
+
+
+def _whole(cell: str) -> int:
+    number = int(cell)
+    if str(number) != cell.strip():  # an id such as 007, or 1_000
+        raise ValueError(cell)
+    return number
+
+
+def _number(cell: str) -> float:
+    number = float(cell)
+    digits = cell.strip().lstrip("-+")
+    if math.isnan(number) or "_" in cell or (digits[0] == "0" and digits[1:2].isdigit()):
+        raise ValueError(cell)
+    return number
+
+
+def _truth(cell: str) -> bool:
+    word = cell.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(cell)
+    return word == "true"
+
+
+def _structure(cell: str) -> Any:
+    if not cell.lstrip().startswith(("[", "{")):
+        raise ValueError(cell)
+    return json.loads(cell)
+
+
+def _arrow_column(cells: list[str]) -> pa.Array:
+    import pyarrow as pa
+
+    values = typed_cells(cells)
+    try:
+        return pa.array(values, from_pandas=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # lists of unlike things, or a number beyond 64 bits
+        return pa.array([None if cell == "" else cell for cell in cells], pa.string())
+
+
+def _odd_one_out(values: list[Any]) -> tuple[int, int]:
+    """Return the first row of a rare type, and a row of the most frequent one."""
+    kinds = [type(value) for value in values]
+    frequent = max(set(kinds) - {type(None)}, key=kinds.count)
+    odd = next(
+        (row for row, kind in enumerate(kinds) if kind not in (frequent, type(None))),
+        next(row for row, kind in enumerate(kinds) if kind is frequent),
+    )
+    return odd, kinds.index(frequent)
+
+
+def _csv_cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, (list, dict, bool)):
+        return json.dumps(value, default=str, ensure_ascii=False)
+    return value

@@ -17,18 +17,6 @@ from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.tables.cells import blank, null_mask, tighten
 
-__all__ = [
-    "ALIASES",
-    "RARER_ALIASES",
-    "Column",
-    "column_of_series",
-    "columns_of",
-    "is_frame",
-    "missing_column",
-    "records_to_columns",
-    "to_column",
-]
-
 # What other tools call the three columns of a long table.
 ALIASES = {
     "item": {"item_id", "task", "task_id", "example", "id", "index", "row", "question", "query", "prompt"},
@@ -156,15 +144,7 @@ def column_of_series(series: Any) -> Column:
 
 
 def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame: Any) -> InvalidVotesError:
-    """Return the error for a column that is not there, with the ones that may be meant.
-
-    Parameters
-    ----------
-    wanted
-        The name that was not found.
-    role
-        The argument it was given for: ``"item"``, ``"source"`` or ``"label"``.
-    """
+    """Return the error for a column that is not there, with the ones that may be meant."""
     if wanted in (getattr(getattr(frame, "index", None), "names", None) or ()):
         hint = f"{wanted!r} is the index of this frame: call .reset_index() first."
     else:

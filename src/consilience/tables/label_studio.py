@@ -1,24 +1,27 @@
-"""Votes from the JSON export of Label Studio."""
+"""Votes from the JSON export of Label Studio, and labels as predictions that it imports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import FileFormatError
-from consilience.label_types import Boxes, Classes, FiniteMetric, Scores, Spans, Tags, Texts
-from consilience.label_types.base import LabelSpace
-from consilience.tables.files import read_json
-from consilience.tables.label_studio_values import KINDS, PATH, as_boxes, without_single_names
-from consilience.tables.orders import shared_orders
+from consilience.label_types import Boxes, Classes, FiniteMetric, LabelSpace, Rankings, Scores, Spans, Tags, Texts
+from consilience.label_types.codes import plain_value
+from consilience.tables.encoding import votes_for
+from consilience.tables.files import read_json, write_text
+from consilience.tables.training import ordered_rows, shared_orders
 from consilience.votes import Votes
 
-__all__ = ["LabelStudioExport", "read_label_studio"]
+if TYPE_CHECKING:
+    from consilience.label_model import LabelModel
+
 
 _EXPORT = "Export the project as JSON (not JSON-MIN, CSV or one file per annotation)."
 
@@ -290,3 +293,251 @@ def _gold(answers: Sequence[_Answer], labels: Sequence[Any], n_tasks: int) -> tu
         if answer.truth and not is_null(label):
             gold[answer.task] = label
     return as_object_array(gold), np.array([label is not None for label in gold], dtype=bool)
+
+
+#: Between the steps of a path of a taxonomy.
+PATH = " / "
+
+#: The parts of `result` that belong to one control.
+Regions = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How one type of control stores an answer.
+
+    Parameters
+    ----------
+    read
+        From the value of each result to the label of the annotation.
+    write
+        From a label to the value of each result.
+    empty
+        Label of an annotation without a result; None where that is no answer.
+    several
+        Whether an annotation may hold several results.
+    """
+
+    read: Callable[[Regions], Any]
+    write: Callable[[Any], list[dict[str, Any]]]
+    empty: Any = None
+    several: bool = False
+
+
+def as_results(kind: str, label: Any, field: str, to_name: str) -> list[dict[str, Any]]:
+    """Return a label as the `result` of a prediction; nothing where there is no label."""
+    if is_null(label):
+        return []
+    values = KINDS[kind].write(label) if kind != "ranker" else [{"ranker": {field: list(label)}}]
+    return [
+        {"id": f"{field}_{number}", "from_name": field, "to_name": to_name, "type": kind, "value": value}
+        for number, value in enumerate(values)
+    ]
+
+
+def as_boxes(labels: Sequence[Any]) -> list[Any] | None:
+    """Return rectangles as (x1, y1, x2, y2, label); None if one of them is turned."""
+    if any(box[4] for label in labels for box in label or ()):
+        return None
+    return [
+        None if label is None else [(x, y, x + width, y + height, name) for x, y, width, height, _, name in label]
+        for label in labels
+    ]
+
+
+def without_single_names(labels: Sequence[Any], space: type[Boxes] | type[Spans]) -> tuple[list[Any], LabelSpace]:
+    """Return labels and their type: with classes where elements have names, else without."""
+    names = {element[-1] for label in labels for element in label or ()}
+    if None not in names and names:
+        return list(labels), space(sorted(map(str, names)))
+    if names == {None} or not names:
+        return [None if label is None else [element[:-1] for element in label] for label in labels], space()
+    named = [
+        None
+        if label is None
+        else [(*element[:-1], "(none)" if element[-1] is None else element[-1]) for element in label]
+        for label in labels
+    ]
+    return named, space(sorted("(none)" if name is None else str(name) for name in names))
+
+
+def _rectangle(box: Sequence[Any]) -> dict[str, Any]:
+    """Return the value of one box: corners and perhaps a name, or the six values that turned boxes have."""
+    if len(box) == 6:
+        return {**dict(zip(_BOX, box, strict=False)), "rotation": box[4], "rectanglelabels": [box[5]]}
+    x1, y1, x2, y2 = (float(value) for value in box[:4])
+    value = {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1, "rotation": 0.0}
+    return value | ({"rectanglelabels": [box[4]]} if len(box) > 4 else {})
+
+
+def _span(span: Sequence[Any]) -> dict[str, Any]:
+    start, end, *name = span
+    return {"start": plain_value(start), "end": plain_value(end), **({"labels": name} if name else {})}
+
+
+def _names(label: Any) -> list[str]:
+    if isinstance(label, (set, frozenset, list, tuple)):
+        return sorted(map(str, label))
+    return [str(label)]
+
+
+def _one(name: str) -> Callable[[Regions], Any]:
+    return lambda regions: regions[0][name]
+
+
+def _choices(regions: Regions) -> Any:
+    chosen = regions[0]["choices"]
+    return tuple(map(str, chosen)) if chosen else None
+
+
+def _taxonomy(regions: Regions) -> Any:
+    paths = tuple(PATH.join(map(str, path)) for path in regions[0]["taxonomy"])
+    return paths or None
+
+
+def _ranker(regions: Regions) -> Any:
+    ranked = {name: ids for name, ids in regions[0]["ranker"].items() if name != "_"}
+    if len(ranked) != 1:
+        raise ValueError(f"{len(ranked)} buckets: only orders are read, not things sorted into buckets")
+    return list(map(str, next(iter(ranked.values())))) or None
+
+
+def _spans(regions: Regions) -> Any:
+    spans = [(value["start"], value["end"], label) for value in regions for label in value.get("labels") or [None]]
+    return sorted(spans, key=str) if any(isinstance(span[0], str) for span in spans) else sorted(spans, key=_place)
+
+
+def _place(region: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*region[:-1], str(region[-1]))
+
+
+_BOX = ("x", "y", "width", "height")
+
+
+def _boxes(regions: Regions) -> Any:
+    boxes = [
+        (*(float(value[side]) for side in _BOX), float(value.get("rotation") or 0.0), label)
+        for value in regions
+        for label in value.get("rectanglelabels") or [None]
+    ]
+    return sorted(boxes, key=_place)
+
+
+def _text(regions: Regions) -> Any:
+    parts = regions[0]["text"]
+    return parts if isinstance(parts, str) else "\n".join(map(str, parts))
+
+
+def _number(label: Any) -> Any:
+    number = plain_value(np.asarray(label, dtype=np.float64).reshape(())[()])
+    return int(number) if number == int(number) else number
+
+
+KINDS: dict[str, Kind] = {
+    "choices": Kind(_choices, lambda label: [{"choices": _names(label)}]),
+    "pairwise": Kind(_one("selected"), lambda label: [{"selected": str(label)}]),
+    "rating": Kind(_one("rating"), lambda label: [{"rating": max(1, round(float(label)))}]),
+    "number": Kind(_one("number"), lambda label: [{"number": _number(label)}]),
+    "taxonomy": Kind(_taxonomy, lambda label: [{"taxonomy": [path.split(PATH) for path in _names(label)]}]),
+    "ranker": Kind(_ranker, lambda label: [{"ranker": {"rank": list(label)}}]),  # the name of the control, if known
+    "labels": Kind(
+        _spans,
+        lambda spans: [_span(span) for span in spans],
+        empty=[],
+        several=True,
+    ),
+    "rectanglelabels": Kind(
+        _boxes,
+        lambda boxes: [_rectangle(box) for box in boxes],
+        empty=[],
+        several=True,
+    ),
+    "textarea": Kind(_text, lambda label: [{"text": [str(label)]}]),
+}
+
+
+_KIND_OF: dict[type[LabelSpace], str] = {
+    Classes: "choices",
+    FiniteMetric: "choices",
+    Rankings: "ranker",
+    Scores: "number",
+    Tags: "choices",
+    Boxes: "rectanglelabels",
+    Spans: "labels",
+    Texts: "textarea",
+}
+
+
+def write_label_studio(
+    path: str | Path,
+    model: LabelModel,
+    votes: Any,
+    like: LabelStudioExport | None = None,
+    *,
+    field: str | None = None,
+    to_name: str | None = None,
+    kind: str | None = None,
+    data: Sequence[Mapping[str, Any]] | None = None,
+    model_version: str = "consilience",
+    force: bool = False,
+) -> None:
+    """Write labels as predictions, which Label Studio imports to start annotating from.
+
+    The score of a prediction is the confidence of the label; a task nobody voted on has no prediction. An interrupted
+    run leaves the old file or none; a file that is there is replaced only with `force`.
+
+    Parameters
+    ----------
+    like
+        The export that the votes came from: names, kind and data of the tasks are taken from it.
+    field, to_name, kind
+        Names of the control and of what it annotates, and the type of the control, where there is no export.
+    data
+        One dict per item with what the tasks show, where there is no export.
+    """
+    if like is not None:
+        field, to_name, kind = field or like.field, to_name or like.to_name, kind or like.kind
+    kind = kind or _KIND_OF.get(type(model.space))
+    if field is None or to_name is None or kind not in KINDS:
+        raise FileFormatError(
+            "A prediction needs the control it answers. Pass the export (like=), or field=, to_name= and kind=, one of "
+            f"{', '.join(KINDS)}."
+        )
+    table = votes_for(votes, model.space)
+    candidates = None
+    if like is not None:
+        rows = _rows_of(table, like)
+        data = data or [like.tasks[row].get("data", {}) for row in rows]
+        candidates = None if like.candidates is None else [like.candidates[row] for row in rows]
+    if data is not None and len(data) != len(table):
+        raise FileFormatError(f"There are {len(table)} items and data of {len(data)} tasks. Give one dict per item.")
+    belief = model.posterior(table)
+    labels = belief.labels
+    if kind == "ranker":
+        labels = as_object_array(_orders(model, table, candidates))
+    tasks = []
+    for row, item in enumerate(table.items.tolist()):
+        task: dict[str, Any] = {"id": item, "data": {} if data is None else dict(data[row]), "predictions": []}
+        if table.observed[row].any():
+            results = as_results(kind, labels[row], field, to_name)
+            score = float(belief.confidence[row])
+            task["predictions"] = [{"model_version": model_version, "score": score, "result": results}]
+        tasks.append(task)
+    text = json.dumps(tasks, ensure_ascii=False, indent=1, default=str)
+    write_text(path, text + "\n", force=force)
+
+
+def _rows_of(votes: Votes, like: LabelStudioExport) -> list[int]:
+    """Return where in the export the items are."""
+    place = {item: row for row, item in enumerate(like.items)}
+    unknown = next((item for item in votes.items.tolist() if item not in place), None)
+    if unknown is not None:
+        raise FileFormatError(f"Item {unknown!r} is no task of the export. Pass the votes of its tasks.")
+    return [place[item] for item in votes.items.tolist()]
+
+
+def _orders(model: LabelModel, votes: Votes, candidates: Sequence[Sequence[str]] | None) -> Iterator[list[str] | None]:
+    found = ordered_rows(model, votes, candidates, None)
+    for row, positions in enumerate(found.positions):
+        seen = [place for place in np.argsort(positions, kind="stable").tolist() if positions[place] >= 0]
+        yield [str(found.names(row)[place]) for place in seen] or None

@@ -1,4 +1,4 @@
-"""Names of sources and ids of items: made up, checked, looked up."""
+"""Names of sources and ids of items, and checks of what votes are made of and asked for."""
 
 from __future__ import annotations
 
@@ -9,17 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import is_null
+from consilience.arrays import Batch, BoolArray, is_null
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
-
-__all__ = [
-    "as_names",
-    "check_known",
-    "check_names",
-    "check_unique_ids",
-    "default_names",
-    "factorize",
-]
 
 
 def default_names(count: int) -> tuple[str, ...]:
@@ -82,13 +73,6 @@ def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
 def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return a code per value, in order of first appearance, and the row of that appearance.
 
-    Parameters
-    ----------
-    values
-        Numbers or hashable objects, one-dimensional.
-    what
-        What the values are, for the error message.
-
     Examples
     --------
     >>> codes, rows = factorize(np.array(["b", "a", "b"], dtype=object), "item id")
@@ -136,3 +120,73 @@ def _is_hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
+
+
+def check_shapes(labels: Batch, observed: BoolArray, items: npt.NDArray[Any]) -> None:
+    """Raise unless labels, observed mask and item ids agree on how many there are."""
+    shape = observed.shape
+    if len(shape) != 2 or observed.dtype != bool:
+        raise InvalidVotesError(
+            f"observed must be a boolean array of shape (items, sources), not {observed.dtype} "
+            f"of shape {shape}. Pass for example labels != -1."
+        )
+    if labels.shape[:2] != shape:
+        raise InvalidVotesError(
+            f"labels have shape {labels.shape}, but observed has {shape}. "
+            f"Their first two axes, items and sources, must be the same."
+        )
+    if items.shape != shape[:1]:
+        raise InvalidVotesError(
+            f"There are {shape[0]} items, but the item ids have shape {items.shape}. Pass one id per row of votes."
+        )
+
+
+def as_mask(observed: Any, labels: Batch) -> BoolArray:
+    """Return what the caller says counts as a vote, as booleans."""
+    mask = np.asarray(observed)
+    if mask.shape != labels.shape[:2] or not np.isin(mask, (0, 1)).all():
+        raise InvalidVotesError(
+            f"observed must be True or False for each item and source, shape {labels.shape[:2]}, "
+            f"but it is {mask.dtype} of shape {mask.shape}. "
+            f"Leave it out to take None and NaN as abstentions."
+        )
+    return mask.astype(bool)
+
+
+def item_positions(key: Any, n_items: int) -> slice | npt.NDArray[Any]:
+    """Return what to index the first axis with; one position becomes a slice of one row."""
+    if isinstance(key, tuple) and len(key) == 2 and _is_everything(key[1]):
+        key = key[0]  # scikit-learn writes votes[rows, ...]
+    if isinstance(key, slice):
+        return key
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        position = int(key) + n_items * int(key < 0)
+        if not 0 <= position < n_items:
+            raise IndexError(f"There is no item {key}; there are {n_items} items.")
+        return slice(position, position + 1)
+    positions = None if isinstance(key, tuple) else np.asarray(key)
+    if positions is not None and positions.shape == (0,) and positions.dtype.kind == "f":
+        return positions.astype(np.intp)  # what an empty list becomes
+    if positions is None or positions.ndim != 1 or positions.dtype.kind not in "biu":
+        raise InvalidVotesError(
+            f"Votes are indexed by item: a slice, positions or a mask, not {key!r}. "
+            f"Use votes.select(names) to choose sources."
+        )
+    return positions
+
+
+def check_alignable(parts: Sequence[tuple[bool, int]]) -> bool:
+    """Raise unless the sources of several votes can be matched; return whether they have names."""
+    if not parts:
+        raise InvalidVotesError("There is nothing to concatenate. Pass at least one Votes.")
+    if len(set(parts)) > 1 and not all(named for named, _ in parts):
+        listed = ", ".join(f"{count} {'named' if named else 'unnamed'}" for named, count in parts)
+        raise InvalidVotesError(
+            f"The parts have {listed} sources, so it is not known which belong together. "
+            f"Name them with sources= when making the votes."
+        )
+    return parts[0][0]
+
+
+def _is_everything(key: Any) -> bool:
+    return key is Ellipsis or (isinstance(key, slice) and key == slice(None))

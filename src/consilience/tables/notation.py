@@ -1,4 +1,4 @@
-"""Label types written as text, as the command line has them: ``classes:cat,dog``, ``scores:1..5``, ``rankings``."""
+"""Label types as text (``classes:cat,dog``, ``scores:1..5``), and which one a table of votes seems to hold."""
 
 from __future__ import annotations
 
@@ -6,37 +6,22 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
-from consilience.arrays import is_null
-from consilience.exceptions import UnsupportedError
-from consilience.label_types import (
-    SO3,
-    SPD,
-    Boxes,
-    Classes,
-    DependencyTrees,
-    FiniteMetric,
-    Hyperbolic,
-    Preferences,
-    Product,
-    Rankings,
-    Scores,
-    Sequences,
-    Spans,
-    Sphere,
-    Tags,
-    Texts,
-    Vectors,
-)
+import consilience.label_types as types
+from consilience.arrays import Batch, is_null
+from consilience.exceptions import FileFormatError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
-from consilience.label_types.elements.reader import class_of
+from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
+from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import order_of_text
-from consilience.votes import Votes
+from consilience.tables.vote_tables import as_group
+from consilience.votes import Votes, as_votes
 
-__all__ = ["NOTATIONS", "Notation", "space_of_text"]
+__all__ = ["Guess", "NOTATIONS", "Notation", "guess_space", "space_of_text"]
 
 
 @dataclass(frozen=True)
@@ -83,9 +68,7 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
 
 
 def _classes(argument: str, votes: Votes) -> LabelSpace:
-    if not argument:
-        return Classes.of(votes)
-    return Classes(int(argument) if argument.isdigit() else _names(argument))
+    return types.Classes(_size_or_names(argument)) if argument else types.Classes.of(votes)
 
 
 def _ordinal(argument: str, votes: Votes) -> LabelSpace:
@@ -97,26 +80,20 @@ def _ordinal(argument: str, votes: Votes) -> LabelSpace:
         names = _names(argument)
     if len(names) < 2:
         raise UnsupportedError("An ordinal scale needs its steps in order. Write it as 'ordinal:bad,fair,good'.")
-    return FiniteMetric(list(pairwise(names)))
-
-
-def _scores(argument: str, votes: Votes) -> LabelSpace:
-    return Scores(range=_interval(argument)) if argument else Scores()
+    return types.FiniteMetric(list(pairwise(names)))
 
 
 def _rankings(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Rankings(int(argument) if argument.isdigit() else _names(argument))
+        return types.Rankings(_size_or_names(argument))
     cells = votes.labels[votes.observed]
     if cells.ndim == 2:
-        return Rankings(cells.shape[1])
+        return types.Rankings(cells.shape[1])
     names: dict[str, None] = {}
     lengths, longest = set(), 0
     for cell in cells.tolist():
         if isinstance(cell, str):
-            listed = [
-                name for group in order_of_text(cell) for name in (group if isinstance(group, tuple) else (group,))
-            ]
+            listed = [name for group in order_of_text(cell) for name in as_group(group)]
         elif isinstance(cell, list | tuple) and all(isinstance(entry, str) for entry in cell):
             listed = list(cell)
         else:
@@ -130,55 +107,40 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
             "another label type."
         )
     if names:
-        return Rankings(list(names))
-    return Rankings(lengths.pop() if len(lengths) == 1 else None)
-
-
-def _preferences(argument: str, votes: Votes) -> LabelSpace:
-    return Preferences(by=argument or None)
+        return types.Rankings(list(names))
+    return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
 
 
 def _tags(argument: str, votes: Votes) -> LabelSpace:
-    if argument:
-        return Tags(int(argument) if argument.isdigit() else _names(argument))
-    return Tags(_width(votes, "tags"))
+    return types.Tags(_size_or_names(argument) if argument else _width(votes, "tags"))
 
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
     if argument:
-        return Sequences(int(argument) if argument.isdigit() else _names(argument), chain=True)
+        return types.Sequences(_size_or_names(argument), chain=True)
     tags = {plain_value(tag) for cell in votes.labels[votes.observed].tolist() for tag in cell if not is_null(tag)}
     if tags and all(isinstance(tag, (bool, int, float)) for tag in tags):
-        return Sequences(max(2, int(max(tags)) + 1), chain=True)
-    return Sequences(sorted(tags, key=str), chain=True)
-
-
-def _vectors(argument: str, votes: Votes) -> LabelSpace:
-    return Vectors(int(argument) if argument else _width(votes, "vectors"))
+        return types.Sequences(max(2, int(max(tags)) + 1), chain=True)
+    return types.Sequences(sorted(tags, key=str), chain=True)
 
 
 def _hyperbolic(argument: str, votes: Votes) -> LabelSpace:
     dimension, _, curvature = argument.partition(",")
     size = int(dimension) if dimension else _width(votes, "hyperbolic") - 1
-    return Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
+    return types.Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
 
 
-def _sphere(argument: str, votes: Votes) -> LabelSpace:
-    return Sphere(int(argument) if argument else _width(votes, "sphere") - 1)
-
-
-def _spd(argument: str, votes: Votes) -> LabelSpace:
-    return SPD(int(argument) if argument else _width(votes, "spd"))
+def _sized(build: Callable[[int], LabelSpace], name: str, extra: int = 0) -> Callable[[str, Votes], LabelSpace]:
+    """Return what builds a space of the given size, or of the length of a label less `extra`."""
+    return lambda argument, votes: build(int(argument) if argument else _width(votes, name) - extra)
 
 
 def _records(argument: str, votes: Votes) -> LabelSpace:
     if not argument:
-        from consilience.tables.guessing import guess_space
-
         return guess_space(votes).space
     parts = dict(part.split("=", 1) for part in argument.split(";") if part.strip())
     factors = {name.strip(): space_of_text(text, _field(votes, name.strip())) for name, text in parts.items()}
-    return Product(weights=None, **factors)
+    return types.Product(weights=None, **factors)
 
 
 def _field(votes: Votes, name: str) -> Votes:
@@ -187,6 +149,10 @@ def _field(votes: Votes, name: str) -> Votes:
         cell = votes.labels[row, column]
         cells[row, column] = cell.get(name) if isinstance(cell, dict) else None
     return Votes.from_array(cells, sources=votes.sources)
+
+
+def _size_or_names(argument: str) -> int | list[str]:
+    return int(argument) if argument.isdigit() else _names(argument)
 
 
 def _names(argument: str) -> list[str]:
@@ -216,25 +182,17 @@ def _width(votes: Votes, name: str) -> int:
     return int(sizes.pop())
 
 
-def _trees(argument: str, votes: Votes) -> LabelSpace:
-    return DependencyTrees()
-
-
-def _rotations(argument: str, votes: Votes) -> LabelSpace:
-    return SO3()
-
-
 def _boxes(argument: str, votes: Votes) -> LabelSpace:
     names, options = _names_and_options(argument, ("size",))
     size = options.get("size")
     sides = None if size is None else tuple(float(side) for side in size.lower().split("x"))
-    return Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
+    return types.Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
 
 
 def _spans(argument: str, votes: Votes) -> LabelSpace:
     names, options = _names_and_options(argument, ("length", "overlap"))
     length = int(options["length"]) if "length" in options else None
-    return Spans(names or _classes_of_elements(votes, 2), length=length, overlap=options.get("overlap", "merge"))
+    return types.Spans(names or _classes_of_elements(votes, 2), length=length, overlap=options.get("overlap", "merge"))
 
 
 def _names_and_options(argument: str, known: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
@@ -247,14 +205,10 @@ def _names_and_options(argument: str, known: tuple[str, ...]) -> tuple[list[str]
     return [name for name in names if "=" not in name], options
 
 
-def _texts(argument: str, votes: Votes) -> LabelSpace:
-    return Texts(argument or "words")
-
-
 def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
     """Return the classes that elements have behind their corners, or under a name such as "label"."""
     found = set()
-    for cell in Boxes().read_text(votes.labels[votes.observed]).tolist():
+    for cell in types.Boxes().read_text(votes.labels[votes.observed]).tolist():
         for element in cell if isinstance(cell, list | tuple) else ():
             if isinstance(element, dict):
                 found.add(class_of(element))
@@ -267,24 +221,38 @@ def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
 
 NOTATIONS = (
     Notation("classes", "classes:ham,spam", "one of several classes", "spam", _classes),
-    Notation("ordinal", "ordinal:1..5", "classes in an order, neighbours less wrong than others", "4", _ordinal),
-    Notation("scores", "scores:0..100", "a number; every source may use a scale of its own", "71.5", _scores),
+    Notation("ordinal", "ordinal:1..5", "classes in an order, neighbors less wrong than others", "4", _ordinal),
+    Notation(
+        "scores",
+        "scores:0..100",
+        "a number; every source may use a scale of its own",
+        "71.5",
+        lambda argument, votes: types.Scores(range=_interval(argument) if argument else None),
+    ),
     Notation("rankings", "rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c", _rankings),
     Notation(
         "preferences",
         "preferences:prompt",
         "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
         "a > b = c",
-        _preferences,
+        lambda argument, votes: types.Preferences(by=argument or None),
     ),
     Notation("tags", "tags:news,sport", "any number of several tags", "[1, 0]", _tags),
     Notation("sequences", "sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]', _sequences),
-    Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _vectors),
-    Notation("trees", "trees", "a dependency tree: the head of each token, 0 for the root", "[2, 0, 2]", _trees),
+    Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _sized(types.Vectors, "vectors")),
+    Notation(
+        "trees",
+        "trees",
+        "a dependency tree: the head of each token, 0 for the root",
+        "[2, 0, 2]",
+        lambda *_: types.DependencyTrees(),
+    ),
     Notation("hyperbolic", "hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]", _hyperbolic),
-    Notation("sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sphere),
-    Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _spd),
-    Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", _rotations),
+    Notation(
+        "sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sized(types.Sphere, "sphere", 1)
+    ),
+    Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _sized(types.SPD, "spd")),
+    Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", lambda *_: types.SO3()),
     Notation(
         "boxes",
         "boxes:car,bus",
@@ -299,7 +267,13 @@ NOTATIONS = (
         '[{"start": 0, "end": 5, "label": "who"}]',
         _spans,
     ),
-    Notation("texts", "texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat", _texts),
+    Notation(
+        "texts",
+        "texts:gleu",
+        "a text, compared by words (or sequences of words)",
+        "the cat sat",
+        lambda argument, _: types.Texts(argument or "words"),
+    ),
     Notation(
         "records",
         "records:stars=scores;topic=classes",
@@ -308,3 +282,160 @@ NOTATIONS = (
         _records,
     ),
 )
+
+
+#: More different whole numbers than this are scores; at most that many could be classes just as well.
+MOST_CLASSES = 20
+#: Text of which more than this share is used only once is no list of classes.
+MOST_SINGLE = 0.5
+#: Label types that are lists of things which are no plain numbers.
+_LISTS = "'boxes', 'spans', 'tags', 'rankings' or another one"
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A label type, and what in the votes speaks for it."""
+
+    space: LabelSpace
+    reason: str
+
+
+def guess_space(votes: Votes) -> Guess:
+    """Return the label type of votes where it is unambiguous; otherwise say what the choice is.
+
+    Examples
+    --------
+    >>> guess_space(Votes.from_matrix([["cat", "dog"], ["cat", "cat"]]))
+    Guess(space=Classes(['cat', 'dog']), reason='2 different words')
+    """
+    votes = as_votes(votes)
+    cells = votes.labels[votes.observed]
+    if len(cells) == 0:
+        raise FileFormatError("Nobody votes on anything, so the label type cannot be seen. Name it.")
+    if cells.ndim > 1:
+        return _of_lists(list(cells))
+    kind = cells.dtype.kind
+    if kind == "b":
+        return Guess(types.Classes([False, True]), "true and false")
+    if kind in "iu":
+        return _of_whole_numbers(cells)
+    if kind == "f":
+        whole = bool(((cells == np.round(cells)) & np.isfinite(cells)).all())
+        return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(types.Scores(), "numbers with fractions")
+    listed = cells.tolist()
+    if all(isinstance(cell, Comparisons) for cell in listed):
+        return Guess(types.Preferences(), "comparisons of two items at a time")
+    if all(isinstance(cell, str) for cell in listed):
+        return _of_text(listed, votes)
+    if all(isinstance(cell, dict) for cell in listed):
+        return _of_records(listed, votes)
+    if all(isinstance(cell, (list, tuple, np.ndarray)) for cell in listed):
+        return _of_lists(listed)
+    raise _mixture(listed, votes)
+
+
+def _mixture(listed: list[Any], votes: Votes) -> FileFormatError:
+    """Return the error for votes of several types, with one example of each and who cast it."""
+    columns = np.nonzero(votes.observed)[1]
+    examples: dict[str, str] = {}
+    for cell, column in zip(listed, columns.tolist(), strict=True):
+        examples.setdefault(type(cell).__name__, f"{cell!r} by {votes.sources[column]!r}")
+    shown = ", ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
+    return FileFormatError(
+        f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
+        "label type."
+    )
+
+
+def _of_whole_numbers(cells: Batch) -> Guess:
+    values = np.unique(cells)
+    if len(values) > MOST_CLASSES:
+        return Guess(types.Scores(), f"{len(values)} different whole numbers")
+    if values.min() >= 0 and values.max() <= 1:
+        return Guess(types.Classes(2), "only 0 and 1")
+    shown = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
+    raise FileFormatError(
+        f"The votes are the numbers {shown}: classes, or scores on a scale? Say which: space 'classes' or 'scores'."
+    )
+
+
+def _of_text(cells: list[str], votes: Votes) -> Guess:
+    if all(cell.lstrip().startswith("[") for cell in cells):
+        raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
+    if all(">" in cell for cell in cells):
+        names = dict.fromkeys(name for cell in cells for name in _ranked_names(cell))
+        return Guess(types.Rankings(list(names)), f"orders such as {cells[0]!r}")
+    values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
+    single = float((counts == 1).mean())
+    if len(values) > MOST_CLASSES and single > MOST_SINGLE:
+        raise FileFormatError(
+            f"The votes are {len(values)} different texts, {single:.0%} of them said once: no list of classes. "
+            "Name the label type: space 'texts', 'classes', or a Metric of your own in Python."
+        )
+    return Guess(types.Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
+
+
+def _ranked_names(order: str) -> list[str]:
+    return [name.strip() for group in order.split(">") for name in group.split("=")]
+
+
+def _of_records(cells: list[dict[str, Any]], votes: Votes) -> Guess:
+    names = dict.fromkeys(key for cell in cells for key in cell)
+    parts = {}
+    for name in names:
+        column = [[cell.get(name)] for cell in cells]
+        try:
+            parts[name] = guess_space(Votes.from_array(column)).space
+        except FileFormatError as error:
+            raise FileFormatError(f"Field {name!r} of the records: {error}") from None
+    return Guess(types.Product(weights=None, **parts), f"records of {', '.join(names)}")
+
+
+def _of_elements(cells: list[Any]) -> Guess | None:
+    """Return boxes or spans where every element is a record of one; their classes are those that occur."""
+    elements = [element for cell in cells for element in cell]
+    if not elements or not all(isinstance(element, dict) for element in elements):
+        return None
+    for space, forms, what in ((types.Boxes, BOX_FORMS, "boxes"), (types.Spans, SPAN_FORMS, "spans")):
+        if all(corners_and_class(element, forms) is not None for element in elements):
+            classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
+            return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
+    return None
+
+
+def _of_lists(cells: list[Any]) -> Guess:
+    found = _of_elements(cells)
+    if found is not None:
+        return found
+    arrays = [np.asarray(cell) for cell in cells]
+    if any(array.dtype.kind not in "biuf" or array.ndim != 1 for array in arrays):
+        raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: {_LISTS}.")
+    lengths = {len(array) for array in arrays}
+    whole = all(array.dtype.kind in "biu" for array in arrays)
+    length = lengths.pop() if len(lengths) == 1 else None
+    if not whole:
+        if length is None:
+            raise FileFormatError("The votes are lists of numbers of different lengths, which no label type has.")
+        return Guess(types.Vectors(length), f"lists of {length} numbers")
+    if length is not None and all(((array == 0) | (array == 1)).all() for array in arrays) and length > 2:
+        return Guess(types.Tags(length), f"lists of {length} zeros and ones")
+    if length is not None and all(sorted(array.tolist()) == list(range(length)) for array in arrays):
+        return Guess(types.Rankings(length), f"each list holds the positions 0 to {length - 1}")
+    if all(_is_tree(array.tolist()) for array in arrays):
+        return Guess(types.DependencyTrees(), "each list holds the head of every token, 0 for the root")
+    raise FileFormatError(
+        f"The votes are lists such as {list(cells[0])!r}: positions, tags or a vector? Name the label type: "
+        "'rankings', 'tags' or 'vectors'."
+    )
+
+
+def _is_tree(heads: list[int]) -> bool:
+    if heads.count(0) != 1 or not all(0 <= head <= len(heads) for head in heads):
+        return False
+    for token in range(1, len(heads) + 1):
+        steps, at = 0, token
+        while at and steps <= len(heads):
+            at, steps = heads[at - 1], steps + 1
+        if at:
+            return False
+    return True

@@ -1,10 +1,11 @@
-"""Votes from files: wide or long, with the column names that other tools use."""
+"""Votes from files, wide or long, with the column names that other tools use; and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +13,16 @@ from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import null_mask, tighten
-from consilience.tables.files import read_table
+from consilience.tables.cells import null_mask, spelled_out, tighten
+from consilience.tables.files import read_table, write_table
 from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
+from consilience.tables.judges import votes_of_comparisons
+from consilience.tables.vote_tables import LabelTable, wide_arrow
 from consilience.votes import Votes
 
-__all__ = ["LAYOUTS", "as_the_space_reads", "layout_of", "read_votes", "uninterpreted_votes", "votes_of_table"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 LAYOUTS = ("auto", "wide", "long")
 
@@ -75,87 +80,60 @@ def read_votes(
     """
     framed = is_frame(path)
     table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
-    return votes_of_table(
-        table,
-        space,
-        layout=layout,
-        item=item,
-        source=source,
-        label=label,
-        sources=sources,
-        drop=drop,
-        abstain=abstain,
-        repeats=repeats,
-        name="the table" if framed else str(path),
-    )
-
-
-def votes_of_table(
-    table: Any, space: LabelSpace | None = None, *, abstain: Any = None, name: str = "the table", **columns: Any
-) -> Votes:
-    """Return the votes in a frame; see `read_votes`."""
-    if isinstance(space, Preferences) and columns.get("layout", "auto") == "auto":
-        from consilience.tables.preferences import votes_of_comparisons
-
-        votes = votes_of_comparisons(table, space.by, judge=columns.get("source"), outcome=columns.get("label"))
+    name = "the table" if framed else str(path)
+    if isinstance(space, Preferences) and layout == "auto":
+        votes = votes_of_comparisons(table, space.by, judge=source, outcome=label)
         if votes is not None:
             return votes
-    return as_the_space_reads(uninterpreted_votes(table, abstain=abstain, name=name, **columns), space, name)
-
-
-def uninterpreted_votes(
-    table: Any,
-    *,
-    layout: str = "auto",
-    item: str | None = None,
-    source: str | None = None,
-    label: str | None = None,
-    sources: Iterable[str] | None = None,
-    drop: Iterable[str] = (),
-    abstain: Any = None,
-    repeats: str = "refuse",
-    name: str = "the table",
-) -> Votes:
-    """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
-    import narwhals as nw
-
-    names = list(map(str, nw.from_native(table).columns))
     chosen = None if sources is None else tuple(sources)
-    layout, found = layout_of(names, layout=layout, item=item, source=source, label=label, sources=chosen)
-    if layout == "long":
-        missing = [role for role, column in found.items() if column is None]
-        if missing:
-            raise FileFormatError(
-                f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
-                f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
-            )
-        votes = Votes.from_long(table, **{role: str(column) for role, column in found.items()}, repeats=repeats)
-    else:
-        ids = found["item"] if item is not None or chosen is None or found["item"] not in chosen else None
-        left_out = {ids, *drop}
-        kept = tuple(column for column in names if column not in left_out) if chosen is None else chosen
-        votes = Votes.from_frame(table, sources=kept, item=ids)
-    return _without(votes, abstain)
+    reading = Reading(layout, item, source, label, chosen, tuple(drop), abstain, repeats)
+    return as_the_space_reads(reading.votes(table, name), space, name)
 
 
-def layout_of(
-    names: list[str],
-    *,
-    layout: str = "auto",
-    item: str | None = None,
-    source: str | None = None,
-    label: str | None = None,
-    sources: Iterable[str] | None = None,
-) -> tuple[str, dict[str, str | None]]:
-    """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
-    if layout not in LAYOUTS:
-        raise FileFormatError(f"layout={layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
-    roles = {"item": item, "source": source, "label": label}
-    found = {role: given or _alias(role, names) for role, given in roles.items()}
-    if layout == "auto":
-        long = sources is None and all(found.values()) and len(set(found.values())) == 3
-        layout = "long" if long or source is not None or label is not None else "wide"
-    return layout, found
+@dataclass(frozen=True)
+class Reading:
+    """Which columns of a table hold what; see `read_votes`."""
+
+    layout: str = "auto"
+    item: str | None = None
+    source: str | None = None
+    label: str | None = None
+    sources: tuple[str, ...] | None = None
+    drop: tuple[str, ...] = ()
+    abstain: Any = None
+    repeats: str = "refuse"
+
+    def roles(self, names: list[str]) -> tuple[str, dict[str, str | None]]:
+        """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
+        if self.layout not in LAYOUTS:
+            raise FileFormatError(f"layout={self.layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
+        given = {"item": self.item, "source": self.source, "label": self.label}
+        found = {role: name or _alias(role, names) for role, name in given.items()}
+        if self.layout != "auto":
+            return self.layout, found
+        long = self.sources is None and all(found.values()) and len(set(found.values())) == 3
+        return "long" if long or self.source is not None or self.label is not None else "wide", found
+
+    def votes(self, table: Any, name: str = "the table") -> Votes:
+        """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
+        import narwhals as nw
+
+        names = list(map(str, nw.from_native(table).columns))
+        layout, found = self.roles(names)
+        if layout == "long":
+            missing = [role for role, column in found.items() if column is None]
+            if missing:
+                raise FileFormatError(
+                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
+                    f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+                )
+            roles = {role: str(column) for role, column in found.items()}
+            return _without(Votes.from_long(table, **roles, repeats=self.repeats), self.abstain)
+        sources = self.sources
+        ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
+        if sources is None:
+            sources = tuple(column for column in names if column not in {ids, *self.drop})
+        return _without(Votes.from_frame(table, sources=sources, item=ids), self.abstain)
 
 
 def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
@@ -195,7 +173,7 @@ def _without(votes: Votes, abstain: Any) -> Votes:
     observed = votes.observed & ~same.reshape(cells.shape)
     labels = tighten(cells, ~observed)  # numbers that were text only because of the sign for "abstains"
     if labels.dtype == object:
-        from consilience.tables.text_tables import typed_cells
+        from consilience.tables.files import typed_cells
 
         flat = [cell if seen else None for cell, seen in zip(cells.reshape(-1), observed.reshape(-1), strict=True)]
         if all(cell is None or isinstance(cell, str) for cell in flat):
@@ -250,3 +228,41 @@ def _is_number(cell: Any) -> bool:
 
 def _listed(names: list[str]) -> str:
     return ", ".join(map(repr, names))
+
+
+def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
+    """Return an Arrow table with one row per item and one column per source; null abstains.
+
+    Parameters
+    ----------
+    space
+        What a label is; needed where names are stored as codes.
+    item
+        Name of the column of ids.
+
+    Examples
+    --------
+    >>> wide_table(Votes.from_matrix([["cat", None]], sources=["ann", "bob"], items=["x1"])).to_pylist()
+    [{'item': 'x1', 'ann': 'cat', 'bob': None}]
+    """
+    labels = spelled_out(votes.labels, votes.observed, space, votes.spelling)
+    return wide_arrow(LabelTable(labels, votes.observed, votes.sources, votes.items), item)
+
+
+def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
+    """Read votes from one file and write them to another, wide or long, in the format of the other's name.
+
+    Parameters
+    ----------
+    to
+        "wide" or "long".
+    force
+        Whether a file that is there is replaced.
+    reading
+        What `read_votes` takes: layout, item, source, label, sources, drop, abstain, delimiter, encoding.
+    """
+    if to not in ("wide", "long"):
+        raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")
+    votes = read_votes(path, **reading)
+    write_table(out, wide_table(votes) if to == "wide" else votes.to_long(), force=force)
+    return votes

@@ -16,6 +16,7 @@ import numpy as np
 from consilience.arrays import is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.labels import order_of_text
+from consilience.tables.vote_tables import as_group
 
 __all__ = ["UNREAD", "Reply", "failed", "read_order", "read_score", "read_winner", "read_word"]
 
@@ -114,14 +115,7 @@ def read_score(cell: Any) -> Reply:
 
 
 def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Reply:
-    """Return the label of a reply: a word, "Verdict: good", or JSON with a label.
-
-    Parameters
-    ----------
-    allowed
-        The labels there are; capital letters do not matter then. Without them every reply of up to four words is a
-        label, except "none", "unknown", "N/A" and the like.
-    """
+    """Return the label of a reply: a word, "Verdict: good", or JSON with a label."""
     known = None if allowed is None else {str(name).lower(): name for name in allowed}
     if known is not None and str(cell).strip().lower() in known:  # "none" may be a label
         return Reply(known[str(cell).strip().lower()])
@@ -139,13 +133,7 @@ def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Reply:
 
 
 def read_winner(cell: Any, first: Any = None, second: Any = None) -> Reply:
-    """Return "first", "second" or "tie": from A, B, tie, [[A]], "Winner: A", JSON, 1, 2, 0, or the winner's name.
-
-    Parameters
-    ----------
-    first, second
-        Names of the two that were compared, if known.
-    """
+    """Return "first", "second" or "tie": from A, B, tie, [[A]], "Winner: A", JSON, 1, 2, 0, or the winner's name."""
     text, reason = _plain(cell)
     if text is None:
         return Reply(reason=reason)
@@ -182,7 +170,7 @@ def read_order(cell: Any) -> Reply:
             order = [tuple(map(str, one)) if isinstance(one, (list, tuple, set)) else str(one) for one in text]
     except (InvalidLabelError, TypeError):
         return Reply(reason="no ranking")
-    names = [name for entry in order for name in (entry if isinstance(entry, tuple) else (entry,))]
+    names = [name for entry in order for name in as_group(entry)]
     if len(set(names)) < len(names):
         return Reply(reason="names one twice")
     return Reply(order) if names else Reply(reason="no ranking")

@@ -1,8 +1,9 @@
-"""Columns become tables of labels, long or wide, and a table of labels a long Arrow table."""
+"""Columns become tables of labels, long or wide, and tables of labels become Arrow tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
-from consilience.tables.cells import blank
+from consilience.tables.cells import blank, common_dtype
 from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, records_to_columns, to_column
 from consilience.tables.names import (
     as_names,
@@ -19,13 +20,9 @@ from consilience.tables.names import (
     check_unique_ids,
     factorize,
 )
-from consilience.tables.repeats import REPEATS, average_repeats, check_single_votes, separate_repeats
-from consilience.tables.stacking import common_dtype
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
-
-__all__ = ["LabelTable", "item_ids", "long_arrow", "order_as_text", "read_long", "read_wide", "storable", "wide_arrow"]
 
 
 #: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
@@ -184,6 +181,11 @@ def _is_tie(entry: Any) -> bool:
     return isinstance(entry, tuple) and all(isinstance(name, str) for name in entry)
 
 
+def as_group(entry: Any) -> tuple[Any, ...]:
+    """Return an entry of an order, which is a name or a tuple of tied ones, as a tuple."""
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
 def order_as_text(order: list[Any]) -> str:
     """Return names, best first, as text; ties are tuples.
 
@@ -192,7 +194,7 @@ def order_as_text(order: list[Any]) -> str:
     >>> order_as_text(["a", ("b", "c")])
     'a > b = c'
     """
-    return " > ".join(entry if isinstance(entry, str) else " = ".join(entry) for entry in order)
+    return " > ".join(" = ".join(map(str, as_group(entry))) for entry in order)
 
 
 def _arrow_labels(labels: list[Any]) -> pa.Array:
@@ -249,3 +251,69 @@ def _side_by_side(columns: Mapping[str, Column]) -> tuple[Batch, BoolArray]:
         else:
             labels[present, place] = column.values[present]
     return labels, observed
+
+
+REPEATS = ("refuse", "average", "separate")
+
+Codes = npt.NDArray[np.intp]
+
+
+def check_single_votes(cells: Codes, item: Column, source: Column, label: Column) -> None:
+    """Raise if a source votes twice on an item; `cells` numbers item and source of every row together."""
+    order = np.argsort(cells, kind="stable")
+    again = np.flatnonzero(np.diff(cells[order]) == 0)
+    if not len(again):
+        return
+    earliest = again[np.argmin(order[again + 1])]
+    first, second = int(order[earliest]), int(order[earliest + 1])
+    votes = ["null" if label.null[row] else repr(label.values[row : row + 1].tolist()[0]) for row in (first, second)]
+    who, what = (column.values[first : first + 1].tolist()[0] for column in (source, item))
+    raise InvalidVotesError(
+        f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
+        f"in row {second}. Aggregate repeated votes first, or give them different source names; "
+        f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
+    )
+
+
+def average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
+    """Return every cell once, with the mean of its labels that are not null."""
+    if label.values.dtype.kind not in "biuf":
+        kind = next((type(value).__name__ for value in label.values[~label.null].tolist()), "nothing")
+        raise InvalidVotesError(
+            f'repeats="average" needs labels that are numbers, not {kind}. Use repeats="separate", or aggregate '
+            "repeated votes first."
+        )
+    unique, place = np.unique(cells, return_inverse=True)
+    seen = np.bincount(place, weights=~label.null, minlength=len(unique))
+    numbers = np.where(label.null, 0.0, label.values.astype(np.float64))
+    total = np.bincount(place, weights=numbers, minlength=len(unique))
+    return unique, Column(total / np.maximum(seen, 1.0), seen == 0)
+
+
+def separate_repeats(
+    cells: Codes, source: Codes, names: tuple[str, ...]
+) -> tuple[Codes, tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Return the source of every row, the names of sources, and the pairs of runs of one source.
+
+    The k-th vote of "judge" on an item comes from "judge #k", if "judge" repeats any vote.
+    """
+    order = np.argsort(cells, kind="stable")
+    begins = np.append(True, np.diff(cells[order]) != 0)
+    start = np.flatnonzero(begins)[np.cumsum(begins) - 1]
+    run = np.empty(len(cells), dtype=np.intp)
+    run[order] = np.arange(len(cells)) - start
+    runs = np.zeros(len(names), dtype=np.intp)
+    np.maximum.at(runs, source, run + 1)
+    apart: list[str] = []
+    pairs: list[tuple[str, str]] = []
+    for name, count in zip(names, runs.tolist(), strict=True):
+        own = [name] if count == 1 else [f"{name} #{number}" for number in range(1, count + 1)]
+        taken = next((one for one in own if count > 1 and one in names), None)
+        if taken is not None:
+            raise InvalidVotesError(
+                f"Source {name!r} repeats votes and {taken!r} is the name of another source. Rename one of them."
+            )
+        apart += own
+        pairs += combinations(own, 2)
+    first = np.cumsum(runs) - runs
+    return first[source] + run, tuple(apart), tuple(pairs)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, votes_per_item
+from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, is_null, votes_per_item
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
+from consilience.label_types import Preferences, Rankings
 from consilience.label_types.base import LabelSpace
 from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import write_table
-from consilience.tables.label_columns import label_column
+from consilience.tables.vote_tables import as_group, order_as_text
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from consilience.label_model import LabelModel
     from consilience.partitions.base import VotePartitions
 
-__all__ = ["label_frame", "label_table", "unrelated_distance", "write_labels"]
+__all__ = ["label_column", "label_frame", "label_table", "unrelated_distance", "write_labels"]
+
 
 #: Items that tell how far votes are from the label of another item.
 UNRELATED_ITEMS = 5_000
@@ -36,7 +39,7 @@ def label_table(
     """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
 
     Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
-    must be: neighbours whose order is less probable are then tied.
+    must be: neighbors whose order is less probable are then tied.
 
     `agreement` does not depend on the weights. Where labels can be equal and come from a list it is the share of
     voters who gave the label; otherwise one minus their mean distance to it, relative to their mean distance to
@@ -170,3 +173,46 @@ def _agreement(
     if unrelated is None:
         return mean
     return np.clip(1.0 - mean / unrelated, 0.0, 1.0) if unrelated > 0 else np.ones(len(observed))
+
+
+def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None) -> pa.Array:
+    """Return the labels of a posterior as an Arrow column; rankings of named things as text."""
+    import pyarrow as pa
+
+    if ties is not None and not 0.5 <= ties <= 1.0:
+        raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
+    if isinstance(space, Preferences):
+        names, pairs = belief.details["candidates"], belief.details["pair_probability"]
+        rows = zip(belief.labels, names, pairs, strict=True)
+    elif isinstance(space, Rankings) and space.names is not None and belief.labels.dtype == object:
+        pairs = belief.labels if ties is None else belief.details["pair_probability"]  # not looked at without ties
+        rows = zip(belief.labels, [space.names] * len(belief.labels), pairs, strict=True)
+    elif ties is not None:
+        raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
+    else:  # who votes positions gets positions
+        return space.to_arrow(belief.labels)
+    orders = (
+        order if ties is None or is_null(order) else _tied(order, names, pairs, ties) for order, names, pairs in rows
+    )
+    return pa.array([None if is_null(order) else order_as_text(order) for order in orders], pa.string())
+
+
+def _tied(order: list[Any], names: Sequence[Any], pairs: FloatArray, ties: float) -> list[tuple[Any, ...]]:
+    """Return the order with uncertain neighbors joined.
+
+    `pairs` holds P(i before j) for all pairs of names, as a matrix or for (0, 1), (0, 2), ...
+    """
+    before = pairs
+    if pairs.ndim == 1:
+        before = np.full((len(names), len(names)), 0.5)
+        upper = np.triu_indices(len(names), 1)
+        before[upper] = pairs
+        before.T[upper] = 1.0 - pairs
+    place = {name: index for index, name in enumerate(names)}
+    groups: list[tuple[Any, ...]] = []
+    for name in (name for entry in order for name in as_group(entry)):
+        if groups and before[place[groups[-1][-1]], place[name]] < ties:
+            groups[-1] += (name,)
+        else:
+            groups.append((name,))
+    return groups

@@ -19,6 +19,7 @@ from consilience.cli.output import Output
 
 __all__ = ["Experiment", "find_experiments", "reproduce"]
 
+
 CATALOGUE = Path("experiments") / "catalogue.toml"
 ALL = "all"
 #: What an experiment may read beside its own draws: the option, the variable, and what lies there.
@@ -168,9 +169,8 @@ def _chosen(
         return [one for one in experiments.values() if one.name not in left_out]
     for name in names:
         if name not in experiments:
-            raise BadInputError(
-                f"There is no experiment {name!r}. {did_you_mean(name, experiments) or '--list shows them.'}"
-            )
+            hint = did_you_mean(name, experiments).rstrip() or "--list shows them."
+            raise BadInputError(f"There is no experiment {name!r}. {hint}")
         for key in lacking[name]:
             option, variable, what = FOLDERS[key]
             raise BadInputError(f"{name} reads {what}. Pass {option} FOLDER, or set {variable}.")

@@ -17,20 +17,6 @@ from consilience.arrays import hash_priority
 from consilience.exceptions import InvalidVotesError
 from consilience.partitions.base import Part
 
-__all__ = [
-    "LOOKED_AT",
-    "IdCheck",
-    "Keys",
-    "Place",
-    "keys_anywhere",
-    "keys_here",
-    "n_slices",
-    "places_of",
-    "repeated",
-    "same_id_twice",
-    "slice_of",
-]
-
 #: Keys in one memory at a time: 128 MB.
 KEYS = 1 << 24
 #: Repeated keys that are looked at: some may belong to different ids.

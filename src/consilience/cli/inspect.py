@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
+import numpy as np
 
+from consilience.arrays import BoolArray
 from consilience.cli.commands import Command
-from consilience.cli.labelling import MODEL, VOTES
+from consilience.cli.label import MODEL, VOTES
+from consilience.cli.loading import describe, load, load_for_model, load_without_space
 from consilience.cli.options import (
+    Engine,
     Reading,
+    engine_options,
     force_option,
     gold_option,
+    guessed_space,
+    opened,
     output_option,
     printing_options,
     reading_options,
 )
-from consilience.cli.output import Output, diagnostic_rows
-from consilience.cli.scaling import Engine, guessed_space, looking_options, opened
+from consilience.cli.output import Output, check_targets, diagnostic_rows, write_all
+from consilience.estimation.protocol import Diagnostic
+from consilience.label_model import LabelModel
+from consilience.label_types.base import LabelSpace
+from consilience.labeling import summarize
+from consilience.report import write_report
+from consilience.tables.display import SourceTable
+from consilience.tables.encoding import encode
+from consilience.tables.notation import NOTATIONS
+from consilience.votes import Votes
 
-if TYPE_CHECKING:
-    from consilience.cli.findings import Pairs
-    from consilience.estimation.protocol import Diagnostic
-    from consilience.label_types.base import LabelSpace
-    from consilience.prediction.source_model import SourceTable
-    from consilience.votes import Votes
+__all__ = ["explain", "findings_in_votes", "inspect", "pair_agreement", "report", "spaces"]
 
-__all__ = ["explain", "inspect", "report", "spaces"]
 
 #: Up to so many sources the agreement of all pairs is shown; beyond, only pairs that stand out.
 MOST_SHOWN = 6
@@ -50,17 +61,13 @@ SAMPLE = 20_000
 @VOTES
 @reading_options()
 @gold_option()
-@looking_options
+@engine_options(writes=False)
 @printing_options
 def inspect(votes: Path, reading: Reading, gold: str | None, engine: Engine | None, output: Output) -> None:
     """Look at VOTES before any model: who votes how often, and who agrees with whom.
 
     With --engine, pairs of sources and findings come from a sample of the items.
     """
-    from consilience.cli.findings import findings_in_votes, pair_agreement
-    from consilience.cli.loading import load, load_without_space
-    from consilience.labeling import summarize
-
     space: LabelSpace | None
     if engine is not None:
         named = guessed_space(votes, reading, gold, output)
@@ -89,21 +96,19 @@ def _show(
     n_items: int,
     table: Votes,
     space: LabelSpace | None,
-    pairs: Pairs,
+    pairs: list[dict[str, Any]],
     findings: Sequence[Diagnostic],
     output: Output,
 ) -> None:
-    from consilience.cli.loading import describe
-
     cast = sum(summary.columns["votes"])
     cells = max(n_items * table.n_sources, 1)
     output.text(f"{n_items} items, {table.n_sources} sources, {cast} votes ({cast / cells:.0%} of cells)")
     output.table(summary.columns)
     if table.n_sources <= MOST_SHOWN:
-        output.table(pairs.columns(), title="\npairs of sources, most alike first")
+        output.table(_columns(pairs), title="\npairs of sources, most alike first")
     else:
-        shown = pairs.extremes(PAIRS)
-        output.table(shown.columns(), title=f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike")
+        title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
+        output.table(_columns([*pairs[:PAIRS], *pairs[-PAIRS:]]), title=title)
     output.findings(findings)
     output.document(
         {
@@ -111,7 +116,7 @@ def _show(
             "votes": cast,
             "space": None if space is None else describe(space),
             "sources": summary.to_arrow().to_pylist(),
-            "pairs": pairs.rows(),
+            "pairs": pairs,
             "diagnostics": diagnostic_rows(findings),
         }
     )
@@ -129,7 +134,7 @@ def _show(
 @click.option("--item", "identity", required=True, metavar="ID", help="Which item.")
 @click.option("--item-column", metavar="COLUMN", help="Column of item ids, where its name does not say so.")
 @reading_options(with_space=False, with_item=False)
-@looking_options
+@engine_options(writes=False)
 @printing_options
 def explain(
     model: Path,
@@ -141,9 +146,7 @@ def explain(
     output: Output,
 ) -> None:
     """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
-    from consilience.cli.loading import load_for_model, read_model
-
-    fitted, reading = read_model(model), replace(reading, item=item_column)
+    fitted, reading = LabelModel.load(model), replace(reading, item=item_column)
     if engine is not None:
         with opened(engine, votes, fitted.space, reading) as partitions:
             story = fitted.explain(partitions, identity)
@@ -182,12 +185,8 @@ def report(
 
     The page is one file that needs no network.
     """
-    from consilience.cli.loading import load_for_model, read_model
-    from consilience.cli.targets import check_targets, write_all
-    from consilience.report import write_report
-
     check_targets([target], force=force)
-    fitted = read_model(model)
+    fitted = LabelModel.load(model)
     loaded = load_for_model(votes, fitted, reading, output, gold)
     heading = title or votes.name
     with output.working("writing the page"):
@@ -203,8 +202,6 @@ def spaces(output: Output) -> None:
 
     What stands behind the colon may be left out where the votes show it.
     """
-    from consilience.tables.notation import NOTATIONS
-
     columns = {
         "type": [notation.name for notation in NOTATIONS],
         "--space": [notation.example for notation in NOTATIONS],
@@ -219,3 +216,91 @@ def spaces(output: Output) -> None:
             ]
         }
     )
+
+
+#: Items on which sources are compared, evenly spread over the table.
+COMPARED = 20_000
+#: Two sources that always say the same on so many items are probably one.
+COPIED = 30
+#: Two sources should meet on this many items before their agreement means much.
+FEW = 10
+#: Names listed in a finding.
+LISTED = 8
+
+
+def pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, Any]]:
+    """Return one row per pair of sources, most alike first.
+
+    Each holds the number of items that both voted on, the share of them with the same label (None where they never
+    meet) and, where there is a label type, the mean cost between their labels.
+    """
+    table = votes if len(votes) <= COMPARED else votes[np.linspace(0, len(votes) - 1, COMPARED).astype(np.int64)]
+    coded = table if space is None else encode(table, space)
+    found: list[dict[str, Any]] = []
+    for a, b in combinations(range(votes.n_sources), 2):
+        rows = np.flatnonzero(coded.observed[:, a] & coded.observed[:, b])
+        both = int((votes.observed[:, a] & votes.observed[:, b]).sum())
+        agreement = cost = None
+        if len(rows):
+            left, right = coded.labels[rows, a], coded.labels[rows, b]
+            if space is None:
+                agreement = float(np.mean([np.array_equal(one, two) for one, two in zip(left, right, strict=True)]))
+            else:
+                between = space.cost(left, right)
+                agreement, cost = float((between <= 1e-12).mean()), float(between.mean())
+        row = {"source": votes.sources[a], "and": votes.sources[b], "both": both, "agreement": agreement}
+        found.append(row if space is None else {**row, "mean cost": cost})
+    found.sort(key=lambda row: (row["agreement"] is None, -(row["agreement"] or 0.0), row.get("mean cost") or 0.0))
+    return found
+
+
+def _columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def findings_in_votes(votes: Votes, pairs: list[dict[str, Any]]) -> list[Diagnostic]:
+    """Return what will be trouble whatever the model, worst first."""
+    found = []
+    count = votes.observed.sum(axis=0)
+    active = int((count > 0).sum())
+    if active < 3:
+        found.append(
+            _finding(
+                "too-few-sources", "warning", (),
+                f"{active} source(s) vote; agreement tells their qualities apart from 3 on. Add sources, or known "
+                "labels with --gold.",
+            )
+        )  # fmt: skip
+    silent = tuple(name for name, votes_cast in zip(votes.sources, count, strict=True) if votes_cast == 0)
+    if silent:
+        found.append(_finding("never-votes", "warning", silent, "no vote at all. Leave out with --drop."))
+    copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]
+    for left, right in copied[:LISTED]:
+        message = (
+            f"the same vote on every item they share. If one copies the other, label with --depends {left},{right}."
+        )
+        found.append(_finding("copied-source", "warning", (left, right), message))
+    met = Counter(name for row in pairs if row["both"] >= FEW for name in (row["source"], row["and"]))
+    lonely = tuple(name for name in votes.sources if met[name] < 2 and name not in silent)
+    if lonely and active >= 3:
+        message = f"fewer than two other sources vote on {FEW} or more of the same items, so little can be learned."
+        found.append(_finding("low-overlap", "warning", lonely, message))
+    voters = votes.observed.sum(axis=1)
+    if (voters == 0).any():
+        message = f"{_items(votes, voters == 0)} have no vote; their label will be missing."
+        found.append(Diagnostic("items-without-votes", "info", (), message))
+    if (voters == 1).any():
+        message = f"{_items(votes, voters == 1)} have one vote only, which nobody can correct."
+        found.append(Diagnostic("items-with-one-vote", "info", (), message))
+    return found
+
+
+def _finding(code: str, severity: Any, sources: tuple[str, ...], message: str) -> Diagnostic:
+    named = ", ".join(sources[:LISTED]) + (", ..." if len(sources) > LISTED else "")
+    return Diagnostic(code, severity, sources, f"{named}: {message}" if sources else message)
+
+
+def _items(votes: Votes, chosen: BoolArray) -> str:
+    ids = [str(item) for item in votes.items[chosen][:3].tolist()]
+    more = ", ..." if chosen.sum() > len(ids) else ""
+    return f"{int(chosen.sum())} of {len(votes)} items ({', '.join(ids)}{more})"

@@ -9,9 +9,10 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-from consilience.cli.targets import Writer, check_targets, write_all
+from consilience.cli.output import Writer, check_targets, write_all
 
 __all__ = ["write_tables"]
+
 
 #: How often each crowd worker is right, beside lucky guesses.
 WORKERS = {"ann": 0.9, "bob": 0.75, "cleo": 0.65, "dan": 0.4, "eve": 0.85}
@@ -22,7 +23,7 @@ JUDGES = (
     (0.2, 70, 12), (0.6, 20, 20), (0.9, 5, 25), (0.1, 80, 10), (0.4, 50, 15),
 )  # fmt: skip
 PAGES = ("docs", "forum", "blog", "wiki", "video")
-#: How much each search engine errs, and whether it leaves neighbours tied.
+#: How much each search engine errs, and whether it leaves neighbors tied.
 ENGINES = {"alta": (0.3, False), "blink": (0.8, True), "crawl": (1.5, False)}
 WORDS = ("the", "old", "cat", "sees", "a", "small", "bird", "today")
 #: How often each parser attaches a word wrongly.
