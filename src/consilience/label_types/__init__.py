@@ -2,8 +2,7 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.classes.space import Classes
-from consilience.label_types.elements.boxes import Boxes
-from consilience.label_types.elements.spans import Spans
+from consilience.label_types.elements.space import Boxes, Spans
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.linear.scores import Scores
 from consilience.label_types.linear.vectors import Vectors
