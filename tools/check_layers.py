@@ -30,6 +30,7 @@ LAYERS: dict[str, tuple[int, int]] = {
         (3, 1): "votes",
         (3, 2): "encoding",
         (3, 3): "rankings treebanks",
+        (3, 4): "trees",
         (4, 0): "moments estimation.calibration partitions settings simulation storage",
         (4, 1): "source_model",
         (4, 2): "inference labeling",

@@ -6,7 +6,7 @@
 [0, 1, 0, 1]
 """
 
-from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing
+from consilience import datasets, end_models, engines, exceptions, labeling, plot, testing, trees
 from consilience.estimation.pipeline import SourceEstimator
 from consilience.estimation.protocol import Diagnostic
 from consilience.files import (
@@ -151,6 +151,7 @@ __all__ = [
     "summarize",
     "testing",
     "training_set",
+    "trees",
     "uas",
     "wide_table",
     "write_coco",

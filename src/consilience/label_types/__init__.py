@@ -16,8 +16,7 @@ from consilience.label_types.registry import register_distance
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.tags.space import Sequences, Tags
 from consilience.label_types.texts.space import Texts
-from consilience.label_types.trees.arborescence import maximum_arborescence
-from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.measures import las, maximum_arborescence, uas
 from consilience.label_types.trees.space import DependencyTrees
 
 __all__ = [

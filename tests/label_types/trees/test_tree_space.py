@@ -97,13 +97,10 @@ def test_heads_with_relations_need_a_space_that_names_them():
         TREES.as_batch([np.array([[2, 0], [0, 1]])])
 
 
-def test_the_distance_is_the_share_of_differing_heads():
+def test_the_distance_is_the_share_of_differing_heads_of_one_sentence():
     left = TREES.as_batch([[2, 0, 2, 3], [0, 1], [0]])
     right = TREES.as_batch([[2, 0, 4, 2], [2, 0], [0]])
     np.testing.assert_allclose(TREES.distance(left, right), [0.5, 1.0, 0.0])
-
-
-def test_trees_of_different_sentences_have_no_distance():
     with pytest.raises(InvalidLabelError, match="trees of 3 and 2 tokens have no distance"):
         TREES.distance(TREES.as_batch([GOOD]), TREES.as_batch([[0, 1]]))
 
@@ -153,22 +150,33 @@ def test_relations_are_voted_on_the_chosen_edges():
     assert model.score(votes, [row[0] for row in votes]) == pytest.approx(3 / 4)
 
 
+def test_the_relation_of_an_edge_is_voted_by_those_who_have_it():
+    space = cs.DependencyTrees(["a", "b", "c"])
+    trees = [[(0, 0), (1, 1), (1, 1)], [(0, 0), (1, 2), (2, 2)], [(0, 0), (3, 1), (1, 0)]]
+    votes = np.empty((1, 3), dtype=object)
+    votes[0] = list(space.as_batch(trees))
+    # token 2 has head 1 by two votes of weight 1 and 2, of which the second decides on the relation; token 3 has head 1
+    found = space.weighted_mean(votes, np.array([[1.0, 2.0, 2.5]]))[0]
+    assert found.tolist() == [[0, 0], [1, 2], [1, 0]]
+    # equal votes for relations go to the smaller code
+    votes[0, 2] = votes[0, 0]
+    votes[0, 0] = space.as_batch([[(0, 2), (1, 1), (1, 1)]])[0]
+    assert space.weighted_mean(votes[:, [0, 2]], np.ones((1, 2)))[0].tolist() == [[0, 0], [1, 1], [1, 1]]
+
+
 def test_spelled_relations_come_back_from_codes():
     assert RELATED.named([np.array([[2, 1], [0, 2]]), None]) == [[(2, "nsubj"), (0, "root")], None]
     with pytest.raises(InvalidLabelError, match="have no relations"):
         TREES.named([GOOD])
 
 
-def test_trees_are_stored_as_short_integers():
+def test_trees_are_stored_as_short_integers_and_relations_by_name():
     column = TREES.to_arrow(np.array([np.array(GOOD), None], dtype=object))
     assert column.type == pa.list_(pa.int16())
     assert column.to_pylist() == [GOOD, None]
     back = TREES.from_arrow(column)
     assert back[0].tolist() == GOOD
     assert back[1] is None
-
-
-def test_relations_are_stored_by_name():
     column = RELATED.to_arrow(RELATED.as_batch([[(2, "det"), (0, "root")]]))
     assert column.to_pylist() == [[{"head": 2, "relation": "det"}, {"head": 0, "relation": "root"}]]
 

@@ -52,8 +52,7 @@ def expected_share_right(heads: IntArray, strength: FloatArray) -> FloatArray:
     matched = np.where(
         heads == 0, below_root, (between * edge)[rows, np.maximum(heads, 1) - 1, np.broadcast_to(tokens, heads.shape)]
     )
-    share: FloatArray = np.clip(matched.mean(axis=1), 0.0, 1.0)
-    return share
+    return np.clip(matched.mean(axis=1), 0.0, 1.0)
 
 
 def strength_for_error(heads: IntArray, error: float) -> FloatArray:
