@@ -167,7 +167,7 @@ class _Curved(Geometry):
 
     @property
     def curvature(self) -> float:
-        return (1.0 if self.law.is_closed else -1.0) / self.size**2
+        return (1.0 if self.is_closed else -1.0) / self.size**2
 
     @cached_property
     def law(self) -> RadialLaw:
@@ -289,6 +289,7 @@ class _Closed(_Curved):
     """Unit vectors at a distance of `size` times their angle; opposite ones may be the same point."""
 
     folded: ClassVar[bool] = False
+    is_closed: ClassVar[bool] = True
 
     @property
     def origin(self) -> FloatArray:

@@ -50,6 +50,8 @@ class Geometry(ABC):
     is_given: ClassVar[bool] = False
     #: Whether squared distances of independent errors add up exactly.
     is_flat: ClassVar[bool] = False
+    #: Whether long ways lead back, as on a sphere.
+    is_closed: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -89,9 +91,9 @@ class Geometry(ABC):
         """Return the scale of votes of this mean squared distance; the inverse of `cost_of_scale`."""
         return np.sqrt(np.asarray(cost) / self.dimension)
 
-    def closeness(self, distance: FloatArray) -> FloatArray | None:
-        """Return a function of the distance whose mean is a product over independent sources; None for open spaces."""
-        return None
+    def closeness(self, distance: FloatArray) -> FloatArray:
+        """Return a function of the distance whose mean is a product over independent sources, for closed spaces."""
+        raise NotImplementedError
 
     def scale_of_closeness(self, closeness: FloatArray) -> FloatArray:
         """Return the scale of votes of this mean closeness to the truth, for closed spaces."""

@@ -93,7 +93,7 @@ class GeometricSpace(LabelSpace):
         else:
             numbers = _stacked(array, shape, repr(self))
         self._refuse(
-            ~np.isfinite(numbers.reshape(len(numbers), int(np.prod(shape)))).all(axis=1),
+            np.asarray(~np.isfinite(numbers).reshape(len(numbers), int(np.prod(shape))).all(axis=1)),
             numbers,
             lambda index: "has a number that is not finite",
         )

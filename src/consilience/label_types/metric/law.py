@@ -403,7 +403,7 @@ class MetricLaw(Law):
             best = best_vote(self.cost, labels, weights)
         rows, sources = np.nonzero(weights > 0)
         cost = self.cost(labels[rows, sources], best[rows]) if len(rows) else np.zeros(0)
-        spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed))
+        spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed)).astype(np.float64)
         return Posterior(best, removed_share(spent, weights, counted, parameters.expected_cost, parameters.chance))
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:

@@ -151,7 +151,8 @@ class Patterns:
         token, source = np.nonzero(self.is_first[self.position])
         pattern = self.position[token]
         cell = pattern * self.votes.shape[1] + self.votes[pattern, source]
-        return np.bincount(cell, values[token, source], minlength=self.votes.size).reshape(self.votes.shape)
+        sums = np.bincount(cell, values[token, source], minlength=self.votes.size).astype(np.float64)
+        return sums.reshape(self.votes.shape)
 
 
 @dataclass(frozen=True)
@@ -362,7 +363,7 @@ class TreeLaw(Law):
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # hypotheses are averaged head by head instead, after `merge`
 
-    def _consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, Heads]:
+    def _consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, IntArray]:
         """Return the trees of largest score ``(n,)``, and all heads ``(t,)``.
 
         Parameters
@@ -569,7 +570,7 @@ class TokenTable:
         """Return ``(t, m)`` the weighted votes, ``(n, m)`` by sentence, for the head that each source voted for."""
         wide = np.repeat(weights, self.lengths, axis=0)
         support = np.zeros(self.heads.shape)
-        for source in range(support.shape[1]):
+        for source in range(weights.shape[1]):
             support[:, source] = np.where(self.heads == self.heads[:, [source]], wide, 0.0).sum(axis=1)
         return np.where(self.heads >= 0, support, 0.0)
 
