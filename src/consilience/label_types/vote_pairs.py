@@ -24,18 +24,10 @@ MOST_UNRELATED = 0.95
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimilarityLaw(Law):
-    """Labels that agree by their similarity, one minus the cost over a scale; unrelated ones agree by 0.
+    """Labels that agree by their similarity, one minus the cost over a scale; unrelated ones agree by 0."""
 
-    Parameters
-    ----------
-    unrelated
-        Mean similarity of labels on different items, taken from the votes.
-    scale
-        Cost that counts as 1.
-    """
-
-    unrelated: float = 0.0
-    scale: float = 1.0
+    unrelated: float = 0.0  # mean similarity of labels on different items, taken from the votes
+    scale: float = 1.0  # cost that counts as 1
     adapts_to_votes: ClassVar[bool] = True
     rows: ClassVar[int] = 1 << 12
 

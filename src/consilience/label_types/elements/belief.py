@@ -46,43 +46,20 @@ SPREADS, DRAWS = np.linspace(0.0, 0.6, 61), 4000
 
 @dataclass(frozen=True)
 class ElementParameters(Parameters):
-    """What m sources do to elements.
+    """What m sources do to elements."""
 
-    Parameters
-    ----------
-    logit
-        ``(m,)`` log-odds of marking a real element of middle visibility.
-    false_rate
-        ``(m,)`` false elements per item.
-    noise
-        ``(m,)`` mean distance of corners from where they belong, as a share of the element's side.
-    class_accuracy
-        ``(m,)`` how often the class is right.
-    precision, recall
-        ``(m,)`` share of the marks that are real, share of the real elements that are marked.
-    cost
-        ``(m,)`` expected cost of a vote to the truth.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    spread
-        ``(m,)`` how far EM may move the log-odds from those that the pair table gives.
-    real_share
-        Share of real ones among the elements that somebody marks.
-    visibility
-        Standard deviation of the visibility of real elements, in log-odds.
-    """
-
-    logit: FloatArray
-    false_rate: FloatArray
-    noise: FloatArray
-    class_accuracy: FloatArray
+    logit: FloatArray  # (m,) log-odds of marking a real element of middle visibility
+    false_rate: FloatArray  # (m,) false elements per item
+    noise: FloatArray  # (m,) mean distance of corners from where they belong, as a share of the element's side
+    class_accuracy: FloatArray  # (m,) how often the class is right
+    # precision and recall: (m,) share of the marks that are real, share of the real elements that are marked
     precision: FloatArray
     recall: FloatArray
-    cost: FloatArray
-    correlation: FloatArray
-    spread: FloatArray
-    real_share: float
-    visibility: float = VISIBILITY
+    cost: FloatArray  # (m,) expected cost of a vote to the truth
+    correlation: FloatArray  # (m, m) of errors given the truth
+    spread: FloatArray  # (m,) how far EM may move the log-odds from those that the pair table gives
+    real_share: float  # share of real ones among the elements that somebody marks
+    visibility: float = VISIBILITY  # standard deviation of the visibility of real elements, in log-odds
 
     def class_weight(self, n_classes: int) -> FloatArray:
         """Return ``(m,)`` the log-odds that a vote on the class adds."""
@@ -92,27 +69,14 @@ class ElementParameters(Parameters):
 
 @dataclass(frozen=True)
 class ElementModel:
-    """Sets of elements, each real or false.
+    """Sets of elements, each real or false."""
 
-    Parameters
-    ----------
-    dimension
-        2 for boxes, 1 for spans, whose lengths count instead of their number.
-    threshold
-        Overlap (intersection over union) from which marks of two sources may mean the same element.
-    coincidence
-        Probability that a source marks what is a false element of another source.
-    n_classes
-        How many classes elements may have; 0 if they have none.
-    overlap
-        What is done about elements of a label that overlap: "keep"; and for spans also "merge" (those of one class are
-        put together) and "forbid" (only the more probable one is left).
-    """
-
-    dimension: int
-    threshold: float
-    coincidence: float
-    n_classes: int = 0
+    dimension: int  # 2 for boxes, 1 for spans, whose lengths count instead of their number
+    threshold: float  # overlap (intersection over union) from which marks of two sources may mean the same element
+    coincidence: float  # probability that a source marks what is a false element of another source
+    n_classes: int = 0  # how many classes elements may have; 0 if they have none
+    # What is done about elements of a label that overlap: "keep"; and for spans also "merge" (those of one class are
+    # put together) and "forbid" (only the more probable one is left)
     overlap: str = "keep"
 
     @property
@@ -134,36 +98,20 @@ class Matched:
     """The elements that sources marked on some items, in groups that are taken to mean the same element.
 
     Marks are sorted by group, and groups by item. Matching does not depend on the parameters.
-
-    Parameters
-    ----------
-    observed
-        ``(n, m)``.
-    silent
-        ``(n, m)`` votes that nothing is there.
-    values, codes
-        ``(marks, 2 d)`` corners and ``(marks,)`` class of each mark.
-    source, group
-        ``(marks,)``; the source ``m`` is the truth.
-    starts
-        ``(groups + 1,)`` first mark of each group.
-    item
-        ``(groups,)``.
-    item_starts
-        ``(n + 1,)`` first group of each item.
-    told
-        ``(groups,)`` 1 for an element known to be real, 0 for one known to be false, -1 where nothing is known.
     """
 
-    observed: BoolArray
-    silent: BoolArray
+    observed: BoolArray  # (n, m)
+    silent: BoolArray  # (n, m) votes that nothing is there
+    # values and codes: (marks, 2 d) corners and (marks,) class of each mark
     values: FloatArray
     codes: IntArray
+    # source and group: (marks,); the source m is the truth
     source: IntArray
     group: IntArray
-    starts: IntArray
-    item: IntArray
-    item_starts: IntArray
+    starts: IntArray  # (groups + 1,) first mark of each group
+    item: IntArray  # (groups,)
+    item_starts: IntArray  # (n + 1,) first group of each item
+    # (groups,) 1 for an element known to be real, 0 for one known to be false, -1 where nothing is known
     told: IntArray
 
     @classmethod
@@ -212,35 +160,18 @@ class Matched:
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is believed about the matched elements of some items.
-
-    Parameters
-    ----------
-    shares
-        ``(n, m)`` how much each vote counts.
-    probability
-        ``(groups,)`` of being real.
-    unseen
-        ``(n,)`` expected number of real elements that nobody marked.
-    exposure
-        ``(m, 9)`` real elements by visibility that each source could have marked.
-    places, kinds
-        ``(groups, 2 d)`` and ``(groups,)``: corners and class.
-    common
-        ``(marks,)`` overlap of each mark with the place.
-    judged
-        ``(groups,)`` whether marks can be judged by the class.
-    """
+    """What is believed about the matched elements of some items."""
 
     matched: Matched
-    shares: FloatArray
-    probability: FloatArray
-    unseen: FloatArray
-    exposure: FloatArray
+    shares: FloatArray  # (n, m) how much each vote counts
+    probability: FloatArray  # (groups,) of being real
+    unseen: FloatArray  # (n,) expected number of real elements that nobody marked
+    exposure: FloatArray  # (m, 9) real elements by visibility that each source could have marked
+    # places and kinds: (groups, 2 d) and (groups,): corners and class
     places: FloatArray
     kinds: IntArray
-    common: FloatArray
-    judged: BoolArray
+    common: FloatArray  # (marks,) overlap of each mark with the place
+    judged: BoolArray  # (groups,) whether marks can be judged by the class
 
     @classmethod
     def of(cls, model: ElementModel, parameters: ElementParameters, matched: Matched) -> Belief:

@@ -63,23 +63,12 @@ STEP = "Correct it, or leave the cell empty (None) where the source abstains; []
 
 @dataclass(frozen=True)
 class ElementReader:
-    """Reads sets of elements.
+    """Reads sets of elements."""
 
-    Parameters
-    ----------
-    noun
-        "box" or "span"; the coordinates of spans are whole numbers, and none is empty.
-    corners
-        Names of the coordinates, lower ones first: ``("x1", "y1", "x2", "y2")``.
-    classes
-        Names of the classes, or None where elements have none.
-    limits
-        Largest value of each upper coordinate, where lower ones may not be below 0; None where there is no limit.
-    """
-
-    noun: str
-    corners: tuple[str, ...]
-    classes: Sequence[str] | None = None
+    noun: str  # "box" or "span"; the coordinates of spans are whole numbers, and none is empty
+    corners: tuple[str, ...]  # names of the coordinates, lower ones first: ("x1", "y1", "x2", "y2")
+    classes: Sequence[str] | None = None  # names of the classes, or None where elements have none
+    # Largest value of each upper coordinate, where lower ones may not be below 0; None where there is no limit
     limits: tuple[float, ...] | None = None
 
     @property

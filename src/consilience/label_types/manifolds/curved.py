@@ -25,16 +25,6 @@ KEPT = 1e-3
 class RadialLaw:
     """How far votes lie from the truth, in units of the curvature radius.
 
-    Parameters
-    ----------
-    kind
-        "hyperbolic", "sphere", or "rotations" (a sphere whose opposite points are one).
-    dimension
-        Of the space.
-    noise
-        "wrapped": ``exp_y(scale * e)`` with standard normal e. "riemannian": density ``exp(-r^2 / (2 scale^2))`` with
-        respect to volume.
-
     Examples
     --------
     >>> RadialLaw("hyperbolic", 2).vote_cost(np.array([0.5]))
@@ -43,8 +33,10 @@ class RadialLaw:
     True
     """
 
-    kind: str
-    dimension: int
+    kind: str  # "hyperbolic", "sphere", or "rotations" (a sphere whose opposite points are one)
+    dimension: int  # of the space
+    # "wrapped": exp_y(scale * e) with standard normal e. "riemannian": density exp(-r^2 / (2 scale^2)) with respect to
+    # volume.
     noise: str = "wrapped"
 
     @property

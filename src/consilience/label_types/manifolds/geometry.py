@@ -23,21 +23,11 @@ SIMULATED_REACH, SIMULATED_PAIRS = np.geomspace(0.1, 12.0, 14), 300
 
 @dataclass(frozen=True)
 class Means:
-    """Weighted means of n items.
+    """Weighted means of n items."""
 
-    Parameters
-    ----------
-    points
-        ``(n, *point_shape)``.
-    converged
-        ``(n,)`` whether the search came to rest.
-    unique
-        ``(n,)`` whether the votes are so close together that no other minimum can exist.
-    """
-
-    points: FloatArray
-    converged: BoolArray
-    unique: BoolArray
+    points: FloatArray  # (n, *point_shape)
+    converged: BoolArray  # (n,) whether the search came to rest
+    unique: BoolArray  # (n,) whether the votes are so close together that no other minimum can exist
 
 
 class Geometry(ABC):
@@ -128,14 +118,14 @@ class Geometry(ABC):
             Scales.
         """
         scales, table = self._stretches
-        # The table is interpolated along both axes, and flat beyond its ends.
-        low, high = (
-            np.interp(np.log(np.maximum(one, 1e-300)), np.log(scales), np.arange(len(scales))) for one in (left, right)
-        )
-        first, second = (
-            np.maximum(1.0 - np.abs(np.subtract.outer(one, np.arange(len(scales)))), 0.0) for one in (low, high)
-        )
-        return first @ table @ second.T
+        knots = np.arange(len(scales))
+
+        def shares(scale: FloatArray) -> FloatArray:
+            """Return the weights of linear interpolation, flat beyond the ends of the table."""
+            place = np.interp(np.log(np.maximum(scale, 1e-300)), np.log(scales), knots)
+            return np.maximum(1.0 - np.abs(place[:, None] - knots), 0.0)
+
+        return shares(left) @ table @ shares(right).T
 
     @cached_property
     def _stretches(self) -> tuple[FloatArray, FloatArray]:

@@ -48,50 +48,27 @@ LEAST_QUALITY = 0.01
 
 @dataclass(frozen=True)
 class ManifoldParameters(Parameters):
-    """Scales of m sources.
+    """Scales of m sources."""
 
-    Parameters
-    ----------
-    scale
-        ``(m,)``: standard deviation of the noise in each direction.
-    correlation
-        ``(m, m)``: of the errors of two sources given the truth.
-    dispersion
-        Mean squared distance of true labels to their center; what confidence is measured against.
-    sharpness
-        The quality of a source is ``exp(-sharpness * cost)``.
-    """
-
-    scale: FloatArray
-    correlation: FloatArray
-    dispersion: float
-    sharpness: float
+    scale: FloatArray  # (m,): standard deviation of the noise in each direction
+    correlation: FloatArray  # (m, m): of the errors of two sources given the truth
+    dispersion: float  # mean squared distance of true labels to their center; what confidence is measured against
+    sharpness: float  # the quality of a source is exp(-sharpness * cost)
 
 
 @dataclass(frozen=True, eq=False)
 class ManifoldLaw(Law):
-    """Noise of one scale per source around points of a manifold.
+    """Noise of one scale per source around points of a manifold."""
 
-    Parameters
-    ----------
-    geometry
-        Distances, geodesics and means.
-    wrapped
-        Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the
-        Gaussian ``exp(-d^2 / (2 scale^2))`` where space is wide; else labels are plain weighted means.
-    chance
-        Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen.
-    mismatch
-        ``(m, m)`` how far votes of two sources on different items are apart, taken from the votes.
-    distinct
-        Whether votes on different items are never the same.
-    """
-
-    geometry: Geometry
+    geometry: Geometry  # distances, geodesics and means
+    # Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the Gaussian
+    # exp(-d^2 / (2 scale^2)) where space is wide; else labels are plain weighted means
     wrapped: bool = False
+    # Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen
     chance: float = float("inf")
+    # (m, m) how far votes of two sources on different items are apart, taken from the votes
     mismatch: FloatArray | None = None
-    distinct: bool = False
+    distinct: bool = False  # whether votes on different items are never the same
     rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True

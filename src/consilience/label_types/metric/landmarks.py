@@ -20,17 +20,6 @@ __all__ = ["Landmarks"]
 class Landmarks:
     """An embedding of labels by their costs, taken for squared distances, to some of them.
 
-    Parameters
-    ----------
-    cost
-        ``(n, ...), (n, ...) -> (n,)``.
-    labels
-        ``(l, ...)`` the landmarks.
-    projection
-        ``(d, l)`` turns centered squared distances to the landmarks into coordinates.
-    mean_squared
-        ``(l,)`` mean squared distance of the landmarks to each landmark.
-
     Examples
     --------
     >>> points = np.array([0.0, 1.0, 5.0])
@@ -39,10 +28,10 @@ class Landmarks:
     [[2.0], [1.0], [3.0], [1.0]]
     """
 
-    cost: CostFunction
-    labels: Batch
-    projection: FloatArray
-    mean_squared: FloatArray
+    cost: CostFunction  # (n, ...), (n, ...) -> (n,)
+    labels: Batch  # (l, ...) the landmarks
+    projection: FloatArray  # (d, l) turns centered squared distances to the landmarks into coordinates
+    mean_squared: FloatArray  # (l,) mean squared distance of the landmarks to each landmark
 
     @classmethod
     def of(cls, cost: CostFunction, labels: Batch, max_dimension: int = 10, explained: float = 0.95) -> Landmarks:

@@ -67,87 +67,45 @@ MIN_VOTES = 10
 
 @dataclass(frozen=True)
 class MetricParameters(Parameters):
-    """Expected costs and weights of m sources.
+    """Expected costs and weights of m sources."""
 
-    Parameters
-    ----------
-    expected_cost, weight
-        ``(m,)``.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    cost_slope
-        ``(m,)`` how fast the cost falls with the quality of a source.
-    gauge_error
-        ``(m,)`` standard error of the cost for given qualities, as it is not known how far the truth itself scatters.
-    weight_slope
-        ``(m,)`` how fast the weight falls with the cost.
-    chance
-        Mean cost between unrelated labels.
-    """
-
+    # expected_cost and weight: (m,)
     expected_cost: FloatArray
     weight: FloatArray
-    correlation: FloatArray
-    cost_slope: FloatArray
+    correlation: FloatArray  # (m, m) of errors given the truth
+    cost_slope: FloatArray  # (m,) how fast the cost falls with the quality of a source
+    # (m,) standard error of the cost for given qualities, as it is not known how far the truth itself scatters
     gauge_error: FloatArray
-    weight_slope: FloatArray
-    chance: float
+    weight_slope: FloatArray  # (m,) how fast the weight falls with the cost
+    chance: float  # mean cost between unrelated labels
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """What votes on *different* items look like, from a sample.
+    """What votes on *different* items look like, from a sample."""
 
-    Parameters
-    ----------
-    references
-        Votes on different items, one each.
-    chance
-        ``(m, m)`` mean cost between votes of two sources on different items.
-    smallest
-        Smallest positive cost between votes on the same item; 0 where costs are continuous.
-    recurring
-        The different labels, where they are few and recur from item to item; else None.
-    """
-
-    references: Batch
-    chance: FloatArray
-    smallest: float = 0.0
-    recurring: Batch | None = None
+    references: Batch  # votes on different items, one each
+    chance: FloatArray  # (m, m) mean cost between votes of two sources on different items
+    smallest: float = 0.0  # smallest positive cost between votes on the same item; 0 where costs are continuous
+    recurring: Batch | None = None  # the different labels, where they are few and recur from item to item; else None
 
 
 @dataclass(frozen=True, eq=False)
 class MetricLaw(Law):
-    """Votes known through their pairwise cost.
+    """Votes known through their pairwise cost."""
 
-    Parameters
-    ----------
-    cost
-        ``(n, ...), (n, ...) -> (n,)``.
-    coordinates
-        ``(n, ...) -> (n, d)`` embedding, None, or "mds" to learn one (`Landmarks`) from a sample.
-    mean
-        ``votes (n, m, ...), weights (n, m) -> (n, ...)``; None picks the best vote.
-    candidates
-        Labels to choose from instead of the votes, or None.
-    pool
-        ``size, seed -> labels`` that represent the space before any vote is seen, or None.
-    sample
-        ``centers, weight, rng -> votes`` of the space's own, or None.
-    exponent
-        Power of the cost that is the squared distance of a flat space, or 1.
-    background
-        What votes on different items look like, taken from the votes by `adapt`.
-    """
-
-    cost: CostFunction
+    cost: CostFunction  # (n, ...), (n, ...) -> (n,)
+    # (n, ...) -> (n, d) embedding, None, or "mds" to learn one (`Landmarks`) from a sample
     coordinates: Callable[[Batch], FloatArray] | str | None = None
+    # votes (n, m, ...), weights (n, m) -> (n, ...); None picks the best vote
     mean: Callable[[Batch, FloatArray], Batch] | None = None
-    candidates: Batch | None = None
+    candidates: Batch | None = None  # labels to choose from instead of the votes, or None
+    # size, seed -> labels that represent the space before any vote is seen, or None
     pool: Callable[[int, int], Batch | None] | None = None
+    # centers, weight, rng -> votes of the space's own, or None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
-    exponent: float = 1.0
-    background: Background | None = None
+    exponent: float = 1.0  # power of the cost that is the squared distance of a flat space, or 1
+    background: Background | None = None  # what votes on different items look like, taken from the votes by `adapt`
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
 

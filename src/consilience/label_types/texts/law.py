@@ -43,46 +43,22 @@ PairFunction = Callable[[Batch, Batch], FloatArray]
 
 @dataclass(frozen=True)
 class TextParameters(Parameters):
-    """How similar the texts of m sources are to the truth.
+    """How similar the texts of m sources are to the truth."""
 
-    Parameters
-    ----------
-    similarity
-        ``(m,)``.
-    weight
-        ``(m,)`` how much each source counts.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    """
-
-    similarity: FloatArray
-    weight: FloatArray
-    correlation: FloatArray
+    similarity: FloatArray  # (m,)
+    weight: FloatArray  # (m,) how much each source counts
+    correlation: FloatArray  # (m, m) of errors given the truth
 
 
 @dataclass(frozen=True, eq=False)
 class TextLaw(SimilarityLaw):
-    """Texts known by their distances.
+    """Texts known by their distances."""
 
-    Parameters
-    ----------
-    kind
-        "words", "gleu" or "given".
-    given
-        ``texts, texts -> distances`` for the kind "given".
-    exact
-        Whether words are compared as they are written.
-    write
-        Whether labels may be written anew.
-    unrelated
-        Before any vote, the similarity of short sentences.
-    """
-
-    kind: str = "words"
-    given: PairFunction | None = None
-    exact: bool = False
-    write: bool = True
-    unrelated: float = field(default=0.05, kw_only=True)
+    kind: str = "words"  # "words", "gleu" or "given"
+    given: PairFunction | None = None  # texts, texts -> distances for the kind "given"
+    exact: bool = False  # whether words are compared as they are written
+    write: bool = True  # whether labels may be written anew
+    unrelated: float = field(default=0.05, kw_only=True)  # before any vote, the similarity of short sentences
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
 
     def adapt_to_costs(self, apart: FloatArray) -> Self:

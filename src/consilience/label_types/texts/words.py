@@ -52,24 +52,12 @@ def exact_words(text: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Texts, one after the other, as numbers of words.
+    """Texts, one after the other, as numbers of words."""
 
-    Parameters
-    ----------
-    words
-        ``(k,)`` numbers.
-    starts
-        ``(texts + 1,)`` first word of each text.
-    names
-        The words by number, as they are compared.
-    spellings
-        The words of each text as written.
-    """
-
-    words: IntArray
-    starts: IntArray
-    names: Sequence[str]
-    spellings: Sequence[Sequence[str]]
+    words: IntArray  # (k,) numbers
+    starts: IntArray  # (texts + 1,) first word of each text
+    names: Sequence[str]  # the words by number, as they are compared
+    spellings: Sequence[Sequence[str]]  # the words of each text as written
 
     @classmethod
     def of(cls, texts: Batch, split: Callable[[str], tuple[list[str], list[str]]]) -> WordTable:

@@ -67,35 +67,20 @@ LOG_NODE_PROBABILITY = np.log(LOG_NODE_PROBABILITY / LOG_NODE_PROBABILITY.sum())
 
 @dataclass(frozen=True)
 class TreeParameters(Parameters):
-    """Error rates of sources that vote on the heads of tokens, under each of h hypotheses.
+    """Error rates of sources that vote on the heads of tokens, under each of h hypotheses."""
 
-    Parameters
-    ----------
-    probability
-        ``(h,)`` of the hypotheses.
-    log_odds
-        ``(h, m)`` log-odds of a wrong head on a token of middle difficulty.
-    spread
-        ``(h, m)`` how far EM may move the log-odds apart: their standard deviation after the pair table.
-    plausible, difficulty
-        ``(h,)`` number of plausible wrong heads, and standard deviation of the difficulty of tokens.
-    nearness, middle
-        ``(h,)`` by how much the log-odds of a named head fall with the logarithm of its distance, and the mean of that
-        logarithm.
-    correlation
-        ``(h, m, m)`` of errors given the truth.
-    weighted
-        Whether votes on edges are simply weighted: the plain vote, and weights that the user gives.
-    """
-
-    probability: FloatArray
-    log_odds: FloatArray
-    spread: FloatArray
+    probability: FloatArray  # (h,) of the hypotheses
+    log_odds: FloatArray  # (h, m) log-odds of a wrong head on a token of middle difficulty
+    spread: FloatArray  # (h, m) how far EM may move the log-odds apart: their standard deviation after the pair table
+    # plausible and difficulty: (h,) number of plausible wrong heads, and standard deviation of the difficulty of tokens
     plausible: FloatArray
     difficulty: FloatArray
+    # nearness and middle: (h,) by how much the log-odds of a named head fall with the logarithm of its distance, and
+    # the mean of that logarithm
     nearness: FloatArray
     middle: FloatArray
-    correlation: FloatArray
+    correlation: FloatArray  # (h, m, m) of errors given the truth
+    # Whether votes on edges are simply weighted: the plain vote, and weights that the user gives
     weighted: bool = False
 
     @property
@@ -106,18 +91,10 @@ class TreeParameters(Parameters):
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Tokens by who agrees with whom.
+    """Tokens by who agrees with whom."""
 
-    Parameters
-    ----------
-    blocks
-        ``(patterns, m + 1)`` as of `vote_blocks`.
-    position
-        ``(t,)`` pattern of each token.
-    """
-
-    blocks: Heads
-    position: IntArray
+    blocks: Heads  # (patterns, m + 1) as of `vote_blocks`
+    position: IntArray  # (t,) pattern of each token
 
     @classmethod
     def of(cls, votes: Heads, known: Heads | None = None) -> Patterns:
@@ -157,18 +134,10 @@ class Patterns:
 
 @dataclass(frozen=True)
 class TreeLaw(Law):
-    """Trees of which every head is a vote.
+    """Trees of which every head is a vote."""
 
-    Parameters
-    ----------
-    plausible_heads
-        Number K of plausible wrong heads, or None to learn it from the votes.
-    n_relations
-        How many relations edges may have; 0 if they have none.
-    """
-
-    plausible_heads: float | None = None
-    n_relations: int = 0
+    plausible_heads: float | None = None  # number K of plausible wrong heads, or None to learn it from the votes
+    n_relations: int = 0  # how many relations edges may have; 0 if they have none
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
 
@@ -509,21 +478,11 @@ def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """Votes on the tokens of n sentences, one after the other.
+    """Votes on the tokens of n sentences, one after the other."""
 
-    Parameters
-    ----------
-    heads
-        ``(t, m)``, -1 where a source abstains.
-    relations
-        ``(t, m)`` codes, or None where votes have none.
-    starts
-        ``(n + 1,)`` first token of each sentence; nobody votes on an empty one.
-    """
-
-    heads: Heads
-    relations: Heads | None
-    starts: IntArray
+    heads: Heads  # (t, m), -1 where a source abstains
+    relations: Heads | None  # (t, m) codes, or None where votes have none
+    starts: IntArray  # (n + 1,) first token of each sentence; nobody votes on an empty one
 
     @classmethod
     def of(cls, labels: Batch, observed: BoolArray) -> TokenTable:

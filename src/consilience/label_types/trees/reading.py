@@ -21,15 +21,9 @@ MOST_TOKENS = 32_767
 
 @dataclass(frozen=True)
 class TreeReader:
-    """Reads trees with or without relations.
+    """Reads trees with or without relations."""
 
-    Parameters
-    ----------
-    relations
-        Names of the relations, or None where trees have none.
-    """
-
-    relations: tuple[str, ...] | None
+    relations: tuple[str, ...] | None  # names of the relations, or None where trees have none
 
     @property
     def _expected(self) -> str:
