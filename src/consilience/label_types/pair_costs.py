@@ -86,8 +86,7 @@ def cost_table(cost: CostFunction, left: Batch, right: Batch) -> FloatArray:
     """Return ``(len(left), len(right))`` costs."""
     repeated = np.repeat(np.arange(len(left)), len(right))
     tiled = np.tile(np.arange(len(right)), len(left))
-    table: FloatArray = cost(left[repeated], right[tiled]).reshape(len(left), len(right))
-    return table
+    return cost(left[repeated], right[tiled]).reshape(len(left), len(right))
 
 
 def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
@@ -108,8 +107,7 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     lowest = totals.min(axis=1, keepdims=True)
     tied = totals <= lowest + 1e-9 * np.maximum(np.abs(lowest), 1e-300)
     choice = np.where(tied, weights, -1.0).argmax(axis=1)
-    best: Batch = votes[np.arange(n), choice]
-    return best
+    return votes[np.arange(n), choice]
 
 
 def with_least_error(table: PairTable) -> PairTable:
@@ -144,5 +142,4 @@ def removed_share(
     usual = weights @ cost
     one = usual / np.maximum((weights > 0).sum(axis=1), 1)
     ratio = (spent + one) / np.maximum(usual + one, 1e-300)
-    share: FloatArray = np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)
-    return share
+    return np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0)

@@ -55,24 +55,19 @@ def test_known_trees_of_other_tokens_are_refused():
         cs.LabelModel(TREES).fit([[GOOD] * 3] * 4, gold=[None, [0, 1], None, None])
 
 
-def test_padding_is_refused_with_a_hint():
-    with pytest.raises(InvalidLabelError, match="Sentences of different lengths go into an object array"):
-        TREES.as_batch(np.array([[2, 0, 2, -1]]))
-
-
 @pytest.mark.parametrize(
-    ("relations", "message"),
-    [("nsubj", "is not a list of names"), ([], "at least one name"), ([1], "holds 1"), (["a", "a"], "named twice")],
+    ("settings", "message"),
+    [
+        ({"relations": "nsubj"}, "is not a list of names"),
+        ({"relations": []}, "at least one name"),
+        ({"relations": [1]}, "holds 1"),
+        ({"relations": ["a", "a"]}, "named twice"),
+        *[({"plausible_heads": count}, "is not a positive number") for count in (0, -1, np.nan, np.inf, "2", True)],
+    ],
 )
-def test_names_of_relations_are_checked(relations, message):
+def test_settings_are_checked(settings, message):
     with pytest.raises(InvalidLabelError, match=message):
-        cs.DependencyTrees(relations)
-
-
-@pytest.mark.parametrize("count", [0, -1, float("nan"), float("inf"), "2", True])
-def test_the_number_of_plausible_heads_is_checked(count):
-    with pytest.raises(InvalidLabelError, match="is not a positive number"):
-        cs.DependencyTrees(plausible_heads=count)
+        cs.DependencyTrees(**settings)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +87,9 @@ def test_bad_relations_are_refused_with_the_token(bad, message):
         RELATED.as_batch([bad])
 
 
-def test_heads_with_relations_need_a_space_that_names_them():
+def test_padding_and_relations_without_names_are_refused_with_a_hint():
+    with pytest.raises(InvalidLabelError, match="Sentences of different lengths go into an object array"):
+        TREES.as_batch(np.array([[2, 0, 2, -1]]))
     with pytest.raises(InvalidLabelError, match=r"name them: DependencyTrees\(relations="):
         TREES.as_batch([np.array([[2, 0], [0, 1]])])
 
@@ -109,14 +106,12 @@ def test_the_mean_is_the_tree_of_most_votes_though_nobody_voted_for_it():
     # heads by majority: 2, 0, 2, 3; no source has all four
     votes = np.empty((1, 3), dtype=object)
     votes[0] = list(TREES.as_batch([[2, 0, 2, 2], [2, 0, 4, 2], [3, 0, 2, 3]]))
-    np.testing.assert_array_equal(TREES.weighted_mean(votes, np.array([[1.0, 0.4, 0.9]]))[0], [2, 0, 2, 2])
-    np.testing.assert_array_equal(TREES.weighted_mean(votes, np.array([[1.0, 1.0, 2.5]]))[0], [3, 0, 2, 3])
-
-
-def test_a_mean_of_votes_that_count_for_nothing_is_one_of_them():
-    votes = np.empty((1, 2), dtype=object)
-    votes[0] = list(TREES.as_batch([GOOD, [0, 1, 1]]))
-    np.testing.assert_array_equal(TREES.weighted_mean(votes, np.zeros((1, 2)))[0], GOOD)
+    for weights, expected in (
+        ([1.0, 0.4, 0.9], [2, 0, 2, 2]),
+        ([1.0, 1.0, 2.5], [3, 0, 2, 3]),
+        ([0, 0, 0], [2, 0, 2, 2]),
+    ):
+        np.testing.assert_array_equal(TREES.weighted_mean(votes, np.array([weights]))[0], expected)
 
 
 def test_the_consensus_does_not_depend_on_the_order_of_the_sources():
@@ -125,8 +120,7 @@ def test_the_consensus_does_not_depend_on_the_order_of_the_sources():
     plain = TREES.weighted_mean(votes, np.ones((200, 4)))
     for order in ([3, 2, 1, 0], [1, 3, 0, 2]):
         other = TREES.weighted_mean(votes[:, order], np.ones((200, 4)))
-        first_choice = [np.array_equal(a, b) for a, b in zip(plain, other, strict=True)]
-        assert all(first_choice)
+        assert all(map(np.array_equal, plain, other))
 
 
 @given(st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -228,11 +222,8 @@ def test_attachment_scores_refuse_what_cannot_be_compared():
         ([[0, np.nan], [0, 0]], "score of head 0 for token 1 is nan"),
     ],
 )
-def test_scores_of_edges_are_checked(score, message):
+def test_scores_of_edges_are_checked_where_they_are_read(score, message):
     with pytest.raises(InvalidLabelError, match=message):
         cs.maximum_arborescence(score)
-
-
-def test_the_best_tree_reads_neither_diagonal_nor_the_column_of_the_root():
-    score = np.array([[np.nan, 1, 3], [np.nan, np.nan, 9], [np.nan, 9, np.nan]])
-    assert cs.maximum_arborescence(score).tolist() == [2, 0]
+    unread = np.array([[np.nan, 1, 3], [np.nan, np.nan, 9], [np.nan, 9, np.nan]])
+    assert cs.trees.maximum_arborescence(unread).tolist() == [2, 0]
