@@ -51,7 +51,7 @@ def test_exp_and_log_undo_each_other_and_tangents_are_as_long_as_they_should_be(
     square = geometry.inner(points, tangents, tangents)
     np.testing.assert_allclose(geometry.log(points, others)[:50], tangents[:50], atol=1e-12)
     np.testing.assert_allclose(geometry.distance(points, others)[:50], np.sqrt(square)[:50], atol=1e-12)
-    # standard normal tangents, n = 4000 squared lengths with chi-square law: five standard errors, a false alarm in 10^6
+    # standard normal tangents, n = 4000 squared lengths with chi-square law: five standard errors, one alarm in 10^6
     d = geometry.dimension
     assert square.mean() / 0.09 == pytest.approx(d, abs=5 * np.sqrt(2 * d / 4000))
 

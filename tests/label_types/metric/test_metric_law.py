@@ -1,4 +1,4 @@
-"""Anything with a distance: the behaviour any aggregator should show, and the embedding path."""
+"""Anything with a distance: the behavior any aggregator should show, and the embedding path."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_candidates_may_win_though_nobody_voted_for_them():
     assert predicted[-1] == 0.0
 
 
-def test_bayes_decoder_minimises_expected_cost_over_the_votes():
+def test_bayes_decoder_minimizes_expected_cost_over_the_votes():
     ladder = cs.Metric(lambda left, right: abs(float(left) - float(right)))
     votes = np.array([[0.0, 1.0, 10.0]] * 40 + [[3.0, 4.0, 5.0]] * 40) + np.arange(80)[:, None] % 7
     for decode in ("map", "bayes"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from consilience.label_types.texts.kernels import (
     edit_distance,
     gleu_distance,
-    neighbours,
+    neighbors,
     text_costs,
     vote_on_words,
 )
@@ -69,8 +69,8 @@ def test_words_are_voted_place_by_place():
     assert vote_on_words(words, starts, np.array([1, 0, 2]), heavy, 5).tolist() == [0, 4, 2, 3]
 
 
-def test_neighbours_change_one_place_and_costs_are_shares_of_the_longer_text():
+def test_neighbors_change_one_place_and_costs_are_shares_of_the_longer_text():
     words, starts = flat([0, 1], [0, 2], [0, 2])
     assert text_costs(words, starts, np.array([[0, 1]]), 0).tolist() == [0.5]
-    found, ends = neighbours(as_array([0, 1]), words, starts, np.ones(3) / 3, 3)
+    found, ends = neighbors(as_array([0, 1]), words, starts, np.ones(3) / 3, 3)
     assert [found[a:b].tolist() for a, b in pairwise(ends.tolist())] == [[0, 2]]

@@ -75,7 +75,7 @@ class GeometricSpace(LabelSpace):
         return self.geometry.means(np.asarray(votes, dtype=np.float64), np.asarray(weights, dtype=np.float64)).points
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre, of the scale that belongs to the weight."""
+        """Return one vote per center, of the scale that belongs to the weight."""
         scale = float(self.geometry.scale_of_cost(self.law.expected_cost(np.array([weight])))[0])
         return self.geometry.noisy(np.asarray(centers, dtype=np.float64), scale, rng)
 
@@ -98,6 +98,16 @@ class GeometricSpace(LabelSpace):
             lambda index: "has a number that is not finite",
         )
         return self.as_points(numbers)
+
+    def _check_unit_length(self, numbers: FloatArray, reason: str, noun: str) -> None:
+        length = np.linalg.norm(numbers, axis=1)
+        gap = np.abs(length - 1.0)
+        self._refuse(
+            ~(gap <= UNIT_TOLERANCE),
+            numbers,
+            lambda index: reason.format(length=length[index], gap=gap[index]),
+            f"Scale it to length one: space.project({noun}).",
+        )
 
     def _refuse(self, wrong: BoolArray, numbers: FloatArray, reason: Callable[[int], str], step: str = STEP) -> None:
         """Raise an error about the first label that is wrong, if one is."""
@@ -318,13 +328,7 @@ class Sphere(GeometricSpace):
         return self.geometry.project(points)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        length = np.linalg.norm(numbers, axis=1)
-        self._refuse(
-            ~(np.abs(length - 1.0) <= UNIT_TOLERANCE),
-            numbers,
-            lambda index: f"has length {length[index]:.6g}, off the unit sphere by {abs(length[index] - 1.0):.3g}",
-            "Scale it to length one: space.project(points).",
-        )
+        self._check_unit_length(numbers, "has length {length:.6g}, off the unit sphere by {gap:.3g}", "points")
         return self.geometry.project(numbers)
 
 
@@ -397,13 +401,7 @@ class SO3(GeometricSpace):
         return np.asarray(Rotation.from_quat(scalar_last).as_matrix()).reshape(*unit.shape[:-1], 3, 3)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        length = np.linalg.norm(numbers, axis=1)
-        self._refuse(
-            ~(np.abs(length - 1.0) <= UNIT_TOLERANCE),
-            numbers,
-            lambda index: f"is no unit quaternion: its length is {length[index]:.6g}",
-            "Scale it to length one: space.project(quaternions).",
-        )
+        self._check_unit_length(numbers, "is no unit quaternion: its length is {length:.6g}", "quaternions")
         return self.geometry.project(numbers)
 
     def as_labels(self, batch: Batch, like: Any = None) -> Batch:

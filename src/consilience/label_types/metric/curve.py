@@ -17,7 +17,7 @@ __all__ = ["PooledCurve", "cost_quantum"]
 class PooledCurve:
     """Expected cost against weight, from the costs among labels drawn at random.
 
-    A pool that contains near neighbours of every label (few labels, or all of them) gives the curve
+    A pool that contains near neighbors of every label (few labels, or all of them) gives the curve
     exactly. Any other pool cannot show small costs, and the curve is
 
         cost(w) = D q / (exp(w q) - 1 + D q / chance)

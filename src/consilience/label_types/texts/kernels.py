@@ -7,7 +7,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = ["edit_distance", "gleu_distance", "neighbours", "spent", "text_costs", "vote_on_words"]
+__all__ = ["edit_distance", "gleu_distance", "neighbors", "spent", "text_costs", "vote_on_words"]
 
 #: The kind of distance that is one minus GLEU; the other one counts edits.
 GLEU = 1
@@ -156,7 +156,7 @@ def vote_on_words(words: IntArray, starts: IntArray, order: IntArray, weights: F
 
 
 @numba.njit(cache=True, nogil=True)
-def neighbours(
+def neighbors(
     text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, n_words: int
 ) -> tuple[IntArray, IntArray]:
     """Return texts that differ from one in a single place, by what enough of the weight has there; flat, with starts.

@@ -165,7 +165,7 @@ class TextLaw(SimilarityLaw):
 
     def _improved(self, text: IntArray, table: WordTable, texts: Batch, share: FloatArray) -> IntArray:
         """Change single words of a text while that brings it closer to the votes."""
-        from consilience.label_types.texts.kernels import neighbours, spent
+        from consilience.label_types.texts.kernels import neighbors, spent
 
         def costs(options: list[IntArray]) -> FloatArray:
             if self.given is None:
@@ -180,7 +180,7 @@ class TextLaw(SimilarityLaw):
 
         least = float(costs([text])[0])
         for _ in range(MOST_STEPS):
-            flat, ends = neighbours(text, table.words, table.starts, share, len(table.names))
+            flat, ends = neighbors(text, table.words, table.starts, share, len(table.names))
             options = [flat[first:last] for first, last in pairwise(ends.tolist())]
             found = costs(options)
             if found.min(initial=np.inf) >= least - 1e-9:

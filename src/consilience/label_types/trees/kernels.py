@@ -417,7 +417,7 @@ def tree_faults(heads: IntArray, starts: IntArray) -> IntArray:
 def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return the heads ``(t,)`` of one tree per sentence, with probability proportional to ``boost ** matches``.
 
-    A match is a head that equals the centre's; boost 1 draws uniformly. Trees with several roots are drawn again,
+    A match is a head that equals the center's; boost 1 draws uniformly. Trees with several roots are drawn again,
     which is exact; at boost 1 about one in e has a single root.
 
     Parameters
@@ -444,7 +444,7 @@ def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.
                     kept = centers[start + node - 1]
                     step = kept
                     if rng.random() >= stays:
-                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its centre
+                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its center
                         step += step >= min(node, kept)
                         step += step >= max(node, kept)
                     heads[start + node - 1] = step

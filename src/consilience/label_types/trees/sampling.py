@@ -1,6 +1,6 @@
 """The law of trees around a tree: P(tree) proportional to ``exp(strength * heads in common)``.
 
-Over all trees with one root the normaliser is a determinant, and the probability of an edge an entry of an inverse
+Over all trees with one root the normalizer is a determinant, and the probability of an edge an entry of an inverse
 (the matrix-tree theorem for a single root, Koo et al. 2007).
 """
 

@@ -101,14 +101,14 @@ class DependencyTrees(LabelSpace):
         """Return one tree per length, uniform among all trees with one root."""
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a centre without pull
+        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a center without pull
         return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
 
     def random_pool(self, size: int, seed: int) -> Batch | None:
         return None  # trees of different sentences have no distance
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre: P(vote) grows exponentially with the number of right heads.
+        """Return one vote per center: P(vote) grows exponentially with the number of right heads.
 
         The expected share of wrong heads is that of the weight for every sentence. Relations are kept where the head
         is right, and random elsewhere.
@@ -193,7 +193,7 @@ class DependencyTrees(LabelSpace):
         ]
 
     def score(self, predicted: Batch, gold: Batch) -> float:
-        """Return the unlabelled attachment score, or the labelled one where there are relations."""
+        """Return the unlabeled attachment score, or the labeled one where there are relations."""
         if not len(gold):
             return float("nan")
         return uas(predicted, gold) if self.relations is None else las(predicted, gold)
