@@ -1,6 +1,5 @@
-"""Measures of dependency trees, and the best tree for given scores."""
+"""Measures of dependency trees, and the best tree for given scores of edges."""
 
-from consilience.label_types.trees.arborescence import maximum_arborescence
-from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.measures import las, maximum_arborescence, uas
 
 __all__ = ["las", "maximum_arborescence", "uas"]

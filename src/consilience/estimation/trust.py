@@ -469,7 +469,8 @@ class _Search:
     def _path(self, found: list[tuple[int, ...]], gains: dict[tuple[int, ...], float]) -> list[Partition]:
         """Return partitions with one, four, sixteen, ... of the most conspicuous clusters that do not overlap."""
         m = self.problem.m
-        label, taken, path = np.array(self.base), np.zeros(m, dtype=bool), []
+        label, taken = np.array(self.base), np.zeros(m, dtype=bool)
+        path: list[Partition] = []
         alone = _partition_prior(self.base, self.base, False)
         for members in found:
             worth = gains[members] - 0.5 * np.log(len(members)) - alone

@@ -2,8 +2,7 @@
 
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.classes.space import Classes
-from consilience.label_types.elements.boxes import Boxes
-from consilience.label_types.elements.spans import Spans
+from consilience.label_types.elements.space import Boxes, Spans
 from consilience.label_types.finite.space import FiniteMetric
 from consilience.label_types.linear.space import Scores, Vectors
 from consilience.label_types.manifolds.manifold import Manifold
@@ -16,8 +15,7 @@ from consilience.label_types.registry import register_distance
 from consilience.label_types.tags.bio import bio_to_spans, spans_to_bio
 from consilience.label_types.tags.space import Sequences, Tags
 from consilience.label_types.texts.space import Texts
-from consilience.label_types.trees.arborescence import maximum_arborescence
-from consilience.label_types.trees.scores import las, uas
+from consilience.label_types.trees.measures import las, maximum_arborescence, uas
 from consilience.label_types.trees.space import DependencyTrees
 
 __all__ = [

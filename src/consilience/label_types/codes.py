@@ -12,7 +12,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 
-__all__ = ["Codebook", "locate", "plain_value"]
+__all__ = ["Codebook", "checked_names", "is_listed", "locate", "plain_value"]
 
 #: Whole numbers from here on are not codes, and floats cannot tell them apart.
 BEYOND = 2**53
@@ -155,3 +155,24 @@ def plain_value(value: Any) -> Any:
 def _is_code(value: Any) -> bool:
     number = plain_value(value)  # numbers from NumPy count like any others
     return isinstance(number, (bool, int, float)) and 0 <= number < BEYOND and number == int(number)
+
+
+def is_listed(value: Any) -> bool:
+    """Return whether a value is a list, a tuple or an array: not text, a record or a number."""
+    return isinstance(value, (list, tuple)) or np.ndim(value) > 0
+
+
+def checked_names(setting: str, names: Any, noun: str, example: str) -> tuple[str, ...] | None:
+    """Return names of a setting such as ``classes=`` as a tuple, or say what is wrong with them; None stays None."""
+    if names is None:
+        return None
+    if not is_listed(names):
+        raise InvalidLabelError(f"{setting}={names!r} is not a list of names. Give one such as {example}.")
+    found = tuple(str(name) if isinstance(name, np.str_) else name for name in names)
+    unfit = next((name for name in found if not isinstance(name, str) or not name), None)
+    if not found or unfit is not None:
+        raise InvalidLabelError(f"{setting} holds {unfit!r}. Give at least one name, each a text that is not empty.")
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidLabelError(f"{noun} {twice!r} is named twice. Name each one once.")
+    return found

@@ -71,16 +71,13 @@ def mismatched_costs(
 
 
 def merged_weights(mixture: Mixture) -> Mixture:
-    """Return one set of parameters whose weights, costs and correlations are the means over the hypotheses."""
+    """Return one set of parameters, each the mean over the hypotheses."""
     if len(mixture) == 1:
         return mixture
     total = sum(share for share, _ in mixture)
-    fields = {
-        name: sum(share / total * np.asarray(getattr(one, name)) for share, one in mixture)
-        for name, value in mixture[0][1].as_dict().items()
-        if isinstance(value, np.ndarray)
-    }
-    return ((1.0, replace(mixture[0][1], **fields)),)
+    first = mixture[0][1]
+    fields = {name: sum(share / total * getattr(one, name) for share, one in mixture) for name in first.as_dict()}
+    return ((1.0, replace(first, **fields)),)
 
 
 def cost_table(cost: CostFunction, left: Batch, right: Batch) -> FloatArray:

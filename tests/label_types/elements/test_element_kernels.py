@@ -47,7 +47,7 @@ def costs(sets, by_length=False, codes=None):
     values = np.array([element for one in sets for element in one], dtype=float).reshape(-1, 2 if by_length else 4)
     ends = np.cumsum([0, *map(len, sets)])
     kinds = np.zeros(len(values), dtype=np.int64) if codes is None else np.array(codes)
-    return set_costs(values, kinds, ends[:-1], ends[1:], np.array([[0, 1]]), by_length)[0]
+    return set_costs(values, kinds, ends, np.array([[0, 1]]), by_length)[0]
 
 
 def test_cost_of_boxes_is_one_minus_matched_overlap_over_the_mean_number():
@@ -102,50 +102,26 @@ def test_probability_of_an_element_is_that_of_the_two_stories():
     seen = 0.5 * (chance[0] * (1 - chance[1])).sum()
     nobody = 0.5 * ((1 - chance[0]) * (1 - chance[1])).sum()
     real, false = prior * seen / (1 - nobody), (1 - prior) * (0.3 / 0.9) * (1 - same)
+    one = np.array([0, 1])  # one group of one mark on one item
     probability, unseen, exposure = believe_elements(
-        np.array([0, 1]),
-        np.array([0]),
-        np.array([0, 1]),
-        np.array([0, 2]),
-        np.array([0, 1]),
-        np.ones((1, 2)),
-        np.array([-1]),
-        logit,
-        rate,
-        prior,
-        same,
-        nodes,
-        log_weight,
+        one, one[:1], one, np.ones((1, 2)), np.array([-1]), logit, rate, prior, same, nodes, log_weight
     )
     assert probability[0] == pytest.approx(real / (real + false))
     assert unseen[0] == pytest.approx(probability[0] * nobody / (1 - nobody))
     assert exposure.sum(axis=1) == pytest.approx(np.full(2, probability[0] + unseen[0]))
 
 
-def test_places_are_weighted_medians_and_classes_are_voted():
+def test_places_are_weighted_medians_classes_are_voted_and_gaps_are_shares_of_the_side():
     values = np.array([[0, 0, 10, 10], [1, 0, 10, 10], [4, 0, 10, 10]], dtype=float)
+    starts, sources, item = np.array([0, 3]), np.arange(3), np.zeros(1, dtype=np.int64)
     places, kinds, common, judged = place_elements(
-        values,
-        np.array([0, 1, 1]),
-        np.array([0, 3]),
-        np.arange(3),
-        np.arange(3),
-        np.zeros(1, dtype=np.int64),
-        np.ones((1, 3)),
-        np.array([1.0, 1.0, 3.0]),
-        np.ones(3),
-        2,
+        values, np.array([0, 1, 1]), starts, sources, item, np.ones((1, 3)), np.array([1.0, 1.0, 3.0]), np.ones(3), 2
     )
     # The weights 1, 1, 3 lie around .5, 1.5 and 3.5; their middle, 2.5, is halfway between the last two.
     assert places.tolist() == [[2.5, 0, 10, 10]]
     assert kinds.tolist() == [1]
     assert common[2] == pytest.approx(0.8)  # 60 of 75
     assert judged.tolist() == [True]
-
-
-def test_gaps_between_corners_are_shares_of_the_side():
-    values = np.array([[0, 0, 10, 10], [1, 0, 10, 10], [4, 0, 10, 10]], dtype=float)
-    place = np.array([[0, 0, 10, 10]], dtype=float)
-    sums = corner_gaps(values, np.array([0, 3]), np.arange(3), np.array([0, 2, 3]), np.array([0.5]), place, 3)
+    sums = corner_gaps(values, starts, np.array([0, 2, 3]), np.array([0.5]), values[:1], 3)
     assert sums[0, 0, 2] == sums[0, 2, 0] == 0.5
     assert sums[1, 2, 3] == pytest.approx(0.5 * 3 / 4 / 10)

@@ -13,7 +13,6 @@ from consilience.label_types.manifolds.curved import (
     RadialLaw,
     RotationGeometry,
     SphereGeometry,
-    minkowski,
 )
 from consilience.label_types.manifolds.geometry import LogEuclideanGeometry, SPDGeometry
 from consilience.label_types.manifolds.manifold import GivenGeometry
@@ -44,67 +43,49 @@ def around(geometry, points, m, rng, scale=0.3):
 
 
 @EACH
-def test_exp_and_log_undo_each_other_and_log_is_as_long_as_the_distance(name):
+def test_exp_and_log_undo_each_other_and_tangents_are_as_long_as_they_should_be(name):
     geometry, rng = GEOMETRIES[name], np.random.default_rng(0)
-    points = scattered(geometry, 50, rng)
+    points = scattered(geometry, 4000, rng)
     tangents = 0.3 * geometry.random_tangent(points, rng)
     others = geometry.exp(points, tangents)
-    np.testing.assert_allclose(geometry.log(points, others), tangents, atol=1e-12)
-    lengths = np.sqrt(geometry.inner(points, tangents, tangents))
-    np.testing.assert_allclose(geometry.distance(points, others), lengths, atol=1e-12)
-
-
-@EACH
-def test_random_tangents_are_standard_normal(name):
-    # n = 4000 squared lengths with chi-square law: five standard errors, a false alarm in a million
-    geometry, rng = GEOMETRIES[name], np.random.default_rng(1)
-    points = scattered(geometry, 4000, rng)
-    tangents = geometry.random_tangent(points, rng)
     square = geometry.inner(points, tangents, tangents)
+    np.testing.assert_allclose(geometry.log(points, others)[:50], tangents[:50], atol=1e-12)
+    np.testing.assert_allclose(geometry.distance(points, others)[:50], np.sqrt(square)[:50], atol=1e-12)
+    # standard normal tangents, n = 4000 squared lengths with chi-square law: five standard errors, one alarm in 10^6
     d = geometry.dimension
-    assert square.mean() == pytest.approx(d, abs=5 * np.sqrt(2 * d / 4000))
+    assert square.mean() / 0.09 == pytest.approx(d, abs=5 * np.sqrt(2 * d / 4000))
 
 
-@pytest.mark.parametrize("name", [name for name in GEOMETRIES if name != "given"])
+@pytest.mark.parametrize("name", ["hyperbolic line", "hyperbolic space of radius 2", "circle", "sphere", "rotations"])
 def test_transport_keeps_lengths_and_carries_a_geodesic_along_itself(name):
     geometry, rng = GEOMETRIES[name], np.random.default_rng(2)
-    points = scattered(geometry, 30, rng)
-    others = scattered(geometry, 30, rng)
+    points, others = scattered(geometry, 30, rng), scattered(geometry, 30, rng)
     tangents = geometry.random_tangent(points, rng)
     carried = geometry.transport(points, others, tangents)
-    np.testing.assert_allclose(
-        geometry.inner(others, carried, carried), geometry.inner(points, tangents, tangents), rtol=1e-9
-    )
-    forth, back = geometry.log(points, others), geometry.log(others, points)
+    before, after = geometry.inner(points, tangents, tangents), geometry.inner(others, carried, carried)
+    np.testing.assert_allclose(after, before, rtol=1e-9)
+    back = geometry.log(others, points)
     if name == "rotations":  # the tangent vectors belong to q or to -q
         back = back * np.sign((points * others).sum(axis=-1, keepdims=True))
-        carried_forth = geometry.transport(points, others, forth)
-        np.testing.assert_allclose(carried_forth, -back, atol=1e-9)
-    else:
-        np.testing.assert_allclose(geometry.transport(points, others, forth), -back, atol=1e-9)
+    np.testing.assert_allclose(geometry.transport(points, others, geometry.log(points, others)), -back, atol=1e-9)
 
 
 @EACH
-def test_mean_of_two_points_is_the_midpoint(name):
-    geometry, rng = GEOMETRIES[name], np.random.default_rng(3)
-    points = scattered(geometry, 20, rng)
-    votes = around(geometry, points, 2, rng)
-    found = geometry.means(votes, np.ones((20, 2)))
-    middle = geometry.exp(votes[:, 0], geometry.log(votes[:, 0], votes[:, 1]) / 2)
-    assert found.converged.all()
-    np.testing.assert_allclose(geometry.distance(found.points, middle), 0.0, atol=1e-7)
-
-
-@EACH
-def test_mean_is_where_weighted_logarithms_cancel(name):
+def test_mean_is_where_weighted_logarithms_cancel_and_of_two_points_the_midpoint(name):
     geometry, rng = GEOMETRIES[name], np.random.default_rng(4)
     votes = around(geometry, scattered(geometry, 20, rng), 5, rng)
     weights = rng.uniform(0.1, 1.0, (20, 5)) * (rng.random((20, 5)) < 0.8)
     weights[:, 0] = 1.0
     found = geometry.means(votes, weights)
-    wide = weights.reshape(20, 5, *[1] * len(geometry.point_shape))
-    slope = (wide * geometry.log(found.points[:, None], votes)).sum(axis=1)
+    slope = (geometry.widen(weights) * geometry.log(found.points[:, None], votes)).sum(axis=1)
     assert np.sqrt(np.maximum(geometry.inner(found.points, slope, slope), 0.0)).max() < 1e-7
+    two = geometry.means(votes[:, :2], np.ones((20, 2)))
+    middle = geometry.exp(votes[:, 0], geometry.log(votes[:, 0], votes[:, 1]) / 2)
+    assert two.converged.all()
+    np.testing.assert_allclose(geometry.distance(two.points, middle), 0.0, atol=1e-7)
+    nobody = geometry.means(votes, np.zeros((20, 5)))
+    assert np.isfinite(nobody.points).all()
+    assert nobody.converged.all()
 
 
 def test_distances_on_the_hyperbolic_line_are_differences_of_lengths():
@@ -115,19 +96,15 @@ def test_distances_on_the_hyperbolic_line_are_differences_of_lengths():
     np.testing.assert_allclose(found, np.abs(np.subtract.outer(lengths, lengths)), rtol=1e-9, atol=1e-15)
 
 
-def test_hyperbolic_right_angles_follow_the_theorem_of_pythagoras():
-    # cosh c = cosh a cosh b
+@pytest.mark.parametrize("reach", [0.0, 5.0, 12.0])
+def test_hyperbolic_distances_follow_pythagoras_and_close_points_far_out_keep_theirs(reach):
     plane = HyperbolicGeometry(2)
     one = np.array([np.cosh(1.2), np.sinh(1.2), 0.0])
     two = np.array([np.cosh(0.7), 0.0, np.sinh(0.7)])
     assert plane.distance(one, two) == pytest.approx(np.arccosh(np.cosh(1.2) * np.cosh(0.7)))
-
-
-@pytest.mark.parametrize("reach", [5.0, 12.0])
-def test_close_points_far_out_keep_their_distance(reach):
-    line, gap = HyperbolicGeometry(1), 1e-3
+    gap = 1e-3
     points = [np.array([np.cosh(length), np.sinh(length)]) for length in (reach, reach + gap)]
-    assert line.distance(*points) == pytest.approx(gap, rel=1e-9)
+    assert HyperbolicGeometry(1).distance(*points) == pytest.approx(gap, rel=1e-9)
 
 
 @given(st.integers(0, 10_000), st.floats(0.0, 8.0))
@@ -201,18 +178,6 @@ def test_affine_invariant_distance_survives_a_change_of_axes():
     change = rng.normal(size=(3, 3))
     moved = space.distance(change @ left @ change.T, change @ right @ change.T)
     np.testing.assert_allclose(moved, space.distance(left, right), rtol=1e-8)
-
-
-def test_items_without_votes_get_some_point():
-    for geometry in GEOMETRIES.values():
-        votes = np.broadcast_to(geometry.origin, (2, 3, *geometry.point_shape)).copy()
-        found = geometry.means(votes, np.zeros((2, 3)))
-        assert np.isfinite(found.points).all()
-        assert found.converged.all()
-
-
-def test_minkowski_product_counts_time_backwards():
-    assert minkowski(np.array([2.0, 3.0, 1.0]), np.array([1.0, 1.0, 4.0])) == 3.0 + 4.0 - 2.0
 
 
 LAWS = [RadialLaw(kind, 3, noise) for kind in ("hyperbolic", "sphere") for noise in ("wrapped", "riemannian")]

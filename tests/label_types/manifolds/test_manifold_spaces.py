@@ -94,18 +94,17 @@ def test_ball_and_hyperboloid_are_two_spellings_of_one_space(curvature):
     ball = space.to_poincare(points)
     assert (np.linalg.norm(ball, axis=1) < space.radius).all()
     np.testing.assert_allclose(space.from_poincare(ball), points, rtol=1e-9, atol=1e-12)
-    # in the ball of radius R a point at Euclidean distance a from the centre is 2 R artanh(a / R) away
-    centre = np.broadcast_to(space.project(np.zeros(4)), points.shape)
+    # in the ball of radius R a point at Euclidean distance a from the center is 2 R artanh(a / R) away
+    center = np.broadcast_to(space.project(np.zeros(4)), points.shape)
     expected = 2 * space.radius * np.arctanh(np.linalg.norm(ball, axis=1) / space.radius)
-    np.testing.assert_allclose(space.distance(centre, points), expected, rtol=1e-9)
-
-
-def test_labels_in_the_ball_are_those_of_the_hyperboloid():
-    space, ball = cs.Hyperbolic(2), cs.Hyperbolic(2, coordinates="ball")
-    votes, _ = simulated(space)
-    one = cs.LabelModel(space).fit(votes)
-    two = cs.LabelModel(ball).fit(space.to_poincare(votes))
-    np.testing.assert_allclose(space.to_poincare(one.predict(votes)), two.predict(space.to_poincare(votes)), atol=1e-7)
+    np.testing.assert_allclose(space.distance(center, points), expected, rtol=1e-9)
+    votes, _ = simulated(space, 40)
+    other = cs.Hyperbolic(3, curvature=curvature, coordinates="ball")
+    labels, balls = (
+        cs.LabelModel(one).fit(given).predict(given)
+        for one, given in ((space, votes), (other, space.to_poincare(votes)))
+    )
+    np.testing.assert_allclose(space.to_poincare(labels), balls, atol=1e-7)
 
 
 def test_rotation_matrices_and_quaternions_are_two_spellings():
@@ -191,56 +190,44 @@ def test_opposite_votes_are_flagged_as_without_a_unique_mean():
     assert np.isfinite(belief.labels).all()
 
 
-class FakeMetric:
-    """The calls of a geomstats metric on the sphere: tangent vector first, base point second."""
+GLOBE = cs.Sphere(2).geometry
 
-    sphere = cs.Sphere(2).geometry
 
-    def exp(self, tangent_vec, base_point):
-        return self.sphere.exp(base_point, tangent_vec)
-
-    def log(self, point, base_point):
-        return self.sphere.log(base_point, point)
-
-    def dist(self, point_a, point_b):
-        return self.sphere.distance(point_a, point_b)
-
-    def inner_product(self, tangent_vec_a, tangent_vec_b, base_point=None):
-        return (tangent_vec_a * tangent_vec_b).sum(axis=-1)
+def draw(*shape):
+    return GLOBE.project(np.random.normal(size=(*shape, 3)))  # noqa: NPY002  as geomstats and pymanopt do
 
 
 class FakeSpace:
-    """What a geomstats space offers."""
+    """What a geomstats space offers: tangent vectors first, base points second."""
+
+    class metric:  # noqa: N801
+        exp = staticmethod(lambda tangent_vec, base_point: GLOBE.exp(base_point, tangent_vec))
+        log = staticmethod(lambda point, base_point: GLOBE.log(base_point, point))
+        dist = staticmethod(GLOBE.distance)
+        inner_product = staticmethod(lambda one, two, base_point=None: (one * two).sum(axis=-1))
 
     dim = 2
-    metric = FakeMetric()
 
     def random_point(self, n_samples=1):
-        points = self.metric.sphere.project(np.random.normal(size=(n_samples, 3)))  # noqa: NPY002  as geomstats does
-        return points[0] if n_samples == 1 else points
+        return draw() if n_samples == 1 else draw(n_samples)
 
 
 class FakeManifold:
     """What a pymanopt manifold offers, one point at a time."""
 
     dim = 2
-    sphere = cs.Sphere(2).geometry
+    log = staticmethod(GLOBE.log)
+    random_point = staticmethod(draw)
 
     def exp(self, point, tangent_vector):
         assert point.shape == (3,)
-        return self.sphere.exp(point, tangent_vector)
-
-    def log(self, point_a, point_b):
-        return self.sphere.log(point_a, point_b)
+        return GLOBE.exp(point, tangent_vector)
 
     def dist(self, point_a, point_b):
-        return float(self.sphere.distance(point_a, point_b))
+        return float(GLOBE.distance(point_a, point_b))
 
     def inner_product(self, point, tangent_vector_a, tangent_vector_b):
         return float(tangent_vector_a @ tangent_vector_b)
-
-    def random_point(self):
-        return self.sphere.project(np.random.normal(size=3))  # noqa: NPY002  as pymanopt does
 
 
 @pytest.mark.parametrize(
@@ -265,20 +252,18 @@ def test_adapters_leave_numpys_global_random_state_alone_and_follow_the_generato
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
-def test_functions_that_do_not_fit_together_are_refused():
-    sphere = cs.Sphere(2).geometry
-    draw = lambda k, rng: sphere.project(rng.normal(size=(k, 3)))  # noqa: E731
+def test_functions_are_checked_and_the_dimension_is_read_off_their_logarithms():
+    sphere = cs.Sphere(4).geometry
+
+    def points(count, rng):
+        return sphere.project(rng.normal(size=(count, 5)))
+
+    assert cs.Manifold(sphere.exp, sphere.log, sphere.distance, points).geometry.dimension == 4
     with pytest.raises(DistanceError, match="exp and log of manifold do not fit together"):
-        cs.Manifold(lambda p, v: sphere.exp(p, -v), sphere.log, sphere.distance, draw)
+        cs.Manifold(lambda p, v: sphere.exp(p, -v), sphere.log, sphere.distance, points)
     with pytest.raises(DistanceError, match="Pass inner="):
-        cs.Manifold(sphere.exp, sphere.log, lambda p, q: 2 * sphere.distance(p, q), draw)
+        cs.Manifold(sphere.exp, sphere.log, lambda p, q: 2 * sphere.distance(p, q), points)
     with pytest.raises(DistanceError, match="needs a function for log"):
-        cs.Manifold(sphere.exp, None, sphere.distance, draw)
+        cs.Manifold(sphere.exp, None, sphere.distance, points)
     with pytest.raises(DistanceError, match="has no 'metric'"):
         cs.Manifold.from_geomstats(object())
-
-
-def test_the_dimension_of_a_manifold_is_read_off_its_logarithms():
-    sphere = cs.Sphere(4).geometry
-    space = cs.Manifold(sphere.exp, sphere.log, sphere.distance, lambda k, r: sphere.project(r.normal(size=(k, 5))))
-    assert space.geometry.dimension == 4

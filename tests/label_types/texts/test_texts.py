@@ -79,6 +79,13 @@ def test_the_label_says_whether_it_was_written_anew():
     assert only.labels[0] in rows[0]
 
 
+def test_a_text_written_by_gleu_is_never_further_from_the_votes_than_the_best_vote():
+    votes, _ = crowd(40, 5, [0.3, 0.4, 0.5, 0.45, 0.35])
+    written, picked = (fit(cs.Texts("gleu", write=write), votes).posterior(votes) for write in (True, False))
+    assert (written.details["expected_distance"] <= picked.details["expected_distance"] + 1e-9).all()
+    assert written.details["written_anew"].any()
+
+
 def test_a_distance_of_the_user_is_searched_with():
     def gap(left, right):
         one, two = set(left.split()), set(right.split())

@@ -13,17 +13,13 @@ from hypothesis import strategies as st
 
 from consilience.label_types.trees.kernels import (
     best_trees,
-    block_beliefs,
     draw_trees,
     expected_heads,
     maximum_arborescence,
-    relation_votes,
-    sentence_agreement,
-    spread_cells,
     tree_faults,
     vote_blocks,
-    vote_support,
 )
+from consilience.label_types.trees.law import TokenTable, sentence_agreement
 from consilience.label_types.trees.sampling import expected_share_right, strength_for_error
 
 
@@ -81,42 +77,14 @@ def test_the_score_is_that_of_networkx(n, seed):
     assert total(score, heads) == pytest.approx(best.size(weight="weight") + 100.0, abs=1e-9)
 
 
-def test_an_odd_score_of_the_root_cannot_buy_a_second_root():
-    score = np.zeros((4, 4))
-    score[0, 1:] = 1e12
-    heads = maximum_arborescence(score)
-    assert (heads == 0).sum() == 1
-
-
-def test_equal_scores_are_decided_for_the_nearer_head():
-    # all heads of token 2 score alike except that 1 is the root: the neighbours 1 and 3 are nearest, and 1 is left
+def test_equal_scores_are_decided_for_the_nearer_head_and_no_score_buys_a_second_root():
+    # all heads of token 2 score alike except that 1 is the root: the neighbors 1 and 3 are nearest, and 1 is left
     score = np.zeros((5, 5))
     score[0, 1] = 5.0
     np.testing.assert_array_equal(maximum_arborescence(score), [0, 1, 2, 3])
-
-
-def test_a_sentence_of_one_token_has_one_tree():
+    score[0, 1:] = 1e12
+    assert (maximum_arborescence(score) == 0).sum() == 1
     assert maximum_arborescence(np.zeros((2, 2))).tolist() == [0]
-    assert best_trees(np.array([[0]], np.int16), np.ones((1, 1)), np.array([0, 1])).tolist() == [0]
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_a_batch_of_ragged_sentences_is_nothing_but_its_sentences(seed):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 6, 7)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    votes = np.concatenate([every_tree(n)[rng.integers(len(every_tree(n)), size=4)].T for n in sizes]).astype(np.int16)
-    weights = rng.uniform(0.0, 2.0, (7, 4)) * (rng.random((7, 4)) < 0.8)
-    heads = best_trees(votes, vote_support(votes, weights, starts), starts)
-    for sentence, n in enumerate(sizes):
-        rows = slice(starts[sentence], starts[sentence + 1])
-        score = np.zeros((n + 1, n + 1))
-        for a in range(4):
-            np.add.at(score, (votes[rows, a], np.arange(1, n + 1)), weights[sentence, a])
-        assert is_tree(heads[rows])
-        best = max(total(score, tree) for tree in every_tree(n))
-        assert total(score, heads[rows].astype(np.int64)) == pytest.approx(best, abs=1e-9)
 
 
 def ragged_votes(seed: int, m: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -127,6 +95,21 @@ def ragged_votes(seed: int, m: int = 4) -> tuple[np.ndarray, np.ndarray]:
     for item in range(len(sizes)):
         votes[starts[item] : starts[item + 1], rng.random(m) < 0.3] = -1
     return votes, starts
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_a_batch_of_ragged_sentences_is_nothing_but_its_sentences(seed):
+    votes, starts = ragged_votes(seed)
+    weights = np.random.default_rng(seed).uniform(0.1, 2.0, (6, 4))
+    heads = best_trees(votes, TokenTable(votes, None, starts).support(weights), starts)
+    for sentence, (low, high) in enumerate(pairwise(starts)):
+        score = np.zeros((high - low + 1, high - low + 1))
+        for a in np.flatnonzero(votes[low] >= 0):
+            np.add.at(score, (votes[low:high, a], np.arange(1, high - low + 1)), weights[sentence, a])
+        assert is_tree(heads[low:high])
+        best = max(total(score, tree) for tree in every_tree(high - low))
+        assert total(score, heads[low:high]) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -165,8 +148,9 @@ def test_beliefs_are_those_of_bayes_over_difficulty_and_true_head(seed):
     votes = rng.integers(-1, 3, (12, 5)).astype(np.int16)
     blocks = vote_blocks(votes, np.full(12, -1, dtype=np.int16))
     error, prior, alpha = rng.uniform(0.1, 0.6, (3, 5)), np.array([0.2, 0.5, 0.3]), 2.5
-    belief = block_beliefs(
-        blocks, (blocks[:, :5] >= 0).astype(float), np.log(1.0 - error), np.log(error), np.log(prior), alpha
+    seen = (blocks[:, :5] >= 0).astype(float)
+    found_right, found_wrong, mass, _, belief = expected_heads(
+        blocks, np.ones(12), seen, seen, np.log(1.0 - error), np.log(error), np.log(prior), alpha, np.ones(1)
     )
     right, wrong = np.zeros((3, 5)), np.zeros((3, 5))
     for row, own in zip(blocks[:, :5], belief, strict=True):
@@ -182,24 +166,20 @@ def test_beliefs_are_those_of_bayes_over_difficulty_and_true_head(seed):
         for a in voters:
             right[:, a] += joint[:, row[a]]
             wrong[:, a] += joint.sum(axis=1) - joint[:, row[a]]
-    seen = (blocks[:, :5] >= 0).astype(float)
-    rates = np.log(1.0 - error), np.log(error), np.log(prior)
-    found_right, found_wrong, mass, _, beliefs = expected_heads(
-        blocks, np.ones(12), seen, seen, *rates, alpha * np.exp([-0.1, 0.0, 0.1])
-    )
     np.testing.assert_allclose(found_right, right)
     np.testing.assert_allclose(found_wrong, wrong)
-    np.testing.assert_allclose(beliefs, belief)
     assert mass.sum() == pytest.approx(12)
 
 
 def test_a_known_head_is_believed_and_shared_votes_count_in_part():
     blocks = np.array([[0, 0, 1, 1], [0, 0, 1, -1]], dtype=np.int16)
-    rates = np.full((1, 3), np.log(0.5))
-    assert block_beliefs(blocks[:1], np.ones((1, 3)), rates, rates, np.zeros(1), 2.0)[0].tolist() == [0, 1, 0, 0]
     low, high = np.log(np.full((1, 3), 0.2)), np.log(np.full((1, 3), 0.8))
-    alone = block_beliefs(blocks[1:], np.ones((1, 3)), high, low, np.zeros(1), 2.0)[0]
-    shared = block_beliefs(blocks[1:], np.array([[0.5, 0.5, 1.0]]), high, low, np.zeros(1), 2.0)[0]
+
+    def belief(row, shares):
+        return expected_heads(blocks[[row]], np.ones(1), shares, shares, high, low, np.zeros(1), 2.0, np.ones(1))[-1][0]
+
+    assert belief(0, np.ones((1, 3))).tolist() == [0, 1, 0, 0]
+    alone, shared = belief(1, np.ones((1, 3))), belief(1, np.array([[0.5, 0.5, 1.0]]))
     assert alone[0] > 0.7
     assert shared[0] == pytest.approx(shared[1])
 
@@ -222,26 +202,12 @@ def test_what_is_no_tree_is_told_with_the_token(heads, fault):
     assert tree_faults(np.array(heads, dtype=np.int64), np.array([0, len(heads)])).tolist() == fault
 
 
-def test_cells_are_spread_to_their_tokens_and_sources():
-    flat = np.array([2, 0, 0, 1, 0])
-    votes = spread_cells(flat, np.array([0, 0, 2]), np.array([0, 1, 1]), np.array([0, 2, 2, 3]), 2)
-    np.testing.assert_array_equal(votes, [[2, 0], [0, 1], [-1, 0]])
-
-
-def test_the_relation_of_an_edge_is_voted_by_those_who_have_it():
-    votes = np.array([[0, 0, 0], [1, 1, 3], [1, 2, 2]], dtype=np.int16)
-    relations = np.array([[0, 0, 0], [1, 2, 1], [1, 2, 0]], dtype=np.int16)
-    weights = np.array([[1.0, 2.0, 3.0]])
-    # token 2: of the two with head 1, the second weighs more; token 3 has head 4, which nobody voted for: all vote
-    heads = np.array([0, 1, 4], dtype=np.int16)
-    assert relation_votes(votes, relations, weights, np.array([0, 3]), heads, 3).tolist() == [0, 2, 0]
-
-
-def test_equal_votes_for_relations_go_to_the_smaller_code():
-    votes = np.zeros((1, 2), dtype=np.int16)
-    relations = np.array([[2, 1]], dtype=np.int16)
-    chosen = relation_votes(votes, relations, np.ones((1, 2)), np.array([0, 1]), np.zeros(1, np.int16), 3)
-    assert chosen.tolist() == [1]
+def test_votes_are_spread_to_their_tokens_and_sources():
+    labels = np.empty((3, 2), dtype=object)
+    labels[0, 0], labels[0, 1], labels[2, 1] = np.array([2, 0]), np.array([0, 1]), np.array([0])
+    table = TokenTable.of(labels, np.array([[True, True], [False, False], [False, True]]))
+    np.testing.assert_array_equal(table.heads, [[2, 0], [0, 1], [-1, 0]])
+    np.testing.assert_array_equal(table.starts, [0, 2, 2, 3])
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.8, -0.5])

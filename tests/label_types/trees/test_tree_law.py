@@ -99,20 +99,22 @@ def test_difficulty_and_coinciding_errors_are_learned():
     assert abs(np.mean(gaps)) < 0.05
 
 
-def test_rounds_add_up_over_chunks():
+def test_learning_depends_neither_on_chunks_nor_on_calls():
     votes, truth = parses(RATES, n=60, coverage=0.8)
     gold = [tree if row % 7 == 0 else None for row, tree in enumerate(truth)]
     known = cs.Votes.from_array([[tree] for tree in gold])
     model = cs.LabelModel(TREES, random_state=0).fit(cs.partitions.InMemoryPartitions.of(votes, known, rows=7))
     np.testing.assert_allclose(model.weight_, fit(votes, gold).weight_, atol=1e-6)
+    apart = cs.LabelModel(TREES, random_state=0).partial_fit(votes[:20]).partial_fit(votes[20:])
+    np.testing.assert_allclose(apart.weight_, fit(votes).weight_, atol=1e-4)
 
 
 def test_sentences_of_one_token_say_nothing():
     votes, _ = parses(RATES, n=100)
-    single = cs.Votes.from_array([[[0]] * 4] * 200)
-    both = cs.Votes.concatenate([votes, single])
-    np.testing.assert_allclose(fit(both).expected_cost_, fit(votes).expected_cost_, atol=1e-6)
-    assert fit(both).confidence(both)[-1] == 1.0
+    both = cs.Votes.concatenate([votes, cs.Votes.from_array([[[0]] * 4] * 200)])
+    model = fit(both)
+    np.testing.assert_allclose(model.expected_cost_, fit(votes).expected_cost_, atol=1e-6)
+    assert model.confidence(both)[-1] == 1.0
 
 
 def test_confidence_is_the_expected_share_of_right_heads():
@@ -149,41 +151,32 @@ def test_known_trees_help_where_sources_err_together():
     assert all(((row >= 0) & (row <= 1)).all() for row in told.posterior(votes).details["head_probability"])
 
 
-def test_known_trees_that_agree_change_little():
+def test_known_trees_that_agree_change_little_and_those_of_all_sentences_decide():
     votes, truth = parses(RATES, n=400)
     gold = [tree if row < 20 else None for row, tree in enumerate(truth)]
     np.testing.assert_allclose(fit(votes, gold).expected_cost_, fit(votes).expected_cost_, atol=0.02)
-
-
-def test_known_trees_of_all_sentences_leave_nothing_to_agreement():
     votes, truth = parses(RATES, n=100)
     true = [1.0 - uas(votes.labels[:, a], truth) for a in range(4)]
     np.testing.assert_allclose(fit(votes, truth).expected_cost_, true, atol=0.02)
     np.testing.assert_allclose(fit(votes, truth, method="labelled").expected_cost_, true, atol=0.08)
-
-
-def test_labelled_needs_known_trees():
     with pytest.raises(InvalidVotesError, match="learns from known labels and none were given"):
-        fit(parses(RATES, n=20)[0], method="labelled")
+        fit(votes, method="labelled")
 
 
 # --- copies, opponents, next to nothing -----------------------------------------------------------------
 
 
-def test_copies_are_found_and_share_one_vote():
+def test_copies_and_given_dependencies_share_one_vote():
     votes, truth = parses([0.2, 0.25, 0.3, 0.35], n=300)
+    alone = cs.trees.uas(fit(votes).predict(votes), truth)
     copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3, 3]])
     model = fit(copied)
     assert "dependent-pair" in codes(model)
-    assert uas(model.predict(copied), truth) > uas(fit(votes).predict(votes), truth) - 0.01
-
-
-def test_dependencies_share_their_weight():
-    votes, truth = parses([0.2, 0.25, 0.35], n=300)
-    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 2]], sources=["a", "b", "c", "d"])
-    model = fit(copied, dependencies=[("c", "d")])
-    assert model.source_model_.correlation[2, 3] > 0.5
-    assert uas(model.predict(copied), truth) > uas(fit(votes).predict(votes), truth) - 0.01
+    assert cs.trees.uas(model.predict(copied), truth) > alone - 0.01
+    twice = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3]], sources=["a", "b", "c", "d", "e"])
+    told = fit(twice, dependencies=[("d", "e")])
+    assert told.source_model_.correlation[3, 4] > 0.5
+    assert cs.trees.uas(told.predict(twice), truth) > alone - 0.01
 
 
 def test_independent_parsers_are_not_taken_for_copies():
@@ -236,17 +229,17 @@ def test_degenerate_votes_give_defined_labels(case, method):
     labels, observed = votes.labels.copy(), np.ones((30, 4), dtype=bool)
     if case == "one item":
         labels, observed, truth = labels[:1], observed[:1], truth[:1]
-    if case == "silent":
+    elif case == "silent":
         observed[:, 1] = False
-    if case == "all abstain":
+    elif case == "all abstain":
         observed[:] = False
-    if case == "identical":
+    elif case == "identical":
         labels[:] = labels[:, :1]
-    if case == "one vote each":
+    elif case == "one vote each":
         observed = np.arange(30)[:, None] % 4 == np.arange(4)
-    if case == "one token":
-        labels = np.stack([TREES.as_batch([[0]] * 30)] * 4, axis=1)
-        truth = labels[:, 0]
+    else:
+        truth = TREES.as_batch([[0]] * 30)
+        labels = np.stack([truth] * 4, axis=1)
     table = cs.Votes.from_array(labels, observed=observed)
     model = fit(table, truth if method == "labelled" else None, method=method)
     assert np.isfinite(model.weight_).all()
@@ -274,12 +267,6 @@ def test_moments_alone_are_enough_without_em():
     np.testing.assert_allclose(model.expected_cost_, RATES, atol=0.06)
     with pytest.raises(UnsupportedError, match="moments alone do not suffice"):
         cs.LabelModel(TREES, method="em").fit_moments(moments)
-
-
-def test_learning_in_two_calls_is_learning_at_once():
-    votes, _ = parses(RATES, n=100)
-    apart = cs.LabelModel(TREES, random_state=0).partial_fit(votes[:30]).partial_fit(votes[30:])
-    np.testing.assert_allclose(apart.weight_, fit(votes).weight_, atol=1e-4)
 
 
 def test_quadratic_is_refused_with_what_to_use_instead():

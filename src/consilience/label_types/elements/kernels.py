@@ -17,10 +17,10 @@ __all__ = [
     "set_costs",
 ]
 
-#: An element nobody marks is at most this probable.
+#: An element is at most so probably marked by nobody; for each one seen there are then at most 49 unseen ones.
 MOST_UNSEEN = 0.98
-
-#: What is left of the overlap of two elements of different classes when they are matched.
+#: What is left of the overlap of two elements of different classes when they are matched: with all of it classes would
+#: not keep neighbors apart, with nothing a wrong class would make a second element.
 OTHER_CLASS = 0.5
 
 
@@ -102,76 +102,47 @@ def _matched(values: FloatArray, codes: IntArray, a: int, a_end: int, b: int, b_
 
 
 @numba.njit(cache=True, nogil=True)
-def _united(values: FloatArray, codes: IntArray, first: int, last: int) -> tuple[FloatArray, IntArray]:
-    """Return the stretches that spans of one class cover together, sorted."""
-    order = np.arange(first, last)
-    for i in range(1, len(order)):
-        here, j = order[i], i
-        while j and (codes[order[j - 1]], values[order[j - 1], 0]) > (codes[here], values[here, 0]):
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = here
-    ends, kinds = np.empty((len(order), 2)), np.empty(len(order), dtype=np.int64)
-    size = 0
-    for element in order:
-        if size and kinds[size - 1] == codes[element] and values[element, 0] <= ends[size - 1, 1]:
-            ends[size - 1, 1] = max(ends[size - 1, 1], values[element, 1])
-        else:
-            ends[size] = values[element, :2]
-            kinds[size] = codes[element]
-            size += 1
-    return ends[:size], kinds[:size]
+def _covered(values: FloatArray, codes: IntArray, spans: IntArray) -> float:
+    """Return how many characters these spans cover, each counted once per class."""
+    ends = np.full(codes[spans].max() + 1, -np.inf)
+    total = 0.0
+    for span in spans[np.argsort(values[spans, 0])]:
+        start, end, kind = values[span, 0], values[span, 1], codes[span]
+        total += max(end - max(start, ends[kind]), 0.0)
+        ends[kind] = max(end, ends[kind])
+    return total
 
 
 @numba.njit(cache=True, nogil=True)
-def _common_length(values: FloatArray, codes: IntArray, a: int, a_end: int, b: int, b_end: int) -> tuple[float, float]:
-    """Return the length that two sets of spans both cover with the same class, and the sum of both lengths."""
-    one, one_codes = _united(values, codes, a, a_end)
-    two, two_codes = _united(values, codes, b, b_end)
-    common, total = 0.0, 0.0
-    for i in range(len(one)):
-        total += one[i, 1] - one[i, 0]
-        for j in range(len(two)):
-            if one_codes[i] == two_codes[j]:
-                common += max(min(one[i, 1], two[j, 1]) - max(one[i, 0], two[j, 0]), 0.0)
-    for j in range(len(two)):
-        total += two[j, 1] - two[j, 0]
-    return common, total
-
-
-@numba.njit(cache=True, nogil=True)
-def _set_cost(values: FloatArray, codes: IntArray, a: int, a_end: int, b: int, b_end: int, by_length: bool) -> float:
-    if a == a_end and b == b_end:
-        return 0.0
-    if a == a_end or b == b_end:
-        return 1.0
-    if by_length:
-        common, total = _common_length(values, codes, a, a_end, b, b_end)
-        return min(max(1.0 - 2.0 * common / total, 0.0), 1.0) if total > 0.0 else 0.0
-    matched = _matched(values, codes, a, a_end, b, b_end)
-    return min(max(1.0 - 2.0 * matched / (a_end - a + b_end - b), 0.0), 1.0)
-
-
-@numba.njit(cache=True, nogil=True)
-def set_costs(
-    values: FloatArray, codes: IntArray, left: IntArray, right: IntArray, pairs: IntArray, by_length: bool
-) -> FloatArray:
+def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntArray, by_length: bool) -> FloatArray:
     """Return one minus the F1 of pairs of sets: overlaps of matched elements count, or lengths in common.
 
     Parameters
     ----------
-    values, codes : arrays of shape (k, 2 d) and (k,)
-        Elements of all sets, one set after the other, and their classes.
-    left, right : arrays of shape (sets,)
-        First element of each set, and the one behind its last.
-    pairs : array of shape (n, 2)
+    values, codes
+        ``(k, 2 d)`` and ``(k,)`` elements of all sets, one set after the other, and their classes.
+    starts
+        ``(sets + 1,)`` first element of each set.
+    pairs
+        ``(n, 2)``.
     by_length
         Whether lengths in common count (spans) rather than matched elements.
     """
-    costs = np.empty(len(pairs))
+    costs = np.zeros(len(pairs))
     for k in range(len(pairs)):
-        one, two = pairs[k]
-        costs[k] = _set_cost(values, codes, left[one], right[one], left[two], right[two], by_length)
+        a, a_end = starts[pairs[k, 0]], starts[pairs[k, 0] + 1]
+        b, b_end = starts[pairs[k, 1]], starts[pairs[k, 1] + 1]
+        if a == a_end or b == b_end:
+            costs[k] = 0.0 if a == a_end and b == b_end else 1.0
+            continue
+        if by_length:
+            one, two = np.arange(a, a_end), np.arange(b, b_end)
+            size = _covered(values, codes, one) + _covered(values, codes, two)
+            common = size - _covered(values, codes, np.append(one, two))
+        else:
+            size = float(a_end - a + b_end - b)
+            common = _matched(values, codes, a, a_end, b, b_end)
+        costs[k] = min(max(1.0 - 2.0 * common / size, 0.0), 1.0)
     return costs
 
 
@@ -187,125 +158,63 @@ def match_elements(
 
     Parameters
     ----------
-    sources : array of shape (k,)
-    starts : array of shape (n + 1,)
-        First element of each item.
+    sources
+        ``(k,)``, in order within each item.
+    starts
+        ``(n + 1,)`` first element of each item.
     """
     group = np.full(len(values), -1, dtype=np.int64)
     items = np.empty(len(values), dtype=np.int64)
     n_groups = 0
     for item in range(len(starts) - 1):
         first, size = starts[item], starts[item + 1] - starts[item]
-        edge_start, edges, strength = _neighbours(values, codes, first, size, threshold)
+        own = sources[first : first + size]
+        strength = np.zeros((size, size))
+        for i in range(size):
+            for j in range(i + 1):
+                share = overlap(values, first + i, first + j)
+                if share >= threshold and (i == j or own[i] != own[j]):
+                    same = codes[first + i] == codes[first + j]
+                    strength[i, j] = strength[j, i] = share if same else OTHER_CLASS * share
         alive = np.ones(size, dtype=np.bool_)
         support = np.empty(size)
         best = np.zeros(size, dtype=np.int64)
         for i in range(size):
-            support[i] = _support(i, first, edge_start, edges, strength, sources, alive, best)
+            support[i] = _gather(strength[i], own, alive, best)[1]
         left = size
         while left:
-            seed = _strongest(values, first, support, alive)
-            n_best = int(_gather(seed, first, edge_start, edges, strength, sources, alive, best))
-            for k in range(n_best):
-                alive[best[k]] = False
-                group[first + best[k]] = n_groups
-            left -= n_best
-            taken = best[:n_best].copy()
+            count, _ = _gather(strength[_strongest(values, first, support, alive)], own, alive, best)
+            taken = best[:count].copy()
             for element in taken:
-                for e in range(edge_start[element], edge_start[element + 1]):
-                    other = edges[e]
-                    if alive[other]:
-                        support[other] = _support(other, first, edge_start, edges, strength, sources, alive, best)
+                alive[element] = False
+                group[first + element] = n_groups
+            for element in taken:
+                for other in range(size):
+                    if alive[other] and strength[element, other] > 0.0:
+                        support[other] = _gather(strength[other], own, alive, best)[1]
+            left -= count
             items[n_groups] = item
             n_groups += 1
     return group, items[:n_groups]
 
 
 @numba.njit(cache=True, nogil=True)
-def _neighbours(
-    values: FloatArray, codes: IntArray, first: int, size: int, threshold: float
-) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return for each element of an item those that overlap it enough, itself included, and how much."""
-    table = np.zeros((size, size))
-    counts = np.zeros(size + 1, dtype=np.int64)
-    for i in range(size):
-        for j in range(i, size):
-            share = overlap(values, first + i, first + j)
-            if i == j or share >= threshold:
-                table[i, j] = table[j, i] = share if codes[first + i] == codes[first + j] else OTHER_CLASS * share
-                counts[i + 1] += 1
-                counts[j + 1] += i != j
-    starts = np.cumsum(counts)
-    edges, strength = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1])
-    place = 0
-    for i in range(size):
-        for j in range(size):
-            if table[i, j] > 0.0:
-                edges[place], strength[place] = j, table[i, j]
-                place += 1
-    return starts, edges, strength
-
-
-@numba.njit(cache=True, nogil=True)
-def _gather(
-    element: int,
-    first: int,
-    edge_start: IntArray,
-    edges: IntArray,
-    strength: FloatArray,
-    sources: IntArray,
-    alive: BoolArray,
-    best: IntArray,
-) -> float:
-    """Write the best living partner of each source into `best`, the element itself for its own; return how many."""
-    count = 0
-    at = -1
-    held = 0.0
-    previous = -1
-    for e in range(edge_start[element], edge_start[element + 1]):
-        other = edges[e]
-        if not alive[other]:
+def _gather(strength: FloatArray, sources: IntArray, alive: BoolArray, best: IntArray) -> tuple[int, float]:
+    """Write the best living partner of each source into `best`; return how many there are, and their total overlap."""
+    count, previous = 0, -1
+    for other in range(len(strength)):
+        if not alive[other] or strength[other] <= 0.0:
             continue
-        source = sources[first + other]
-        value = strength[e]
-        if source == sources[first + element]:
-            value = 2.0 if other == element else 0.0
-        if source != previous:
-            at, held, previous = count, 0.0, source
-            best[at] = -1
-        if value > held:
-            if best[at] == -1:
-                count += 1
-            best[at], held = other, value
-    return count
-
-
-@numba.njit(cache=True, nogil=True)
-def _support(
-    element: int,
-    first: int,
-    edge_start: IntArray,
-    edges: IntArray,
-    strength: FloatArray,
-    sources: IntArray,
-    alive: BoolArray,
-    best: IntArray,
-) -> float:
-    """Return the sum over sources of the best overlap of a living element with one of theirs."""
-    total, held, previous = 0.0, 0.0, -1
-    for e in range(edge_start[element], edge_start[element + 1]):
-        other = edges[e]
-        if not alive[other]:
-            continue
-        source = sources[first + other]
-        if source != previous:
-            total += held
-            held, previous = 0.0, source
-        value = strength[e]
-        if source == sources[first + element]:
-            value = 1.0
-        held = max(held, value)
-    return total + held
+        if sources[other] != previous:
+            previous = sources[other]
+            best[count] = other
+            count += 1
+        elif strength[other] > strength[best[count - 1]]:
+            best[count - 1] = other
+    total = 0.0
+    for k in range(count):
+        total += strength[best[k]]
+    return count, total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -328,11 +237,9 @@ def _strongest(values: FloatArray, first: int, support: FloatArray, alive: BoolA
 
 @numba.njit(cache=True, nogil=True)
 def believe_elements(
-    group_start: IntArray,
-    member_source: IntArray,
+    starts: IntArray,
+    source: IntArray,
     item_groups: IntArray,
-    voter_start: IntArray,
-    voters: IntArray,
     shares: FloatArray,
     told: IntArray,
     logit: FloatArray,
@@ -350,26 +257,21 @@ def believe_elements(
 
     Parameters
     ----------
-    group_start : array of shape (groups + 1,)
-        First mark of each group; `member_source` has the source of each mark. Sources from ``len(logit)`` on are not
-        counted: they are the truth.
-    item_groups : array of shape (n + 1,)
-        First group of each item.
-    voter_start, voters
-        Sources that saw each item.
-    shares : array of shape (n, m)
-        How much each vote counts.
-    told : array of shape (groups,)
-        1 for an element known to be real, 0 for one known to be false, -1 where nothing is known.
-    visibility, log_weight : arrays of shape (h,)
+    starts, source, item_groups, told
+        `starts`, `source`, `item_starts` and `told` of `Matched`.
+    shares
+        ``(n, m)`` how much each vote counts, 0 where a source did not see the item.
+    visibility, log_weight
+        ``(h,)``.
 
     Returns
     -------
-    probability : array of shape (groups,)
-    unseen : array of shape (n,)
-        Expected number of real elements that nobody marked.
-    exposure : array of shape (m, h)
-        Expected number of real elements of each visibility that a source could have marked, seen or not.
+    probability
+        ``(groups,)``.
+    unseen
+        ``(n,)`` expected number of real elements that nobody marked.
+    exposure
+        ``(m, h)`` expected number of real elements of each visibility that a source could have marked, seen or not.
     """
     m, nodes = len(logit), len(visibility)
     hit, miss = np.empty((m, nodes)), np.empty((m, nodes))
@@ -378,16 +280,16 @@ def believe_elements(
             level = logit[s] + visibility[h]
             hit[s, h] = -np.log1p(np.exp(-level)) if level > -30.0 else level
             miss[s, h] = hit[s, h] - level
-    probability = np.empty(len(group_start) - 1)
-    unseen, exposure = np.zeros(len(voter_start) - 1), np.zeros((m, nodes))
+    probability = np.empty(len(starts) - 1)
+    unseen, exposure = np.zeros(len(shares)), np.zeros((m, nodes))
     prior = np.log(real_share) - np.log1p(-real_share)
     log_same, log_apart = np.log(coincidence), np.log1p(-coincidence)
     silent, terms, seen_real = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    for item in range(len(voter_start) - 1):
+    for item in range(len(shares)):
         present, rate = 0.0, 0.0
         silent[:] = log_weight
-        for v in range(voter_start[item], voter_start[item + 1]):
-            s = voters[v]
+        for voter in np.flatnonzero(shares[item]):
+            s = int(voter)
             present += shares[item, s]
             rate += shares[item, s] * false_rate[s]
             for h in range(nodes):
@@ -399,8 +301,8 @@ def believe_elements(
         for g in range(item_groups[item], item_groups[item + 1]):
             terms[:] = silent
             marks, own_rate = 0.0, 0.0
-            for k in range(group_start[g], group_start[g + 1]):
-                s = member_source[k]
+            for k in range(starts[g], starts[g + 1]):
+                s = source[k]
                 if s < m:
                     marks += shares[item, s]
                     own_rate += shares[item, s] * false_rate[s]
@@ -426,8 +328,8 @@ def believe_elements(
         else:
             unseen[item] = real * nobody / (1.0 - nobody)
             terms[:] = real / (1.0 - nobody) * np.exp(silent)
-        for v in range(voter_start[item], voter_start[item + 1]):
-            exposure[voters[v]] += seen_real + terms
+        for voter in np.flatnonzero(shares[item]):
+            exposure[voter] += seen_real + terms
     return probability, unseen, exposure
 
 
@@ -435,10 +337,9 @@ def believe_elements(
 def place_elements(
     values: FloatArray,
     codes: IntArray,
-    group_start: IntArray,
-    members: IntArray,
-    member_source: IntArray,
-    group_item: IntArray,
+    starts: IntArray,
+    source: IntArray,
+    item: IntArray,
     shares: FloatArray,
     precision: FloatArray,
     class_weight: FloatArray,
@@ -448,94 +349,72 @@ def place_elements(
 
     Parameters
     ----------
-    members : array of shape (marks,)
-        Element behind each mark, group by group.
-    precision, class_weight : arrays of shape (m,)
-        How much the corners and the class of a source count.
+    values, codes, starts, source, item
+        As of `Matched`.
+    precision, class_weight
+        ``(m,)`` how much the corners and the class of a source count.
 
     Returns
     -------
-    places : array of shape (groups, 2 d)
-        Those of the truth where a member is from a source beyond the others.
-    kinds : array of shape (groups,)
-    common : array of shape (marks,)
-        Overlap with the place.
-    judged : array of shape (groups,)
-        Whether there are enough votes on the class to judge a source by it: three, or the truth.
+    places
+        ``(groups, 2 d)``; those of the truth where it is known.
+    kinds
+        ``(groups,)``.
+    common
+        ``(marks,)`` overlap with the place.
+    judged
+        ``(groups,)`` whether there are enough votes on the class to judge a source by it: three, or the truth.
     """
     width, m = values.shape[1], len(precision)
-    n_groups = len(group_start) - 1
+    n_groups = len(starts) - 1
     places, kinds = np.zeros((n_groups, width)), np.zeros(n_groups, dtype=np.int64)
-    common = np.zeros(len(members))
-    judged = np.zeros(n_groups, dtype=np.bool_)
-    votes = np.zeros(max(n_classes, 1))
+    common, judged = np.zeros(len(values)), np.zeros(n_groups, dtype=np.bool_)
     both = np.empty((2, width))
     for g in range(n_groups):
-        first, last = group_start[g], group_start[g + 1]
-        weight, corner, sorted_weight = np.empty(last - first), np.empty(last - first), np.empty(last - first)
-        votes[:] = 0.0
+        first, last = starts[g], starts[g + 1]
+        weight, votes = np.empty(last - first), np.zeros(max(n_classes, 1))
         truth, counted = -1, 0.0
         for k in range(first, last):
-            s = member_source[k]
-            if s >= m:
-                truth = members[k]
-                weight[k - first] = 1.0
+            if source[k] >= m:
+                truth = k
             else:
-                weight[k - first] = shares[group_item[g], s] * precision[s]
-                counted += shares[group_item[g], s]
-                votes[codes[members[k]]] += shares[group_item[g], s] * class_weight[s]
+                share = shares[item[g], source[k]]
+                weight[k - first] = share * precision[source[k]]
+                votes[codes[k]] += share * class_weight[source[k]]
+                counted += share
         if truth >= 0:
-            places[g] = values[truth]
-            kinds[g] = codes[truth]
+            places[g], kinds[g] = values[truth], codes[truth]
         else:
-            for axis in range(width):
-                for k in range(first, last):
-                    corner[k - first] = values[members[k], axis]
-                    sorted_weight[k - first] = weight[k - first]
-                places[g, axis] = _weighted_median(corner, sorted_weight)
             kinds[g] = votes.argmax()
+            for axis in range(width):
+                places[g, axis] = _weighted_median(values[first:last, axis].copy(), weight.copy())
         judged[g] = truth >= 0 or (last - first >= 3 and counted > 2.5)
         both[0] = places[g]
         for k in range(first, last):
-            both[1] = values[members[k]]
+            both[1] = values[k]
             common[k] = overlap(both, 0, 1)
     return places, kinds, common, judged
 
 
 @numba.njit(cache=True, nogil=True)
 def corner_gaps(
-    values: FloatArray,
-    group_start: IntArray,
-    members: IntArray,
-    member_source: IntArray,
-    probability: FloatArray,
-    places: FloatArray,
-    m: int,
+    values: FloatArray, starts: IntArray, source: IntArray, probability: FloatArray, places: FloatArray, m: int
 ) -> FloatArray:
-    """Return sums over matched marks of two sources: how often they meet, and how far their corners are apart.
+    """Return ``(2, m + 1, m + 1)`` how often matched marks of two sources meet, and how far their corners are apart.
 
-    Returns
-    -------
-    array of shape (2, m + 1, m + 1)
-        Both are weighted by the probability that the element is real. Distances are means over the corners, as shares
-        of the element's mean side and at most 1; the last source is the truth.
+    Both are weighted by the probability that the element is real. Distances are means over the corners, as shares
+    of the element's mean side and at most 1; the last source is the truth.
     """
     sums = np.zeros((2, m + 1, m + 1))
-    width = values.shape[1]
-    half = width // 2
-    for g in range(len(group_start) - 1):
-        size = 0.0
-        for axis in range(half):
-            size += (places[g, half + axis] - places[g, axis]) / half
+    half = values.shape[1] // 2
+    for g in range(len(starts) - 1):
+        size = (places[g, half:] - places[g, :half]).mean()
         if size <= 0.0:
             continue
-        for i in range(group_start[g], group_start[g + 1]):
-            for j in range(i + 1, group_start[g + 1]):
-                gap = 0.0
-                for axis in range(width):
-                    gap += abs(values[members[i], axis] - values[members[j], axis]) / width
-                gap = probability[g] * min(gap / size, 1.0)
-                for a, b in ((member_source[i], member_source[j]), (member_source[j], member_source[i])):
+        for i in range(starts[g], starts[g + 1]):
+            for j in range(i + 1, starts[g + 1]):
+                gap = probability[g] * min(np.abs(values[i] - values[j]).mean() / size, 1.0)
+                for a, b in ((source[i], source[j]), (source[j], source[i])):
                     sums[0, a, b] += probability[g]
                     sums[1, a, b] += gap
     return sums

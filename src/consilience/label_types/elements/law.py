@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
+from consilience.estimation.pair_table import LIMIT, Forward
 from consilience.estimation.protocol import (
-    METHODS,
     Chunk,
     Hypothesis,
     Law,
@@ -20,109 +19,58 @@ from consilience.estimation.protocol import (
     Request,
     Statistics,
     Summary,
-    count_statistics,
 )
-from consilience.label_types.elements.decoder import believe
-from consilience.label_types.elements.matching import ElementTable, flat_sets
-from consilience.label_types.elements.model import (
+from consilience.label_types.elements.belief import (
     VISIBILITY,
     Belief,
     ElementModel,
     ElementParameters,
     Matched,
+    decode_sets,
     visibility_nodes,
 )
-from consilience.label_types.vote_pairs import pair_sums, vote_pairs
+from consilience.label_types.pair_costs import merged_weights
+from consilience.label_types.vote_pairs import SimilarityLaw
 
 __all__ = ["ElementLaw"]
 
-#: Pairs of votes on different items that show how close unrelated sets are.
-UNRELATED_PAIRS = 400
-#: Pseudo-items or -elements that draw the false rate and the noise of a source to those of all: as many as make the
-#: estimate of a rate as uncertain as the rate itself.
+#: Pseudo-items or -elements that draw the false rate, the noise and the quality of a source to those of all: as many as
+#: make the estimate of a rate as uncertain as the rate itself.
 FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
 #: Noise of corners where no two marks are matched, and the least that a source has, as a share of the usual.
 USUAL_NOISE, LEAST_NOISE_SHARE = 0.1, 0.2
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
+#: By how much averaging over the visibility flattens a logistic curve; 1.7^2 = 2.89 makes it normal.
+STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
 
 
 @dataclass(frozen=True)
-class ElementLaw(ElementModel, Law):
-    """Sets of elements, each real or false.
+class ElementLaw(ElementModel, SimilarityLaw):
+    """Sets of elements, each real or false."""
 
-    Parameters
-    ----------
-    unrelated
-        Mean similarity of sets on different items, taken from the votes.
-    """
-
-    unrelated: float = 0.0
-    methods: ClassVar[tuple[str, ...]] = METHODS
-    adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
-    rows: ClassVar[int] = 1 << 12
 
     @property
     def side_by_side(self) -> bool:
         return True
 
-    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> ElementLaw:
-        """Look at how close votes on different items are."""
-        if sample is None:
-            return self
-        rows, columns = np.nonzero(sample.observed)
-        if len(np.unique(rows)) < 2:
-            return self
-        rng = np.random.default_rng(seed)
-        pairs = rng.integers(0, len(rows), (2 * UNRELATED_PAIRS, 2))
-        pairs = pairs[rows[pairs[:, 0]] != rows[pairs[:, 1]]]
-        close = 1.0 - flat_sets(sample.labels[rows, columns], self.width).costs(pairs, self.by_length)
-        return replace(self, unrelated=min(float(close.mean()), 0.95))
-
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, ElementLaw) and replace(self, unrelated=0.0) == replace(other, unrelated=0.0)
 
-    def cost(self, left: Batch, right: Batch) -> FloatArray:
-        """Return one minus the F1 of two sets, pair by pair."""
-        n = len(left)
-        both = np.empty(2 * n, dtype=object)
-        both[:n], both[n:] = left, right
-        pairs = np.stack([np.arange(n), np.arange(n) + n], axis=1)
-        return flat_sets(both, self.width).costs(pairs, self.by_length)
+    def pair_costs(self, labels: Batch, pairs: IntArray) -> FloatArray:
+        """Return one minus the F1 of pairs of sets."""
+        from consilience.label_types.elements.kernels import set_costs
+
+        return set_costs(*self.flatten(labels), pairs, self.by_length)
 
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        table = ElementTable.of(chunk.labels, chunk.observed, self.width)
-        item_start, sources = table.voters
-        pairs = vote_pairs(item_start)
-        close = 1.0 - table.sets.costs(pairs, self.by_length)
-        m = chunk.observed.shape[1]
-        parts = {
-            **count_statistics(chunk),
-            **pair_sums(close, sources[pairs[:, 0]], sources[pairs[:, 1]], m),
-            "agreement_votes": chunk.observed.sum(axis=0).astype(np.float64),
-            "marks": np.bincount(sources, np.diff(table.sets.starts), minlength=m).astype(np.int64),
-        }
-        known = chunk.gold_rows
-        if len(known) and chunk.known is not None:
-            sums = np.zeros((3, m))
-            for source in range(m):
-                rows = known[chunk.observed[known, source]]
-                if len(rows):
-                    right = 1.0 - self.cost(chunk.labels[rows, source], chunk.known[rows])
-                    sums[:, source] = right.sum(), right @ right, len(rows)
-            names = ("gold_agreement", "gold_agreement_square", "gold_agreement_count")
-            parts |= dict(zip(names, sums, strict=True))
-        return Statistics(parts)
-
-    def pair_table(self, statistics: Statistics) -> PairTable:
-        by_chance = self.unrelated
-        table = agreement_table(
-            statistics, lambda mean, error: ((mean - by_chance) / (1.0 - by_chance), error / (1.0 - by_chance))
-        )
-        return replace(table, cost=(1.0 - by_chance) * (1.0 - table.value))
+        rows, sources = np.nonzero(chunk.observed)
+        sizes = np.fromiter(map(len, chunk.labels[rows, sources]), dtype=np.int64, count=len(rows))
+        marks = np.bincount(sources, sizes, minlength=chunk.observed.shape[1]).astype(np.int64)
+        return Statistics({**super().statistics(chunk).parts, "marks": marks})
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return how much independent sources agree: they miss the same elements, those that are hard to see.
@@ -133,7 +81,7 @@ class ElementLaw(ElementModel, Law):
         grid = np.linspace(-LIMIT, LIMIT, 81)
         right = np.clip(1.0 - self.chance_cost * (1.0 - np.tanh(grid)), 0.005, 0.995)
         nodes, log_weight = visibility_nodes(VISIBILITY)
-        level = _stretch() * (np.log(right) - np.log1p(-right))
+        level = STRETCH * (np.log(right) - np.log1p(-right))
         seen = 1.0 / (1.0 + np.exp(-(level[:, None] + nodes)))
         common = (seen * np.exp(log_weight)) @ seen.T
         # The logistic curve is flattened by averaging, to first order: F1 with the truth stays as it was.
@@ -145,8 +93,7 @@ class ElementLaw(ElementModel, Law):
         """Return which sources never mark anything, where others do."""
         votes = np.diag(statistics["both"])
         others_do = bool(statistics["marks"].sum() > votes.sum() / 10)
-        silent: BoolArray = (votes >= MIN_VOTES) & (statistics["marks"] == 0) & others_do
-        return silent
+        return (votes >= MIN_VOTES) & (statistics["marks"] == 0) & others_do
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -161,7 +108,7 @@ class ElementLaw(ElementModel, Law):
             self._of_rights(right),
             # What all sources share, elements that are hard to see, is in the visibility; groups share more.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0),
-            spread=_slope(right) * self.chance_cost * (1.0 - quality**2) * spread,
+            spread=STRETCH / (right * (1.0 - right)) * self.chance_cost * (1.0 - quality**2) * spread,
         )
         return replace(start, false_rate=marks * (1.0 - right) + 0.01)
 
@@ -180,59 +127,41 @@ class ElementLaw(ElementModel, Law):
         from consilience.label_types.elements.kernels import corner_gaps
 
         belief = Belief.of(self, parameters, prepared)
-        groups, sets = belief.groups, belief.table.sets
-        observed = belief.table.observed
-        m = observed.shape[1]
-        counted = np.flatnonzero(groups.member_source < m)
-        source, group = groups.member_source[counted], groups.member_group[counted]
-        real = belief.probability[group]
-        marked = np.bincount(group, minlength=len(groups.item)) > 0
-        seen_as = real * belief.judged[group]
-        right = sets.codes[groups.members[counted]] == belief.kinds[group]
+        votes, observed, probability = prepared.votes, prepared.observed, belief.probability
+        n, m = observed.shape
+        source, group = prepared.source[votes], prepared.group[votes]
+        real = probability[group]
+        marked = np.bincount(group, minlength=len(prepared.item)) > 0
+        judged = real * belief.judged[group]
+        right = prepared.codes[votes] == belief.kinds[group]
+        common, claimed, length = belief.common[votes], np.ones(len(votes)), np.ones(len(prepared.item))
+        if self.by_length:
+            claimed = prepared.values[votes, 1] - prepared.values[votes, 0]
+            length = belief.places[:, 1] - belief.places[:, 0]
+            common = common / (1.0 + common) * (claimed + length[group])  # from intersection over union
+        unseen = belief.unseen * (float(length.mean()) if len(length) else 0.0)
+        truth = np.bincount(prepared.item, probability * length, minlength=n) + unseen
 
         def by_source(weights: FloatArray) -> FloatArray:
             return np.bincount(source, weights, minlength=m).astype(np.float64)
 
-        gaps = corner_gaps(
-            sets.values, groups.starts, groups.members, groups.member_source, belief.probability, belief.places, m
-        )
+        gaps = corner_gaps(prepared.values, prepared.starts, prepared.source, probability, belief.places, m)
         return Statistics(
             {
                 "votes": observed.sum(axis=0).astype(np.float64),
                 "hits": by_source(real),
                 "false": by_source(1.0 - real),
                 "exposure": belief.exposure,
-                "real": np.array(belief.probability[marked].sum()),
+                "real": np.array(probability[marked].sum()),
                 "elements": np.array(float(marked.sum())),
                 "gaps": gaps,
-                "right_class": by_source(seen_as * right),
-                "judged": by_source(seen_as),
-                **self._in_common(belief, counted),
+                "right_class": by_source(judged * right),
+                "judged": by_source(judged),
+                # twice what votes have in common with the truth, and the size of both
+                "twice_common": by_source(2.0 * real * common * right),
+                "both_sizes": by_source(claimed) + truth @ observed,
             }
         )
-
-    def _in_common(self, belief: Belief, counted: IntArray) -> dict[str, FloatArray]:
-        """Return, by source, twice what its votes have in common with the truth, and the size of both."""
-        groups, observed = belief.groups, belief.table.observed
-        m, n = observed.shape[1], len(observed)
-        source, group = groups.member_source[counted], groups.member_group[counted]
-        common = belief.common[counted]
-        if self.by_length:
-            values = belief.table.sets.values[groups.members[counted]]
-            claimed = values[:, 1] - values[:, 0]
-            length = belief.places[:, 1] - belief.places[:, 0]
-            matched = common / (1.0 + common) * (claimed + length[group])
-            typical = float(length.mean()) if len(length) else 0.0
-        else:
-            claimed, length, matched, typical = np.ones(len(source)), np.ones(len(groups.item)), common, 1.0
-        if self.n_classes:
-            matched = matched * (belief.table.sets.codes[groups.members[counted]] == belief.kinds[group])
-        truth = np.bincount(groups.item, belief.probability * length, minlength=n) + belief.unseen * typical
-        twice = np.bincount(source, 2.0 * belief.probability[group] * matched, minlength=m)
-        return {
-            "twice_common": twice.astype(np.float64),
-            "both_sizes": np.bincount(source, claimed, minlength=m) + truth @ observed,
-        }
 
     def m_step(
         self, parameters: ElementParameters, statistics: Statistics, start: ElementParameters
@@ -266,12 +195,7 @@ class ElementLaw(ElementModel, Law):
         )
 
     def merge(self, mixture: Mixture) -> Mixture:
-        """Return one set of rates: matched elements are the same under every hypothesis."""
-        if len(mixture) == 1:
-            return mixture
-        first: Any = mixture[0][1]
-        mean = {name: sum(share * getattr(one, name) for share, one in mixture) for name in first.as_dict()}
-        return ((1.0, ElementParameters(**mean)),)
+        return merged_weights(mixture)  # matched elements are the same under every hypothesis
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -284,7 +208,7 @@ class ElementLaw(ElementModel, Law):
         ``details["element_probability"]`` holds how probable it is that each element of the label is real, one array
         per item; ``details["marked_by"]`` how many sources marked it.
         """
-        return believe(self, parameters, labels, observed)
+        return decode_sets(self, parameters, labels, observed)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # hypotheses were merged before
@@ -307,7 +231,7 @@ class ElementLaw(ElementModel, Law):
         """Return sources whose precision and recall are both `right`."""
         m = len(right)
         return ElementParameters(
-            logit=_stretch() * (np.log(right) - np.log1p(-right)),
+            logit=STRETCH * (np.log(right) - np.log1p(-right)),
             false_rate=1.0 - right + 0.01,
             noise=np.full(m, USUAL_NOISE),
             class_accuracy=np.full(m, 0.9),
@@ -322,30 +246,13 @@ class ElementLaw(ElementModel, Law):
     def restore(self, fields: Mapping[str, Any]) -> ElementParameters:
         return ElementParameters(**fields)
 
-    @property
-    def chance_cost(self) -> float:
-        return 1.0 - self.unrelated
-
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return ``1 / (1 + weight)``: a weight is the odds of F1 against its complement."""
-        cost: FloatArray = 1.0 / (1.0 + np.maximum(np.asarray(weight, dtype=np.float64), 0.0))
-        return cost
+        return 1.0 / (1.0 + np.maximum(np.asarray(weight, dtype=np.float64), 0.0))
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return ``1 / cost - 1``."""
-        weight: FloatArray = 1.0 / np.clip(np.asarray(cost, dtype=np.float64), 1e-6, 1.0) - 1.0
-        return weight
-
-
-def _stretch() -> float:
-    """Return by how much averaging over the visibility flattens a logistic curve (1.7^2 = 2.89 makes it normal)."""
-    return float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
-
-
-def _slope(right: FloatArray) -> FloatArray:
-    """Return how fast the log-odds of marking rise with the share that is right."""
-    slope: FloatArray = _stretch() / (right * (1.0 - right))
-    return slope
+        return 1.0 / np.clip(np.asarray(cost, dtype=np.float64), 1e-6, 1.0) - 1.0
 
 
 def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
@@ -367,8 +274,7 @@ def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
     matrix = np.diag(met.sum(axis=1) + known + NOISE_ELEMENTS) + met
     right = (met * square).sum(axis=1) + known * known_square + NOISE_ELEMENTS * level
     variance = np.linalg.solve(matrix, right)
-    noise: FloatArray = np.sqrt(np.maximum(variance, LEAST_NOISE_SHARE**2 * level))
-    return np.maximum(noise, 1e-6)
+    return np.maximum(np.sqrt(np.maximum(variance, LEAST_NOISE_SHARE**2 * level)), 1e-6)
 
 
 def _visibility(exposure: FloatArray, votes: FloatArray, nodes: FloatArray) -> float:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, as_object_array, is_null
+from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import is_listed, plain_value
 
-__all__ = ["BOX_FORMS", "SPAN_FORMS", "ElementReader", "class_names", "class_of", "corners_and_class", "united"]
+__all__ = ["BOX_FORMS", "SPAN_FORMS", "ElementReader", "class_of", "corners_and_class", "united"]
 
 #: What other tools call the class of an element; where it is a list, there is one name in it.
 CLASS_KEYS = (
@@ -63,30 +63,18 @@ STEP = "Correct it, or leave the cell empty (None) where the source abstains; []
 
 @dataclass(frozen=True)
 class ElementReader:
-    """Reads sets of elements.
+    """Reads sets of elements."""
 
-    Parameters
-    ----------
-    noun
-        "box" or "span", for messages.
-    corners
-        Names of the coordinates, lower ones first: ``("x1", "y1", "x2", "y2")``.
-    classes
-        Names of the classes, or None where elements have none.
-    limits
-        Largest value of each lower or upper coordinate, or None where there is no limit.
-    whole
-        Whether coordinates are whole numbers.
-    filled
-        Whether an element needs an extent.
-    """
-
-    noun: str
-    corners: tuple[str, ...]
-    classes: Sequence[str] | None = None
+    noun: str  # "box" or "span"; the coordinates of spans are whole numbers, and none is empty
+    corners: tuple[str, ...]  # names of the coordinates, lower ones first: ("x1", "y1", "x2", "y2")
+    classes: Sequence[str] | None = None  # names of the classes, or None where elements have none
+    # Largest value of each upper coordinate, where lower ones may not be below 0; None where there is no limit
     limits: tuple[float, ...] | None = None
-    whole: bool = False
-    filled: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether coordinates are whole numbers."""
+        return self.noun == "span"
 
     @property
     def width(self) -> int:
@@ -94,13 +82,11 @@ class ElementReader:
         return len(self.corners) + (self.classes is not None)
 
     @property
-    def nouns(self) -> str:
-        """Several of them, for messages."""
-        return "boxes" if self.noun == "box" else f"{self.noun}s"
+    def _nouns(self) -> str:
+        return "spans" if self.whole else "boxes"
 
     @property
-    def expected(self) -> str:
-        """What a label should have been, for messages."""
+    def _expected(self) -> str:
         names = (*self.corners, "class") if self.classes else self.corners
         return f"a list of ({', '.join(names)})"
 
@@ -109,38 +95,42 @@ class ElementReader:
         return as_object_array(self._set(label, index) for index, label in enumerate(labels))
 
     def _set(self, label: Any, index: int) -> FloatArray:
-        if isinstance(label, (str, bytes, Mapping)) or np.ndim(_sized(label)) == 0:
-            raise InvalidLabelError(f"label {plain_value(label)!r} is not {self.expected}. {STEP}", index)
+        if not is_listed(label):
+            raise InvalidLabelError(f"label {plain_value(label)!r} is not {self._expected}. {STEP}", index)
+        if len(label) == 0:
+            return np.zeros((0, self.width))
         if isinstance(label, np.ndarray) and label.dtype.kind in "iuf" and label.ndim == 2:
             numbers = label.astype(np.float64, copy=False)
-            if len(numbers) and numbers.shape[1] != self.width:
+            if numbers.shape[1] != self.width:
                 raise self._wrong_width(label[0].tolist(), 0, index)
-            numbers = numbers if len(numbers) else np.zeros((0, self.width))
         else:
-            elements = label.tolist() if isinstance(label, np.ndarray) else list(label)
-            rows = [self._element(element, place, index) for place, element in enumerate(elements)]
-            numbers = np.array(rows, dtype=np.float64) if rows else np.zeros((0, self.width))
+            elements = label.tolist() if isinstance(label, np.ndarray) else label
+            numbers = np.array([self._element(element, place, index) for place, element in enumerate(elements)])
         self._check(numbers, index)
         return numbers
 
     def _element(self, element: Any, place: int, index: int) -> list[float]:
         if isinstance(element, Mapping):
-            return self._record(dict(element), place, index)
-        if isinstance(element, (str, bytes)) or np.ndim(_sized(element)) == 0:
-            hint = f" A label is a list of {self.nouns}: put one alone into a list, [[...]]."
+            values = self._record(element, place, index)
+        elif not is_listed(element):
             raise InvalidLabelError(
-                f"{self.noun} {place} is {plain_value(element)!r}, and the label not {self.expected}.{hint}", index
+                f"{self.noun} {place} is {plain_value(element)!r}, and the label not {self._expected}. "
+                f"A label is a list of {self._nouns}: put one alone into a list, [[...]].",
+                index,
             )
-        values = list(element)
-        if len(values) == 2 and isinstance(values[0], (list, tuple)):  # the corners, then the class
-            values = [*values[0], values[1]]
+        else:
+            values = list(element)
+            if len(values) == 2 and isinstance(values[0], (list, tuple)):  # the corners, then the class
+                values = [*values[0], values[1]]
         if len(values) != self.width:
             raise self._wrong_width(values, place, index)
-        corners = [self._number(value, place, index) for value in values[: len(self.corners)]]
-        return corners if self.classes is None else [*corners, self._code(values[-1], place, index)]
+        for value in values[: len(self.corners)]:
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+                raise InvalidLabelError(f"{self.noun} {place} holds {value!r}, which is no number. {STEP}", index)
+        return values if self.classes is None else [*values[:-1], self._code(values[-1], place, index)]
 
-    def _record(self, record: dict[str, Any], place: int, index: int) -> list[float]:
-        forms = BOX_FORMS if self.noun == "box" else SPAN_FORMS
+    def _record(self, record: Mapping[str, Any], place: int, index: int) -> list[Any]:
+        forms = SPAN_FORMS if self.whole else BOX_FORMS
         found = corners_and_class(record, forms)
         if found is None:
             missing = next(name for name in self.corners if name not in record)
@@ -151,21 +141,9 @@ class ElementReader:
                 index,
             )
         corners, kind = found
-        if len(corners) != len(self.corners):
-            raise self._wrong_width(corners, place, index)
-        numbers = [self._number(value, place, index) for value in corners]
-        if self.classes is None:
-            if kind is not None:
-                raise self._wrong_width([*corners, kind], place, index)
-            return numbers
-        if kind is None:
+        if kind is None and self.classes is not None and len(corners) == len(self.corners):
             raise InvalidLabelError(f"{self.noun} {place} has no class ('label'): {record!r}. {STEP}", index)
-        return [*numbers, self._code(kind, place, index)]
-
-    def _number(self, value: Any, place: int, index: int) -> float:
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-            raise InvalidLabelError(f"{self.noun} {place} holds {value!r}, which is no number. {STEP}", index)
-        return float(value)
+        return corners if kind is None or len(corners) != len(self.corners) else [*corners, kind]
 
     def _code(self, value: Any, place: int, index: int) -> float:
         names = self.classes or ()
@@ -183,84 +161,58 @@ class ElementReader:
     def _wrong_width(self, values: list[Any], place: int, index: int) -> InvalidLabelError:
         hint = ""
         if self.classes is None and len(values) == self.width + 1:
-            hint = f" For {self.nouns} with classes name these: classes=[...]."
+            hint = f" For {self._nouns} with classes name these: classes=[...]."
         elif self.classes is not None and len(values) == self.width - 1:
-            hint = f" Other {self.nouns} have a class: give all of them one, or none."
+            hint = f" Other {self._nouns} have a class: give all of them one, or none."
         return InvalidLabelError(
-            f"{self.noun} {place} has {len(values)} values, {values!r}; expected {self.width}: {self.expected}.{hint}",
+            f"{self.noun} {place} has {len(values)} values, {values!r}; expected {self.width}: {self._expected}.{hint}",
             index,
         )
 
     def _check(self, numbers: FloatArray, index: int) -> None:
-        if len(numbers) == 0:
-            return
-        half = len(self.corners) // 2
-        low, high = numbers[:, :half], numbers[:, half : 2 * half]
-        if not np.isfinite(numbers).all():
-            place, axis = np.argwhere(~np.isfinite(numbers))[0]
-            name = self.corners[axis] if axis < len(self.corners) else "class"
-            raise self._wrong(numbers, int(place), f"{name} is {numbers[place, axis]}", index)
-        turned = low >= high if self.filled else low > high
-        if turned.any():
-            place, axis = np.argwhere(turned)[0]
-            sign = "not below" if self.filled else "above"
-            raise self._wrong(numbers, int(place), f"{self.corners[axis]} is {sign} {self.corners[half + axis]}", index)
-        if self.whole and (numbers != np.round(numbers)).any():
-            place, axis = np.argwhere(numbers != np.round(numbers))[0]
-            raise self._wrong(numbers, int(place), f"{self.corners[axis]} is no whole number", index)
-        if self.limits is not None:
-            beyond = np.hstack([low < 0, high > np.array(self.limits)])
-            if beyond.any():
-                place, axis = np.argwhere(beyond)[0]
-                bound = "below 0" if axis < half else f"beyond {self.limits[axis - half]:g}"
-                raise self._wrong(numbers, int(place), f"{self.corners[axis]} is {bound}", index)
-        if self.classes is not None:
-            wrong = (numbers[:, -1] < 0) | (numbers[:, -1] >= len(self.classes))
+        names, half = (*self.corners, "class"), len(self.corners) // 2
+        low, high, kinds = numbers[:, :half], numbers[:, half : 2 * half], numbers[:, 2 * half :]
+        limits = self.limits or (np.inf,) * half
+        order, least = ("not below", 0.0) if self.whole else ("above", -np.inf if self.limits is None else 0.0)
+        faults: tuple[tuple[Any, Callable[[int, int], str]], ...] = (
+            (~np.isfinite(numbers), lambda place, axis: f"{names[axis]} is {numbers[place, axis]}"),
+            (
+                low >= high if self.whole else low > high,
+                lambda _, axis: f"{names[axis]} is {order} {names[half + axis]}",
+            ),
+            ((numbers != np.round(numbers)) & self.whole, lambda _, axis: f"{names[axis]} is no whole number"),
+            (
+                np.hstack([low < least, high > np.array(limits)]),
+                lambda _, axis: f"{names[axis]} is {'below 0' if axis < half else f'beyond {limits[axis - half]:g}'}",
+            ),
+            (
+                (kinds < 0) | (kinds >= len(self.classes or ())),
+                lambda place, _: f"the class has no code {kinds[place, 0]:g}",
+            ),
+        )
+        for wrong, what in faults:
             if wrong.any():
-                place = int(np.flatnonzero(wrong)[0])
-                raise self._wrong(numbers, place, f"the class has no code {numbers[place, -1]:g}", index)
-
-    def _wrong(self, numbers: FloatArray, place: int, what: str, index: int) -> InvalidLabelError:
-        shown = ", ".join(f"{value:g}" for value in numbers[place, : len(self.corners)])
-        return InvalidLabelError(f"{self.noun} {place} is ({shown}): {what}. {STEP}", index)
+                place, axis = np.argwhere(wrong)[0].tolist()
+                shown = ", ".join(f"{value:g}" for value in numbers[place, : 2 * half])
+                raise InvalidLabelError(f"{self.noun} {place} is ({shown}): {what(place, axis)}. {STEP}", index)
 
 
-def united(spans: FloatArray) -> FloatArray:
-    """Return sorted spans of which those of one class that overlap or touch are put together."""
-    if len(spans) < 2:
-        return spans
+def united(spans: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return sorted spans of which those of one class that overlap or touch are put together, and where each went."""
     merged: list[FloatArray] = []
     last: dict[float, int] = {}
-    for span in spans[np.lexsort((spans[:, 1], spans[:, 0]))]:
+    part = np.zeros(len(spans), dtype=np.int64)
+    for place in np.lexsort((spans[:, 1], spans[:, 0])):
+        span = spans[place]
         kind = float(span[2]) if len(span) > 2 else 0.0
         at = last.get(kind)
         if at is not None and span[0] <= merged[at][1]:
             merged[at][1] = max(merged[at][1], span[1])
         else:
-            last[kind] = len(merged)
+            at = last[kind] = len(merged)
             merged.append(span.copy())
-    return np.array(merged)
-
-
-def class_names(classes: Any) -> tuple[str, ...] | None:
-    """Return the names of classes as a tuple, or say what is wrong with them."""
-    if classes is None:
-        return None
-    if isinstance(classes, (str, bytes)) or np.ndim(_sized(classes)) == 0:
-        raise InvalidLabelError(f"classes={classes!r} is not a list of names. Give one such as ['car', 'person'].")
-    names = tuple(str(name) if isinstance(name, np.str_) else name for name in classes)
-    unfit = next((name for name in names if not isinstance(name, str) or not name), None)
-    if not names or unfit is not None:
-        raise InvalidLabelError(f"classes holds {unfit!r}. Give at least one name, each a text that is not empty.")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidLabelError(f"Class {twice!r} is named twice. Name each one once.")
-    return names
-
-
-def _sized(value: Any) -> Any:
-    """Return something whose `ndim` says whether the value has a length."""
-    return [0] if isinstance(value, (list, tuple)) else value
+        part[place] = at
+    return np.array(merged).reshape(-1, spans.shape[1]), part
 
 
 def corners_and_class(record: Mapping[str, Any], forms: tuple[Form, ...]) -> tuple[list[Any], Any] | None:

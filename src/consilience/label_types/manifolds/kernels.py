@@ -35,24 +35,25 @@ def volume_pull(r: float) -> float:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
-def _squared_length(x: FloatArray) -> float:
+def _dot(left: FloatArray, right: FloatArray) -> float:
     total = 0.0
-    for axis in range(len(x)):
-        total += x[axis] * x[axis]
+    for axis in range(len(left)):
+        total += left[axis] * right[axis]
     return total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _length(x: FloatArray) -> float:
+    return math.sqrt(_dot(x, x))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
 def _shift(x: FloatArray, line: FloatArray, length: float, result: FloatArray) -> None:
     """Move a point by `length` along the line through the origin with this unit direction."""
-    along = 0.0
-    for axis in range(len(x)):
-        along += x[axis] * line[axis]
-    across = 1.0
+    along = _dot(x, line)
     for axis in range(len(x)):
         result[axis] = x[axis] - along * line[axis]
-        across += result[axis] * result[axis]
-    across = math.sqrt(across)
+    across = math.sqrt(1.0 + _dot(result, result))
     moved = across * math.sinh(math.asinh(along / across) + length)
     for axis in range(len(x)):
         result[axis] += moved * line[axis]
@@ -60,24 +61,16 @@ def _shift(x: FloatArray, line: FloatArray, length: float, result: FloatArray) -
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _first_guess(votes: FloatArray, weight: FloatArray, guess: FloatArray) -> float:
-    """Put the mean of the votes in the tangent space at the origin into `guess`; return its length."""
+    """Put the direction of the mean of the votes in the tangent space at the origin into `guess`; return its length."""
     guess[:] = 0.0
-    total = 0.0
     for source in range(len(votes)):
-        if weight[source] <= 0.0:
-            continue
-        total += weight[source]
-        size = math.sqrt(_squared_length(votes[source, 1:]))
-        if size > 0.0:
-            factor = weight[source] * math.asinh(size) / size
-            for axis in range(len(guess)):
-                guess[axis] += factor * votes[source, axis + 1]
-    length = math.sqrt(_squared_length(guess)) / total
+        size = _length(votes[source, 1:])
+        if weight[source] > 0.0 and size > 0.0:
+            guess += weight[source] * math.asinh(size) / size * votes[source, 1:]
+    length = _length(guess)
     if length > 0.0:
-        scale = 1.0 / (length * total)
-        for axis in range(len(guess)):
-            guess[axis] *= scale
-    return length
+        guess /= length
+    return length / weight.sum()
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -87,8 +80,7 @@ def _spent(votes: FloatArray, weight: FloatArray, line: FloatArray, length: floa
     for source in range(len(votes)):
         if weight[source] > 0.0:
             _shift(votes[source, 1:], line, -length, room)
-            distance = math.asinh(math.sqrt(_squared_length(room)))
-            total += weight[source] * distance * distance
+            total += weight[source] * math.asinh(_length(room)) ** 2
     return total
 
 
@@ -105,16 +97,14 @@ def _slope(
 
     The curvature of ``r^2 / 2`` is at most ``r coth r``.
     """
-    d = len(point)
-    at = math.sqrt(1.0 + _squared_length(point))
-    for axis in range(d):
-        slope[axis] = 0.0
+    at = math.sqrt(1.0 + _dot(point, point))
+    slope[:] = 0.0
     own, bound, total = 0.0, 0.0, 0.0
     for source in range(len(local)):
         if precision[source] <= 0.0 and volume[source] <= 0.0:
             continue
         product, gap = 0.0, 0.0
-        for axis in range(d):
+        for axis in range(len(point)):
             product += point[axis] * local[source, axis]
             gap += (point[axis] - local[source, axis]) ** 2
         cosine = at * time[source] - product
@@ -130,25 +120,25 @@ def _slope(
         weight = precision[source]
         if volume[source] > 0.0:
             weight += volume[source] * volume_pull(r)
-        factor = weight * ratio
-        for axis in range(d):
-            slope[axis] += factor * local[source, axis]
-        own += factor * (1.0 + 0.5 * chord)
+        for axis in range(len(point)):
+            slope[axis] += weight * ratio * local[source, axis]
+        own += weight * ratio * (1.0 + 0.5 * chord)
         bound += weight * stretch
         total += weight
-    for axis in range(d):
+    for axis in range(len(point)):
         slope[axis] -= own * point[axis]
     return bound, total
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _enter_frame(votes: FloatArray, line: FloatArray, length: float, local: FloatArray, time: FloatArray) -> None:
+    """Put the votes as seen from the point at `length` on the line into `local` and `time`."""
     for source in range(len(votes)):
         if length == 0.0:
             local[source] = votes[source, 1:]
         else:
             _shift(votes[source, 1:], line, -length, local[source])
-        time[source] = math.sqrt(1.0 + _squared_length(local[source]))
+        time[source] = math.sqrt(1.0 + _dot(local[source], local[source]))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -179,71 +169,60 @@ def hyperbolic_means(
     d = size - 1
     means = np.zeros((n, size))
     converged = np.ones(n, np.bool_)
-    local, time, weight = np.empty((m, d)), np.empty(m), np.empty(m)
-    point, slope, line, room = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    local, time = np.empty((m, d)), np.empty(m)
+    point, slope, line, room = np.zeros(d), np.empty(d), np.empty(d), np.empty(d)
     for item in range(n):
         means[item, 0] = 1.0
-        total = 0.0
-        heaviest = 0
-        for source in range(m):
-            weight[source] = max(precision[item, source], 0.0) + max(volume[item, source], 0.0) / 3.0
-            total += weight[source]
-            if weight[source] > weight[heaviest]:
-                heaviest = source
-        if total <= 0.0:
+        weight = np.maximum(precision[item], 0.0) + np.maximum(volume[item], 0.0) / 3.0
+        if weight.sum() <= 0.0:
             continue
-        length = _first_guess(votes[item], weight, line)
+        own = votes[item]
+        length = _first_guess(own, weight, line)
+        point[:] = 0.0
         if length <= FAR:
-            for axis in range(d):
-                point[axis] = math.sinh(length) * line[axis] if length > 0.0 else 0.0
+            point += math.sinh(length) * line
             length = 0.0
         else:
-            point[:] = 0.0
-            best = _spent(votes[item], weight, line, length, room)
-            if _spent(votes[item], weight, line, 0.0, room) < best:
-                best, length = _spent(votes[item], weight, line, 0.0, room), 0.0
-            room_size = math.sqrt(_squared_length(votes[item, heaviest, 1:]))
-            if room_size > 0.0:
-                slope[:] = votes[item, heaviest, 1:] / room_size
-                reach = math.asinh(room_size)
-                if _spent(votes[item], weight, slope, reach, room) < best:
+            best = _spent(own, weight, line, length, room)
+            at_origin = _spent(own, weight, line, 0.0, room)
+            if at_origin < best:
+                best, length = at_origin, 0.0
+            heaviest = own[np.argmax(weight), 1:]
+            reach = _length(heaviest)
+            if reach > 0.0:
+                slope[:] = heaviest / reach
+                if _spent(own, weight, slope, math.asinh(reach), room) < best:
                     line[:] = slope
-                    length = reach
-        _enter_frame(votes[item], line, length, local, time)
-        done = False
+                    length = math.asinh(reach)
+        _enter_frame(own, line, length, local, time)
+        converged[item] = False
         frames = 0
         for _ in range(max_steps):
             bound, mass = _slope(local, time, precision[item], volume[item], point, slope)
-            at = math.sqrt(1.0 + _squared_length(point))
-            product = 0.0
-            for axis in range(d):
-                product += point[axis] * slope[axis]
-            size_of_slope = math.sqrt(max(_squared_length(slope) - (product / at) ** 2, 0.0))
+            along = _dot(point, slope) ** 2 / (1.0 + _dot(point, point))
+            size_of_slope = math.sqrt(max(_dot(slope, slope) - along, 0.0))
             # ``r coth r`` grows by at most the length of the step.
-            step = 1.0 / (bound + mass * size_of_slope / bound)
-            reach = step * size_of_slope
+            reach = size_of_slope / (bound + mass * size_of_slope / bound)
             if not reach > tolerance:
-                done = True
+                converged[item] = True
                 break
             cosine, factor = math.cosh(reach), math.sinh(reach) / size_of_slope
             for axis in range(d):
                 point[axis] = cosine * point[axis] + factor * slope[axis]
-            if frames < FRAMES and _squared_length(point) > math.sinh(FAR) ** 2:
+            if frames < FRAMES and _dot(point, point) > math.sinh(FAR) ** 2:
                 frames += 1
                 if length != 0.0:
                     _shift(point, line, length, room)
                     point[:] = room
-                away = math.sqrt(_squared_length(point))
-                line[:] = point / away
-                length = math.asinh(away)
+                line[:] = point / _length(point)
+                length = math.asinh(_length(point))
                 point[:] = 0.0
-                _enter_frame(votes[item], line, length, local, time)
+                _enter_frame(own, line, length, local, time)
         if length != 0.0:
             _shift(point, line, length, room)
             point[:] = room
         means[item, 1:] = point
-        means[item, 0] = math.sqrt(1.0 + _squared_length(point))
-        converged[item] = done
+        means[item, 0] = math.sqrt(1.0 + _dot(point, point))
     return means, converged
 
 
@@ -271,23 +250,6 @@ def _spent_on_sphere(votes: FloatArray, precision: FloatArray, point: FloatArray
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _any_direction(point: FloatArray, result: FloatArray) -> None:
-    """Put a unit vector orthogonal to `point` into `result`: towards the axis it is least along."""
-    least = 0
-    for axis in range(len(point)):
-        if abs(point[axis]) < abs(point[least]):
-            least = axis
-    for axis in range(len(point)):
-        result[axis] = -point[least] * point[axis]
-    result[least] += 1.0
-    size = 0.0
-    for axis in range(len(point)):
-        size += result[axis] ** 2
-    for axis in range(len(point)):
-        result[axis] /= math.sqrt(size)
-
-
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=SAFE)
 def _descend(
     votes: FloatArray,
@@ -298,7 +260,6 @@ def _descend(
     max_steps: int,
     point: FloatArray,
     slope: FloatArray,
-    room: FloatArray,
 ) -> tuple[bool, float]:
     """Move `point` to a minimum; return whether it came to rest, and how far the furthest vote is."""
     furthest = 0.0
@@ -318,32 +279,27 @@ def _descend(
                 pull = 1.0 / 3.0 + r * r / 45.0 if r < 1e-2 else (1.0 / r - 1.0 / math.tan(r)) / r
                 weight = max(weight - volume[source] * pull, KEPT * weight)
             mass += weight
-            if math.pi - r < OPPOSITE:
-                _any_direction(point, room)
-                for axis in range(len(point)):
-                    slope[axis] += weight * r * room[axis]
+            if math.pi - r < OPPOSITE:  # every direction leads there: that of the axis the point is least along
+                least = np.argmin(np.abs(point))
+                made_up = -point[least] * point
+                made_up[least] += 1.0
+                slope += weight * r / _length(made_up) * made_up
             else:
-                factor = weight * (r / math.sin(r) if r > 1e-6 else 1.0)
-                cosine = math.cos(r)
+                factor, cosine = weight * (r / math.sin(r) if r > 1e-6 else 1.0), math.cos(r)
                 for axis in range(len(point)):
                     slope[axis] += factor * (sign * votes[source, axis] - cosine * point[axis])
-        size, along = 0.0, 0.0
-        for axis in range(len(point)):
-            along += slope[axis] * point[axis]
+        along = _dot(slope, point)
         for axis in range(len(point)):
             slope[axis] -= along * point[axis]
-            size += slope[axis] ** 2
-        size = math.sqrt(size)
+        size = _length(slope)
         # The curvature of r^2 / 2 is at most one on a sphere, so that this step cannot overshoot.
         reach = size / mass
         if not reach > tolerance:
             return True, furthest
         cosine, factor = math.cos(reach), math.sin(reach) / size
-        length = 0.0
         for axis in range(len(point)):
             point[axis] = cosine * point[axis] + factor * slope[axis]
-            length += point[axis] ** 2
-        length = math.sqrt(length)
+        length = _length(point)
         for axis in range(len(point)):
             point[axis] /= length
     return False, furthest
@@ -376,53 +332,38 @@ def sphere_means(
     """
     n, m, size = votes.shape
     means = np.zeros((n, size))
+    means[:, 0] = 1.0
     converged, unique = np.ones(n, np.bool_), np.ones(n, np.bool_)
-    point, other, slope, room = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
+    point, other, slope = np.empty(size), np.empty(size), np.empty(size)
     limit = 0.25 * math.pi if folded else 0.5 * math.pi
     for item in range(n):
-        heaviest, present = 0, False
-        for source in range(m):
-            present = present or precision[item, source] > 0.0
-            if precision[item, source] > precision[item, heaviest]:
-                heaviest = source
-        if not present:
-            means[item, 0] = 1.0
+        own, weight, pull = votes[item], precision[item], volume[item]
+        heaviest = np.argmax(weight)
+        if weight[heaviest] <= 0.0:
             continue
         point[:] = 0.0
         for source in range(m):
-            if precision[item, source] <= 0.0:
-                continue
-            product = 0.0
-            for axis in range(size):
-                product += votes[item, source, axis] * votes[item, heaviest, axis]
-            sign = -1.0 if folded and product < 0.0 else 1.0
-            for axis in range(size):
-                point[axis] += sign * precision[item, source] * votes[item, source, axis]
-        length = 0.0
-        for axis in range(size):
-            length += point[axis] ** 2
-        length = math.sqrt(length)
-        if length > 1e-9 * precision[item, heaviest]:
+            if weight[source] > 0.0:
+                sign = -1.0 if folded and _dot(own[source], own[heaviest]) < 0.0 else 1.0
+                point += sign * weight[source] * own[source]
+        length = _length(point)
+        if length > 1e-9 * weight[heaviest]:
             point /= length
         else:
-            point[:] = votes[item, heaviest]
-        done, furthest = _descend(
-            votes[item], precision[item], volume[item], folded, tolerance, max_steps, point, slope, room
-        )
+            point[:] = own[heaviest]
+        done, furthest = _descend(own, weight, pull, folded, tolerance, max_steps, point, slope)
         if furthest >= limit:
             unique[item] = False
-            best, cost = -1, _spent_on_sphere(votes[item], precision[item], point, folded)
-            own = cost
+            least = np.inf
             for source in range(m):
-                if precision[item, source] > 0.0:
-                    spent = _spent_on_sphere(votes[item], precision[item], votes[item, source], folded)
-                    if best < 0 or spent < cost:
-                        best, cost = source, spent
-            other[:] = votes[item, best]
-            finished, _ = _descend(
-                votes[item], precision[item], volume[item], folded, tolerance, max_steps, other, slope, room
-            )
-            if _spent_on_sphere(votes[item], precision[item], other, folded) < own * (1.0 - 1e-9):
+                if weight[source] > 0.0:
+                    spent = _spent_on_sphere(own, weight, own[source], folded)
+                    if spent < least:
+                        least = spent
+                        other[:] = own[source]
+            finished, _ = _descend(own, weight, pull, folded, tolerance, max_steps, other, slope)
+            spent = _spent_on_sphere(own, weight, point, folded)
+            if _spent_on_sphere(own, weight, other, folded) < spent * (1.0 - 1e-9):
                 point[:] = other
                 done = finished
         means[item] = point

@@ -7,9 +7,8 @@ the geometry simulates once. On spheres and for rotations mean cosines and chara
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,50 +48,27 @@ LEAST_QUALITY = 0.01
 
 @dataclass(frozen=True)
 class ManifoldParameters(Parameters):
-    """Scales of m sources.
+    """Scales of m sources."""
 
-    Parameters
-    ----------
-    scale
-        ``(m,)``: standard deviation of the noise in each direction.
-    correlation
-        ``(m, m)``: of the errors of two sources given the truth.
-    dispersion
-        Mean squared distance of true labels to their center; what confidence is measured against.
-    sharpness
-        The quality of a source is ``exp(-sharpness * cost)``.
-    """
-
-    scale: FloatArray
-    correlation: FloatArray
-    dispersion: float
-    sharpness: float
+    scale: FloatArray  # (m,): standard deviation of the noise in each direction
+    correlation: FloatArray  # (m, m): of the errors of two sources given the truth
+    dispersion: float  # mean squared distance of true labels to their center; what confidence is measured against
+    sharpness: float  # the quality of a source is exp(-sharpness * cost)
 
 
 @dataclass(frozen=True, eq=False)
 class ManifoldLaw(Law):
-    """Noise of one scale per source around points of a manifold.
+    """Noise of one scale per source around points of a manifold."""
 
-    Parameters
-    ----------
-    geometry
-        Distances, geodesics and means.
-    wrapped
-        Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the
-        Gaussian ``exp(-d^2 / (2 scale^2))`` where space is wide; else labels are plain weighted means.
-    chance
-        Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen.
-    mismatch
-        ``(m, m)`` how far votes of two sources on different items are apart, taken from the votes.
-    distinct
-        Whether votes on different items are never the same.
-    """
-
-    geometry: Geometry
+    geometry: Geometry  # distances, geodesics and means
+    # Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the Gaussian
+    # exp(-d^2 / (2 scale^2)) where space is wide; else labels are plain weighted means
     wrapped: bool = False
+    # Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen
     chance: float = float("inf")
+    # (m, m) how far votes of two sources on different items are apart, taken from the votes
     mismatch: FloatArray | None = None
-    distinct: bool = False
+    distinct: bool = False  # whether votes on different items are never the same
     rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
@@ -110,51 +86,35 @@ class ManifoldLaw(Law):
         mismatch, distinct = mismatched_costs(self._apart, sample, np.random.default_rng(seed))
         return replace(law, mismatch=mismatch, distinct=distinct)
 
-    def cost(self, left: Batch, right: Batch) -> FloatArray:
-        """Return squared distances."""
-        cost: FloatArray = self.geometry.distance(left, right) ** 2
-        return cost
-
     def _apart(self, left: Batch, right: Batch) -> FloatArray:
         """Return what agreement is measured by: squared distances, or one minus closeness in closed spaces."""
         distance = self.geometry.distance(left, right)
-        close = self.geometry.closeness(distance)
-        apart: FloatArray = distance**2 if close is None else 1.0 - close
-        return apart
-
-    @cached_property
-    def _is_closed(self) -> bool:
-        return self.geometry.closeness(np.zeros(1)) is not None
+        return 1.0 - self.geometry.closeness(distance) if self.geometry.is_closed else distance**2
 
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        labels, observed, known = chunk.labels, chunk.observed, chunk.known
-        m = observed.shape[1]
+        labels, known, closed = chunk.labels, chunk.known, self.geometry.is_closed
+        m = chunk.observed.shape[1]
         same, cost = np.zeros((m, m), dtype=np.int64), np.zeros((m, m))
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
             one, two = labels[rows, a], labels[rows, b]
             same[a, b] = same[b, a] = int((one == two).reshape(len(rows), -1).all(axis=1).sum())
-            cost[a, b] = cost[b, a] = float(self.cost(one, two).sum()) if self._is_closed else 0.0
+            if closed:
+                cost[a, b] = cost[b, a] = float((self.geometry.distance(one, two) ** 2).sum())
             return self._apart(one, two)
 
-        parts = count_statistics(chunk)
-        parts |= agreement_sums(
-            between,
-            observed,
-            None if known is None else lambda rows, a: self._apart(labels[rows, a], known[rows]),
-            chunk.gold_rows,
-        )
-        return Statistics({**parts, "same": same, **({"pair_cost": cost} if self._is_closed else {})})
+        to_gold = None if known is None else lambda rows, a: self._apart(labels[rows, a], known[rows])
+        parts = count_statistics(chunk) | agreement_sums(between, chunk.observed, to_gold, chunk.gold_rows)
+        return Statistics({**parts, "same": same, **({"pair_cost": cost} if closed else {})})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         table = agreement_table(statistics)
         sharpness, chance = self._sharpness(statistics), self._chance(statistics)
-
         near, slope = self._quality_of(table.value, sharpness)
         far, _ = self._quality_of(chance, sharpness)
-        if self._is_closed or self.geometry.is_flat:
+        if self.geometry.is_closed or self.geometry.is_flat:
             # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
             met = table.usable & (near > LEAST_QUALITY**2)
             share = float(np.median(far[met] / near[met])) if met.any() else 0.0
@@ -169,7 +129,7 @@ class ManifoldLaw(Law):
             gold_error = _scaled(table.gold_error, gold_slope)
         linked = (statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None
         cost = table.value
-        if self._is_closed:
+        if self.geometry.is_closed:
             cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
         found = replace(
             table,
@@ -184,7 +144,7 @@ class ManifoldLaw(Law):
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
         """Return the agreement of votes so far apart, and the size of its slope."""
-        if not self._is_closed:
+        if not self.geometry.is_closed:
             near = np.exp(-sharpness * apart)
             return near, sharpness * near
         close = 1.0 - apart
@@ -194,7 +154,7 @@ class ManifoldLaw(Law):
     def _scale_of_quality(self, quality: FloatArray, sharpness: float) -> FloatArray:
         """Return the scale of sources that agree with the truth to this degree."""
         nats = -np.log(np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))) / sharpness
-        if self._is_closed:
+        if self.geometry.is_closed:
             return self.geometry.scale_of_closeness(np.exp(-nats))
         return self.geometry.scale_of_cost(nats)
 
@@ -203,7 +163,7 @@ class ManifoldLaw(Law):
         if self.mismatch is not None:
             return self.mismatch
         m = len(statistics["both"])
-        return np.full((m, m), 1.0 if self._is_closed else 4.0 * self._typical(statistics))
+        return np.full((m, m), 1.0 if self.geometry.is_closed else 4.0 * self._typical(statistics))
 
     def _typical(self, statistics: Statistics) -> float:
         """Return how far the middle pair of sources is apart."""
@@ -218,7 +178,9 @@ class ManifoldLaw(Law):
 
     def _nats(self, apart: float) -> float:
         """Return the distance that adds up over independent sources, at a sharpness of one."""
-        return -float(np.log(np.clip(1.0 - apart, np.exp(-CHANCE_NATS), 1.0 - 1e-12))) if self._is_closed else apart
+        if not self.geometry.is_closed:
+            return apart
+        return -float(np.log(np.clip(1.0 - apart, np.exp(-CHANCE_NATS), 1.0 - 1e-12)))
 
     def _sharpness(self, statistics: Statistics) -> float:
         """Return the sharpness that puts the middle pair, and votes on different items, where the constants say."""
@@ -227,7 +189,7 @@ class ManifoldLaw(Law):
         return max(PAIR_NATS / typical, CHANCE_NATS / unrelated if unrelated > 0 else 0.0)
 
     def forward(self, statistics: Statistics) -> Forward:
-        if self._is_closed or self.geometry.is_flat:
+        if self.geometry.is_closed or self.geometry.is_flat:
             return Forward()
         sharpness = self._sharpness(statistics)
         grid = np.linspace(-LIMIT, LIMIT, 161)
@@ -242,9 +204,7 @@ class ManifoldLaw(Law):
         votes = np.diag(statistics["both"])
         if self.mismatch is None:
             return np.zeros(len(votes), dtype=bool)
-        own = np.diag(self.mismatch)
-        constant: BoolArray = (votes >= MIN_VOTES) & (own <= 1e-12 * max(float(self.mismatch.max()), 1e-300))
-        return constant
+        return (votes >= MIN_VOTES) & (np.diag(self.mismatch) <= 1e-12 * max(float(self.mismatch.max()), 1e-300))
 
     # --- level 2 ----------------------------------------------------------------------------------------
 
@@ -263,8 +223,8 @@ class ManifoldLaw(Law):
         if self.mismatch is None:
             return 4.0 * float(np.median(cost)) if len(cost) else 1.0
         own = np.diag(self.mismatch)
-        if self._is_closed:
-            near = np.array([float(self.geometry.closeness(np.sqrt(one))) for one in cost])  # type: ignore[arg-type]
+        if self.geometry.is_closed:
+            near = self.geometry.closeness(np.sqrt(cost))
             truth = float(np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, 0.0, 1.0 - 1e-6)))
             return 0.5 * self.geometry.radius**2 * float(np.arccos(truth)) ** 2
         return max(float(np.median(own / 2.0 - cost)), 0.05 * float(np.median(own)), 1e-300)
@@ -273,13 +233,19 @@ class ManifoldLaw(Law):
         """Average precisions and correlations over the hypotheses."""
         if len(mixture) == 1:
             return mixture
-        each = [(share, one) for share, one in mixture if isinstance(one, ManifoldParameters)]
+        each: list[tuple[float, Any]] = list(mixture)
         total = sum(share for share, _ in each)
-        precision = sum(share / total * one.scale**-2.0 for share, one in each)
-        correlation = sum(share / total * one.correlation for share, one in each)
-        dispersion = float(sum(share / total * one.dispersion for share, one in each))
-        scale = np.asarray(precision) ** -0.5
-        return ((1.0, replace(each[0][1], scale=scale, correlation=np.asarray(correlation), dispersion=dispersion)),)
+
+        def mean(value: Callable[[Any], Any]) -> Any:
+            return sum(share / total * value(one) for share, one in each)
+
+        merged = ManifoldParameters(
+            scale=mean(lambda one: one.scale**-2.0) ** -0.5,
+            correlation=mean(lambda one: one.correlation),
+            dispersion=float(mean(lambda one: one.dispersion)),
+            sharpness=each[0][1].sharpness,
+        )
+        return ((1.0, merged),)
 
     # --- level 3 ----------------------------------------------------------------------------------------
 
@@ -333,28 +299,26 @@ class ManifoldLaw(Law):
         known = np.isfinite(cost)
         largest = float(cost[known].max()) if known.any() else 1.0
         scale = self.geometry.scale_of_cost(np.where(known, cost, 1e4 * largest))
-        dispersion = 4.0 * largest
-        if self.mismatch is not None:
-            dispersion = self._dispersion(scale)
+        dispersion = 4.0 * largest if self.mismatch is None else self._dispersion(scale)
         return ManifoldParameters(scale, np.zeros((m, m)), dispersion, 1.0 / largest)
 
     def restore(self, fields: Mapping[str, Any]) -> ManifoldParameters:
         return ManifoldParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
-        precision = 2.0 * np.maximum(np.asarray(weight, dtype=np.float64), 0.0)
-        if np.isfinite(self.chance):
-            precision = precision + self.geometry.scale_of_cost(np.array([self.chance])) ** -2.0
+        precision = 2.0 * np.maximum(np.asarray(weight, dtype=np.float64), 0.0) + self._chance_precision
         known = precision > 0
-        cost = self.geometry.cost_of_scale(np.where(known, precision, 1.0) ** -0.5)
-        return np.where(known, cost, np.inf)
+        return np.where(known, self.geometry.cost_of_scale(np.where(known, precision, 1.0) ** -0.5), np.inf)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        cost = np.maximum(np.asarray(cost, dtype=np.float64), 1e-12)
-        weight: FloatArray = 0.5 * self.geometry.scale_of_cost(cost) ** -2.0
-        if np.isfinite(self.chance):
-            weight = weight - 0.5 * self.geometry.scale_of_cost(np.array([self.chance])) ** -2.0
-        return weight
+        scale = self.geometry.scale_of_cost(np.maximum(np.asarray(cost, dtype=np.float64), 1e-12))
+        return 0.5 * (scale**-2.0 - self._chance_precision)
+
+    @property
+    def _chance_precision(self) -> float:
+        if not np.isfinite(self.chance):
+            return 0.0
+        return float(self.geometry.scale_of_cost(np.array([self.chance]))[0] ** -2.0)
 
 
 def _scaled(error: FloatArray, slope: FloatArray) -> FloatArray:
@@ -372,5 +336,4 @@ def _of_errors(shared: FloatArray, quality: FloatArray) -> FloatArray:
     rest = np.sqrt(1.0 - quality**2)
     gain = np.log1p(shared * np.outer(rest, rest) / np.outer(quality, quality))
     root = np.sqrt(-np.log(quality))
-    correlation: FloatArray = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
-    return correlation
+    return np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)

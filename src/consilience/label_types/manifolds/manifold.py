@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class GivenGeometry(Geometry):
     distance_function: Callable[[FloatArray, FloatArray], FloatArray]
     random_function: Callable[[int, np.random.Generator], FloatArray]
     inner_function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None = None
-    transport_function: Callable[[FloatArray, FloatArray, FloatArray], FloatArray] | None = None
     degree: int | None = None
+    is_given: ClassVar[bool] = True
 
     @cached_property
     def _probe(self) -> FloatArray:
-        return np.asarray(self.random_function(PROBES + 1, np.random.default_rng(0)), dtype=np.float64)
+        return self.probes(PROBES + 1, np.random.default_rng(0))
 
     @property
     def point_shape(self) -> tuple[int, ...]:
@@ -45,80 +45,59 @@ class GivenGeometry(Geometry):
 
     @property
     def origin(self) -> FloatArray:
-        first: FloatArray = self._probe[0]
-        return first
+        return self._probe[0]
+
+    def probes(self, count: int, rng: np.random.Generator) -> FloatArray:
+        return np.asarray(self.random_function(count, rng), dtype=np.float64)
 
     @cached_property
     def dimension(self) -> int:
         """The dimension given, or the rank of the logarithms of random points at one of them."""
         if self.degree is not None:
             return self.degree
-        base = np.broadcast_to(self._probe[:1], self._probe[1:].shape)
-        tangents = self._flat(self.log_function, "log", base, self._probe[1:]).reshape(PROBES, -1)
+        tangents = self.log(self._probe[:1], self._probe[1:]).reshape(PROBES, -1)
         return max(int(np.linalg.matrix_rank(tangents, tol=1e-6 * float(np.abs(tangents).max(initial=1e-300)))), 1)
 
     @cached_property
     def spread(self) -> float:
         """Mean squared distance between two random points."""
-        left, right = self._probe[:-1], self._probe[1:]
-        return float(np.mean(self.distance(left, right) ** 2))
+        return float(np.mean(self.distance(self._probe[:-1], self._probe[1:]) ** 2))
+
+    @property
+    def unit(self) -> float:
+        return float(np.sqrt(self.spread))
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        return self._numbers(self.distance_function, "distance", left, right)
+        return self._call(self.distance_function, "distance", left, right)
 
     def exp(self, point: FloatArray, tangent: FloatArray) -> FloatArray:
-        return self._points(self.exp_function, "exp", point, tangent)
+        return self._call(self.exp_function, "exp", point, tangent)
 
     def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
-        return self._points(self.log_function, "log", point, other)
+        return self._call(self.log_function, "log", point, other)
 
     def inner(self, point: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
         if self.inner_function is None:
-            product: FloatArray = (left * right).sum(axis=self.axes)
-            return product
-        return self._numbers(self.inner_function, "inner", point, left, right)
-
-    def transport(self, start: FloatArray, end: FloatArray, tangent: FloatArray) -> FloatArray:
-        if self.transport_function is None:
-            raise DistanceError("This manifold was given no transport function. Pass transport= to Manifold.")
-        return self._points(self.transport_function, "transport", start, end, tangent)
+            return (left * right).sum(axis=tuple(range(-len(self.point_shape), 0)))
+        return self._call(self.inner_function, "inner", point, left, right)
 
     def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return standard normal tangent vectors, as combinations of the logarithms of random points."""
         point = np.asarray(point, dtype=np.float64)
         count = 2 * self.dimension + 2
-        others = np.asarray(self.random_function(len(point) * count, rng)).reshape(len(point), count, *point.shape[1:])
+        others = self.probes(len(point) * count, rng).reshape(len(point), count, *point.shape[1:])
         tangents = self.log(point[:, None], others)
         gram = self.inner(point[:, None, None], tangents[:, :, None], tangents[:, None, :])
         values, vectors = np.linalg.eigh((gram + np.swapaxes(gram, 1, 2)) / 2.0)
         kept = np.arange(count) >= count - self.dimension
         root = np.where(kept, 1.0 / np.sqrt(np.maximum(values, 1e-12)), 0.0)
         mixed = np.einsum("nkc,nc,nc->nk", vectors, root, rng.normal(size=values.shape))
-        drawn: FloatArray = (mixed.reshape(*mixed.shape, *[1] * len(self.point_shape)) * tangents).sum(axis=1)
-        return drawn
+        return (self.widen(mixed) * tangents).sum(axis=1)
 
-    @property
-    def is_given(self) -> bool:
-        return True
-
-    @property
-    def size_of_space(self) -> float:
-        return float(np.sqrt(self.spread))
-
-    def probes(self, count: int, rng: np.random.Generator) -> FloatArray:
-        return np.asarray(self.random_function(count, rng), dtype=np.float64)
-
-    def _points(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
-        lead = np.broadcast_shapes(*(np.shape(array) for array in arrays))
-        return self._flat(function, name, *arrays).reshape(lead)
-
-    def _numbers(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
-        shape = np.broadcast_shapes(*(np.shape(array) for array in arrays))
-        return self._flat(function, name, *arrays).reshape(shape[: len(shape) - len(self.point_shape)])
-
-    def _flat(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
-        """Call a function with flat batches and check what comes back."""
+    def _call(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
+        """Call a function with flat batches, check what comes back, and put it into the shape of the batches."""
         wide = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
+        lead, rank = wide[0].shape, len(self.point_shape)
         flat = [array.reshape(-1, *self.point_shape) for array in wide]
         try:
             result = np.asarray(function(*flat), dtype=np.float64)
@@ -127,17 +106,18 @@ class GivenGeometry(Geometry):
                 f"The function {name!r} of the manifold raised {type(error).__name__}: {error}. It is called with "
                 f"batches of shape {flat[0].shape}."
             ) from error
-        expected = flat[0].shape[:1] if name in ("distance", "inner") else flat[0].shape
+        numbers = name in ("distance", "inner")
+        expected = flat[0].shape[:1] if numbers else flat[0].shape
         if result.shape != expected:
             raise DistanceError(
                 f"The function {name!r} of the manifold returned shape {result.shape}; expected {expected}, "
                 "one result per point of the batch."
             )
         if not np.isfinite(result).all():
-            row = int(np.flatnonzero(~np.isfinite(result.reshape(len(result), -1)).all(axis=1))[0])
+            row = int(np.argwhere(~np.isfinite(result))[0, 0])
             given = ", ".join(str(array[row].tolist()) for array in flat)
             raise DistanceError(f"The function {name!r} of the manifold returned NaN or infinity for {given}.")
-        return result
+        return result.reshape(lead[: len(lead) - rank] if numbers else lead)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -201,7 +181,7 @@ class Manifold(GeometricSpace):
                 raise DistanceError(f"Manifold needs a function for {role}, got {type(function).__name__}.")
         if dimension is not None:
             dimension = checked_size("dimension", dimension)
-        geometry = GivenGeometry(exp, log, distance, random, inner, None, dimension)
+        geometry = GivenGeometry(exp, log, distance, random, inner, dimension)
         object.__setattr__(self, "functions", geometry)
         object.__setattr__(self, "name", name)
         _check(geometry, name)
@@ -269,7 +249,7 @@ class Manifold(GeometricSpace):
         return self.geometry.spread / 2.0
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
-        return np.asarray(self.geometry.random_function(n, rng), dtype=np.float64)
+        return self.geometry.probes(n, rng)
 
     def contains(self, label: object) -> bool:
         return getattr(np.asarray(label), "shape", None) == self.geometry.point_shape and super().contains(label)
@@ -303,7 +283,7 @@ def _seeded(rng: np.random.Generator) -> Iterator[None]:
 
 def _check(geometry: GivenGeometry, name: str) -> None:
     """Refuse functions that do not fit together: exp must undo log, and distance be the length of log."""
-    points = np.asarray(geometry.random_function(CHECKED + 1, np.random.default_rng(1)), dtype=np.float64)
+    points = geometry.probes(CHECKED + 1, np.random.default_rng(1))
     if len(points) != CHECKED + 1 or points.ndim < 2:
         raise DistanceError(
             f"random({CHECKED + 1}, rng) of {name} returned shape {points.shape}; expected {CHECKED + 1} points, one "

@@ -17,7 +17,7 @@ __all__ = ["PooledCurve", "cost_quantum"]
 class PooledCurve:
     """Expected cost against weight, from the costs among labels drawn at random.
 
-    A pool that contains near neighbours of every label (few labels, or all of them) gives the curve
+    A pool that contains near neighbors of every label (few labels, or all of them) gives the curve
     exactly. Any other pool cannot show small costs, and the curve is
 
         cost(w) = D q / (exp(w q) - 1 + D q / chance)
@@ -69,8 +69,7 @@ class PooledCurve:
         if self.exact is not None:
             return self.exact.expected_cost(weight)
         growth, scale = self._growth(weight)
-        cost: FloatArray = self.dimension * scale / np.maximum(growth + self.dimension * scale / self.chance, 1e-300)
-        return cost
+        return self.dimension * scale / np.maximum(growth + self.dimension * scale / self.chance, 1e-300)
 
     def weight_from_cost(self, cost: npt.ArrayLike) -> FloatArray:
         """Return the weight that has each expected cost; a cost of zero has the weight of a tiny one."""
@@ -80,8 +79,7 @@ class PooledCurve:
         gain = self.dimension * (1.0 / value - 1.0 / self.chance)
         if self.quantum <= 0:
             return gain
-        weight: FloatArray = np.log1p(np.maximum(gain * self.quantum, -0.999)) / self.quantum
-        return weight
+        return np.log1p(np.maximum(gain * self.quantum, -0.999)) / self.quantum
 
     def slope(self, weight: npt.ArrayLike) -> FloatArray:
         """Return the derivative of the expected cost."""
@@ -90,8 +88,7 @@ class PooledCurve:
         growth, scale = self._growth(weight)
         change = growth + 1.0 if self.quantum > 0 else np.ones_like(growth)
         total = np.maximum(growth + self.dimension * scale / self.chance, 1e-150)
-        slope: FloatArray = -self.dimension * scale * scale * change / total**2
-        return slope
+        return -self.dimension * scale * scale * change / total**2
 
     def _growth(self, weight: npt.ArrayLike) -> tuple[FloatArray, float]:
         value = np.asarray(weight, dtype=np.float64)

@@ -31,7 +31,7 @@ from consilience.estimation.protocol import (
 from consilience.exceptions import DistanceError, UnsupportedError
 from consilience.label_types.cost_curve import CostCurve, conditional
 from consilience.label_types.metric.curve import PooledCurve
-from consilience.label_types.metric.landmarks import Landmarks, fit_landmarks
+from consilience.label_types.metric.landmarks import Landmarks
 from consilience.label_types.pair_costs import (
     CostFunction,
     best_vote,
@@ -45,105 +45,67 @@ from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["MetricLaw", "MetricParameters"]
 
-#: Labels that stand for the whole space, and random ones that do before any vote is seen.
+#: Labels that stand for the whole space, and random ones that do before any vote is seen; budgets of time, as the
+#: table of their costs grows with the square.
 REFERENCES, POOL = 48, 128
-#: Up to this many candidates, or labels that recur from item to item, count as the whole space.
+#: Up to this many candidates, or labels that recur from item to item, count as the whole space; budgets of time.
 MAX_LISTED, MAX_RECURRING = 256, 64
 #: Votes that are looked through for labels that the references lack.
 LOOKED = 1000
 #: Share of negative spectrum that squared distances of a flat space may have, for rounding of the labels.
 BENT = 0.03
-#: Qualities at which votes are simulated, and truths around which they are drawn.
+#: Qualities at which votes are simulated, and truths around which they are drawn: an agreement to about .05, which a
+#: polynomial through all of them smooths.
 SIMULATED_QUALITIES, SIMULATED_TRUTHS = 12, 400
 #: Known labels scatter as the votes do until so many of them show how they scatter themselves.
 BORROWED_GOLD = 10.0
+#: A source whose votes scatter by less than this share of the usual hardly varies, and agrees with nobody.
+STILL = 0.05
+#: Votes before a source can be called constant.
+MIN_VOTES = 10
 
 
 @dataclass(frozen=True)
 class MetricParameters(Parameters):
-    """Expected costs and weights of m sources.
+    """Expected costs and weights of m sources."""
 
-    Parameters
-    ----------
-    expected_cost, weight
-        ``(m,)``.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    cost_slope
-        ``(m,)`` how fast the cost falls with the quality of a source.
-    gauge_error
-        ``(m,)`` standard error of the cost for given qualities, as it is not known how far the truth itself scatters.
-    weight_slope
-        ``(m,)`` how fast the weight falls with the cost.
-    chance
-        Mean cost between unrelated labels.
-    """
-
+    # expected_cost and weight: (m,)
     expected_cost: FloatArray
     weight: FloatArray
-    correlation: FloatArray
-    cost_slope: FloatArray
+    correlation: FloatArray  # (m, m) of errors given the truth
+    cost_slope: FloatArray  # (m,) how fast the cost falls with the quality of a source
+    # (m,) standard error of the cost for given qualities, as it is not known how far the truth itself scatters
     gauge_error: FloatArray
-    weight_slope: FloatArray
-    chance: float
+    weight_slope: FloatArray  # (m,) how fast the weight falls with the cost
+    chance: float  # mean cost between unrelated labels
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """What votes on *different* items look like, from a sample.
+    """What votes on *different* items look like, from a sample."""
 
-    Parameters
-    ----------
-    references
-        Votes on different items, one each.
-    chance
-        ``(m, m)`` mean cost between votes of two sources on different items.
-    smallest
-        Smallest positive cost between votes on the same item; 0 where costs are continuous.
-    recurring
-        The different labels, where they are few and recur from item to item; else None.
-    """
-
-    references: Batch
-    chance: FloatArray
-    smallest: float = 0.0
-    recurring: Batch | None = None
+    references: Batch  # votes on different items, one each
+    chance: FloatArray  # (m, m) mean cost between votes of two sources on different items
+    smallest: float = 0.0  # smallest positive cost between votes on the same item; 0 where costs are continuous
+    recurring: Batch | None = None  # the different labels, where they are few and recur from item to item; else None
 
 
 @dataclass(frozen=True, eq=False)
 class MetricLaw(Law):
-    """Votes known through their pairwise cost.
+    """Votes known through their pairwise cost."""
 
-    Parameters
-    ----------
-    cost
-        ``(n, ...), (n, ...) -> (n,)``.
-    coordinates
-        ``(n, ...) -> (n, d)`` embedding, None, or "mds" to learn one from a sample.
-    mean
-        ``votes (n, m, ...), weights (n, m) -> (n, ...)``; None picks the best vote.
-    candidates
-        Labels to choose from instead of the votes, or None.
-    pool
-        ``size, seed -> labels`` that represent the space before any vote is seen, or None.
-    sample
-        ``centers, weight, rng -> votes`` of the space's own, or None.
-    exponent
-        Power of the cost that is the squared distance of a flat space, or 1.
-    background
-        What votes on different items look like, taken from the votes by `adapt`.
-    """
-
-    cost: CostFunction
+    cost: CostFunction  # (n, ...), (n, ...) -> (n,)
+    # (n, ...) -> (n, d) embedding, None, or "mds" to learn one (`Landmarks`) from a sample
     coordinates: Callable[[Batch], FloatArray] | str | None = None
+    # votes (n, m, ...), weights (n, m) -> (n, ...); None picks the best vote
     mean: Callable[[Batch, FloatArray], Batch] | None = None
-    candidates: Batch | None = None
+    candidates: Batch | None = None  # labels to choose from instead of the votes, or None
+    # size, seed -> labels that represent the space before any vote is seen, or None
     pool: Callable[[int, int], Batch | None] | None = None
+    # centers, weight, rng -> votes of the space's own, or None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
-    exponent: float = 1.0
-    background: Background | None = None
-    landmarks: Landmarks | None = None
-    landmark_labels: Batch | None = None
+    exponent: float = 1.0  # power of the cost that is the squared distance of a flat space, or 1
+    background: Background | None = None  # what votes on different items look like, taken from the votes by `adapt`
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
 
@@ -163,9 +125,9 @@ class MetricLaw(Law):
         """Return the law with coordinates, or with the exponent that makes costs squared distances of a flat space."""
         if labels is None or len(labels) < 2 or callable(self.coordinates):
             return self
-        costs = cost_table(self.cost, labels, labels)
         if self.coordinates == "mds":
-            return replace(self, landmarks=fit_landmarks(costs), landmark_labels=labels)
+            return replace(self, coordinates=Landmarks.of(self.cost, labels))
+        costs = cost_table(self.cost, labels, labels)
         # Over a list of labels the agreement of two sources is worked out exactly, for costs as they are.
         few = self.candidates is not None and len(self.candidates) <= MAX_LISTED
         if few or _recurring(self.cost, labels[:REFERENCES], labels) is not None or not _is_flat(costs**2):
@@ -173,33 +135,25 @@ class MetricLaw(Law):
         return replace(self, exponent=2.0)
 
     def measures_like(self, other: Law) -> bool:
-        if not isinstance(other, MetricLaw) or (self.landmarks is None) != (other.landmarks is None):
+        if not isinstance(other, MetricLaw):
             return False
-        if self.landmarks is None or other.landmarks is None:
-            return self.exponent == other.exponent
-        return np.array_equal(self.landmarks.coordinates, other.landmarks.coordinates)
+        mine, theirs = self.coordinates, other.coordinates
+        if isinstance(mine, Landmarks) and isinstance(theirs, Landmarks):
+            return np.array_equal(mine.projection, theirs.projection)
+        return isinstance(mine, Landmarks) == isinstance(theirs, Landmarks) and self.exponent == other.exponent
 
     # --- the space, as far as it is known ---------------------------------------------------------------
 
     @property
     def is_placed(self) -> bool:
         """Whether votes have coordinates."""
-        return self.landmarks is not None or callable(self.coordinates)
-
-    def place(self, batch: Batch) -> FloatArray:
-        """Return ``(n, d)`` coordinates of labels."""
-        if self.landmarks is not None and self.landmark_labels is not None:
-            return self.landmarks.place(cost_table(self.cost, batch, self.landmark_labels))
-        if not callable(self.coordinates):
-            raise UnsupportedError("This label type has no coordinates. Pass embed='mds' or an embedding function.")
-        return self.coordinates(batch)
+        return callable(self.coordinates)
 
     def measure(self, left: Batch, right: Batch) -> FloatArray:
         """Return what agreement is measured by: squared distances in a flat space where there is one, or else costs."""
-        if not self.is_placed:
-            return self.cost(left, right) ** self.exponent
-        squared: FloatArray = ((self.place(left) - self.place(right)) ** 2).sum(axis=1)
-        return squared
+        if callable(self.coordinates):
+            return ((self.coordinates(left) - self.coordinates(right)) ** 2).sum(axis=1)
+        return self.cost(left, right) ** self.exponent
 
     @cached_property
     def pool_labels(self) -> Batch | None:
@@ -235,69 +189,54 @@ class MetricLaw(Law):
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        labels, observed, known = chunk.labels, chunk.observed, chunk.known
-        gold = chunk.gold_rows
-        m = observed.shape[1]
-        placed = self._placed(labels, observed) if self.is_placed else None
-        truth = self._placed(known, chunk.is_known) if self.is_placed and known is not None and len(gold) else None
-        pair_cost = np.zeros((m, m))
+        labels, observed, known, gold = chunk.labels, chunk.observed, chunk.known, chunk.gold_rows
+        pair_cost = np.zeros((observed.shape[1], observed.shape[1]))
+        placed: FloatArray | None = None
+        if callable(self.coordinates):
+            points = self.coordinates(labels[observed])
+            placed = np.zeros((*observed.shape, points.shape[1]))
+            placed[observed] = points
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
             cost = self.cost(labels[rows, a], labels[rows, b])
             pair_cost[a, b] = pair_cost[b, a] = cost.sum()
             if placed is None:
                 return cost**self.exponent
-            apart: FloatArray = ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
-            return apart
+            return ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
 
-        def to_gold(rows: IntArray, a: int) -> FloatArray:
-            if placed is None or truth is None:
-                return self.measure(labels[rows, a], known[rows])  # type: ignore[index]
-            apart: FloatArray = ((placed[rows, a] - truth[rows]) ** 2).sum(axis=1)
-            return apart
-
-        parts = count_statistics(chunk)
-        parts |= agreement_sums(between, observed, None if known is None else to_gold, gold)
+        to_gold = None if known is None else lambda rows, a: self.measure(labels[rows, a], known[rows])
+        parts = count_statistics(chunk) | agreement_sums(between, observed, to_gold, gold)
         parts["pair_cost"] = pair_cost
         if known is not None and len(gold) > 1:
             apart = self.measure(known[gold], known[np.roll(gold, 1)])
             parts["gold_chance"] = np.array([apart.sum(), len(apart)])
         return Statistics(parts)
 
-    def _placed(self, labels: Batch, there: BoolArray | None) -> FloatArray:
-        where = np.nonzero(np.ones(labels.shape[:1], dtype=bool) if there is None else there)
-        points = self.place(labels[where])
-        placed = np.zeros((*labels.shape[: len(where)], points.shape[1]))
-        placed[where] = points
-        return placed
-
     def pair_table(self, statistics: Statistics) -> PairTable:
         table = agreement_table(statistics)
-        measured = table.value
         chance, own, unit = self._chance(statistics)
-        value = (chance - measured) / unit
-        gold_value, gold_error, gold_cost = table.gold_value, table.gold_error, table.gold_value
+        power = self._power(statistics)
+        value, error = _raised((chance - table.value) / unit, table.error / unit, power)
+        gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
             total, count = statistics.parts.get("gold_chance", (0.0, 0.0))
             usual = float(np.median(own))
             truth = usual if self._is_listed else (total + BORROWED_GOLD * usual) / (count + BORROWED_GOLD)
             gold_unit = np.full_like(own, usual) if self._is_listed else np.sqrt(own * truth)
             gold_unit = np.maximum(gold_unit, 1e-300)
-            gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
-            gold_error = gold_error / gold_unit
-        power = self._power(statistics)
-        value, error = _raised(value, table.error / unit, power)
-        if gold_value is not None and gold_error is not None:
-            gold_value, gold_error = _raised(gold_value, gold_error, power)
+            gold_value, gold_error = _raised(
+                ((own + truth) / 2.0 - gold_value) / gold_unit, gold_error / gold_unit, power
+            )
+        diagonal = np.eye(len(value), dtype=bool)
         cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
         found = replace(
             table,
-            value=np.where(np.eye(len(value), dtype=bool), 1.0, value),
+            value=np.where(diagonal, 1.0, value),
             error=error,
             gold_value=gold_value,
             gold_error=gold_error,
-            cost=np.where(np.eye(len(value), dtype=bool), 0.0, cost),
-            gold_cost=gold_cost,
+            cost=np.where(diagonal, 0.0, cost),
+            gold_cost=table.gold_value,
         )
         return with_least_error(found)
 
@@ -308,13 +247,10 @@ class MetricLaw(Law):
     def _chance(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the measure between votes on different items ``(m, m)``, within sources ``(m,)``, and its unit."""
         m = len(statistics["both"])
-        if self.background is None:
-            chance = np.full((m, m), self._pooled_measure)
-        else:
-            chance = self.background.chance
+        chance = np.full((m, m), self._pooled_measure) if self.background is None else self.background.chance
         own = np.diag(chance)
         usual = float(np.median(own))
-        own = np.maximum(own, 0.05 * usual)  # a source that hardly varies agrees with nobody
+        own = np.maximum(own, STILL * usual)
         # Votes over a list have all about the same scatter; elsewhere noise widens it, and correlations are due.
         unit = np.full((m, m), usual) if self._is_listed else np.sqrt(np.outer(own, own))
         return chance, own, np.maximum(unit, 1e-300)
@@ -354,8 +290,7 @@ class MetricLaw(Law):
         if self.background is None:
             return np.zeros(len(statistics["both"]), dtype=bool)
         own = np.diag(self.background.chance)
-        constant: BoolArray = (np.diag(statistics["both"]) >= 10) & (own <= 1e-9 * max(float(own.max()), 1e-300))
-        return constant
+        return (np.diag(statistics["both"]) >= MIN_VOTES) & (own <= 1e-9 * max(float(own.max()), 1e-300))
 
     # --- level 2 ----------------------------------------------------------------------------------------
 
@@ -403,8 +338,7 @@ class MetricLaw(Law):
             return squared
         slope = float(np.clip(np.polyfit(np.log(measure[kept]), np.log(costs[kept]), 1)[0], 0.1, 2.0))
         unit = float(costs[kept].mean()) / float(measure[kept].mean()) ** slope
-        turned: FloatArray = unit * squared**slope
-        return turned
+        return unit * squared**slope
 
     def merge(self, mixture: Mixture) -> Mixture:
         return merged_weights(mixture)
@@ -412,7 +346,8 @@ class MetricLaw(Law):
     # --- level 3 ----------------------------------------------------------------------------------------
 
     def posterior(self, parameters: MetricParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        weights = np.maximum(parameters.weight, 0.0) * discount_correlated(observed, parameters.correlation)
+        counted = discount_correlated(observed, parameters.correlation)
+        weights = np.maximum(parameters.weight, 0.0) * counted
         # Sources without any weight still vote where nobody else does.
         silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
         weights[silent] = observed[silent] * 1e-6
@@ -424,15 +359,10 @@ class MetricLaw(Law):
             best = self.mean(labels, weights)
         else:
             best = best_vote(self.cost, labels, weights)
-        spent = np.zeros(observed.shape)
-        for source in range(observed.shape[1]):
-            rows = np.flatnonzero(weights[:, source] > 0)
-            if len(rows):
-                spent[rows, source] = self.cost(labels[rows, source], best[rows])
-        counted = discount_correlated(observed, parameters.correlation)
-        spent_on_items = (spent * weights).sum(axis=1)
-        removed = removed_share(spent_on_items, weights, counted, parameters.expected_cost, parameters.chance)
-        return Posterior(best, removed)
+        rows, sources = np.nonzero(weights > 0)
+        cost = self.cost(labels[rows, sources], best[rows]) if len(rows) else np.zeros(0)
+        spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed)).astype(np.float64)
+        return Posterior(best, removed_share(spent, weights, counted, parameters.expected_cost, parameters.chance))
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # weights are averaged instead, by `merge`
@@ -447,8 +377,7 @@ class MetricLaw(Law):
             if len(rows):
                 costs = cost_table(self.cost, votes[rows, source], self.candidates)
                 totals[rows] += weights[rows, source, None] * costs
-        best: Batch = self.candidates[totals.argmin(axis=1)]
-        return best
+        return self.candidates[totals.argmin(axis=1)]
 
     def _least_expected_cost(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the candidate (or vote) of least posterior expected cost."""
@@ -502,8 +431,7 @@ def _references(sample: Chunk, seed: int) -> Batch:
     order = rng.permutation(len(rows))
     _, first = np.unique(rows[order], return_index=True)
     chosen = order[rng.permutation(first)][:REFERENCES]
-    references: Batch = sample.labels[rows[chosen], columns[chosen]]
-    return references
+    return sample.labels[rows[chosen], columns[chosen]]
 
 
 def _background(law: MetricLaw, sample: Chunk, seed: int) -> Background | None:
@@ -556,21 +484,17 @@ def _smallest_step(cost: CostFunction, sample: Chunk) -> float:
 
 def _check_symmetric(cost: CostFunction, labels: Batch) -> None:
     table = cost_table(cost, labels, labels)
-    if not np.allclose(np.diag(table), 0.0):
-        index = int(np.flatnonzero(~np.isclose(np.diag(table), 0.0))[0])
-        raise DistanceError(
-            f"The distance from {_shown(labels, index)} to itself is {table[index, index]:.6g}; it must be 0."
-        )
+    shown = [repr(label) for label in labels.tolist()]
+    wrong = np.flatnonzero(~np.isclose(np.diag(table), 0.0))
+    if len(wrong):
+        one = wrong[0]
+        raise DistanceError(f"The distance from {shown[one]} to itself is {table[one, one]:.6g}; it must be 0.")
     if not np.allclose(table, table.T):
         one, two = np.argwhere(~np.isclose(table, table.T))[0]
         raise DistanceError(
-            f"The distance from {_shown(labels, one)} to {_shown(labels, two)} is {table[one, two]:.6g}, but "
-            f"{table[two, one]:.6g} back. Make it symmetric, for instance by taking the mean of both."
+            f"The distance from {shown[one]} to {shown[two]} is {table[one, two]:.6g}, but {table[two, one]:.6g} back. "
+            "Make it symmetric, for instance by taking the mean of both."
         )
-
-
-def _shown(labels: Batch, index: int) -> str:
-    return repr(labels[index : index + 1].tolist()[0])
 
 
 # --- what two independent sources agree -------------------------------------------------------------------
@@ -578,19 +502,12 @@ def _shown(labels: Batch, index: int) -> str:
 
 def _listed_forward(costs: FloatArray) -> Forward:
     """Return the exact agreement of two sources over a list of labels that are all as often the truth."""
-    curve = CostCurve.of(costs)
-
-    def pair_cost(left: FloatArray, right: FloatArray) -> FloatArray:
-        weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
-        laws = np.stack([conditional(costs, float(weight))[0] for weight in weights])
-        reach = (laws @ costs).reshape(len(weights), -1)
-        table = reach @ laws.reshape(len(weights), -1).T / len(costs)
-        first, second = np.split(position, 2)
-        between: FloatArray = table[first, second]
-        return between
-
+    curve, grid = CostCurve.of(costs), np.linspace(-LIMIT, LIMIT, 81)
     chance = float(curve.expected_cost(np.zeros(1))[0])
-    return Forward.of_pair_cost(curve.weight_from_cost, pair_cost, chance, points=81)
+    weights = curve.weight_from_cost(chance * (1.0 - np.tanh(grid)))
+    laws = np.stack([conditional(costs, float(weight))[0] for weight in weights])
+    between = (laws @ costs).reshape(len(grid), -1) @ laws.reshape(len(grid), -1).T / len(costs)
+    return Forward.of_table(grid, 1.0 - between / chance)
 
 
 def _simulated_forward(law: MetricLaw, power: float) -> Forward:
@@ -601,27 +518,22 @@ def _simulated_forward(law: MetricLaw, power: float) -> Forward:
     background, rng = law.background, np.random.default_rng(0)
     if background is None or law.sample is None:
         return Forward()
-    references = background.references
-    truth = references[rng.integers(len(references), size=SIMULATED_TRUTHS)]
-    shares = np.linspace(0.95, 0.02, SIMULATED_QUALITIES)
-    weights = law.weight_from_cost(shares * law.chance_cost)
-    votes = [[law.sample(truth, float(weight), rng) for weight in weights] for _ in range(2)]
+    truth = background.references[rng.integers(len(background.references), size=SIMULATED_TRUTHS)]
+    weights = law.weight_from_cost(np.linspace(0.95, 0.02, SIMULATED_QUALITIES) * law.chance_cost)
+    first, second = ([law.sample(truth, float(weight), rng) for weight in weights] for _ in range(2))
+
+    def apart(one: Batch, two: Batch) -> float:
+        return float(law.measure(one, two).mean())
 
     def unrelated(one: Batch, two: Batch) -> float:
-        return float(law.measure(one, two[rng.permutation(len(two))]).mean())
+        return max(apart(one, two[rng.permutation(len(two))]), 1e-300)
 
-    own = np.array([max(unrelated(one, two), 1e-300) for one, two in zip(*votes, strict=True)])
-    scatter = max(unrelated(truth, truth), 1e-300)
-    near = np.array(
-        [
-            float(law.measure(truth, one).mean() + law.measure(truth, two).mean()) / 2.0
-            for one, two in zip(*votes, strict=True)
-        ]
-    )
+    own = np.array([unrelated(one, two) for one, two in zip(first, second, strict=True)])
+    scatter = unrelated(truth, truth)
+    near = np.array([(apart(truth, one) + apart(truth, two)) / 2.0 for one, two in zip(first, second, strict=True)])
     quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
-    size = len(weights)
-    apart = np.array([[float(law.measure(votes[0][g], votes[1][h]).mean()) for h in range(size)] for g in range(size)])
-    value = (np.add.outer(own, own) / 2.0 - (apart + apart.T) / 2.0) / np.sqrt(np.outer(own, own))
+    table = np.array([[apart(one, two) for two in second] for one in first])
+    value = (np.add.outer(own, own) - table - table.T) / 2.0 / np.sqrt(np.outer(own, own))
     one, two = np.meshgrid(quality, quality, indexing="ij")
 
     def shape(left: FloatArray, right: FloatArray) -> FloatArray:

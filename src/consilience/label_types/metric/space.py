@@ -13,7 +13,7 @@ from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormat
 from consilience.label_types.base import LabelSpace, check_distances
 from consilience.label_types.codes import plain_value
 from consilience.label_types.metric.law import MetricLaw
-from consilience.label_types.pair_costs import best_vote, cost_table
+from consilience.label_types.pair_costs import cost_table
 from consilience.label_types.registry import distance_by_name, name_of_distance
 
 __all__ = ["Metric"]
@@ -85,9 +85,19 @@ class Metric(LabelSpace):
 
     @property
     def law(self) -> MetricLaw:
-        return MetricLaw(
-            cost=self.cost, coordinates=self._embedding(), candidates=self.candidates, pool=self.random_pool
-        )
+        coordinates = self._coordinates if callable(self.embedding) else self.embedding
+        return MetricLaw(cost=self.cost, coordinates=coordinates, candidates=self.candidates, pool=self.random_pool)
+
+    def embed(self, batch: Batch) -> FloatArray | None:
+        if not callable(self.embedding):
+            return None
+        points = np.asarray(self.embedding(batch), dtype=np.float64)
+        if points.ndim != 2 or len(points) != len(batch) or not np.isfinite(points).all():
+            raise DistanceError(
+                f"embed returned shape {points.shape} for {len(batch)} labels; expected ({len(batch)}, d) "
+                "finite numbers."
+            )
+        return points
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         if len(left) == 0:
@@ -116,43 +126,22 @@ class Metric(LabelSpace):
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         if self.candidates is None:
-            return best_vote(self.cost, votes, weights)
+            return super().weighted_mean(votes, weights)
         return self.law.best_candidate(votes, weights)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         if self.candidates is None:
             return super().sample_around(centers, weight, rng)
         costs = cost_table(self.cost, centers, self.candidates)
-        chosen: Batch = self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
-        return chosen
+        return self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
 
     def spec(self) -> dict[str, Any]:
-        if callable(self.embedding):
-            embed: str | None = name_of_distance(self.embedding)
-        else:
-            embed = self.embedding
         return {
             "distance": name_of_distance(self.function),
             "candidates": self.candidates,
-            "embed": embed,
+            "embed": name_of_distance(self.embedding) if callable(self.embedding) else self.embedding,
             "vectorized": self.vectorized,
         }
-
-    def _embedding(self) -> Callable[[Batch], FloatArray] | str | None:
-        if not callable(self.embedding):
-            return self.embedding
-        function = self.embedding
-
-        def place(batch: Batch) -> FloatArray:
-            points = np.asarray(function(batch), dtype=np.float64)
-            if points.ndim != 2 or len(points) != len(batch) or not np.isfinite(points).all():
-                raise DistanceError(
-                    f"embed returned shape {points.shape} for {len(batch)} labels; expected ({len(batch)}, d) "
-                    "finite numbers."
-                )
-            return points
-
-        return place
 
     def _takes_two_labels(self, left: Batch, right: Batch) -> bool:
         try:

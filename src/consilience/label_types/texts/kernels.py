@@ -7,14 +7,15 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = ["edit_distance", "gleu_distance", "neighbours", "text_costs", "vote_on_words", "write_texts"]
+__all__ = ["edit_distance", "gleu_distance", "neighbors", "spent", "text_costs", "vote_on_words"]
 
-#: Kinds of distance.
-WORDS, GLEU = 0, 1
-#: Longest sequence of words that GLEU compares.
+#: The kind of distance that is one minus GLEU; the other one counts edits.
+GLEU = 1
+#: Longest sequence of words that GLEU compares, as GLEU is defined.
 LONGEST = 4
-#: A word is proposed in a place if this share of the weight has it there; so many words are changed at most.
-ENOUGH, MOST_STEPS = 0.2, 6
+#: A word is tried in a place if more than this share of the weight has it there; a budget of time, as every word that
+#: is tried must lower the distance.
+ENOUGH = 0.2
 
 
 @numba.njit(cache=True, nogil=True)
@@ -155,7 +156,7 @@ def vote_on_words(words: IntArray, starts: IntArray, order: IntArray, weights: F
 
 
 @numba.njit(cache=True, nogil=True)
-def neighbours(
+def neighbors(
     text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, n_words: int
 ) -> tuple[IntArray, IntArray]:
     """Return texts that differ from one in a single place, by what enough of the weight has there; flat, with starts.
@@ -182,106 +183,10 @@ def neighbours(
 
 
 @numba.njit(cache=True, nogil=True)
-def _spent(text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, kind: int) -> float:
+def spent(text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, kind: int) -> float:
+    """Return how far a text is from weighted votes; edits are counted, whatever the length of the vote."""
     total = 0.0
     for k in range(len(starts) - 1):
         vote = words[starts[k] : starts[k + 1]]
         total += weights[k] * (gleu_distance(text, vote) if kind == GLEU else float(edit_distance(text, vote)))
     return total
-
-
-@numba.njit(cache=True, nogil=True)
-def _improved(
-    text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, n_words: int, kind: int
-) -> IntArray:
-    """Change single places of a text while that brings it closer to the votes."""
-    best = _spent(text, words, starts, weights, kind)
-    for _ in range(MOST_STEPS):
-        flat, ends = neighbours(text, words, starts, weights, n_words)
-        chosen = -1
-        for k in range(len(ends) - 1):
-            spent = _spent(flat[ends[k] : ends[k + 1]], words, starts, weights, kind)
-            if spent < best - 1e-9:
-                best, chosen = spent, k
-        if chosen < 0:
-            break
-        text = flat[ends[chosen] : ends[chosen + 1]].copy()
-    return text
-
-
-@numba.njit(cache=True, nogil=True)
-def write_texts(
-    words: IntArray,
-    starts: IntArray,
-    item_start: IntArray,
-    weights: FloatArray,
-    cost: FloatArray,
-    kind: int,
-    write: bool,
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the best vote of every item and, if asked for, a text that is closer to the votes than it.
-
-    Parameters
-    ----------
-    words, starts
-        Votes one after the other, item by item.
-    item_start : array of shape (n + 1,)
-        First vote of each item.
-    weights : array of shape (votes,)
-    cost
-        Costs of all pairs of votes within items, in the order (0, 1), (0, 2), ..., (1, 2), ...
-
-    Returns
-    -------
-    flat, ends
-        The texts one after the other, and where they end.
-    picked : array of shape (n,)
-        The vote of least weighted cost, -1 where there is none.
-    """
-    n = len(item_start) - 1
-    picked = np.full(n, -1, dtype=np.int64)
-    flat, ends = [0], [0]
-    flat.pop()
-    local = np.full(words.max() + 1 if len(words) else 1, -1, dtype=np.int64)
-    place = 0
-    for item in range(n):
-        first, last = item_start[item], item_start[item + 1]
-        size = last - first
-        totals = np.zeros(size)
-        for i in range(size):
-            for j in range(i + 1, size):
-                totals[i] += weights[first + j] * cost[place]
-                totals[j] += weights[first + i] * cost[place]
-                place += 1
-        if size == 0:
-            ends.append(len(flat))
-            continue
-        best = 0
-        for i in range(1, size):
-            gap = totals[i] - totals[best]
-            if gap < -1e-12 or (abs(gap) <= 1e-12 and weights[first + i] > weights[first + best] + 1e-12):
-                best = i
-        picked[item] = first + best
-        begin, end = starts[first], starts[last]
-        known = np.empty(end - begin, dtype=np.int64)
-        mine = np.empty(end - begin, dtype=np.int64)
-        n_words = 0
-        for k in range(begin, end):
-            if local[words[k]] < 0:
-                local[words[k]] = n_words
-                known[n_words] = words[k]
-                n_words += 1
-            mine[k - begin] = local[words[k]]
-        own_starts = starts[first : last + 1] - begin
-        text = mine[own_starts[best] : own_starts[best + 1]].copy()
-        if write and size > 2:
-            share = weights[first:last] / weights[first:last].sum()
-            if kind == WORDS:
-                text = vote_on_words(mine, own_starts, np.argsort(totals, kind="mergesort"), share, n_words)
-            text = _improved(text, mine, own_starts, share, n_words, kind)
-        for word in text:
-            flat.append(known[word])
-        ends.append(len(flat))
-        for k in range(begin, end):
-            local[words[k]] = -1
-    return np.array(flat, dtype=np.int64), np.array(ends, dtype=np.int64), picked

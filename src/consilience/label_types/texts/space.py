@@ -90,7 +90,7 @@ class Texts(LabelSpace):
         return as_object_array(" ".join(_words(rng.integers(0, VOCABULARY, size))) for size in sizes)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre, some words replaced; with a distance of yours, one of many random texts."""
+        """Return one vote per center, some words replaced; with a distance of yours, one of many random texts."""
         if self.function is not None:
             return super().sample_around(centers, weight, rng)
         cost = float(self._texts.expected_cost(np.array([weight]))[0])

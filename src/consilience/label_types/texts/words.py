@@ -52,24 +52,12 @@ def exact_words(text: str) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """Texts, one after the other, as numbers of words.
+    """Texts, one after the other, as numbers of words."""
 
-    Parameters
-    ----------
-    words
-        ``(k,)`` numbers.
-    starts
-        ``(texts + 1,)`` first word of each text.
-    names
-        The words by number, as they are compared.
-    spellings
-        The words of each text as written.
-    """
-
-    words: IntArray
-    starts: IntArray
-    names: Sequence[str]
-    spellings: Sequence[Sequence[str]]
+    words: IntArray  # (k,) numbers
+    starts: IntArray  # (texts + 1,) first word of each text
+    names: Sequence[str]  # the words by number, as they are compared
+    spellings: Sequence[Sequence[str]]  # the words of each text as written
 
     @classmethod
     def of(cls, texts: Batch, split: Callable[[str], tuple[list[str], list[str]]]) -> WordTable:
@@ -85,11 +73,23 @@ class WordTable:
             spellings.append(written)
         return cls(np.array(flat, dtype=np.int64), np.array(starts, dtype=np.int64), list(numbers), spellings)
 
+    def text(self, vote: int) -> IntArray:
+        """Return the words of one text."""
+        return self.words[self.starts[vote] : self.starts[vote + 1]]
+
+    def part(self, first: int, last: int) -> WordTable:
+        """Return some of the texts, their words numbered from 0 on in the order in which they come."""
+        numbers: dict[int, int] = {}
+        begin, end = self.starts[first], self.starts[last]
+        words = [numbers.setdefault(word, len(numbers)) for word in self.words[begin:end].tolist()]
+        names = [self.names[number] for number in numbers]
+        starts = self.starts[first : last + 1] - begin
+        return WordTable(np.array(words, dtype=np.int64), starts, names, self.spellings[first:last])
+
     def spelled(self, text: IntArray, votes: Sequence[int]) -> str:
         """Return words as a text: every word as the first of these votes has it that uses it."""
         known: dict[int, str] = {}
         for vote in votes:
-            own = self.words[self.starts[vote] : self.starts[vote + 1]].tolist()
-            for word, written in zip(own, self.spellings[vote], strict=True):
+            for word, written in zip(self.text(vote).tolist(), self.spellings[vote], strict=True):
                 known.setdefault(word, written)
         return "".join(known[word] for word in text.tolist()).rstrip()

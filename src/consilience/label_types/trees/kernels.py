@@ -18,17 +18,11 @@ from consilience.arrays import FloatArray, IntArray
 
 __all__ = [
     "best_trees",
-    "block_beliefs",
-    "block_distances",
     "draw_trees",
     "expected_heads",
     "maximum_arborescence",
-    "relation_votes",
-    "sentence_agreement",
-    "spread_cells",
     "tree_faults",
     "vote_blocks",
-    "vote_support",
 ]
 
 Heads = npt.NDArray[np.int16]
@@ -51,28 +45,16 @@ def maximum_arborescence(score: FloatArray) -> IntArray:
     heads = np.zeros(n, dtype=np.int64)
     if n <= 1:
         return heads
-    best = _nearest_best(score, n)
+    best, alive = np.zeros(n + 1, dtype=np.int64), np.ones(n + 1, dtype=np.bool_)
+    for d in range(1, n + 1):
+        best[d] = _best_of(score, alive, n, d)
+        if score[0, d] > score[best[d], d]:
+            best[d] = 0
     root = _only_root(best, n)
     if root > 0 and _reaches(best, n, root):
         heads[:] = best[1:]
         return heads
     return _contracted(score, n)
-
-
-@numba.njit(cache=True, nogil=True)
-def _nearest_best(score: FloatArray, n: int) -> IntArray:
-    """Return the best head of each token, the nearer one of equals."""
-    best = np.zeros(n + 1, dtype=np.int64)
-    for d in range(1, n + 1):
-        value, chosen = -np.inf, 0
-        for gap in range(1, n):
-            for h in (d - gap, d + gap):
-                if 1 <= h <= n and score[h, d] > value:
-                    value, chosen = score[h, d], h
-        if score[0, d] > value:
-            chosen = 0
-        best[d] = chosen
-    return best
 
 
 @numba.njit(cache=True, nogil=True)
@@ -127,7 +109,9 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
     parent = np.full(total + 1, -1)  # contracted node that a node is part of
     edge_source = np.zeros(total + 1, dtype=np.int64)  # the edge that enters each node
     edge_target = np.zeros(total + 1, dtype=np.int64)
-    best = _best_slots(value, alive, n)
+    best = np.zeros(n + 1, dtype=np.int64)
+    for slot in range(1, n + 1):
+        best[slot] = _best_of(value, alive, n, slot)
     path = np.zeros(n + 1, dtype=np.int64)
     mark = np.zeros(n + 1, dtype=np.int64)
     left, fresh, walk, current = n, n + 1, 0, 1
@@ -206,14 +190,6 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _best_slots(value: FloatArray, alive: npt.NDArray[np.bool_], n: int) -> IntArray:
-    best = np.zeros(n + 1, dtype=np.int64)
-    for slot in range(1, n + 1):
-        best[slot] = _best_of(value, alive, n, slot)
-    return best
-
-
-@numba.njit(cache=True, nogil=True)
 def _best_of(value: FloatArray, alive: npt.NDArray[np.bool_], n: int, slot: int) -> int:
     """Return the best living head of a slot among the tokens, the nearer one of equals; never the root."""
     top, chosen = -np.inf, -1
@@ -225,7 +201,7 @@ def _best_of(value: FloatArray, alive: npt.NDArray[np.bool_], n: int, slot: int)
 
 
 @numba.njit(cache=True, nogil=True)
-def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> Heads:
+def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> IntArray:
     """Return the heads ``(t,)`` of the trees with the largest sum of scores; edges nobody voted for score 0.
 
     Parameters
@@ -237,88 +213,16 @@ def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> Heads:
     starts
         ``(n + 1,)`` first token of each sentence.
     """
-    count, m = votes.shape
-    heads = np.zeros(count, dtype=np.int16)
-    for sentence in range(len(starts) - 1):
-        start, n = starts[sentence], starts[sentence + 1] - starts[sentence]
-        best = np.zeros(n + 1, dtype=np.int64)
-        voted = True
-        for d in range(1, n + 1):
-            t = start + d - 1
-            value, chosen, gap = -1.0, -1, 0
-            for a in range(m):
-                h = votes[t, a]
-                if h < 0:
-                    continue
-                away = n + 1 if h == 0 else abs(h - d)
-                here = score[t, a]
-                if here > value or (here == value and (away < gap or (away == gap and h < d))):
-                    value, chosen, gap = here, h, away
-            best[d] = chosen
-            voted = voted and chosen >= 0
-        root = _only_root(best, n)
-        if voted and root > 0 and _reaches(best, n, root):
-            for d in range(1, n + 1):
-                heads[start + d - 1] = best[d]
-        elif n > 1:
-            table = np.zeros((n + 1, n + 1))
-            for d in range(1, n + 1):
-                for a in range(m):
-                    if votes[start + d - 1, a] >= 0:
-                        table[votes[start + d - 1, a], d] = score[start + d - 1, a]
-            found = maximum_arborescence(table)
-            for d in range(n):
-                heads[start + d] = found[d]
-    return heads
-
-
-@numba.njit(cache=True, nogil=True)
-def vote_support(votes: Heads, weights: FloatArray, starts: IntArray) -> FloatArray:
-    """Return ``(t, m)`` the weighted votes, ``(n, m)`` by sentence, for the head that each source voted for."""
-    count, m = votes.shape
-    support = np.zeros((count, m))
-    for sentence in range(len(starts) - 1):
-        for t in range(starts[sentence], starts[sentence + 1]):
-            for a in range(m):
-                if votes[t, a] < 0:
-                    continue
-                for b in range(m):
-                    if votes[t, b] == votes[t, a]:
-                        support[t, a] += weights[sentence, b]
-    return support
-
-
-@numba.njit(cache=True, nogil=True)
-def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
-    """Return ``(5, m, m)`` sums over sentences of two tokens or more on which two sources vote.
-
-    With S heads in common of T tokens: the sums of S, T, S^2, S T and T^2.
-    """
-    m = votes.shape[1]
-    sums = np.zeros((5, m, m))
+    heads = np.zeros(len(votes), dtype=np.int64)
     for sentence in range(len(starts) - 1):
         start, stop = starts[sentence], starts[sentence + 1]
-        tokens = float(stop - start)
-        if tokens < 2:
-            continue
-        for a in range(m):
-            if votes[start, a] < 0:
-                continue
-            for b in range(a + 1):
-                if votes[start, b] < 0:
-                    continue
-                same = 0.0
-                for t in range(start, stop):
-                    same += votes[t, a] == votes[t, b]
-                sums[0, a, b] += same
-                sums[1, a, b] += tokens
-                sums[2, a, b] += same * same
-                sums[3, a, b] += same * tokens
-                sums[4, a, b] += tokens * tokens
-    for a in range(m):
-        for b in range(a):
-            sums[:, b, a] = sums[:, a, b]
-    return sums
+        table = np.zeros((stop - start + 1, stop - start + 1))
+        for t in range(start, stop):
+            for a in range(votes.shape[1]):
+                if votes[t, a] >= 0:
+                    table[votes[t, a], t - start + 1] = score[t, a]
+        heads[start:stop] = maximum_arborescence(table)
+    return heads
 
 
 @numba.njit(cache=True, nogil=True)
@@ -409,18 +313,26 @@ def _token_joint(
 
 
 @numba.njit(cache=True, nogil=True)
-def block_beliefs(
-    blocks: Heads, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray, log_prior: FloatArray,
-    alpha: float,
-) -> FloatArray:  # fmt: skip
-    """Return ``(patterns, m + 1)`` probabilities: of the head of each number, and at the end of a head without votes.
+def expected_heads(
+    blocks: Heads, count: FloatArray, shares: FloatArray, together: FloatArray, log_right: FloatArray,
+    log_wrong: FloatArray, log_prior: FloatArray, alpha: float, factors: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    """Return what is believed about the heads of tokens, and the expected sums of the E-step.
+
+    ``(nodes, m)`` right and wrong votes by level of difficulty; ``(nodes,)`` tokens of each level; expected log
+    probability of how wrong votes coincide for alpha times each factor; and ``(patterns, m + 1)`` probabilities, of
+    the head of each number and at the end of a head without votes.
 
     Parameters
     ----------
     blocks
         ``(patterns, m + 1)`` as of `vote_blocks`.
+    count
+        ``(patterns,)`` tokens of each pattern.
     shares
         ``(patterns, m)`` how much each vote counts.
+    together
+        ``(patterns, m)`` what votes count where coincidences are counted: correlated sources together as one.
     log_right, log_wrong
         ``(nodes, m)`` log probability of a right and a wrong head at each level of difficulty.
     log_prior
@@ -428,141 +340,38 @@ def block_beliefs(
     alpha
         Wrong heads coincide as in Ewens' law: two of them with probability ``1 / (1 + alpha)``.
     """
-    count, m = shares.shape
-    belief = np.zeros((count, m + 1))
-    joint = np.zeros((log_right.shape[0], m + 1))
-    size = np.zeros(m)
-    for p in range(count):
-        found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alpha, size, joint)
-        for j in range(found):
-            belief[p, j] = joint[:, j].sum()
-        belief[p, m] = joint[:, found].sum()
-    return belief
-
-
-@numba.njit(cache=True, nogil=True)
-def expected_heads(
-    blocks: Heads, count: FloatArray, shares: FloatArray, once: FloatArray, log_right: FloatArray,
-    log_wrong: FloatArray, log_prior: FloatArray, alphas: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
-    """Return the expected sums of the E-step, arguments as of `block_beliefs`.
-
-    ``(nodes, m)`` right and wrong votes by level of difficulty; ``(nodes,)`` tokens of each level; ``(3,)`` expected
-    log probability of how wrong votes coincide at each of three alphas, of which the second is the present one; and
-    the beliefs as of `block_beliefs`.
-
-    Parameters
-    ----------
-    count
-        ``(patterns,)`` tokens of each pattern.
-    once
-        ``(patterns, m)`` what votes count where coincidences are counted: correlated sources together as one.
-    """
     nodes, m = log_right.shape
     right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
-    mass, coincidence = np.zeros(nodes), np.zeros(3)
+    mass, coincidence = np.zeros(nodes), np.zeros(len(factors))
     beliefs = np.zeros((len(blocks), m + 1))
     joint = np.zeros((nodes, m + 1))
-    size = np.zeros(m)
+    size = np.zeros(m + 1)
     for p in range(len(blocks)):
-        found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alphas[1], size, joint)
+        found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alpha, size, joint)
+        for j in range(found + 1):
+            beliefs[p, j if j < found else m] = joint[:, j].sum()
         total = 0.0
-        for j in range(found):
-            size[j] = 0.0
+        size[: found + 1] = 0.0
         for a in range(m):
             if blocks[p, a] >= 0:
-                size[blocks[p, a]] += once[p, a]
-                total += once[p, a]
+                size[blocks[p, a]] += together[p, a]
+                total += together[p, a]
         for g in range(nodes):
-            here = 0.0
-            for j in range(found + 1):
-                here += joint[g, j]
+            here = joint[g, : found + 1].sum()
             mass[g] += count[p] * here
             for a in range(m):
                 if blocks[p, a] >= 0:
                     right[g, a] += count[p] * shares[p, a] * joint[g, blocks[p, a]]
                     wrong[g, a] += count[p] * shares[p, a] * (here - joint[g, blocks[p, a]])
-        for k in range(3):
-            all_wrong = lgamma(alphas[k])
+        for k in range(len(factors)):
+            own_alpha = alpha * factors[k]
+            all_wrong = lgamma(own_alpha)
             for j in range(found):
-                all_wrong += _log_coincidence(size[j], alphas[k])
+                all_wrong += _log_coincidence(size[j], own_alpha)
             for j in range(found + 1):
-                belief = joint[:, j].sum()
-                beliefs[p, j if j < found else m] = belief
-                own = _log_coincidence(size[j], alphas[k]) if j < found else 0.0
-                rest = total - size[j] if j < found else total
-                coincidence[k] += count[p] * belief * (all_wrong - own - lgamma(alphas[k] + rest))
+                rest = all_wrong - _log_coincidence(size[j], own_alpha) - lgamma(own_alpha + total - size[j])
+                coincidence[k] += count[p] * joint[:, j].sum() * rest
     return right, wrong, mass, coincidence, beliefs
-
-
-@numba.njit(cache=True, nogil=True)
-def block_distances(distance: FloatArray, position: IntArray, blocks: Heads) -> FloatArray:
-    """Return ``(2, patterns, m)`` sums over tokens of the log distance of the head of each number, and of its square.
-
-    Parameters
-    ----------
-    distance
-        ``(t, m)`` log distance of the head of each vote.
-    position
-        ``(t,)`` pattern of each token.
-    """
-    count, m = len(blocks), distance.shape[1]
-    sums = np.zeros((2, count, m))
-    for t in range(len(distance)):
-        p, found = position[t], 0
-        for a in range(m):
-            if blocks[p, a] == found:  # numbers come in the order of the sources
-                sums[0, p, found] += distance[t, a]
-                sums[1, p, found] += distance[t, a] ** 2
-                found += 1
-    return sums
-
-
-@numba.njit(cache=True, nogil=True)
-def spread_cells(flat: IntArray, rows: IntArray, columns: IntArray, starts: IntArray, m: int) -> Heads:
-    """Return ``(t, m)`` votes by token, -1 where a source abstains, from the votes of all cells one after the other.
-
-    Parameters
-    ----------
-    rows, columns
-        Item and source of each cell.
-    starts
-        ``(n + 1,)`` first token of each item.
-    """
-    votes = np.full((starts[-1], m), -1, dtype=np.int16)
-    place = 0
-    for cell in range(len(rows)):
-        for t in range(starts[rows[cell]], starts[rows[cell] + 1]):
-            votes[t, columns[cell]] = flat[place]
-            place += 1
-    return votes
-
-
-@numba.njit(cache=True, nogil=True)
-def relation_votes(
-    votes: Heads, relations: Heads, weights: FloatArray, starts: IntArray, heads: Heads, n_relations: int
-) -> Heads:
-    """Return ``(t,)`` the relation of each chosen edge: the weighted vote of the sources that have this edge.
-
-    Where nobody has it, all sources of the token vote. Equal votes: the relation of the smaller code.
-    """
-    count, m = votes.shape
-    chosen = np.zeros(count, dtype=np.int16)
-    support = np.zeros(n_relations)
-    for item in range(len(starts) - 1):
-        for t in range(starts[item], starts[item + 1]):
-            support[:] = 0.0
-            shared = False
-            for a in range(m):
-                if votes[t, a] >= 0 and votes[t, a] == heads[t] and weights[item, a] > 0:
-                    support[relations[t, a]] += weights[item, a]
-                    shared = True
-            if not shared:
-                for a in range(m):
-                    if votes[t, a] >= 0:
-                        support[relations[t, a]] += weights[item, a]
-            chosen[t] = np.argmax(support)
-    return chosen
 
 
 @numba.njit(cache=True, nogil=True)
@@ -608,7 +417,7 @@ def tree_faults(heads: IntArray, starts: IntArray) -> IntArray:
 def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.random.Generator) -> IntArray:
     """Return the heads ``(t,)`` of one tree per sentence, with probability proportional to ``boost ** matches``.
 
-    A match is a head that equals the centre's; boost 1 draws uniformly. Trees with several roots are drawn again,
+    A match is a head that equals the center's; boost 1 draws uniformly. Trees with several roots are drawn again,
     which is exact; at boost 1 about one in e has a single root.
 
     Parameters
@@ -635,7 +444,7 @@ def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.
                     kept = centers[start + node - 1]
                     step = kept
                     if rng.random() >= stays:
-                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its centre
+                        step = int(rng.random() * (n - 1))  # of the n - 1 others: neither the token nor its center
                         step += step >= min(node, kept)
                         step += step >= max(node, kept)
                     heads[start + node - 1] = step

@@ -38,6 +38,7 @@ from consilience.estimation.protocol import (
 )
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.vote_correlation import discount_correlated
+from consilience.label_types.vote_pairs import above_chance
 
 __all__ = ["TokenTable", "TreeLaw", "TreeParameters", "cut"]
 
@@ -45,7 +46,8 @@ Heads = npt.NDArray[np.int16]
 
 #: Plausible wrong heads before any vote: two wrong votes coincide once in four times.
 PLAUSIBLE_HEADS = 4.0
-#: Spread of the difficulty of tokens, on the scale of log-odds, before any vote.
+#: Spread of the difficulty of tokens, on the scale of log-odds, before any vote: an error rate of .1 is .25 one
+#: standard deviation up.
 DIFFICULTY = 1.0
 #: Standard deviation of the logarithms of (K - 1) and of the difficulty before any vote: a factor of two either way.
 LOG_SPREAD = 0.7
@@ -56,50 +58,29 @@ SOURCE_MISFIT, LEVEL_MISFIT = 0.3, 1.0
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 #: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
 LEAST_WEIGHT = 0.01
-#: Step of log(K - 1) in which the curvature of its likelihood is measured.
-STEP = 0.1
-
-
-def _difficulty_levels() -> tuple[FloatArray, FloatArray]:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(7)
-    return nodes, np.log(weights / weights.sum())
-
-
+#: Steps of log(K - 1) at which the curvature of its likelihood is measured.
+STEPS = np.array([-0.1, 0.0, 0.1])
 #: Gauss-Hermite nodes of the difficulty of a token and their log probabilities.
-NODES, LOG_NODE_PROBABILITY = _difficulty_levels()
+NODES, LOG_NODE_PROBABILITY = np.polynomial.hermite_e.hermegauss(7)
+LOG_NODE_PROBABILITY = np.log(LOG_NODE_PROBABILITY / LOG_NODE_PROBABILITY.sum())
 
 
 @dataclass(frozen=True)
 class TreeParameters(Parameters):
-    """Error rates of sources that vote on the heads of tokens, under each of h hypotheses.
+    """Error rates of sources that vote on the heads of tokens, under each of h hypotheses."""
 
-    Parameters
-    ----------
-    probability
-        ``(h,)`` of the hypotheses.
-    log_odds
-        ``(h, m)`` log-odds of a wrong head on a token of middle difficulty.
-    spread
-        ``(h, m)`` how far EM may move the log-odds apart: their standard deviation after the pair table.
-    plausible, difficulty
-        ``(h,)`` number of plausible wrong heads, and standard deviation of the difficulty of tokens.
-    nearness, middle
-        ``(h,)`` by how much the log-odds of a named head fall with the logarithm of its distance, and the mean of that
-        logarithm.
-    correlation
-        ``(h, m, m)`` of errors given the truth.
-    weighted
-        Whether votes on edges are simply weighted: the plain vote, and weights that the user gives.
-    """
-
-    probability: FloatArray
-    log_odds: FloatArray
-    spread: FloatArray
+    probability: FloatArray  # (h,) of the hypotheses
+    log_odds: FloatArray  # (h, m) log-odds of a wrong head on a token of middle difficulty
+    spread: FloatArray  # (h, m) how far EM may move the log-odds apart: their standard deviation after the pair table
+    # plausible and difficulty: (h,) number of plausible wrong heads, and standard deviation of the difficulty of tokens
     plausible: FloatArray
     difficulty: FloatArray
+    # nearness and middle: (h,) by how much the log-odds of a named head fall with the logarithm of its distance, and
+    # the mean of that logarithm
     nearness: FloatArray
     middle: FloatArray
-    correlation: FloatArray
+    correlation: FloatArray  # (h, m, m) of errors given the truth
+    # Whether votes on edges are simply weighted: the plain vote, and weights that the user gives
     weighted: bool = False
 
     @property
@@ -107,45 +88,56 @@ class TreeParameters(Parameters):
         """``(h, m)`` shares of wrong heads, over tokens of any difficulty."""
         return _mean_error(self.log_odds, self.difficulty)
 
-    def log_rates(self, index: int) -> tuple[FloatArray, FloatArray]:
-        """Return ``(nodes, m)`` log probabilities of right and wrong heads by difficulty."""
-        odds = self.log_odds[index] + self.difficulty[index] * NODES[:, None]
-        return -np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)
-
 
 @dataclass(frozen=True, eq=False)
-class _Patterns:
-    """The tokens of a chunk by who agrees with whom.
+class Patterns:
+    """Tokens by who agrees with whom."""
 
-    Parameters
-    ----------
-    blocks
-        ``(patterns, m + 1)`` as of `vote_blocks`.
-    count
-        ``(patterns,)`` tokens of each.
-    distance
-        ``(2, patterns, m)`` sums of the log distance of the head of each number, and of its square.
-    """
+    blocks: Heads  # (patterns, m + 1) as of `vote_blocks`
+    position: IntArray  # (t,) pattern of each token
 
-    blocks: Heads
-    count: FloatArray
-    distance: FloatArray
+    @classmethod
+    def of(cls, votes: Heads, known: Heads | None = None) -> Patterns:
+        """Return the patterns of ``(t, m)`` votes and ``(t,)`` known heads."""
+        from consilience.label_types.trees.kernels import vote_blocks
+
+        blocks = vote_blocks(votes, np.full(len(votes), -1, dtype=np.int16) if known is None else known)
+        row = np.dtype((np.void, blocks.dtype.itemsize * blocks.shape[1]))
+        _, first, position = np.unique(blocks.view(row).reshape(-1), return_index=True, return_inverse=True)
+        return cls(blocks[first], position.reshape(-1))
+
+    @cached_property
+    def count(self) -> FloatArray:
+        """Tokens of each pattern."""
+        return np.bincount(self.position, minlength=len(self.blocks)).astype(np.float64)
+
+    @property
+    def votes(self) -> Heads:
+        """``(patterns, m)`` number of the head that each source names, -1 where it abstains."""
+        return self.blocks[:, :-1]
+
+    @cached_property
+    def is_first(self) -> BoolArray:
+        """``(patterns, m)`` whether a source is the first to name its head."""
+        # numbers come in the order of the sources, so that a new head has the largest number so far
+        seen = np.maximum.accumulate(np.pad(self.votes, ((0, 0), (1, 0)), constant_values=-1), axis=1)
+        return self.votes > seen[:, :-1]
+
+    def head_sums(self, values: FloatArray) -> FloatArray:
+        """Return ``(patterns, m)`` sums over tokens, by number of the head, of what is given for each vote."""
+        token, source = np.nonzero(self.is_first[self.position])
+        pattern = self.position[token]
+        cell = pattern * self.votes.shape[1] + self.votes[pattern, source]
+        sums = np.bincount(cell, values[token, source], minlength=self.votes.size).astype(np.float64)
+        return sums.reshape(self.votes.shape)
 
 
 @dataclass(frozen=True)
 class TreeLaw(Law):
-    """Trees of which every head is a vote.
+    """Trees of which every head is a vote."""
 
-    Parameters
-    ----------
-    plausible_heads
-        Number K of plausible wrong heads, or None to learn it from the votes.
-    n_relations
-        How many relations edges may have; 0 if they have none.
-    """
-
-    plausible_heads: float | None = None
-    n_relations: int = 0
+    plausible_heads: float | None = None  # number K of plausible wrong heads, or None to learn it from the votes
+    n_relations: int = 0  # how many relations edges may have; 0 if they have none
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
 
@@ -172,8 +164,6 @@ class TreeLaw(Law):
 
     def statistics(self, chunk: Chunk) -> Statistics:
         """Return agreement by sentence; those of one token, which have one tree, are left out."""
-        from consilience.label_types.trees.kernels import sentence_agreement
-
         table = TokenTable.of(chunk.labels, chunk.observed)
         known = table.known(chunk.known, chunk.is_known)
         sums = sentence_agreement(np.column_stack([table.heads, known]), table.starts)
@@ -186,11 +176,6 @@ class TreeLaw(Law):
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return shares of equal heads, corrected for chance: of K + 1 heads with equal chances one is hit by luck."""
-        chance = self._chance
-
-        def corrected(mean: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-            return (mean - chance) / (1.0 - chance), error / (1.0 - chance)
-
         count, total, square = _as_items(statistics["sentence_sums"])
         sums = {
             "agreement": total,
@@ -201,7 +186,7 @@ class TreeLaw(Law):
         if "gold_sentence_sums" in statistics:
             names = ("gold_agreement_count", "gold_agreement", "gold_agreement_square")
             sums |= dict(zip(names, _as_items(statistics["gold_sentence_sums"]), strict=True))
-        table = agreement_table(sums, corrected)
+        table = agreement_table(sums, above_chance(self._chance))
         cost = 1.0 - total / np.maximum(count, 1e-12)
         return replace(table, value=np.where(np.eye(len(count), dtype=bool), 1.0, table.value), cost=cost)
 
@@ -224,49 +209,44 @@ class TreeLaw(Law):
         m = len(hypothesis.u)
         if hypothesis.is_plain:
             return self.from_weights(np.ones(m), request)
-        chance, quality, one = self._chance, hypothesis.quality, np.ones(1)
+        chance, quality = self._chance, hypothesis.quality
         error = _error(quality, chance)
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
-        slope = (1.0 - chance) / (error * (1.0 - error))
-        # Errors that all sources share come from hard tokens, which this law knows itself.
-        correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
-        return TreeParameters(
-            probability=one,
-            log_odds=_log_odds(error, DIFFICULTY)[None],
-            spread=(step * slope)[None],
-            plausible=self.heads * one,
-            difficulty=DIFFICULTY * one,
-            nearness=0.0 * one,
-            middle=0.0 * one,
-            correlation=correlation[None],
+        return replace(
+            self._of_log_odds(_log_odds(error, DIFFICULTY)),
+            spread=(step * (1.0 - chance) / (error * (1.0 - error)))[None],
+            difficulty=np.full(1, DIFFICULTY),
+            # Errors that all sources share come from hard tokens, which this law knows itself.
+            correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0)[None],
         )
 
-    def prepare(self, chunk: Chunk) -> _Patterns:
-        from consilience.label_types.trees.kernels import block_distances
+    def _of_log_odds(self, log_odds: FloatArray) -> TreeParameters:
+        m, none = len(log_odds), np.zeros(1)
+        heads = np.full(1, self.heads)
+        return TreeParameters(
+            np.ones(1), log_odds[None], np.zeros((1, m)), heads, none, none, none, np.zeros((1, m, m))
+        )
 
+    def prepare(self, chunk: Chunk) -> tuple[Patterns, FloatArray]:
+        """Return the patterns of the votes, and sums of the log distances of heads and of their squares."""
         table = TokenTable.of(chunk.labels, chunk.observed)
         counted = np.repeat(table.lengths > 1, table.lengths)
-        votes, known = table.heads[counted], table.known(chunk.known, chunk.is_known)[counted]
-        blocks, position, count = _patterns(votes, known)
-        return _Patterns(blocks, count, block_distances(table.log_distance[counted], position, blocks))
+        patterns = Patterns.of(table.heads[counted], table.known(chunk.known, chunk.is_known)[counted])
+        distance = table.log_distance[counted]
+        return patterns, np.stack([patterns.head_sums(distance), patterns.head_sums(distance**2)])
 
-    def e_step(self, parameters: TreeParameters, prepared: _Patterns) -> Statistics:
-        from consilience.label_types.trees.kernels import expected_heads
-
-        shares = discount_correlated(prepared.blocks[:, :-1] >= 0, parameters.correlation[0])
-        alphas = (parameters.plausible[0] - 1.0) * np.exp(STEP * np.array([-1.0, 0.0, 1.0]))
+    def e_step(self, parameters: TreeParameters, prepared: tuple[Patterns, FloatArray]) -> Statistics:
+        patterns, distance = prepared
+        voted, correlation = patterns.votes >= 0, parameters.correlation[0]
         # Votes of one group coincide for another reason than that wrong heads attract.
-        once = discount_correlated(prepared.blocks[:, :-1] >= 0, parameters.correlation[0] > 0.0)
-        right, wrong, mass, coincidence, belief = expected_heads(
-            prepared.blocks, prepared.count, shares, once, *parameters.log_rates(0), LOG_NODE_PROBABILITY, alphas
-        )
-        named = _named(prepared.blocks)
-        contested = named & (prepared.blocks[:, :-1].max(axis=1, initial=-1) > 0)[:, None]
-        correct, other = np.where(contested, belief[:, :-1], 0.0), np.where(contested, 1.0 - belief[:, :-1], 0.0)
-        first, second = prepared.distance
+        together = discount_correlated(voted, correlation > 0.0)
+        right, wrong, mass, coincidence, belief = _believe(parameters, 0, patterns, together, STEPS)
+        most = patterns.votes.max(axis=1, initial=-1)[:, None]
+        contested = (np.arange(voted.shape[1]) <= most) & (most > 0)
+        counts = np.stack([np.broadcast_to(patterns.count[:, None], voted.shape), *distance])
         each = [
-            [(share * prepared.count[:, None]).sum(), (share * first).sum(), (share * second).sum()]
-            for share in (correct, other)
+            (np.where(contested, chance, 0.0) * counts).sum(axis=(1, 2))
+            for chance in (belief[:, :-1], 1.0 - belief[:, :-1])
         ]
         return Statistics(
             {"right": right, "wrong": wrong, "mass": mass, "coincidence": coincidence, "distance": np.array(each)}
@@ -308,20 +288,18 @@ class TreeLaw(Law):
             return np.array([now])
         low, middle, high = log_probability
         away = np.log((now - 1.0) / (PLAUSIBLE_HEADS - 1.0))
-        slope = (high - low) / (2.0 * STEP) - away / LOG_SPREAD**2
-        curve = max((2.0 * middle - low - high) / STEP**2, 0.0) + LOG_SPREAD**-2
+        step = STEPS[2]
+        slope = (high - low) / (2.0 * step) - away / LOG_SPREAD**2
+        curve = max((2.0 * middle - low - high) / step**2, 0.0) + LOG_SPREAD**-2
         return np.array([1.0 + (now - 1.0) * np.exp(np.clip(slope / curve, -0.5, 0.5))])
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return one set of parameters with all hypotheses, so that heads are averaged and trees decoded once."""
-        each = [(share, one) for share, one in mixture if isinstance(one, TreeParameters)]
-        first = each[0][1]
-        if len(each) < 2 or first.weighted:
-            return mixture
-        names = ("log_odds", "spread", "plausible", "difficulty", "nearness", "middle", "correlation")
-        stacked: dict[str, Any] = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in names}
+        each: list[tuple[float, Any]] = list(mixture)
+        fields = [name for name in each[0][1].as_dict() if name not in ("probability", "weighted")]
+        stacked: dict[str, Any] = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in fields}
         probability = np.concatenate([share * one.probability for share, one in each])
-        return ((1.0, replace(first, probability=probability, **stacked)),)
+        return ((1.0, replace(each[0][1], probability=probability, **stacked)),)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -333,48 +311,55 @@ class TreeLaw(Law):
         """
         table = TokenTable.of(labels, observed)
         weights = self._vote_weights(parameters, observed)
-        chance, unseen = self._head_chances(parameters, table, weights)
-        score = chance
-        if parameters.weighted and decode != "bayes":
-            score = _support(table, weights)
-        trees, heads = self.consensus(table, score, weights)
-        return _believed(table, trees, _chosen_chance(table, heads, chance, unseen))
+        support = table.support(weights)
+        if parameters.weighted:
+            chance, unseen = _weighted_chances(support, table, float(parameters.plausible[0]))
+        else:
+            chance, unseen = _head_chances(parameters, table)
+        score = support if parameters.weighted and decode != "bayes" else chance
+        trees, heads = self._consensus(table, score, weights)
+        named = table.heads == heads[:, None]
+        length = np.repeat(table.lengths, table.lengths)
+        # Heads that nobody named share what is left.
+        likely = np.where(named, chance, 0.0).max(axis=1, initial=0.0)
+        likely = np.where(named.any(axis=1), likely, unseen / np.maximum(length - 1, 1))
+        probability = np.where(length == 1, 1.0, np.clip(likely, 0.0, 1.0))
+        n = len(observed)
+        total = np.bincount(np.repeat(np.arange(n), table.lengths), probability, minlength=n)
+        confidence = np.clip(total / np.maximum(table.lengths, 1), 0.0, 1.0)
+        return Posterior(trees, confidence, None, {"head_probability": cut(probability, table.starts)})
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        """Return the trees of the hypotheses, put together edge by edge with the probabilities of their heads."""
-        cells = np.stack([one.labels for _, one in posteriors], axis=1)
-        table = TokenTable.of(cells, np.vectorize(len, otypes=[np.int64])(cells) > 0)
-        each = np.stack(
-            [share * np.concatenate(list(one.details["head_probability"])) for share, one in posteriors], axis=1
-        )
-        same = table.heads[:, :, None] == table.heads[:, None, :]
-        score = (same * each[:, None, :]).sum(axis=2)
-        trees, heads = self.consensus(table, score, np.tile([share for share, _ in posteriors], (len(cells), 1)))
-        return _believed(table, trees, _chosen_chance(table, heads, score, np.zeros(len(heads))))
+        return posteriors[0][1]  # hypotheses are averaged head by head instead, after `merge`
 
-    def consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, Heads]:
-        """Return the tree of each sentence ``(n,)``, and all heads ``(t,)``.
+    def _consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, IntArray]:
+        """Return the trees of largest score ``(n,)``, and all heads ``(t,)``.
 
         Parameters
         ----------
         score
             ``(t, m)`` of the head that each source voted for.
         weights
-            ``(n, m)`` of the votes on relations.
+            ``(n, m)`` of the votes on relations: those of the sources that have the edge, or else of all.
         """
-        from consilience.label_types.trees.kernels import best_trees, relation_votes
+        from consilience.label_types.trees.kernels import best_trees
 
         heads = best_trees(table.heads, score, table.starts)
         if self.n_relations == 0:
-            return cut(heads.astype(np.int64), table.starts), heads
-        relations = table.relations if table.relations is not None else np.zeros_like(table.heads)
-        chosen = relation_votes(table.heads, relations, weights, table.starts, heads, self.n_relations)
-        return cut(np.stack([heads, chosen], axis=1).astype(np.int64), table.starts), heads
+            return cut(heads, table.starts), heads
+        counted = np.where(table.heads >= 0, np.repeat(weights, table.lengths, axis=0), 0.0)
+        shared = np.where(table.heads == heads[:, None], counted, 0.0)
+        counted = np.where(shared.any(axis=1, keepdims=True), shared, counted)
+        votes = np.zeros((len(heads), self.n_relations))
+        if table.relations is not None:
+            token, source = np.nonzero(counted)
+            np.add.at(votes, (token, table.relations[token, source]), counted[token, source])
+        return cut(np.column_stack([heads, votes.argmax(axis=1)]), table.starts), heads
 
     def weighted_trees(self, labels: Batch, weights: FloatArray) -> Batch:
         """Return the trees whose edges have the most weighted votes, ``(n, m)`` weights, none below zero."""
         table = TokenTable.of(labels, weights > 0)
-        return self.consensus(table, _support(table, weights), weights)[0]
+        return self._consensus(table, table.support(weights), weights)[0]
 
     def _vote_weights(self, parameters: TreeParameters, observed: BoolArray) -> FloatArray:
         """Return ``(n, m)`` by how much votes count that are only weighted."""
@@ -384,31 +369,6 @@ class TreeLaw(Law):
             shared = discount_correlated(observed, parameters.correlation[index])
             total += share * np.maximum(weight, LEAST_WEIGHT) * shared
         return total
-
-    @staticmethod
-    def _head_chances(
-        parameters: TreeParameters, table: TokenTable, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return ``(t, m)`` the probability of the head of each vote, and ``(t,)`` of some head that nobody named."""
-        from consilience.label_types.trees.kernels import block_beliefs
-
-        blocks, position, _ = _patterns(table.heads, np.full(len(table.heads), -1, dtype=np.int16))
-        voted = blocks[:, :-1] >= 0
-        if parameters.weighted:
-            return _weighted_chances(_support(table, weights), table, float(parameters.plausible[0]))
-        chance, unseen = np.zeros(table.heads.shape), np.zeros(len(table.heads))
-        number = np.maximum(blocks[:, :-1], 0).astype(np.int64)
-        once = _named_once(blocks)[position]
-        for index, share in enumerate(parameters.probability):
-            shares = discount_correlated(voted, parameters.correlation[index])
-            rates, alpha = parameters.log_rates(index), float(parameters.plausible[index]) - 1.0
-            belief = block_beliefs(blocks, shares, *rates, LOG_NODE_PROBABILITY, alpha)
-            near = np.exp(-parameters.nearness[index] * (table.log_distance - parameters.middle[index]))
-            own = np.where(voted, np.take_along_axis(belief, number, 1), 0.0)[position] * near
-            norm = share / np.maximum((own * once).sum(axis=1) + belief[position, -1], 1e-300)
-            chance += own * norm[:, None]
-            unseen += belief[position, -1] * norm
-        return chance, unseen
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -425,18 +385,8 @@ class TreeLaw(Law):
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TreeParameters:
-        m = len(weight)
-        return TreeParameters(
-            probability=np.ones(1),
-            log_odds=(np.log(self.heads) - np.asarray(weight, dtype=np.float64))[None],
-            spread=np.zeros((1, m)),
-            plausible=np.full(1, self.heads),
-            difficulty=np.zeros(1),
-            nearness=np.zeros(1),
-            middle=np.zeros(1),
-            correlation=np.zeros((1, m, m)),
-            weighted=True,
-        )
+        log_odds = np.log(self.heads) - np.asarray(weight, dtype=np.float64)
+        return replace(self._of_log_odds(log_odds), weighted=True)
 
     def restore(self, fields: Mapping[str, Any]) -> TreeParameters:
         return TreeParameters(**{**fields, "weighted": bool(fields["weighted"])})
@@ -444,14 +394,12 @@ class TreeLaw(Law):
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the share of wrong heads, ``K / (K + exp(weight))``."""
         odds = np.exp(np.clip(np.asarray(weight, dtype=np.float64), -500.0, 500.0))
-        cost: FloatArray = self.heads / (self.heads + odds)
-        return cost
+        return self.heads / (self.heads + odds)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return ``log((1 - cost) / cost) + log K``."""
         share = np.clip(np.asarray(cost, dtype=np.float64), 1e-9, 1.0 - 1e-9)
-        weight: FloatArray = np.log1p(-share) - np.log(share) + np.log(self.heads)
-        return weight
+        return np.log1p(-share) - np.log(share) + np.log(self.heads)
 
 
 # --- error rates ----------------------------------------------------------------------------------------
@@ -466,8 +414,7 @@ def _error(quality: FloatArray, chance: float) -> FloatArray:
 
 def _mean_error(log_odds: FloatArray, difficulty: FloatArray) -> FloatArray:
     odds = log_odds[..., None] + difficulty[..., None, None] * NODES
-    mean: FloatArray = (1.0 / (1.0 + np.exp(-odds))) @ np.exp(LOG_NODE_PROBABILITY)
-    return mean
+    return (1.0 / (1.0 + np.exp(-odds))) @ np.exp(LOG_NODE_PROBABILITY)
 
 
 def _log_odds(error: FloatArray, difficulty: float) -> FloatArray:
@@ -506,27 +453,24 @@ def _as_items(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return count, count * mean, count * (mean**2 + scatter / np.maximum(token_square, 1.0))
 
 
-def _patterns(votes: Heads, known: Heads) -> tuple[Heads, IntArray, FloatArray]:
-    """Return the different patterns of agreement, which one each token has, and how many tokens have each."""
-    from consilience.label_types.trees.kernels import vote_blocks
+def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
+    """Return ``(5, m, m)`` sums over sentences of two tokens or more on which two sources vote.
 
-    blocks = vote_blocks(votes, known)
-    rows = np.ascontiguousarray(blocks).view(np.dtype((np.void, blocks.dtype.itemsize * blocks.shape[1]))).reshape(-1)
-    _, first, position, count = np.unique(rows, return_index=True, return_inverse=True, return_counts=True)
-    return blocks[first], position.reshape(-1), count.astype(np.float64)
-
-
-def _named(blocks: Heads) -> BoolArray:
-    """Return ``(patterns, m)`` whether there is a head of this number."""
-    named: BoolArray = np.arange(blocks.shape[1] - 1) <= blocks[:, :-1].max(axis=1, initial=-1)[:, None]
-    return named
-
-
-def _named_once(blocks: Heads) -> FloatArray:
-    """Return ``(patterns, m)`` one over the number of votes for the same head, so that heads count once; else 0."""
-    votes = blocks[:, :-1]
-    same = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
-    return np.where(votes >= 0, 1.0 / same, 0.0)
+    With S heads in common of T tokens: the sums of S, T, S^2, S T and T^2.
+    """
+    m = votes.shape[1]
+    sums = np.zeros((5, m, m))
+    rows = np.flatnonzero(np.diff(starts) > 1)
+    sizes, voted = np.diff(starts)[rows, None], votes[starts[rows]] >= 0
+    inside = np.repeat(np.diff(starts) > 1, np.diff(starts))
+    begin = np.cumsum(sizes) - sizes[:, 0]
+    for source in range(m if len(rows) else 0):
+        both = voted & voted[:, [source]]
+        same = np.add.reduceat(votes[inside] == votes[inside][:, [source]], begin, dtype=np.float64) * both
+        tokens = sizes * both
+        products = (same, tokens, same**2, same * tokens, tokens**2)
+        sums[:, source] = [one.sum(axis=0) for one in products]
+    return sums
 
 
 # --- tokens -----------------------------------------------------------------------------------------------
@@ -534,27 +478,15 @@ def _named_once(blocks: Heads) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class TokenTable:
-    """Votes on the tokens of n sentences, one after the other.
+    """Votes on the tokens of n sentences, one after the other."""
 
-    Parameters
-    ----------
-    heads
-        ``(t, m)``, -1 where a source abstains.
-    relations
-        ``(t, m)`` codes, or None where votes have none.
-    starts
-        ``(n + 1,)`` first token of each sentence; nobody votes on an empty one.
-    """
-
-    heads: Heads
-    relations: Heads | None
-    starts: IntArray
+    heads: Heads  # (t, m), -1 where a source abstains
+    relations: Heads | None  # (t, m) codes, or None where votes have none
+    starts: IntArray  # (n + 1,) first token of each sentence; nobody votes on an empty one
 
     @classmethod
     def of(cls, labels: Batch, observed: BoolArray) -> TokenTable:
         """Return the tokens of ``(n, m)`` trees: heads ``(length,)``, or heads and relations ``(length, 2)``."""
-        from consilience.label_types.trees.kernels import spread_cells
-
         n, m = observed.shape
         rows, columns = np.nonzero(observed)
         if len(rows) == 0:
@@ -570,13 +502,16 @@ class TokenTable:
                 "parse the same tokens."
             )
         starts = np.concatenate([[0], np.cumsum(lengths)])
-        flat = np.concatenate(cells)
+        flat = np.concatenate(cells).astype(np.int16)
+        token = np.arange(len(flat)) + np.repeat(starts[rows] - (np.cumsum(sizes) - sizes), sizes)
+        source = np.repeat(columns, sizes)
+        heads = np.full((starts[-1], m), -1, dtype=np.int16)
+        heads[token, source] = flat if flat.ndim == 1 else flat[:, 0]
         if flat.ndim == 1:
-            return cls(spread_cells(flat, rows, columns, starts, m), None, starts)
-        heads, relations = np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
-        return cls(
-            spread_cells(heads, rows, columns, starts, m), spread_cells(relations, rows, columns, starts, m), starts
-        )
+            return cls(heads, None, starts)
+        relations = np.full_like(heads, -1)
+        relations[token, source] = flat[:, 1]
+        return cls(heads, relations, starts)
 
     @cached_property
     def lengths(self) -> IntArray:
@@ -589,6 +524,14 @@ class TokenTable:
         length = np.repeat(self.lengths, self.lengths)[:, None]
         place = np.arange(len(length))[:, None] - np.repeat(self.starts[:-1], self.lengths)[:, None] + 1
         return np.log(np.maximum(np.where(self.heads > 0, np.abs(self.heads - place), length), 1))
+
+    def support(self, weights: FloatArray) -> FloatArray:
+        """Return ``(t, m)`` the weighted votes, ``(n, m)`` by sentence, for the head that each source voted for."""
+        wide = np.repeat(weights, self.lengths, axis=0)
+        support = np.zeros(self.heads.shape)
+        for source in range(weights.shape[1]):
+            support[:, source] = np.where(self.heads == self.heads[:, [source]], wide, 0.0).sum(axis=1)
+        return np.where(self.heads >= 0, support, 0.0)
 
     def known(self, truth: Batch | None, is_known: BoolArray | None) -> Heads:
         """Return ``(t,)`` the true heads, -1 where they are not known or nobody votes."""
@@ -613,37 +556,50 @@ def cut(flat: npt.NDArray[np.generic], starts: IntArray) -> Batch:
     return as_object_array(flat[first:last] for first, last in pairwise(ends))
 
 
-def _support(table: TokenTable, weights: FloatArray) -> FloatArray:
-    from consilience.label_types.trees.kernels import vote_support
+def _believe(
+    parameters: TreeParameters, index: int, patterns: Patterns, together: FloatArray | None = None, steps: Any = ()
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the expected sums of `expected_heads` under one hypothesis."""
+    from consilience.label_types.trees.kernels import expected_heads
 
-    return vote_support(table.heads, np.ascontiguousarray(weights), table.starts)
+    shares = discount_correlated(patterns.votes >= 0, parameters.correlation[index])
+    odds = parameters.log_odds[index] + parameters.difficulty[index] * NODES[:, None]
+    return expected_heads(
+        patterns.blocks,
+        patterns.count,
+        shares,
+        shares if together is None else together,
+        -np.logaddexp(0.0, odds),
+        -np.logaddexp(0.0, -odds),
+        LOG_NODE_PROBABILITY,
+        float(parameters.plausible[index]) - 1.0,
+        np.exp(np.asarray(steps, dtype=np.float64)),
+    )
+
+
+def _head_chances(parameters: TreeParameters, table: TokenTable) -> tuple[FloatArray, FloatArray]:
+    """Return ``(t, m)`` the probability of the head of each vote, and ``(t,)`` of some head that nobody named."""
+    patterns = Patterns.of(table.heads)
+    position, number = patterns.position, np.maximum(patterns.votes, 0).astype(np.int64)
+    chance, unseen = np.zeros(table.heads.shape), np.zeros(len(table.heads))
+    for index, share in enumerate(parameters.probability):
+        belief = _believe(parameters, index, patterns)[-1]
+        near = np.exp(-parameters.nearness[index] * (table.log_distance - parameters.middle[index]))
+        own = np.where(patterns.votes >= 0, np.take_along_axis(belief, number, 1), 0.0)[position] * near
+        norm = share / np.maximum((own * patterns.is_first[position]).sum(axis=1) + belief[position, -1], 1e-300)
+        chance += own * norm[:, None]
+        unseen += belief[position, -1] * norm
+    return chance, unseen
 
 
 def _weighted_chances(support: FloatArray, table: TokenTable, plausible: float) -> tuple[FloatArray, FloatArray]:
     """Return probabilities proportional to exp(weighted votes), for the plain vote and given weights."""
     voted = table.heads >= 0
-    same = table.heads[:, :, None] == table.heads[:, None, :]
     top = support.max(axis=1, initial=0.0)
     odds = np.where(voted, np.exp(support - top[:, None]), 0.0)
-    distinct = np.where(voted, 1.0 / np.maximum((same & voted[:, None, :]).sum(axis=2), 1), 0.0)
+    patterns = Patterns.of(table.heads)
+    once = patterns.is_first[patterns.position]
     length = np.repeat(table.lengths, table.lengths)
-    unseen = np.maximum(np.minimum(plausible + 1.0, length) - distinct.sum(axis=1), 0.0) * np.exp(-top)
-    norm = np.maximum((odds * distinct).sum(axis=1) + unseen, 1e-300)
+    unseen = np.maximum(np.minimum(plausible + 1.0, length) - once.sum(axis=1), 0.0) * np.exp(-top)
+    norm = np.maximum((odds * once).sum(axis=1) + unseen, 1e-300)
     return odds / norm[:, None], unseen / norm
-
-
-def _chosen_chance(table: TokenTable, heads: Heads, chance: FloatArray, unseen: FloatArray) -> FloatArray:
-    """Return ``(t,)`` the probability of each chosen head; heads that nobody named share theirs."""
-    named = table.heads == heads[:, None]
-    length = np.repeat(table.lengths, table.lengths)
-    probability = np.where(
-        named.any(axis=1), np.where(named, chance, 0.0).max(axis=1, initial=0.0), unseen / np.maximum(length - 1, 1)
-    )
-    return np.where(length == 1, 1.0, np.clip(probability, 0.0, 1.0))
-
-
-def _believed(table: TokenTable, trees: Batch, probability: FloatArray) -> Posterior:
-    n = len(table.lengths)
-    total = np.bincount(np.repeat(np.arange(n), table.lengths), probability, minlength=n)
-    confidence = np.clip(total / np.maximum(table.lengths, 1), 0.0, 1.0)
-    return Posterior(trees, confidence, None, {"head_probability": cut(probability, table.starts)})

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import is_listed, plain_value
 
 __all__ = ["TreeReader", "flatten"]
 
@@ -21,67 +21,53 @@ MOST_TOKENS = 32_767
 
 @dataclass(frozen=True)
 class TreeReader:
-    """Reads trees with or without relations.
+    """Reads trees with or without relations."""
 
-    Parameters
-    ----------
-    relations
-        Names of the relations, or None where trees have none.
-    """
-
-    relations: tuple[str, ...] | None
+    relations: tuple[str, ...] | None  # names of the relations, or None where trees have none
 
     @property
-    def expected(self) -> str:
-        """What a label should have been, for messages."""
+    def _expected(self) -> str:
         if self.relations is None:
             return "a list of heads such as [2, 0, 2], one per token, 0 for the root"
         return f"a list of (head, relation) pairs such as [(2, {self.relations[0]!r}), (0, 0)], one per token"
 
     def read(self, labels: Sequence[Any] | Batch) -> Batch:
         """Return an object array of integer arrays: ``(length,)``, or ``(length, 2)`` with relations."""
-        width = 1 if self.relations is None else 2
-        cells = [
-            cell if isinstance(cell, np.ndarray) and cell.dtype == np.int64 and cell.ndim == width
-            else self._cell(cell, index)
-            for index, cell in enumerate(labels)
-        ]  # fmt: skip
-        if self.relations is not None:
-            for index, cell in enumerate(cells):
-                self._check_relations(cell, index)
+        cells = [self._cell(cell, index) for index, cell in enumerate(labels)]
         check_trees(cells)
         return as_object_array(cells)
 
     def _cell(self, cell: Any, index: int) -> IntArray:
-        if isinstance(cell, (str, bytes)) or np.ndim(_sized(cell)) == 0:
-            raise InvalidLabelError(f"label {plain_value(cell)!r} is not {self.expected}. {STEP}", index)
+        width = 1 if self.relations is None else 2
+        if isinstance(cell, np.ndarray) and cell.dtype == np.int64 and cell.ndim == width:
+            return cell if self.relations is None else self._with_known_relations(cell, index)
+        if not is_listed(cell):
+            raise InvalidLabelError(f"label {plain_value(cell)!r} is not {self._expected}. {STEP}", index)
         if self.relations is None:
             return self._heads(cell, index)
         pairs = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
         for token, pair in enumerate(pairs, start=1):
-            if isinstance(pair, (str, bytes, dict)) or np.ndim(_sized(pair)) == 0 or len(pair) != 2:
-                raise InvalidLabelError(f"token {token} is {pair!r}; the label is not {self.expected}. {STEP}", index)
+            if not is_listed(pair) or len(pair) != 2:
+                raise InvalidLabelError(f"token {token} is {pair!r}; the label is not {self._expected}. {STEP}", index)
         heads = self._heads([pair[0] for pair in pairs], index)
         codes = [self._code(pair[1], token, index) for token, pair in enumerate(pairs, start=1)]
-        return np.stack([heads, np.array(codes, dtype=np.int64)], axis=1) if pairs else np.zeros((0, 2), dtype=np.int64)
+        return self._with_known_relations(np.column_stack([heads, np.array(codes, dtype=np.int64)]), index)
 
     def _heads(self, cell: Any, index: int) -> IntArray:
         array = cell if isinstance(cell, np.ndarray) else as_object_array(cell)
         if array.ndim != 1:
             raise InvalidLabelError(
-                f"a label of shape {array.shape} is not {self.expected}. "
+                f"a label of shape {array.shape} is not {self._expected}. "
                 "For heads with relations name them: DependencyTrees(relations=[...]).",
                 index,
             )
         if array.dtype.kind in "iu":
             return array.astype(np.int64)
-        heads = np.empty(len(array), dtype=np.int64)
         for token, value in enumerate(array.tolist(), start=1):
             number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
             if not number or not float(value).is_integer() or abs(value) > MOST_TOKENS:
                 raise InvalidLabelError(f"token {token} has head {value!r}, not the number of a token. {STEP}", index)
-            heads[token - 1] = int(value)
-        return heads
+        return array.astype(np.int64)
 
     def _code(self, value: Any, token: int, index: int) -> int:
         names = self.relations or ()
@@ -98,16 +84,17 @@ class TreeReader:
             raise InvalidLabelError(f"token {token} has relation {value!r}, neither a name nor a code. {STEP}", index)
         return int(value)
 
-    def _check_relations(self, cell: IntArray, index: int) -> None:
+    def _with_known_relations(self, cell: IntArray, index: int) -> IntArray:
         count = len(self.relations or ())
         if cell.shape[1] != 2:
-            raise InvalidLabelError(f"a label of shape {cell.shape} is not {self.expected}. {STEP}", index)
+            raise InvalidLabelError(f"a label of shape {cell.shape} is not {self._expected}. {STEP}", index)
         wrong = np.flatnonzero((cell[:, 1] < 0) | (cell[:, 1] >= count))
         if len(wrong):
             token = int(wrong[0])
             raise InvalidLabelError(
                 f"token {token + 1} has relation {cell[token, 1]}; codes are 0 .. {count - 1}. {STEP}", index
             )
+        return cell
 
 
 def check_trees(cells: list[IntArray]) -> None:
@@ -155,8 +142,3 @@ def _fault(heads: IntArray, fault: int, token: int) -> str:
         shown = " -> ".join(map(str, cycle[:8])) + (" ..." if len(cycle) > 8 else "")
         return f"token {token} lies on a cycle ({shown}), so this is no tree."
     return "there are no tokens in it."
-
-
-def _sized(value: Any) -> Any:
-    """Return a value whose number of dimensions tells whether it is a list."""
-    return value if isinstance(value, np.ndarray) else ([0] if hasattr(value, "__len__") else 0)

@@ -1,6 +1,6 @@
 """The law of trees around a tree: P(tree) proportional to ``exp(strength * heads in common)``.
 
-Over all trees with one root the normaliser is a determinant, and the probability of an edge an entry of an inverse
+Over all trees with one root the normalizer is a determinant, and the probability of an edge an entry of an inverse
 (the matrix-tree theorem for a single root, Koo et al. 2007).
 """
 
@@ -52,8 +52,7 @@ def expected_share_right(heads: IntArray, strength: FloatArray) -> FloatArray:
     matched = np.where(
         heads == 0, below_root, (between * edge)[rows, np.maximum(heads, 1) - 1, np.broadcast_to(tokens, heads.shape)]
     )
-    share: FloatArray = np.clip(matched.mean(axis=1), 0.0, 1.0)
-    return share
+    return np.clip(matched.mean(axis=1), 0.0, 1.0)
 
 
 def strength_for_error(heads: IntArray, error: float) -> FloatArray:

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
-from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import checked_names
 from consilience.label_types.trees.law import TreeLaw, cut
+from consilience.label_types.trees.measures import las, uas
 from consilience.label_types.trees.reading import TreeReader, flatten
 from consilience.label_types.trees.sampling import strength_for_error
-from consilience.label_types.trees.scores import las, uas
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,8 @@ class DependencyTrees(LabelSpace):
     plausible_heads: float | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "relations", _names(self.relations))
+        names = checked_names("relations", self.relations, "Relation", "['nsubj', 'obj']")
+        object.__setattr__(self, "relations", names)
         count = self.plausible_heads
         if count is None:
             return
@@ -69,11 +70,7 @@ class DependencyTrees(LabelSpace):
         object.__setattr__(self, "plausible_heads", float(count))
 
     @cached_property
-    def law(self) -> Law:
-        return self._edges
-
-    @cached_property
-    def _edges(self) -> TreeLaw:
+    def law(self) -> TreeLaw:
         return TreeLaw(self.plausible_heads, len(self.relations or ()))
 
     @cached_property
@@ -94,8 +91,7 @@ class DependencyTrees(LabelSpace):
             )
         sizes = np.diff(starts)
         differ = np.bincount(np.repeat(np.arange(len(sizes)), sizes), one != two, minlength=len(sizes))
-        share: FloatArray = differ / np.maximum(sizes, 1)
-        return share
+        return differ / np.maximum(sizes, 1)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` trees of 3 to 12 tokens, uniform among those of their length; row t always has the same length."""
@@ -105,14 +101,14 @@ class DependencyTrees(LabelSpace):
         """Return one tree per length, uniform among all trees with one root."""
         sizes = np.asarray(lengths, dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a centre without pull
+        chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a center without pull
         return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
 
     def random_pool(self, size: int, seed: int) -> Batch | None:
         return None  # trees of different sentences have no distance
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        """Return one vote per centre: P(vote) grows exponentially with the number of right heads.
+        """Return one vote per center: P(vote) grows exponentially with the number of right heads.
 
         The expected share of wrong heads is that of the weight for every sentence. Relations are kept where the head
         is right, and random elsewhere.
@@ -148,7 +144,7 @@ class DependencyTrees(LabelSpace):
         for row in np.flatnonzero(~(counted > 0).any(axis=1)):  # nobody counts: any vote will do
             given = [column for column, cell in enumerate(votes[row]) if isinstance(cell, np.ndarray)]
             counted[row, given[:1]] = 1.0
-        return self._edges.weighted_trees(votes, counted)
+        return self.law.weighted_trees(votes, counted)
 
     def as_batch(self, labels: Any) -> Batch:
         return self._reader.read(list(labels))
@@ -197,7 +193,7 @@ class DependencyTrees(LabelSpace):
         ]
 
     def score(self, predicted: Batch, gold: Batch) -> float:
-        """Return the unlabelled attachment score, or the labelled one where there are relations."""
+        """Return the unlabeled attachment score, or the labeled one where there are relations."""
         if not len(gold):
             return float("nan")
         return uas(predicted, gold) if self.relations is None else las(predicted, gold)
@@ -226,18 +222,3 @@ class DependencyTrees(LabelSpace):
     def spec(self) -> dict[str, Any]:
         relations = None if self.relations is None else list(self.relations)
         return {"relations": relations, "plausible_heads": self.plausible_heads}
-
-
-def _names(relations: Any) -> tuple[str, ...] | None:
-    if relations is None:
-        return None
-    if isinstance(relations, (str, bytes)) or not isinstance(relations, Iterable):
-        raise InvalidLabelError(f"relations={relations!r} is not a list of names. Give one such as ['nsubj', 'obj'].")
-    names = tuple(relations)
-    unfit = next((name for name in names if not isinstance(name, str) or not name), None)
-    if not names or unfit is not None:
-        raise InvalidLabelError(f"relations holds {unfit!r}. Give at least one name, each a text that is not empty.")
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidLabelError(f"Relation {twice!r} is named twice. Name each one once.")
-    return names
