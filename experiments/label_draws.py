@@ -383,7 +383,7 @@ KINDS: dict[str, Kind] = {
     "partial rankings": Drawn(cs.Rankings(6), fresh=2000, unit="pairs", seen=0.6),
     "scores": SCORES,
     "scores on own scales": Normal(cs.Scores(), lines=True, states=None),
-    "vectors": Normal(cs.Vectors(3)),
+    "vectors": Normal(cs.Vectors(3), unit=3.0),
     "hyperbolic": Drawn(cs.Hyperbolic(2)),
     "sphere": Drawn(cs.Sphere(2)),
     "rotations": Drawn(cs.SO3(), **SLOW),

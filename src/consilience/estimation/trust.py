@@ -76,7 +76,7 @@ HALF = 0.05
 #: Probability that the truth is not the main common factor, or that most sources oppose it.
 CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.
-SHARED_ERROR = 0.015
+SHARED_ERROR = 0.007
 #: A mean quality below this is no signal: 52.5% right of two classes.
 NO_SIGNAL = 0.05
 #: Hypotheses handed on, and how far below the best one they may be, in nats: a thousandth.
