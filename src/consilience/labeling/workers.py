@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import time
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 from consilience.exceptions import InvalidVotesError, LabelingFunctionError, UnsupportedError
 from consilience.labeling.chunks import Task
+from consilience.partitions.threads import count_threads
 
 __all__ = ["ProgressBar", "count_workers", "run_in_processes"]
 
@@ -81,9 +81,7 @@ def count_workers(n_jobs: int) -> int:
     """Return the number of processes; -1 means one per processor."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0 or n_jobs < -1:
         raise InvalidVotesError(f"n_jobs={n_jobs!r} is not a number of processes. Use 1, 2, ..., or -1 for all cores.")
-    if n_jobs > 0:
-        return n_jobs
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count_threads(n_jobs)
 
 
 def run_in_processes(

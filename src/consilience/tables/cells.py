@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from numbers import Number
 from operator import is_
@@ -141,13 +141,9 @@ def _read_masked(
     array, mask = np.asarray(data.data), np.ma.getmaskarray(data)
     _check_shape(array, data)
     hidden = _all_of_cell(mask)
-    partly = np.argwhere(~hidden & ~_all_of_cell(~mask))
-    if len(partly) and not allow_partial:
-        row, column = partly[0].tolist()
-        raise InvalidVotesError(
-            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: the mask covers only part of the label. "
-            f"Mask all of it where the source abstains, or none of it."
-        )
+    if not allow_partial:
+        fault = "the mask covers only part of the label. Mask all of it where the source abstains, or none of it."
+        _refuse_partial(mask, sources, lambda row, column: fault)
     if hidden.any() and array.dtype.kind in "fcO":
         array = array.copy()
         array[hidden] = None if array.dtype == object else np.nan
@@ -251,20 +247,25 @@ def _observed_numbers(array: Batch, sources: Sequence[str] | None, allow_partial
     if array.ndim == 2:
         return ~missing
     absent = _all_of_cell(missing)
-    partly = np.argwhere(~absent & ~_all_of_cell(~missing))
-    if len(partly) and not allow_partial:
-        row, column = partly[0].tolist()
-        raise InvalidVotesError(
-            f"Row {row}, source {_name_of(column, array.shape[1], sources)!r}: only part of the label is there, "
-            f"{array[row, column].tolist()}. Give the whole label, make all of its numbers NaN "
-            f"where the source abstains, or say what counts as a vote with observed=."
+    if not allow_partial:
+        _refuse_partial(
+            missing,
+            sources,
+            lambda row, column: (
+                f"only part of the label is there, {array[row, column].tolist()}. Give the whole label, "
+                "make all of its numbers NaN where the source abstains, or say what counts as a vote with observed=."
+            ),
         )
     return ~absent
 
 
-def _name_of(column: int, n_sources: int, sources: Sequence[str] | None) -> str:
-    names = sources or ()
-    return (names if len(names) == n_sources else default_names(n_sources))[column]
+def _refuse_partial(missing: BoolArray, sources: Sequence[str] | None, fault: Callable[[int, int], str]) -> None:
+    """Raise if only a part of a label is missing, and name the row and the source."""
+    partly = np.argwhere(_all_of_cell(missing) == _all_of_cell(~missing))
+    if len(partly):
+        row, column = partly[0].tolist()
+        names = sources if sources and len(sources) == missing.shape[1] else default_names(missing.shape[1])
+        raise InvalidVotesError(f"Row {row}, source {names[column]!r}: {fault(row, column)}")
 
 
 def _all_of_cell(flags: BoolArray) -> BoolArray:
