@@ -201,7 +201,7 @@ def _majority(
         most = max(most, follows[group[a]])
         sign += quality / math.sqrt(quality**2 + chance**2) / m
     probable = _normal((0.5 - most / whole) / half) * _normal(sign / (2.0 * half))
-    return math.log(contrary + (1.0 - contrary) * probable)
+    return math.log(max(contrary + (1.0 - contrary) * probable, 1e-300))
 
 
 @_helper

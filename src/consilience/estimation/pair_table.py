@@ -69,6 +69,16 @@ class PairTable:
         """Whether some source voted on an item whose label is known."""
         return self.gold_error is not None and bool(np.isfinite(self.gold_error).any())
 
+    def of_sources(self, chosen: IntArray) -> PairTable:
+        """Return the table of some of the sources."""
+        pick = np.ix_(chosen, chosen)
+        return PairTable(
+            *(part[pick] for part in (self.value, self.error, self.both)),
+            *(None if part is None else part[chosen] for part in (self.gold_value, self.gold_error)),
+            *(None if part is None else part[pick] for part in (self.linked, self.cost)),
+            None if self.gold_cost is None else self.gold_cost[chosen],
+        )
+
 
 @dataclass(frozen=True)
 class Forward:

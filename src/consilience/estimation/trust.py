@@ -34,7 +34,7 @@ A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquard
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.cluster.hierarchy import linkage
@@ -73,7 +73,7 @@ SCHOOLS = (2, 3, 4)
 FOLLOWS = 0.2
 #: Softness of "more than half of the sources": one source of twenty.
 HALF = 0.05
-#: Probability that the truth is not the main common factor, or that most sources oppose it.
+#: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
 CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.
 SHARED_ERROR = 0.007
@@ -124,13 +124,18 @@ def trust(
     >>> np.tanh(trust(table).u).round(1).tolist()
     [0.8, 0.6, 0.5]
     """
-    order = _canonical_order(table)
-    back = np.argsort(order)
     m = table.n_sources
     certain = np.zeros((m, m), dtype=bool)
     for given in (linked, table.linked):
         if given is not None:
             certain |= np.asarray(given, dtype=bool)
+    silent = np.diag(table.both) == 0
+    if silent.any() and not silent.all():
+        heard = np.flatnonzero(~silent)
+        found = trust(table.of_sources(heard), forward, linked=certain[np.ix_(heard, heard)], learn=learn, seed=seed)
+        return _with_silent(found, heard, m, seed)
+    order = _canonical_order(table)
+    back = np.argsort(order)
     problem = _Problem.of(table, forward, order)
     base = _canonical(connected_components((certain | certain.T)[np.ix_(order, order)], directed=False)[1])
     search = _Search(problem, base)
@@ -245,7 +250,7 @@ class _Problem:
             LIMIT,
             FOLLOWS,
             HALF,
-            CONTRARY,
+            CONTRARY if self.has_gold else 0.0,
             self.start(layout) if begin is None else begin,
             np.zeros(0) if reference is None else reference,
             rounds,
@@ -673,6 +678,47 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
         float(sum(part for part, row in zip(share, kept, strict=True) if row.tau == TAUS[0])),
         no_signal,
         float(sum(part * row.omega for part, row in zip(share, kept, strict=True))),
+    )
+
+
+def _with_silent(found: Trust, heard: IntArray, m: int, seed: int) -> Trust:
+    """Add sources without a vote: about as good as the others, and sharing errors with nobody."""
+    silent = np.setdiff1d(np.arange(m), heard)
+
+    def vector(values: FloatArray, filler: float) -> FloatArray:
+        out = np.full(m, filler)
+        out[heard] = values
+        return out
+
+    def matrix(values: FloatArray) -> FloatArray:
+        out = np.zeros((m, m))
+        out[np.ix_(heard, heard)] = values
+        return out
+
+    def spread(u: FloatArray, errors: FloatArray) -> FloatArray:
+        return vector(errors, float(np.sqrt(np.mean(errors**2) + np.var(u))))
+
+    hypotheses = []
+    for one in found.hypotheses:
+        groups = np.arange(m) + m
+        groups[heard] = one.groups
+        u = vector(one.u, float(one.u.mean()))
+        hypotheses.append(
+            Hypothesis(one.probability, _renumbered(groups), u, matrix(one.correlation), spread(one.u, one.spread))
+        )
+    draws = np.zeros((len(found.draws), m))
+    draws[:, heard] = found.draws
+    if len(draws):
+        rng = np.random.default_rng(seed)
+        chosen = rng.integers(len(heard), size=(len(draws), len(silent)))
+        draws[:, silent] = np.take_along_axis(found.draws, chosen, axis=1)
+    return replace(
+        found,
+        hypotheses=tuple(hypotheses),
+        u=vector(found.u, float(found.u.mean())),
+        spread=spread(found.u, found.spread),
+        draws=draws,
+        together=matrix(found.together),
     )
 
 

@@ -100,7 +100,7 @@ def distinct_rows(observed: BoolArray) -> tuple[IntArray, IntArray]:
     """
     if observed.all() or observed.shape[1] == 0:
         return np.zeros(min(len(observed), 1), dtype=np.int64), np.zeros(len(observed), dtype=np.int64)
-    packed = np.packbits(observed, axis=1)
+    packed = np.ascontiguousarray(np.packbits(observed, axis=1))
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind.reshape(-1)

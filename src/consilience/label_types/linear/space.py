@@ -41,7 +41,7 @@ class _LinearSpace(LabelSpace):
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         apart = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
-        return np.asarray(np.linalg.norm(apart.reshape(len(apart), -1), axis=1), dtype=np.float64)
+        return np.asarray(np.sqrt((apart**2).sum(axis=tuple(range(1, apart.ndim)))), dtype=np.float64)
 
     def embed(self, batch: Batch) -> FloatArray | None:
         return np.asarray(batch, dtype=np.float64).reshape(len(batch), *(self._shape or (1,)))
