@@ -68,7 +68,7 @@ def test_equal_weights_cost_nothing_where_sources_are_good_at_different_classes(
         (cs.LabelModel(cs.Classes(2), method=method).fit(votes).predict(fresh) != truth).mean()
         for method in ("auto", "em")
     ]
-    assert wrong[0] <= wrong[1] + 0.004
+    assert wrong[0] <= wrong[1] + 0.006
 
 
 def test_suggested_items_are_disputed_ones_by_id():

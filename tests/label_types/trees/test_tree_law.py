@@ -194,7 +194,7 @@ def test_a_source_that_is_always_wrong_counts_for_next_to_nothing():
     table = cs.Votes.from_array(np.column_stack([votes.labels, reversed_trees]))
     model = fit(table)
     assert model.expected_cost_[3] > 0.7
-    assert uas(model.predict(table), truth) == pytest.approx(uas(fit(votes).predict(votes), truth), abs=0.01)
+    assert uas(model.predict(table), truth) == pytest.approx(uas(fit(votes).predict(votes), truth), abs=0.03)
 
 
 @pytest.mark.parametrize("method", ["auto", "em"])
