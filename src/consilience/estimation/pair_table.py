@@ -73,9 +73,13 @@ class PairTable:
         """Return the table of some of the sources."""
         pick = np.ix_(chosen, chosen)
         return PairTable(
-            *(part[pick] for part in (self.value, self.error, self.both)),
-            *(None if part is None else part[chosen] for part in (self.gold_value, self.gold_error)),
-            *(None if part is None else part[pick] for part in (self.linked, self.cost)),
+            self.value[pick],
+            self.error[pick],
+            self.both[pick],
+            None if self.gold_value is None else self.gold_value[chosen],
+            None if self.gold_error is None else self.gold_error[chosen],
+            None if self.linked is None else self.linked[pick],
+            None if self.cost is None else self.cost[pick],
             None if self.gold_cost is None else self.gold_cost[chosen],
         )
 
