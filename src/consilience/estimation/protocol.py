@@ -112,8 +112,6 @@ class Chunk:
     ----------
     labels
         ``(n, m, *label_shape)``; meaningful where `observed`.
-    groups
-        ``(n,)`` in ``range(GROUPS)``: folds of the items by their hashed id.
     known, is_known
         Gold labels ``(n, *label_shape)`` and where they are known, or None.
     items
@@ -122,7 +120,6 @@ class Chunk:
 
     labels: Batch
     observed: BoolArray
-    groups: IntArray
     known: Batch | None = None
     is_known: BoolArray | None = None
     items: npt.NDArray[Any] | None = None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from consilience.arrays import IntArray
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import SourceMismatchError, UnsupportedError
@@ -112,7 +110,6 @@ class Moments:
 
 def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
     """Return encoded votes as a law sees them."""
-    groups = np.broadcast_to(np.int64(0), len(votes))
     if gold is None:
-        return Chunk(votes.labels, votes.observed, groups, items=votes.items)
-    return Chunk(votes.labels, votes.observed, groups, gold.labels[:, 0], gold.observed[:, 0], votes.items)
+        return Chunk(votes.labels, votes.observed, items=votes.items)
+    return Chunk(votes.labels, votes.observed, gold.labels[:, 0], gold.observed[:, 0], votes.items)

@@ -69,7 +69,7 @@ def test_pairs_without_common_items_have_infinite_error():
 def test_statistics_are_the_same_whether_votes_count_as_few_or_not(k, monkeypatch):
     rng = np.random.default_rng(0)
     observed = rng.random((500, 80)) < 0.05
-    chunk = Chunk(rng.integers(k, size=(500, 80)).astype(np.int8), observed, np.zeros(500, dtype=np.int64))
+    chunk = Chunk(rng.integers(k, size=(500, 80)).astype(np.int8), observed)
     assert arrays.few_votes(observed)
     few = cs.Classes(k).law.statistics(chunk)
     monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)

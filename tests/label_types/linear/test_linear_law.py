@@ -158,7 +158,7 @@ def test_regauged_parameters_describe_the_same_votes():
 def test_condensed_vectors_give_the_same_e_step():
     votes, _ = vectors(200, d=3)
     parameters = parameters_of(np.linspace(0.5, 1.5, 6), np.stack([np.eye(3) * size for size in range(1, 7)]))
-    prepared = Prepared.of(votes, Chunk(votes, np.ones((200, 6), dtype=bool), np.zeros(200, dtype=np.int64)))
+    prepared = Prepared.of(votes, Chunk(votes, np.ones((200, 6), dtype=bool)))
     assert len(prepared.condensed.labels) == 36
     once = round_sums(parameters, prepared)
     prepared.__dict__["condensed"] = prepared
@@ -177,7 +177,7 @@ def test_scores_are_believed_as_the_first_of_two_independent_coordinates():
     one = replace(
         two, offset=two.offset[:, :1], noise=two.noise[:, :1, :1], mean=two.mean[:1], variance=2.0 * np.eye(1)
     )
-    chunk = Chunk(votes, observed, np.zeros(n, dtype=np.int64))
+    chunk = Chunk(votes, observed)
     score, vector = round_sums(one, Prepared.of(votes[..., :1], chunk)), round_sums(two, Prepared.of(votes, chunk))
     for name in (
         "count",

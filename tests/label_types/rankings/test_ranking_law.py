@@ -361,7 +361,7 @@ def test_numbers_are_the_same_whether_votes_are_moved_together_or_not(dependent,
     votes.labels[5, :, 1] = votes.labels[5, :, 0]  # ties, and items that some did not see
     votes.labels[::3, ::2, 2] = -1
     known = np.arange(300) % 7 == 0
-    chunk = Chunk(votes.labels, votes.observed, np.zeros(300, int), truth.astype(np.int16), known, votes.items)
+    chunk = Chunk(votes.labels, votes.observed, truth.astype(np.int16), known, votes.items)
     law = cs.Rankings(ITEMS).law
     correlation = np.zeros((80, 80))
     if dependent:

@@ -235,7 +235,7 @@ class ProductLaw(CompositeLaw):
 
         The confidence of a record is the weighted mean of the confidences of the fields that have votes.
         """
-        chunk = self._readable(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        chunk = self._readable(Chunk(labels, observed))
         found: dict[str, Batch] = {}
         voted: dict[str, BoolArray] = {}
         details: dict[str, Any] = {}
@@ -385,9 +385,9 @@ def _part_of(chunk: Chunk, name: str) -> Chunk:
     """Return the votes on one part: a source that leaves it out abstains there."""
     observed = chunk.observed & part_observed(chunk.labels, name)
     if chunk.known is None or chunk.is_known is None:
-        return Chunk(part_labels(chunk.labels, name), observed, chunk.groups)
+        return Chunk(part_labels(chunk.labels, name), observed)
     is_known = chunk.is_known & part_observed(chunk.known, name)
-    return Chunk(part_labels(chunk.labels, name), observed, chunk.groups, part_labels(chunk.known, name), is_known)
+    return Chunk(part_labels(chunk.labels, name), observed, part_labels(chunk.known, name), is_known)
 
 
 @contextmanager

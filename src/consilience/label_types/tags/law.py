@@ -246,7 +246,7 @@ class AnswerLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def _asked(self, labels: Batch, observed: BoolArray) -> Questions:
-        return self.prepare(Chunk(labels, observed, np.zeros(len(observed), dtype=np.int64)))
+        return self.prepare(Chunk(labels, observed))
 
     def _probabilities(self, parameters: AnswerParameters, asked: Questions) -> tuple[FloatArray, FloatArray]:
         """Return ``(questions, k)`` probabilities of the true answers, and their scores before any chain."""
