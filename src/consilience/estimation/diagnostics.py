@@ -21,6 +21,8 @@ LIKELY = 0.8
 RIVAL = 0.2
 #: A mean quality below this is hardly a signal: 57.5% right of two classes.
 WEAK = 0.15
+#: Misfit above this is reported: between the octaves .1 and .2 of the engine's grid.
+POOR = 0.14
 #: A source needs two partners with this many common items before its agreement is more than an anecdote.
 MIN_OVERLAP = 10
 #: Names shown before a list is cut.
@@ -52,7 +54,7 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
         )
         found.append(Diagnostic("weights-unsupported", "info", (), message))
     found += _adversarial(trust, request, active)
-    if trust.misfit > 0.1:
+    if trust.misfit > POOR:
         message = (
             f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
             "errors in ways the model cannot see and confidence was lowered. Check 30 items by hand and pass gold=."
