@@ -89,7 +89,15 @@ def _competing(trust: Trust, request: Request) -> list[Diagnostic]:
 
 
 def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolArray] | None:
-    """Return two groups of sources that probable hypotheses rank in opposite order, or None."""
+    """Return two groups of sources between which the votes cannot decide, or None.
+
+    Probable hypotheses rank them in opposite order, or every source belongs to one of several groups.
+    """
+    camps = [one for one in hypotheses if (np.bincount(one.groups) > 1).all() and one.groups.max() > 0]
+    if sum(one.probability for one in camps) > 0.5:
+        sizes = np.bincount(camps[0].groups)
+        first, second = np.argsort(-sizes, kind="stable")[:2]
+        return camps[0].groups == first, camps[0].groups == second
     probable = [one for one in hypotheses if one.probability >= RIVAL]
     for index, one in enumerate(probable):
         for other in probable[index + 1 :]:
