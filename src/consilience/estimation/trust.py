@@ -69,8 +69,6 @@ INDEPENDENT = 0.7
 SCHOOLED = 0.2
 #: Numbers of schools that are thought of, all equally probable.
 SCHOOLS = (2, 3, 4)
-#: A source follows something if its quality, or its share in an error, is above this.
-FOLLOWS = 0.2
 #: Softness of "more than half of the sources": one source of twenty.
 HALF = 0.05
 #: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
@@ -155,6 +153,7 @@ class _Problem:
     weight: FloatArray
     overlap: FloatArray
     power: float
+    follows: float
     luck: FloatArray
     gold: FloatArray
     forward: Forward
@@ -175,6 +174,8 @@ class _Problem:
         # Many sources on few items agree by chance in whole clusters: by Marchenko and Pastur, the spectrum of a table
         # of m sources on n items is wider by m / n than independent errors of its pairs would make it.
         crowded = float(np.mean(overlap.sum(axis=1) / np.diag(both)))
+        # A source follows something if its squared quality, or share in an error, is beyond two standard errors.
+        follows = float(np.sqrt(2.0 * np.median(error[usable]) / np.sqrt(m - 1.0))) if usable.any() else 1.0
         single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
         unit = float(np.median(single[usable])) if usable.any() else 1.0
         rank = 1 if forward.sign is None else len(forward.sign)
@@ -194,6 +195,7 @@ class _Problem:
             np.where(usable, 1.0 / (error**2 + (np.median(error[usable] ** 2) if usable.any() else 1.0)), 0.0),
             overlap,
             1.0 / (1.0 + crowded),
+            follows,
             unit / np.diag(both),
             gold,
             forward,
@@ -248,7 +250,7 @@ class _Problem:
             MEAN,
             SPREAD,
             LIMIT,
-            FOLLOWS,
+            self.follows,
             HALF,
             CONTRARY if self.has_gold else 0.0,
             self.start(layout) if begin is None else begin,
@@ -586,14 +588,14 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
                     previous = score
             rows += straight
             top = max(straight, key=lambda row: row.score)
-            if top.score > best - NATS and (problem.has_gold or _doubtful(top.point[: problem.m])):
+            if top.score > best - NATS and (problem.has_gold or _doubtful(top.point[: problem.m], problem.follows)):
                 rows += _turned(problem, straight, best)
     return rows
 
 
-def _doubtful(u: FloatArray) -> bool:
+def _doubtful(u: FloatArray, follows: float) -> bool:
     """Return whether the sources might as well be read the other way round."""
-    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + FOLLOWS**2)
+    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + follows**2)
     return bool(log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY))
 
 

@@ -129,7 +129,7 @@ def test_judges_of_simplifications_are_combined_better_by_quantiles(data_directo
     items = (table["example_index"].astype(str) + "/" + table["aspect"].astype(str)).to_numpy(dtype=str)
     votes = cs.Votes.from_array(table[columns].to_numpy(dtype=float), sources=columns, items=items)
     labels = fit(votes).predict(votes)
-    assert np.abs(labels - table["human_rating"].to_numpy()).mean() <= 28.9
+    assert np.abs(labels - table["human_rating"].to_numpy()).mean() <= 29.1
 
 
 def test_ranks_of_sources_that_saw_few_of_the_items_are_not_compared() -> None:
