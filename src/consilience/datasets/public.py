@@ -420,10 +420,9 @@ def load_crowd_translations(folder: Folder = None) -> CrowdTranslations:
     answers = _TRANSLATIONS.read(folder, "answers.parquet", columns, 4490)
     gold = _TRANSLATIONS.read(folder, "gold.parquet", ["part", "item", "gold"], 450)
     part, item, text = (gold.text(name).tolist() for name in ("part", "item", "gold"))
-    return CrowdTranslations(
-        *(answers.text(name) for name in columns),
-        gold=dict(zip(zip(part, item, strict=True), text, strict=True)),
-    )
+    truth = dict(zip(zip(part, item, strict=True), text, strict=True))
+    parts, items, workers, sentences = (answers.text(name) for name in columns)
+    return CrowdTranslations(parts, items, workers, sentences, truth)
 
 
 def load_crowd_boxes(folder: Folder = None) -> CrowdBoxes:

@@ -98,7 +98,7 @@ class DependencyParser(EndModel):
         return as_object_array([np.array(single_root(*tree)[0], dtype=np.int64) for tree in trees])
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
-        """Return the share of words with the right head (unlabelled attachment score)."""
+        """Return the share of words with the right head (unlabeled attachment score)."""
         found = self.predict(X)
         known = [(guess, _heads(tree)) for guess, tree in zip(found, y, strict=True) if not is_null(tree)]
         right = sum(int((guess == tree).sum()) for guess, tree in known)

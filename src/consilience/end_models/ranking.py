@@ -216,7 +216,7 @@ class LambdaRanker(RankingModel):
     Notes
     -----
     The relevance of an item is the number of distinct places below its own, up to 30; gains grow with it by the same
-    step, so that every swap of neighbours counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
+    step, so that every swap of neighbors counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
     puts other gains.
     """
 

@@ -21,14 +21,14 @@ UNSURE = ("weight", "drop", "keep")
 
 @dataclass(frozen=True, eq=False)
 class FittedEndModel:
-    """A model learned from votes, and what lies between.
+    """A model learned from votes, with the labels it was learned from.
 
     Attributes
     ----------
     end_model : the model that was passed, fitted
     label_model : LabelModel
     labels : array of shape (n_items, ...)
-        What the sources said together, for all items; the missing value where nobody voted.
+        The label of every item; the missing value where nobody voted.
     confidence : array of shape (n_items,)
     used : array of bool
         Items that the end model learned from.
@@ -78,7 +78,7 @@ def fit_end_model(
         Known labels of some items, as `LabelModel.fit` takes them.
     unsure
         "weight": the confidence of a label is the weight of its item, and items below `min_confidence` are left out.
-        "drop": items below `min_confidence` are left out, and the others count the same. "keep": all labelled items
+        "drop": items below `min_confidence` are left out, and the others count the same. "keep": all labeled items
         count the same. Probabilities say themselves how sure they are, and get no further weight.
     min_confidence
         Between 0 and 1.

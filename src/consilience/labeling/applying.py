@@ -317,7 +317,7 @@ def is_cluster_frame(data: Any) -> bool:
 def chosen_functions(
     functions: Any, space: LabelSpace | None, on_error: str, chunk_rows: int
 ) -> tuple[LabelingFunction, ...]:
-    """Return the labeling functions, once the other settings are known to be sound."""
+    """Check the settings, and return the labeling functions."""
     if on_error not in ("raise", "abstain"):
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
     found = as_functions(functions)

@@ -35,7 +35,7 @@ class InMemory:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, None where that is not known before."""
+        """How many rows there are; None if that is not known in advance."""
         return length(self.data)
 
     def tasks(self) -> Iterator[Task]:
@@ -84,7 +84,7 @@ class Stream:
 
     @property
     def n_rows(self) -> int | None:
-        """Not known before the end."""
+        """Not known in advance."""
         return None
 
     def tasks(self) -> Iterator[Task]:

@@ -88,7 +88,7 @@ class LabelingFunction:
         return self.bound()(row)
 
     def bound(self) -> Callable[[Any], Any]:
-        """Return the function of a row, or of a batch, alone."""
+        """Return the function with its resources filled in."""
         if not self.resources:
             return self.function
         values = {key: item.value() if isinstance(item, Once) else item for key, item in self.resources.items()}
@@ -170,7 +170,7 @@ def labeling_function(
     """
     if function is None:
         settings = {"name": name, "resources": resources, "vectorized": vectorized, "abstain": abstain}
-        return partial(labeling_function, **settings)  # type: ignore[arg-type]
+        return partial(labeling_function, **settings)
     if not callable(function):
         raise UnsupportedError(
             f"A labeling function is a Python function, not {function!r}. "

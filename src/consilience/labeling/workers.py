@@ -94,7 +94,7 @@ def run_in_processes(
     context = multiprocessing.get_context("fork" if fork else "spawn")
     waiting: deque[Future[Any]] = deque()
     _work = work
-    told = {} if fork else {"initializer": _receive, "initargs": (_send(work),)}
+    told: dict[str, Any] = {} if fork else {"initializer": _receive, "initargs": (_send(work),)}
     pool = ProcessPoolExecutor(n_jobs, mp_context=context, **told)
     try:
         for task in tasks:

@@ -29,7 +29,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Voice:
-    """What one source did to the label of one item.
+    """How one source influenced the label of one item.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The story of one label.
+    """Why one item got its label.
 
     Parameters
     ----------

@@ -90,7 +90,7 @@ def realized_cost(
 
 
 def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = None) -> Any:
-    """Return a fitted model, its findings unheard."""
+    """Return a fitted model; its warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = make_model(space)
@@ -134,4 +134,4 @@ def rank_correlation(left: FloatArray, right: FloatArray) -> float:
     from scipy.stats import rankdata
 
     ranks = [rankdata(left), rankdata(right)]
-    return float(np.corrcoef(ranks)[0, 1]) if min(map(np.ptp, ranks)) > 0.0 else 0.0
+    return float(np.corrcoef(*ranks)[0, 1]) if min(map(np.ptp, ranks)) > 0.0 else 0.0
