@@ -133,5 +133,5 @@ def rank_correlation(left: FloatArray, right: FloatArray) -> float:
     """Return Spearman's correlation; 0 where one side does not vary."""
     from scipy.stats import rankdata
 
-    ranks = [rankdata(left), rankdata(right)]
-    return float(np.corrcoef(*ranks)[0, 1]) if min(map(np.ptp, ranks)) > 0.0 else 0.0
+    one, other = rankdata(left), rankdata(right)
+    return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) > 0.0 and np.ptp(other) > 0.0 else 0.0
