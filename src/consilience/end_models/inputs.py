@@ -56,9 +56,8 @@ def read_covariates(X: Any, n_expected: int | None = None) -> FloatArray:
     if table.ndim != 2 or table.shape[1] == 0:
         raise InvalidInputError(f"X has shape {table.shape}; expected (n_items, n_covariates), or one number per item.")
     if n_expected is not None and table.shape[1] != n_expected:
-        raise InvalidInputError(
-            f"X has {table.shape[1]} covariates, and this model was fitted on {n_expected}. Pass the same columns."
-        )
+        found = "1 covariate" if table.shape[1] == 1 else f"{table.shape[1]} covariates"
+        raise InvalidInputError(f"X has {found}, and this model was fitted on {n_expected}. Pass the same columns.")
     wrong = np.argwhere(~np.isfinite(table))
     if len(wrong):
         row, column = (int(index) for index in wrong[0])
