@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from consilience import datasets
-from consilience.datasets import board_games
+from consilience.datasets import public as board_games
 from consilience.exceptions import FileFormatError, MissingDataError, UnsupportedError
 
 LOADERS = {

@@ -1,12 +1,11 @@
 """Models that learn from labels: what the labels of a `LabelModel` are made for."""
 
 from consilience.end_models import parser_families
-from consilience.end_models.boosting import gradient_boosting
 from consilience.end_models.geodesic import GeodesicRegression
 from consilience.end_models.listwise import ListwiseRanker
 from consilience.end_models.parsing import DependencyParser
 from consilience.end_models.ranking import LambdaRanker
-from consilience.end_models.soft_labels import SoftLabelClassifier
+from consilience.end_models.soft_labels import SoftLabelClassifier, gradient_boosting
 from consilience.end_models.two_steps import FittedEndModel, fit_end_model
 
 __all__ = [

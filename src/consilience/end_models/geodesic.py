@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
-from consilience.end_models.geodesic_fit import GeodesicFit, fit_geodesic, geodesic_points, moved_along
-from consilience.end_models.inputs import read_covariates, read_labels, read_weights
-from consilience.exceptions import ConsilienceWarning, InvalidInputError, NotFittedError, UnsupportedError
+from consilience.end_models.geodesic_fit import GeodesicFit, fit_geodesic, moved_along
+from consilience.end_models.inputs import EndModel, check_count, read_covariates, read_labels, read_weights
+from consilience.exceptions import ConsilienceWarning, InvalidInputError, UnsupportedError
 from consilience.label_types.manifolds.spaces import Hyperbolic, Sphere
-from consilience.settings import Configurable
 
 __all__ = ["GeodesicRegression"]
 
 
-class GeodesicRegression(Configurable):
+@dataclass(repr=False, eq=False)
+class GeodesicRegression(EndModel):
     """Least squares regression on a curved space: ``y(x) = exp_p(sum_j (x_j - c_j) v_j)``.
 
     What a straight line is to numbers, a geodesic is to points. With one covariate predictions run along a geodesic;
@@ -61,18 +62,13 @@ class GeodesicRegression(Configurable):
     1.0
     """
 
-    def __init__(
-        self,
-        space: Hyperbolic | Sphere,
-        *,
-        center: bool = True,
-        max_iterations: int = 100,
-        tolerance: float = 1e-9,
-    ) -> None:
-        self.space = space
-        self.center = center
-        self.max_iterations = max_iterations
-        self.tolerance = tolerance
+    learned = "_fit"
+
+    space: Hyperbolic | Sphere
+    _: KW_ONLY
+    center: bool = True
+    max_iterations: int = 100
+    tolerance: float = 1e-9
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find the curve of least squared distance to the labels.
@@ -122,7 +118,7 @@ class GeodesicRegression(Configurable):
 
     def predict(self, X: Any) -> Batch:
         """Return one point per row of covariates, as the space writes them."""
-        return self.space.as_labels(self._points(read_covariates(X, len(self._fitted.velocities))))
+        return self.space.as_labels(self._points(self._new_covariates(X)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of the squared distance that the curve explains, 1 at best.
@@ -130,7 +126,7 @@ class GeodesicRegression(Configurable):
         ``1 - sum d(y, predicted)^2 / sum d(y, mean)^2`` with the Frechet mean of these labels: the coefficient of
         determination, with distances of the space. Missing labels are left out.
         """
-        covariates = read_covariates(X, len(self._fitted.velocities))
+        covariates = self._new_covariates(X)
         points, present = read_labels(y, self.space, len(covariates))
         weights = read_weights(sample_weight, len(covariates))[present]
         if not weights.sum() > 0:
@@ -154,26 +150,17 @@ class GeodesicRegression(Configurable):
             input_tags=InputTags(one_d_array=True, two_d_array=True),
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fit")
-
-    # --- private ------------------------------------------------------------------------------------
-
-    @property
-    def _fitted(self) -> GeodesicFit:
-        found: GeodesicFit | None = getattr(self, "_fit", None)
-        if found is None:
-            raise NotFittedError("This GeodesicRegression has not been fitted. Call fit(X, y) first.")
-        return found
+    def _new_covariates(self, X: Any) -> FloatArray:
+        self._require_fitted()
+        return read_covariates(X, self.n_features_in_)
 
     def _points(self, covariates: FloatArray) -> FloatArray:
-        found = self._fitted
+        found = self._fit
         with np.errstate(over="ignore", invalid="ignore"):
-            points = geodesic_points(self.space.geometry, found.base, found.velocities, covariates - self._anchor)
-        wrong = ~np.isfinite(points).all(axis=1)
-        if wrong.any():
+            points = self.space.geometry.exp(found.base, (covariates - self._anchor) @ found.velocities)
+        for row in np.flatnonzero(~np.isfinite(points).all(axis=1))[:1]:
             raise InvalidInputError(
-                f"Row {int(np.flatnonzero(wrong)[0])} of X lies so far from the items of the fit that the numbers of "
+                f"Row {row} of X lies so far from the items of the fit that the numbers of "
                 "its point overflow. Predict nearer to them."
             )
         return points
@@ -195,9 +182,7 @@ class GeodesicRegression(Configurable):
                 f"GeodesicRegression fits points of Hyperbolic(d) and Sphere(d), not {self.space!r}. "
                 "For numbers and vectors use a linear regression."
             )
-        steps = self.max_iterations
-        if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-            raise UnsupportedError(f"max_iterations={steps!r} is not a number of steps. Use a whole number from 1 on.")
+        check_count("max_iterations", self.max_iterations)
         share = self.tolerance
         if not isinstance(share, (int, float, np.number)) or not 0 < share < 1:
             raise UnsupportedError(f"tolerance={share!r} is not a share between 0 and 1. The default is 1e-9.")
@@ -212,9 +197,7 @@ class GeodesicRegression(Configurable):
             )
         center: FloatArray = weights @ x / weights.sum()
         spread = np.abs(x - center).max(axis=0)
-        constant = np.flatnonzero(spread <= 1e-12 * np.abs(center))
-        if len(constant):
-            column = int(constant[0])
+        for column in np.flatnonzero(spread <= 1e-12 * np.abs(center))[:1]:
             raise InvalidInputError(
                 f"Column {column} of X is {center[column]:g} for every item with a label, so nothing can be learned "
                 "about it. Leave it out; the point where the curve starts needs no column."

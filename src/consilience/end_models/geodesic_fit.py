@@ -7,16 +7,16 @@ the span of the velocities all share one small system, those inside have another
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 from consilience.label_types.manifolds.geometry import Geometry
 
-__all__ = ["GeodesicFit", "fit_geodesic", "geodesic_points", "moved_along"]
+__all__ = ["GeodesicFit", "fit_geodesic", "moved_along"]
 
 #: Geodesics longer than this, in curvature radii, would overflow the squares of the factors across.
 LONGEST = 300.0
@@ -52,19 +52,14 @@ class GeodesicFit:
     converged: bool = False
 
 
-def geodesic_points(geometry: Geometry, base: FloatArray, velocities: FloatArray, covariates: FloatArray) -> FloatArray:
-    """Return ``exp_base(covariates @ velocities)``, ``(n, D)``."""
-    return geometry.exp(base, covariates @ velocities)
-
-
 def moved_along(
     geometry: Geometry, base: FloatArray, velocity: FloatArray, time: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return point and velocity of a geodesic at another time."""
-    path = _Path(geometry, base, time * velocity[None])
-    speed = float(np.sqrt(max(float(geometry.inner(base, velocity, velocity)), 0.0)))
-    forward = np.sign(time) * speed * path.directions_there[0]
-    return geometry.exp(base, time * velocity), forward if path.lengths[0] > 0 else velocity.copy()
+    path = _paths(geometry, base, time * velocity[None])
+    length = float(path.lengths[0])
+    there = length / time * path.directions_there[0] if length > 0 else velocity.copy()
+    return geometry.exp(base, time * velocity), there
 
 
 def fit_geodesic(
@@ -103,14 +98,11 @@ def fit_geodesic(
     # Coordinates of hyperbolic space lose digits far from the origin, so the middle of the points is moved there.
     home = geometry.origin if open_space else middle
     seen = _carried(geometry, points, middle, home) if open_space else points
-    best: GeodesicFit | None = None
-    for start in _starts(geometry, covariates, seen, weights, home):
-        problem = _Problem(geometry, covariates, seen, weights)
-        found = problem.minimise(start, max_iterations, tolerance)
-        if best is None or found.cost < best.cost * (1.0 - 1e-9):
+    problem = _Problem(geometry, covariates, seen, weights)
+    best, *others = (problem.minimize(start, max_iterations, tolerance) for start in _starts(problem, home))
+    for found in others:
+        if found.cost < best.cost * (1.0 - 1e-9):
             best = found
-    if best is None:  # without overflow at least the constant curve is a start
-        return GeodesicFit(middle, np.zeros((covariates.shape[1], len(middle))), float("inf"))
     if not open_space:
         return best
     base = _carried(geometry, best.base[None], home, middle)[0]
@@ -126,112 +118,61 @@ def _carried(geometry: Geometry, points: FloatArray, start: FloatArray, end: Flo
 def _turned(geometry: Geometry, vectors: FloatArray, start: FloatArray, end: FloatArray) -> FloatArray:
     """Return tangent vectors, anywhere, moved by the same isometry, which is linear in the coordinates."""
     along = geometry.curvature * geometry.inner(start, vectors, start)[..., None]
-    turned: FloatArray = along * end + geometry.transport(start, end, vectors - along * start)
-    return turned
+    return np.asarray(along * end + geometry.transport(start, end, vectors - along * start))
 
 
 def _tangent(geometry: Geometry, point: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return vectors without what rounding put across the tangent space."""
     out = geometry.curvature * geometry.inner(point, vectors, np.broadcast_to(point, vectors.shape))
-    tangent: FloatArray = vectors - out[..., None] * point
-    return tangent
+    return np.asarray(vectors - out[..., None] * point)
 
 
-def _starts(
-    geometry: Geometry, covariates: FloatArray, points: FloatArray, weights: FloatArray, home: FloatArray
-) -> Iterator[GeodesicFit]:
+def _starts(whole: _Problem, home: FloatArray) -> Iterator[GeodesicFit]:
     """Yield linear regressions of the points as seen from their middle.
 
-    On a closed space far points may be seen round the wrong side; there, fits that grow from fewer of them are starts
+    On a closed space far points may be seen around the wrong side; there, fits that grow from fewer points are starts
     too.
     """
-    n, k = covariates.shape
-    away = covariates - weights @ covariates
-    apart = ((away / np.maximum(np.sqrt(weights @ away**2), 1e-300)) ** 2).sum(axis=1)
+    n, k = whole.covariates.shape
+    away = whole.covariates - whole.weights @ whole.covariates
+    apart = ((away / np.maximum(np.sqrt(whole.weights @ away**2), 1e-300)) ** 2).sum(axis=1)
     order = np.argsort(apart, kind="stable")
-    whole = _Problem(geometry, covariates, points, weights)
-    for share in CLOSED_STARTS if geometry.curvature > 0 else (1.0,):
+    for share in CLOSED_STARTS if whole.geometry.curvature > 0 else (1.0,):
         count = max(round(share * n), min(n, k + 2))
-        fit = _line(whole.of(order[:count]), home if count == n else None)
+        fit = whole.of(order[:count]).line(home if count == n else None)
         while count < n:  # what lies further out is met by a curve that has learned where to go
-            fit = whole.of(order[:count]).minimise(fit, GROWING_STEPS, 1e-4)
+            fit = whole.of(order[:count]).minimize(fit, GROWING_STEPS, 1e-4)
             count = min(2 * count, n)
         yield replace(fit, cost=whole.cost(fit.base, fit.velocities))
 
 
-def _line(problem: _Problem, centre: FloatArray | None) -> GeodesicFit:
-    """Return the linear regression of the points as seen from a centre, their mean if it is not given."""
-    geometry, weights, points = problem.geometry, problem.weights, problem.points
-    if centre is None:
-        centre = geometry.means(points[None], weights[None]).points[0]
-    root = np.sqrt(weights)[:, None]
-    design = np.hstack([np.ones((len(points), 1)), problem.covariates])
-    line = np.linalg.lstsq(root * design, root * geometry.log(centre, points), rcond=None)[0]
-    constant = GeodesicFit(centre, np.zeros_like(line[1:]), problem.cost(centre, np.zeros_like(line[1:])))
-    with np.errstate(over="ignore", invalid="ignore"):
-        base = geometry.exp(centre, line[0])
-        velocities = _tangent(geometry, base, geometry.transport(centre, base, line[1:]))
-    cost = problem.cost(base, velocities)
-    # A straight line in the tangent space may be worse than none, or leave the range of numbers.
-    return GeodesicFit(base, velocities, cost) if cost <= constant.cost else constant
+class _Paths(NamedTuple):
+    """Geodesics from one point at time one, with unit velocities at both ends, zero for a path of no length.
+
+    Across a path, a move of its start moves its end by `cosine`, and a change of its velocity by `spread`.
+    """
+
+    lengths: FloatArray
+    directions: FloatArray
+    directions_there: FloatArray
+    cosine: FloatArray
+    spread: FloatArray
 
 
-@dataclass(frozen=True)
-class _Path:
-    """Geodesics from one point with given velocities, at time one."""
-
-    geometry: Geometry
-    base: FloatArray
-    velocities: FloatArray
-
-    @cached_property
-    def lengths(self) -> FloatArray:
-        square = self.geometry.inner(self.base, self.velocities, self.velocities)
-        length: FloatArray = np.sqrt(np.maximum(square, 0.0))
-        return length
-
-    @cached_property
-    def angles(self) -> FloatArray:
-        """Lengths in curvature radii."""
-        angles = self.lengths / self.geometry.radius
-        return np.minimum(angles, LONGEST) if self.geometry.curvature < 0 else angles
-
-    @cached_property
-    def directions(self) -> FloatArray:
-        """Unit velocities at the start; zero for a path of no length."""
-        length = np.where(self.lengths > 0, self.lengths, 1.0)[:, None]
-        direction: FloatArray = np.where(self.lengths[:, None] > 0, self.velocities / length, 0.0)
-        return direction
-
-    @cached_property
-    def directions_there(self) -> FloatArray:
-        """Unit velocities at the end."""
-        factor = -self.geometry.curvature * self.geometry.radius * self.sine
-        present = (self.lengths > 0)[:, None]
-        end: FloatArray = np.where(present, factor[:, None] * self.base, 0.0) + self.cosine[:, None] * self.directions
-        return end
-
-    @property
-    def cosine(self) -> FloatArray:
-        """How far a move of the start moves the end, across the path."""
-        cosine: FloatArray = np.cosh(self.angles) if self.geometry.curvature < 0 else np.cos(self.angles)
-        return cosine
-
-    @property
-    def sine(self) -> FloatArray:
-        sine: FloatArray = np.sinh(self.angles) if self.geometry.curvature < 0 else np.sin(self.angles)
-        return sine
-
-    @property
-    def spread(self) -> FloatArray:
-        """How far a change of the velocity moves the end, across the path."""
-        return np.where(self.angles > 1e-8, self.sine / np.maximum(self.angles, 1e-300), 1.0)
-
-    def carried_back(self, tangents: FloatArray) -> FloatArray:
-        """Return tangent vectors at the end carried to the start along the path, however long it is."""
-        along = self.geometry.inner(self.base, tangents, self.directions_there)[:, None]
-        back: FloatArray = tangents + along * (self.directions - self.directions_there)
-        return _tangent(self.geometry, self.base, back)
+def _paths(geometry: Geometry, base: FloatArray, velocities: FloatArray) -> _Paths:
+    lengths = np.sqrt(np.maximum(geometry.inner(base, velocities, velocities), 0.0))
+    angles = lengths / geometry.radius
+    if geometry.curvature < 0:
+        angles = np.minimum(angles, LONGEST)
+        cosine, sine = np.cosh(angles), np.sinh(angles)
+    else:
+        cosine, sine = np.cos(angles), np.sin(angles)
+    present = (lengths > 0)[:, None]
+    directions = np.where(present, velocities / np.where(present, lengths[:, None], 1.0), 0.0)
+    factor = -geometry.curvature * geometry.radius * sine
+    there = np.where(present, factor[:, None] * base, 0.0) + cosine[:, None] * directions
+    spread = np.where(angles > 1e-8, sine / np.maximum(angles, 1e-300), 1.0)
+    return _Paths(lengths, directions, there, cosine, spread)
 
 
 @dataclass(frozen=True)
@@ -251,20 +192,33 @@ class _Problem:
     def cost(self, base: FloatArray, velocities: FloatArray) -> float:
         """Return the weighted mean squared distance; infinite where numbers overflow."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            predicted = geodesic_points(self.geometry, base, velocities, self.covariates)
+            predicted = self.geometry.exp(base, self.covariates @ velocities)
             cost = float(self.weights @ self.geometry.distance(predicted, self.points) ** 2)
         return cost if np.isfinite(cost) else float("inf")
 
-    def minimise(self, fit: GeodesicFit, max_iterations: int, tolerance: float) -> GeodesicFit:
+    def line(self, center: FloatArray | None) -> GeodesicFit:
+        """Return the linear regression of the points as seen from a center, their mean if it is not given."""
+        geometry = self.geometry
+        if center is None:
+            center = geometry.means(self.points[None], self.weights[None]).points[0]
+        root = np.sqrt(self.weights)[:, None]
+        design = np.hstack([np.ones((len(self.points), 1)), self.covariates])
+        line = np.linalg.lstsq(root * design, root * geometry.log(center, self.points), rcond=None)[0]
+        start = GeodesicFit(center, np.zeros_like(line[1:]), self.cost(center, np.zeros_like(line[1:])))
+        found = self._moved(start, line)
+        # A straight line in the tangent space may be worse than none, or leave the range of numbers.
+        return found if found.cost <= start.cost else start
+
+    def minimize(self, fit: GeodesicFit, max_iterations: int, tolerance: float) -> GeodesicFit:
         """Return the fit after steps that never raise the cost."""
         flat = np.zeros_like(fit.velocities)
         scale = float(np.sqrt(max(fit.cost, self.cost(fit.base, flat), np.finfo(float).tiny)))
         damping, converged, iteration = DAMPING, False, 0
         while iteration < max_iterations and not converged and damping < GIVE_UP:
             iteration += 1
-            equations = self._equations(fit)
+            step = self._step_at(fit)
             while damping < GIVE_UP:
-                change, length = equations.solve(damping)
+                change, length = step(damping)
                 reached = self._moved(fit, change)
                 # At the accuracy of the distances themselves no step lowers the cost any more.
                 if reached.cost <= fit.cost * (1.0 + 1e-13) or length <= tolerance * scale:
@@ -274,7 +228,7 @@ class _Problem:
                 fit = reached
             # A step that is short for its damping says nothing.
             converged = length <= tolerance * scale and damping <= 1.0
-            converged |= damping >= GIVE_UP and equations.solve(0.0)[1] <= 1e-5 * scale
+            converged |= damping >= GIVE_UP and step(0.0)[1] <= 1e-5 * scale
             damping = max(damping / 10.0, 1e-12)
         return replace(fit, iterations=iteration, converged=bool(converged))
 
@@ -285,35 +239,43 @@ class _Problem:
             velocities = _tangent(self.geometry, base, velocities)
         return GeodesicFit(base, velocities, self.cost(base, velocities))
 
-    def _equations(self, fit: GeodesicFit) -> _Equations:
-        geometry = self.geometry
-        path = _Path(geometry, fit.base, self.covariates @ fit.velocities)
-        ends = geometry.exp(fit.base, path.velocities)
-        residuals = path.carried_back(geometry.log(ends, self.points))
+    def _step_at(self, fit: GeodesicFit) -> Callable[[float], tuple[FloatArray, float]]:
+        """Return what solves the normal equations for a damping.
+
+        It returns the changes of base and velocities, ``(1 + k, D)``, and how far they move the predictions.
+        """
+        geometry, base, weights = self.geometry, fit.base, self.weights[:, None]
+        velocities = self.covariates @ fit.velocities
+        path, ends = _paths(geometry, base, velocities), geometry.exp(base, velocities)
+        # Residuals are carried to the base along the path, however long it is.
+        residuals = geometry.log(ends, self.points)
+        shift = geometry.inner(base, residuals, path.directions_there)[:, None]
+        residuals = _tangent(geometry, base, residuals + shift * (path.directions - path.directions_there))
         # Squared distances bend more than in flat space; on average over directions that is a factor per point.
         bend = geometry.curvature_bound(geometry.distance(ends, self.points))
-        weight = self.weights * (1.0 + (geometry.dimension - 1) * bend) / geometry.dimension
+        bent = self.weights * (1.0 + (geometry.dimension - 1) * bend) / geometry.dimension
         along = np.hstack([np.ones((len(ends), 1)), self.covariates])
         across = np.hstack([path.cosine[:, None], path.spread[:, None] * self.covariates])
         basis = _basis(geometry, fit)
-        directions = geometry.inner(fit.base, path.directions[:, None], basis[None])
-        inside = geometry.inner(fit.base, residuals[:, None], basis[None])
+        directions = geometry.inner(base, path.directions[:, None], basis[None])
+        inside = geometry.inner(base, residuals[:, None], basis[None])
         projected = (directions * inside).sum(axis=1, keepdims=True) * directions
-        slope_inside = across.T @ (self.weights[:, None] * (inside - projected))
-        slope_inside += along.T @ (self.weights[:, None] * projected)
+        inner_slope = across.T @ (weights * (inside - projected)) + along.T @ (weights * projected)
+        outer_slope = across.T @ (weights * (residuals - inside @ basis))
         outer = directions[:, :, None] * directions[:, None, :]
         rest = np.eye(len(basis)) - outer
-        inner_matrix = np.einsum("n,na,nb,nrs->arbs", weight, across, across, rest, optimize=True)
-        inner_matrix += np.einsum("n,na,nb,nrs->arbs", weight, along, along, outer, optimize=True)
-        return _Equations(
-            geometry,
-            fit.base,
-            basis,
-            inner_matrix.reshape(slope_inside.size, slope_inside.size),
-            slope_inside,
-            (across * weight[:, None]).T @ across,
-            across.T @ (self.weights[:, None] * (residuals - inside @ basis)),
-        )
+        inner_matrix = np.einsum("n,na,nb,nrs->arbs", bent, across, across, rest, optimize=True)
+        inner_matrix += np.einsum("n,na,nb,nrs->arbs", bent, along, along, outer, optimize=True)
+        inner_matrix = inner_matrix.reshape(inner_slope.size, inner_slope.size)
+        outer_matrix = (across * bent[:, None]).T @ across
+
+        def step(damping: float) -> tuple[FloatArray, float]:
+            within = _damped(inner_matrix, inner_slope.reshape(-1, 1), damping).reshape(inner_slope.shape)
+            outside = _damped(outer_matrix, outer_slope, damping)
+            square = float((within * inner_slope).sum() + geometry.inner(base, outside, outer_slope).sum())
+            return _tangent(geometry, base, within @ basis + outside), float(np.sqrt(max(square, 0.0)))
+
+        return step
 
 
 def _basis(geometry: Geometry, fit: GeodesicFit) -> FloatArray:
@@ -322,30 +284,7 @@ def _basis(geometry: Geometry, fit: GeodesicFit) -> FloatArray:
     gram = geometry.inner(fit.base, velocities[:, None], velocities[None])
     values, vectors = np.linalg.eigh((gram + gram.T) / 2.0)
     kept = values > max(1e-14 * float(values.max(initial=0.0)), 1e-280)
-    basis: FloatArray = (vectors[:, kept] / np.sqrt(values[kept])).T @ velocities
-    return basis
-
-
-@dataclass(frozen=True)
-class _Equations:
-    """Normal equations: for directions in the span of the velocities, and for all others."""
-
-    geometry: Geometry
-    base: FloatArray
-    basis: FloatArray
-    inner_matrix: FloatArray
-    inner_slope: FloatArray
-    outer_matrix: FloatArray
-    outer_slope: FloatArray
-
-    def solve(self, damping: float) -> tuple[FloatArray, float]:
-        """Return the changes of base and velocities, ``(1 + k, D)``, and how far they move the predictions."""
-        inside = _damped(self.inner_matrix, self.inner_slope.reshape(-1, 1), damping).reshape(self.inner_slope.shape)
-        outside = _damped(self.outer_matrix, self.outer_slope, damping)
-        change = _tangent(self.geometry, self.base, inside @ self.basis + outside)
-        square = float((inside * self.inner_slope).sum())
-        square += float(self.geometry.inner(self.base, outside, self.outer_slope).sum())
-        return change, float(np.sqrt(max(square, 0.0)))
+    return np.asarray((vectors[:, kept] / np.sqrt(values[kept])).T @ velocities)
 
 
 def _damped(matrix: FloatArray, slope: FloatArray, damping: float) -> FloatArray:
@@ -354,5 +293,4 @@ def _damped(matrix: FloatArray, slope: FloatArray, damping: float) -> FloatArray
         return np.zeros_like(slope)
     unit = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     scaled = matrix / unit[:, None] / unit[None, :] + damping * np.eye(len(unit))
-    solution: FloatArray = np.linalg.lstsq(scaled, slope / unit[:, None], rcond=1e-13)[0] / unit[:, None]
-    return solution
+    return np.asarray(np.linalg.lstsq(scaled, slope / unit[:, None], rcond=1e-13)[0] / unit[:, None])

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
-from consilience.end_models.extras import needed
-from consilience.end_models.item_sets import ItemSets
-from consilience.end_models.ranking import RankingModel
+from consilience.end_models.inputs import check_count, needed
+from consilience.end_models.ranking import ItemSets, RankingModel
 from consilience.exceptions import InvalidInputError, UnsupportedError
 
 __all__ = ["ListwiseRanker"]
 
 
+@dataclass(repr=False, eq=False)
 class ListwiseRanker(RankingModel):
     """A multilayer perceptron whose scores make the rankings likely: the paper's end model for rankings.
 
@@ -46,30 +47,17 @@ class ListwiseRanker(RankingModel):
     shape (n_sets, n_items, n_features).
     """
 
-    def __init__(
-        self,
-        *,
-        hidden: Sequence[int] = (30, 30, 30),
-        epochs: int = 20,
-        batch_size: int = 64,
-        learning_rate: float = 0.01,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        dropout: float = 0.0,
-        running_statistics: bool = True,
-        standardize: bool = True,
-        random_state: int | None = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.weight_decay = weight_decay
-        self.dropout = dropout
-        self.running_statistics = running_statistics
-        self.standardize = standardize
-        self.random_state = random_state
+    _: KW_ONLY
+    hidden: Sequence[int] = (30, 30, 30)
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    running_statistics: bool = True
+    standardize: bool = True
+    random_state: int | None = 0
 
     def _learn(self, sets: ItemSets, positions: IntArray, weights: FloatArray) -> None:
         torch = needed("torch", "torch", "ListwiseRanker")
@@ -137,10 +125,8 @@ class ListwiseRanker(RankingModel):
         return torch.nn.Sequential(*layers, torch.nn.Linear(width, 1))
 
     def _check_settings(self) -> None:
-        for name, least in (("epochs", 1), ("batch_size", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-                raise UnsupportedError(f"{name}={value!r} is not a whole number from {least} on.")
+        check_count("epochs", self.epochs)
+        check_count("batch_size", self.batch_size)
         if not 0 < self.learning_rate < np.inf:
             raise UnsupportedError(
                 f"learning_rate={self.learning_rate!r} is not a positive number. The paper's is 0.01."

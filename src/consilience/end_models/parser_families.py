@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import random
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
-from consilience.end_models.extras import needed
+from consilience.end_models.inputs import needed
 from consilience.exceptions import ConsilienceError, InvalidInputError
 
 __all__ = ["ParserFamily", "Sentence", "Spacy", "Tree", "UDPipe", "passes_over", "root_of", "single_root"]
@@ -36,26 +37,37 @@ class Sentence:
     relations: list[str]
 
 
-class ParserFamily(Protocol):
-    """How parsers of one kind are trained and used."""
+@dataclass(frozen=True, kw_only=True)
+class ParserFamily(ABC):
+    """How parsers of one kind are trained and used.
 
-    @property
-    def reads(self) -> str:
-        """What it is shown of a sentence."""
+    Parameters
+    ----------
+    training_words
+        It learns from at most so many words of a treebank.
+    words_seen
+        It is trained until it has seen so many words, repetitions counted.
+    reads
+        What it is shown of a sentence.
+    """
 
-    @property
-    def training_words(self) -> int:
-        """It learns from at most so many words of a treebank."""
+    training_words: int
+    words_seen: int
+    reads: str
 
     def seeing(self, n_words: int) -> Self:
-        """Return the same family, trained until it has seen so many words, repetitions counted."""
+        """Return the same family, trained until it has seen so many words."""
+        return replace(self, words_seen=n_words)
 
+    @abstractmethod
     def settings(self, n_words: int) -> dict[str, Any]:
         """Return all that decides what is learned from training sentences of so many words."""
 
+    @abstractmethod
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
         """Return a trained parser as the content of a file."""
 
+    @abstractmethod
     def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
         """Return the trees that a trained parser finds, with as many roots as it likes."""
 
@@ -90,7 +102,7 @@ def root_of(word: int, heads: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True)
-class UDPipe:
+class UDPipe(ParserFamily):
     """Greedy transition parser with a small network (UDPipe 1), given words and universal tags."""
 
     transition_system: str = "projective"
@@ -98,9 +110,6 @@ class UDPipe:
     training_words: int = 65_000
     words_seen: int = 260_000
     reads: str = "words and gold UPOS"
-
-    def seeing(self, n_words: int) -> Self:
-        return replace(self, words_seen=n_words)
 
     def settings(self, n_words: int) -> dict[str, Any]:
         chosen = {"iterations": passes_over(n_words, self.words_seen), "hidden_layer": 100}
@@ -153,7 +162,7 @@ class UDPipe:
 
 
 @dataclass(frozen=True)
-class Spacy:
+class Spacy(ParserFamily):
     """Arc-eager parser on a convolutional encoder (spaCy, from scratch, no vectors), given words, maybe tags."""
 
     tags: bool = False
@@ -167,9 +176,6 @@ class Spacy:
     HASHES: ClassVar = {"NORM": 5000, "PREFIX": 1000, "SUFFIX": 2500, "SHAPE": 2500}
     WIDTH, DEPTH, HIDDEN, DROPOUT = 96, 4, 64, 0.1
     FIRST_BATCH, LAST_BATCH, GROWTH = 100, 1000, 1.001
-
-    def seeing(self, n_words: int) -> Self:
-        return replace(self, words_seen=n_words)
 
     def settings(self, n_words: int) -> dict[str, Any]:
         return {"tags": self.tags, "words_seen": self.words_seen, "width": self.WIDTH, "depth": self.DEPTH}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array, is_null
-from consilience.end_models.inputs import read_weights
+from consilience.end_models.inputs import EndModel, read_weights
 from consilience.end_models.parser_families import ParserFamily, Sentence, Spacy, UDPipe, single_root
-from consilience.exceptions import InvalidInputError, NotFittedError, UnsupportedError
-from consilience.settings import Configurable
+from consilience.exceptions import InvalidInputError, UnsupportedError
 from consilience.tables.conllu import Sentence as ConlluSentence
 
 __all__ = ["DependencyParser"]
@@ -23,7 +23,8 @@ FAMILIES = ("spacy", "udpipe")
 UPOS = 3
 
 
-class DependencyParser(Configurable):
+@dataclass(repr=False, eq=False)
+class DependencyParser(EndModel):
     """A parser trained from nothing on trees, such as the consensus of other parsers.
 
     Parameters
@@ -42,10 +43,12 @@ class DependencyParser(Configurable):
     trees are seen less often.
     """
 
-    def __init__(self, family: str = "spacy", *, words_seen: int | None = None, random_state: int = 0) -> None:
-        self.family = family
-        self.words_seen = words_seen
-        self.random_state = random_state
+    learned = "model_"
+
+    family: str = "spacy"
+    _: KW_ONLY
+    words_seen: int | None = None
+    random_state: int = 0
 
     def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> Self:
         """Learn trees of sentences.
@@ -82,8 +85,7 @@ class DependencyParser(Configurable):
 
     def predict(self, X: Sequence[Any]) -> Batch:
         """Return the heads of each sentence; every tree has one root."""
-        if not hasattr(self, "model_"):
-            raise NotFittedError("This DependencyParser has not been fitted. Call fit(sentences, trees) first.")
+        self._require_fitted()
         sentences = [_sentence(sentence, index) for index, sentence in enumerate(X)]
         if self.tagged_ and (untagged := [i for i, one in enumerate(sentences) if one.tags == ["_"] * len(one.words)]):
             raise InvalidInputError(
@@ -96,14 +98,11 @@ class DependencyParser(Configurable):
         return as_object_array([np.array(single_root(*tree)[0], dtype=np.int64) for tree in trees])
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
-        """Return the share of words with the right head (unlabelled attachment score)."""
+        """Return the share of words with the right head (unlabeled attachment score)."""
         found = self.predict(X)
         known = [(guess, _heads(tree)) for guess, tree in zip(found, y, strict=True) if not is_null(tree)]
         right = sum(int((guess == tree).sum()) for guess, tree in known)
         return right / max(1, sum(len(tree) for _, tree in known))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "model_")
 
     def _family(self, tagged: bool) -> ParserFamily:
         if self.family not in FAMILIES:

@@ -3,25 +3,123 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, IntArray
-from consilience.end_models.extras import needed
-from consilience.end_models.inputs import read_weights
-from consilience.end_models.item_sets import ItemSets, read_positions, read_sets
-from consilience.exceptions import InvalidInputError, NotFittedError
-from consilience.settings import Configurable
+from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
+from consilience.end_models.inputs import EndModel, as_numbers, needed, read_weights
+from consilience.exceptions import InvalidInputError
 
-__all__ = ["LambdaRanker", "RankingModel"]
+__all__ = ["ItemSets", "LambdaRanker", "RankingModel"]
 
 #: Relevance grades of LightGBM end here.
 GRADES = 31
 
 
-class RankingModel(Configurable, ABC):
+@dataclass(frozen=True, eq=False)
+class ItemSets:
+    """Features of the items of many sets, one set below the other.
+
+    Attributes
+    ----------
+    features : array of shape (n_items, k)
+    sizes : array of shape (n_sets,)
+        Number of items of each set.
+    even : bool
+        Whether the sets were given as one array, so that results are one array too.
+    """
+
+    features: FloatArray
+    sizes: IntArray
+    even: bool
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def owner(self) -> IntArray:
+        """The set that each row belongs to."""
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)
+
+    @property
+    def starts(self) -> IntArray:
+        """First row of each set."""
+        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
+
+    def split(self, values: Batch) -> Batch:
+        """Return one value per item as ``(n_sets, r)``, or as an object array of one array per set."""
+        if self.even:
+            return values.reshape(len(self.sizes), -1)
+        return as_object_array(self.parts(values))
+
+    def parts(self, values: Batch) -> list[Batch]:
+        """Return the values of each set."""
+        return np.split(values, self.starts[1:])
+
+
+def _read_sets(X: Any, n_features: int | None = None) -> ItemSets:
+    """Read an array ``(n_sets, r, k)``, or one array ``(r, k)`` per set."""
+    even = isinstance(X, np.ndarray) and X.dtype != object
+    remedy = "Pass an array (n_sets, n_items, n_features), or a list with one array (n_items, n_features) per set."
+    parts = [as_numbers(part, "X", remedy) for part in X]
+    if not parts:
+        raise InvalidInputError("X holds no set. Pass at least one.")
+    expected = n_features if n_features is not None else (parts[0].shape[1] if parts[0].ndim == 2 else None)
+    for index, part in enumerate(parts):
+        if part.ndim != 2 or part.shape[0] == 0 or part.shape[1] != expected or expected == 0:
+            columns = "n_features" if expected is None else expected
+            raise InvalidInputError(
+                f"Set {index} of X has shape {part.shape}; expected (n_items, {columns}) with at least one item."
+            )
+    features = np.concatenate(parts)
+    sets = ItemSets(features, np.array([len(part) for part in parts], dtype=np.int64), even)
+    for row, column in np.argwhere(~np.isfinite(features))[:1].tolist():
+        owner = sets.owner[row]
+        raise InvalidInputError(
+            f"X is {features[row, column]} in set {owner}, item {row - sets.starts[owner]}, feature {column}. "
+            "Fill it in, or leave the set out."
+        )
+    return sets
+
+
+def _read_positions(y: Any, sets: ItemSets) -> IntArray:
+    """Return one position per row of the sets, 0 best, -1 where an item is not ranked.
+
+    A row of `y` may be longer than its set where the rest is negative, and None where nobody ranked the set.
+    """
+    rows = y.to_numpy() if hasattr(y, "to_numpy") else y
+    if len(rows) != len(sets):
+        raise InvalidInputError(f"X has {len(sets)} sets and y {len(rows)} rankings. Pass one ranking per set.")
+    found = [_row(row, int(size), index) for index, (row, size) in enumerate(zip(rows, sets.sizes, strict=True))]
+    positions = np.concatenate(found)
+    if not (positions >= 0).any():
+        raise InvalidInputError("y ranks no item: all positions are missing. Pass some rankings that are known.")
+    return positions
+
+
+def _row(row: Any, size: int, index: int) -> IntArray:
+    if is_null(row):
+        return np.full(size, -1, dtype=np.int64)
+    try:
+        given = np.asarray(row, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    given = np.where(np.isnan(given), -1.0, given)
+    if given.ndim != 1 or len(given) < size or (given[size:] >= 0).any() or (given != np.round(given)).any():
+        shown = row if isinstance(row, str) else np.ravel(np.asarray(row, dtype=object)).tolist()
+        raise InvalidInputError(
+            f"Row {index} of y is {shown}; expected {size} positions, one per item of the set: 0 is best, equal "
+            "ones are tied, -1 is not ranked."
+        )
+    return np.maximum(given[:size], -1.0).astype(np.int64)
+
+
+class RankingModel(EndModel, ABC):
     """A score per item, learned so that better items get larger scores."""
+
+    learned = "n_features_in_"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rankings of item sets.
@@ -36,8 +134,8 @@ class RankingModel(Configurable, ABC):
         sample_weight : array of shape (n_sets,), optional
             How much each set counts, such as ``label_model.confidence(votes)``.
         """
-        sets = read_sets(X)
-        positions = read_positions(y, sets)
+        sets = _read_sets(X)
+        positions = _read_positions(y, sets)
         weights = read_weights(sample_weight, len(sets))
         ranked = np.bincount(sets.owner, weights=positions >= 0, minlength=len(sets)) >= 2
         counted = ranked & (weights > 0)
@@ -74,12 +172,10 @@ class RankingModel(Configurable, ABC):
         Pairs that `y` does not order are not counted; this is 1 - Kendall error.
         """
         sets = self._sets(X)
-        scores, positions = self._scores(sets.features), read_positions(y, sets)
+        scores, positions = self._scores(sets.features), _read_positions(y, sets)
         weights = read_weights(sample_weight, len(sets))
         right, total = np.zeros(len(sets)), np.zeros(len(sets))
-        for index, (start, size) in enumerate(zip(sets.starts, sets.sizes, strict=True)):
-            known = positions[start : start + size]
-            said = scores[start : start + size]
+        for index, (known, said) in enumerate(zip(sets.parts(positions), sets.parts(scores), strict=True)):
             better = (known[:, None] < known[None, :]) & (known[:, None] >= 0)
             agreement = np.sign(said[:, None] - said[None, :])
             total[index] = better.sum()
@@ -89,13 +185,9 @@ class RankingModel(Configurable, ABC):
             raise InvalidInputError("No ranking of y orders two items with a weight above zero. Pass some that do.")
         return float(weights @ (right / np.maximum(total, 1.0)) / weights.sum())
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "n_features_in_")
-
     def _sets(self, X: Any) -> ItemSets:
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"This {type(self).__name__} has not been fitted. Call fit(X, y) first.")
-        return read_sets(X, self.n_features_in_)
+        self._require_fitted()
+        return _read_sets(X, self.n_features_in_)
 
     @abstractmethod
     def _learn(self, sets: ItemSets, positions: IntArray, weights: FloatArray) -> None:
@@ -106,6 +198,7 @@ class RankingModel(Configurable, ABC):
         """Return one finite score per row."""
 
 
+@dataclass(repr=False, eq=False)
 class LambdaRanker(RankingModel):
     """Boosted trees that rank, by LightGBM's lambdarank objective.
 
@@ -123,28 +216,18 @@ class LambdaRanker(RankingModel):
     Notes
     -----
     The relevance of an item is the number of distinct places below its own, up to 30; gains grow with it by the same
-    step, so that every swap of neighbours counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
+    step, so that every swap of neighbors counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
     puts other gains.
     """
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        learning_rate: float = 0.1,
-        num_leaves: int = 31,
-        min_child_samples: int = 20,
-        n_jobs: int = 1,
-        random_state: int | None = 0,
-        settings: dict[str, Any] | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.settings = settings
+    _: KW_ONLY
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    num_leaves: int = 31
+    min_child_samples: int = 20
+    n_jobs: int = 1
+    random_state: int | None = 0
+    settings: dict[str, Any] | None = None
 
     def _learn(self, sets: ItemSets, positions: IntArray, weights: FloatArray) -> None:
         lightgbm = needed("lightgbm", "models", "LambdaRanker")
@@ -161,8 +244,5 @@ class LambdaRanker(RankingModel):
 
 def _grades(sets: ItemSets, positions: IntArray) -> IntArray:
     """Return for each item how many distinct places of its set lie below its own."""
-    grades = np.empty(len(positions), dtype=np.int64)
-    for start, size in zip(sets.starts, sets.sizes, strict=True):
-        _, place = np.unique(positions[start : start + size], return_inverse=True)
-        grades[start : start + size] = place.max() - place
-    return np.minimum(grades, GRADES - 1)
+    places = [np.unique(part, return_inverse=True)[1] for part in sets.parts(positions)]
+    return np.minimum(np.concatenate([place.max() - place for place in places]), GRADES - 1)

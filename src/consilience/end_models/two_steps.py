@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
-from consilience.end_models.rows import length, take_rows
-from consilience.end_models.weights import fit_weighted, takes_weights
+from consilience.end_models.inputs import fit_weighted, length, take_rows, takes_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
@@ -22,14 +21,14 @@ UNSURE = ("weight", "drop", "keep")
 
 @dataclass(frozen=True, eq=False)
 class FittedEndModel:
-    """A model learned from votes, and what lies between.
+    """A model learned from votes, with the labels it was learned from.
 
     Attributes
     ----------
     end_model : the model that was passed, fitted
     label_model : LabelModel
     labels : array of shape (n_items, ...)
-        What the sources said together, for all items; the missing value where nobody voted.
+        The label of every item; the missing value where nobody voted.
     confidence : array of shape (n_items,)
     used : array of bool
         Items that the end model learned from.
@@ -79,7 +78,7 @@ def fit_end_model(
         Known labels of some items, as `LabelModel.fit` takes them.
     unsure
         "weight": the confidence of a label is the weight of its item, and items below `min_confidence` are left out.
-        "drop": items below `min_confidence` are left out, and the others count the same. "keep": all labelled items
+        "drop": items below `min_confidence` are left out, and the others count the same. "keep": all labeled items
         count the same. Probabilities say themselves how sure they are, and get no further weight.
     min_confidence
         Between 0 and 1.
@@ -102,7 +101,9 @@ def fit_end_model(
     [0, 1]
     """
     _check(model, unsure, min_confidence)
-    labels_from = _label_model(space, label_model)
+    if (space is None) == (label_model is None):
+        raise UnsupportedError("Pass either space or label_model: what a label is, or the model that learns labels.")
+    labels_from = LabelModel(cast("LabelSpace", space)) if label_model is None else label_model
     table = votes_for(votes, labels_from.space)
     n = length(X)
     if n != len(table):
@@ -152,12 +153,6 @@ def _check(model: Any, unsure: str, min_confidence: float) -> None:
             f"{type(model).__name__} takes no sample weights. Use unsure='drop' with min_confidence=0.5, say, or "
             "unsure='keep'."
         )
-
-
-def _label_model(space: LabelSpace | None, label_model: LabelModel | None) -> LabelModel:
-    if (space is None) == (label_model is None):
-        raise UnsupportedError("Pass either space or label_model: what a label is, or the model that learns labels.")
-    return LabelModel(space) if label_model is None and space is not None else label_model  # type: ignore[return-value]
 
 
 def _dense(labels: Batch) -> Batch:

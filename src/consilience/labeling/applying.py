@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,6 @@ from consilience.labeling.chunks import (
     column_of,
     length,
     pieces,
-    records_of,
     rows_of,
 )
 from consilience.labeling.functions import LabelingFunction, as_functions
@@ -147,12 +147,8 @@ def apply_with_faults(
     ([1], [1])
     """
     votes, faults = _run(functions, data, space, item, "abstain", n_jobs, progress, chunk_rows)
-    columns: dict[str, list[Any]] = {
-        "source": [one.function for one in faults],
-        "rows": [one.rows for one in faults],
-        "first_row": [one.first_row for one in faults],
-        "first_error": [one.first_error for one in faults],
-    }
+    shown = {"source": "function", "rows": "rows", "first_row": "first_row", "first_error": "first_error"}
+    columns = {column: [getattr(one, field) for one in faults] for column, field in shown.items()}
     return Applied(votes, SourceTable(columns))
 
 
@@ -177,18 +173,17 @@ def apply_to_chunk(
         Called with the number of answers given since the last call.
     """
     lenient = on_error == "abstain"
-    n = length(chunk)
-    count = advance or _ignore
+    count = advance or (lambda answers: None)
     rows: dict[bool, list[Any]] = {}
     answers = []
     for function in functions:
         if function.vectorized:
-            answers.append(_of_batch(function, chunk, n, space, lenient, first_row))
-            count(n)
+            answers.append(_of_batch(function, chunk, space, lenient, first_row))
+            count(length(chunk))
             continue
         changeable = bool(getattr(function.function, "_pre", None))  # snorkel's preprocessors set attributes
         if changeable not in rows:
-            rows[changeable] = records_of(chunk) if changeable else rows_of(chunk)
+            rows[changeable] = rows_of(chunk, changeable=changeable)
         answers.append(_of_rows(function, rows[changeable], space, lenient, first_row, count))
     return answers
 
@@ -209,32 +204,49 @@ def _of_rows(
         for row in range(start, stop):
             try:
                 returned[row] = call(rows[row])
-            except UnknownColumnError as error:
-                raise _misnamed(function, error) from error
             except Exception as error:
-                if not lenient:
-                    raise _failed(function, f"row {first_row + row}", error) from error
-                here = Fault(function.name, 1, first_row + row, _text(error))
-                fault = here if fault is None else fault + here
+                fault = _both(fault, _fault(function, error, 1, first_row + row, lenient))
         count(stop - start)
-    answer = encode_answers(read_answers(returned), function, space, first_row, lenient)
+    answer = _encode_answers(_read_answers(returned), function, space, first_row, lenient)
     return replace(answer, fault=_both(fault, answer.fault))
 
 
 def _of_batch(
-    function: LabelingFunction, chunk: Any, n: int, space: LabelSpace | None, lenient: bool, first_row: int
+    function: LabelingFunction, chunk: Any, space: LabelSpace | None, lenient: bool, first_row: int
 ) -> Answers:
+    n = length(chunk)
     try:
         returned = function.bound()(chunk)
-    except UnknownColumnError as error:
-        raise _misnamed(function, error) from error
     except Exception as error:
-        if not lenient:
-            raise _failed(function, f"rows {first_row} to {first_row + n - 1}", error) from error
-        nothing = np.zeros(n, dtype=bool)
-        fault = Fault(function.name, n, first_row, _text(error))
-        return Answers(np.zeros(n, dtype=np.int8), nothing, np.dtype(np.int8), fault)
-    return encode_answers(read_batch(returned, function, n, first_row), function, space, first_row, lenient)
+        fault = _fault(function, error, n, first_row, lenient)
+        return Answers(np.zeros(n, dtype=np.int8), np.zeros(n, dtype=bool), np.dtype(np.int8), fault)
+    labels, observed = _labels_and_mask(returned)
+    if len(labels) != n:
+        what = f"{len(labels)} labels" if len(labels) else f"{type(returned).__name__}, not labels,"
+        raise LabelingFunctionError(
+            f"Labeling function {function.name!r} returned {what} for {n} rows ({_place(first_row, n)}). A vectorized "
+            "function returns one label per row, None or NaN where it abstains; leave vectorized=True out if it takes "
+            "one row."
+        )
+    return _encode_answers((labels, observed), function, space, first_row, lenient)
+
+
+def _fault(function: LabelingFunction, error: Exception, n: int, first_row: int, lenient: bool) -> Fault:
+    """Return the account of a failure on n rows; raise it where it is not to be passed over."""
+    if isinstance(error, UnknownColumnError):
+        raise UnknownColumnError(f"Labeling function {function.name!r}: {error}") from error
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if not lenient:
+        place = f"row {first_row}" if not function.vectorized else _place(first_row, n)
+        raise LabelingFunctionError(
+            f"Labeling function {function.name!r} failed on {place}: {text}. "
+            "Correct the function, or pass on_error='abstain' to go on without its vote there."
+        ) from error
+    return Fault(function.name, n, first_row, text)
+
+
+def _place(first_row: int, n: int) -> str:
+    return f"rows {first_row} to {first_row + n - 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +304,8 @@ def _run(
     labels, observed, spelling = join_answers([answers for answers, _ in results], space)
     items = _items([ids for _, ids in results], len(observed), item)
     votes = Votes(labels, observed, tuple(one.name for one in found), items, spelling=spelling)
-    return votes, _faults(found, [answers for answers, _ in results])
+    each = (reduce(_both, (one.fault for one in answers)) for answers in zip(*(a for a, _ in results), strict=True))
+    return votes, [fault for fault in each if fault is not None]
 
 
 def is_cluster_frame(data: Any) -> bool:
@@ -304,7 +317,7 @@ def is_cluster_frame(data: Any) -> bool:
 def chosen_functions(
     functions: Any, space: LabelSpace | None, on_error: str, chunk_rows: int
 ) -> tuple[LabelingFunction, ...]:
-    """Return the labeling functions, once the other settings are known to be sound."""
+    """Check the settings, and return the labeling functions."""
     if on_error not in ("raise", "abstain"):
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
     found = as_functions(functions)
@@ -346,38 +359,8 @@ def _items(ids: list[Column | None], n: int, item: str | None) -> npt.NDArray[An
     return items
 
 
-def _faults(functions: Sequence[LabelingFunction], chunks: list[list[Answers]]) -> list[Fault]:
-    found = []
-    for place in range(len(functions)):
-        whole: Fault | None = None
-        for answers in chunks:
-            whole = _both(whole, answers[place].fault)
-        if whole is not None:
-            found.append(whole)
-    return found
-
-
 def _both(left: Fault | None, right: Fault | None) -> Fault | None:
     return left + right if left is not None and right is not None else left or right
-
-
-def _failed(function: LabelingFunction, place: str, error: Exception) -> LabelingFunctionError:
-    return LabelingFunctionError(
-        f"Labeling function {function.name!r} failed on {place}: {_text(error)}. "
-        "Correct the function, or pass on_error='abstain' to go on without its vote there."
-    )
-
-
-def _misnamed(function: LabelingFunction, error: UnknownColumnError) -> UnknownColumnError:
-    return UnknownColumnError(f"Labeling function {function.name!r}: {error}")
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _ignore(answers: int) -> None:
-    pass
 
 
 _CELLS = (list, tuple, np.ndarray)
@@ -427,7 +410,7 @@ class Answers:
     fault: Fault | None = None
 
 
-def read_answers(returned: list[Any]) -> tuple[Batch, BoolArray]:
+def _read_answers(returned: list[Any]) -> tuple[Batch, BoolArray]:
     """Return labels and mask from one Python object per row."""
     objects = np.fromiter(returned, dtype=object, count=len(returned))
     null = null_mask(objects)
@@ -438,24 +421,11 @@ def read_answers(returned: list[Any]) -> tuple[Batch, BoolArray]:
     return labels, ~null
 
 
-def read_batch(returned: Any, function: LabelingFunction, n: int, first_row: int) -> tuple[Batch, BoolArray]:
-    """Return labels and mask from what a vectorized function returned: an array, a series or a list."""
-    labels, observed = _labels_and_mask(returned)
-    if len(labels) != n:
-        place = f"rows {first_row} to {first_row + n - 1}"
-        what = f"{len(labels)} labels" if len(labels) else f"{type(returned).__name__}, not labels,"
-        raise LabelingFunctionError(
-            f"Labeling function {function.name!r} returned {what} for {n} rows ({place}). A vectorized function "
-            "returns one label per row, None or NaN where it abstains; leave vectorized=True out if it takes one row."
-        )
-    return labels, observed
-
-
 def _labels_and_mask(returned: Any) -> tuple[Batch, BoolArray]:
     if isinstance(returned, Column):
         return returned.values, ~returned.null
     if isinstance(returned, (list, tuple)):
-        return read_answers(list(returned))
+        return _read_answers(list(returned))
     if isinstance(returned, np.ma.MaskedArray):
         labels, observed = _labels_and_mask(np.asarray(returned.data))
         return labels, observed & ~np.ma.getmaskarray(returned).reshape(len(labels), -1).any(axis=1)
@@ -467,45 +437,47 @@ def _labels_and_mask(returned: Any) -> tuple[Batch, BoolArray]:
             column = column_of_series(wrapped)
             return column.values, ~column.null
         if hasattr(returned, "to_pylist"):  # an Arrow array that is in one piece
-            return read_answers(returned.to_pylist())
+            return _read_answers(returned.to_pylist())
     if returned is None or isinstance(returned, (str, bytes, dict)) or not hasattr(returned, "__len__"):
         return np.zeros(0), np.zeros(0, dtype=bool)
     array = np.asarray(returned)
     if array.ndim == 0:
         return np.zeros(0), np.zeros(0, dtype=bool)
     if array.dtype.kind not in "biuf":
-        return read_answers(list(array.astype(object)))
+        return _read_answers(list(array.astype(object)))
     if array.dtype.kind == "f":
         return array, ~np.isnan(array).reshape(len(array), -1).all(axis=1)
     return array, np.ones(len(array), dtype=bool)
 
 
-def encode_answers(
+def _encode_answers(
     answer: tuple[Batch, BoolArray], function: LabelingFunction, space: LabelSpace | None, first_row: int, lenient: bool
 ) -> Answers:
     """Return labels checked by the space and stored small: as its codes where it has a finite number of them.
 
     With `lenient` a label that is none of the space's counts as a fault; otherwise the error names its row.
     """
-    labels, observed = _without_sentinel(*answer, function, space)
-    spelling, fault = labels.dtype, None
-    if space is None or not observed.any():
-        return Answers(_shrink(labels, observed), observed, spelling)
-    try:
-        batch = space.as_batch(labels[observed])
-    except InvalidLabelError as error:
-        if not lenient:
-            row = "" if error.index is None else f", row {first_row + int(np.flatnonzero(observed)[error.index])}"
-            raise InvalidLabelError(f"Labeling function {function.name!r}{row}: {error}", error.index) from None
-        fault, observed = _leave_out(labels, observed, function, space, first_row)
-        if not observed.any():
-            return Answers(_shrink(labels, observed), observed, spelling, fault)
-        batch = space.as_batch(labels[observed])
-    if not _has_codes(space):
-        return Answers(_shrink(labels, observed), observed, spelling, fault)
+    labels, observed = answer
+    if function.abstain is not None and labels.ndim == 1:
+        observed = observed & differs_from(labels, function.abstain)
+    # The rule of `fit`: among whole numbers -1 is no vote, unless it is a label.
+    if labels.dtype.kind in "iu" and labels.ndim == 1 and space is not None and not space.contains(-1):
+        observed = observed & (labels != -1)
+    batch, fault = None, None
+    if space is not None and observed.any():
+        try:
+            batch = space.as_batch(labels[observed])
+        except InvalidLabelError as error:
+            if not lenient:
+                row = "" if error.index is None else f", row {first_row + int(np.flatnonzero(observed)[error.index])}"
+                raise InvalidLabelError(f"Labeling function {function.name!r}{row}: {error}", error.index) from None
+            fault, observed = _leave_out(labels, observed, function, space, first_row)
+            batch = space.as_batch(labels[observed]) if observed.any() else None
+    if space is None or batch is None or not _has_codes(space):
+        return Answers(_shrink(labels, observed), observed, labels.dtype, fault)
     codes = np.zeros((len(labels), *batch.shape[1:]), dtype=batch.dtype)
     codes[observed] = batch
-    return Answers(codes, observed, spelling, fault)
+    return Answers(codes, observed, labels.dtype, fault)
 
 
 def join_answers(chunks: Sequence[Sequence[Answers]], space: LabelSpace | None) -> tuple[Batch, BoolArray, Any]:
@@ -533,32 +505,20 @@ def join_answers(chunks: Sequence[Sequence[Answers]], space: LabelSpace | None) 
     return labels, observed, np.dtype(object) if named else None
 
 
-def _without_sentinel(
-    labels: Batch, observed: BoolArray, function: LabelingFunction, space: LabelSpace | None
-) -> tuple[Batch, BoolArray]:
-    if function.abstain is not None and labels.ndim == 1:
-        observed = observed & differs_from(labels, function.abstain)
-    # The rule of `fit`: among whole numbers -1 is no vote, unless it is a label.
-    if labels.dtype.kind in "iu" and labels.ndim == 1 and space is not None and not space.contains(-1):
-        observed = observed & (labels != -1)
-    return labels, observed
-
-
 def _leave_out(
     labels: Batch, observed: BoolArray, function: LabelingFunction, space: LabelSpace, first_row: int
 ) -> tuple[Fault, BoolArray]:
     """Return the mask without the labels that the space refuses, and the account of them."""
-    kept = observed.copy()
-    wrong: list[int] = []
-    first_error = ""
+    refused: dict[int, str] = {}
     for row in np.flatnonzero(observed).tolist():
         try:
             space.as_batch(labels[row : row + 1])
         except InvalidLabelError as error:
-            first_error = first_error or str(error)
-            kept[row] = False
-            wrong.append(row)
-    return Fault(function.name, len(wrong), first_row + wrong[0], first_error), kept
+            refused[row] = str(error)
+    kept = observed.copy()
+    kept[list(refused)] = False
+    first = min(refused)
+    return Fault(function.name, len(refused), first_row + first, refused[first]), kept
 
 
 def _has_codes(space: LabelSpace) -> bool:
@@ -577,9 +537,7 @@ def _shrink(labels: Batch, observed: BoolArray) -> npt.NDArray[Any]:
     if labels.dtype.kind not in "iu" or not observed.any():
         return labels
     present = labels[observed]
-    low, high = int(present.min()), int(present.max())
-    for dtype in (np.int8, np.int16, np.int32, np.int64):
-        limits = np.iinfo(dtype)
-        if limits.min <= low and high <= limits.max:
-            return np.where(observed.reshape(-1, *[1] * (labels.ndim - 1)), labels, 0).astype(dtype)
-    return labels
+    dtype = np.min_scalar_type(min(int(present.min()), -int(present.max()) - 1))
+    if dtype.kind != "i":  # beyond 64 bits
+        return labels
+    return np.where(observed.reshape(-1, *[1] * (labels.ndim - 1)), labels, 0).astype(dtype)

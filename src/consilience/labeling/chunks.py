@@ -35,7 +35,7 @@ class InMemory:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are, None where that is not known before."""
+        """How many rows there are; None if that is not known in advance."""
         return length(self.data)
 
     def tasks(self) -> Iterator[Task]:
@@ -84,7 +84,7 @@ class Stream:
 
     @property
     def n_rows(self) -> int | None:
-        """Not known before the end."""
+        """Not known in advance."""
         return None
 
     def tasks(self) -> Iterator[Task]:
@@ -92,7 +92,7 @@ class Stream:
         first = 0
         elements = iter(self.data)
         while piece := list(islice(elements, self.rows)):
-            for chunk in _tables(piece) if _is_arrow_batch(piece[0]) else [piece]:
+            for chunk in map(_table, piece) if _is_arrow_batch(piece[0]) else [piece]:
                 yield Task(first, chunk)
                 first += length(chunk)
 
@@ -106,9 +106,12 @@ def as_chunks(data: Any, rows: int) -> InMemory | ParquetFiles | Stream:
     if isinstance(data, (str, Path)):
         return ParquetFiles(_parquet_files(Path(data)))
     if _is_arrow_batch(data):
-        return InMemory(next(_tables([data])), rows)
+        return InMemory(_table(data), rows)
     if is_frame(data):
-        _refuse_lazy(data)
+        import narwhals as nw
+
+        if isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
+            raise InvalidVotesError(f"A lazy frame ({type(data).__name__}) has no rows yet. Call .collect() first.")
         return InMemory(data, rows)
     if isinstance(data, bytes) or not isinstance(data, Iterable):
         raise InvalidVotesError(
@@ -123,8 +126,7 @@ def as_chunks(data: Any, rows: int) -> InMemory | ParquetFiles | Stream:
         return InMemory(data, rows)
     if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         return InMemory(data, rows)
-    batches = rows if not hasattr(data, "read_next_batch") else 1
-    return Stream(data, batches)
+    return Stream(data, 1 if hasattr(data, "read_next_batch") else rows)
 
 
 def slice_rows(chunk: Any, start: int, stop: int) -> Any:
@@ -150,29 +152,18 @@ def length(chunk: Any) -> int:
 def pieces(chunk: Any, rows: int) -> Iterator[tuple[int, Any]]:
     """Yield parts of a chunk that is too large, each with its first row."""
     n = length(chunk)
-    if n <= rows:
-        yield 0, chunk
-        return
-    for start in range(0, n, rows):
-        yield start, slice_rows(chunk, start, min(n, start + rows))
+    for start in range(0, n, rows) if n > rows else (0,):
+        yield start, chunk if n <= rows else slice_rows(chunk, start, min(n, start + rows))
 
 
 def _is_arrow_batch(data: Any) -> bool:
     return type(data).__name__ == "RecordBatch" and type(data).__module__.startswith("pyarrow")
 
 
-def _tables(batches: list[Any]) -> Iterator[Any]:
+def _table(batch: Any) -> Any:
     import pyarrow as pa
 
-    for batch in batches:
-        yield pa.Table.from_batches([batch])
-
-
-def _refuse_lazy(data: Any) -> None:
-    import narwhals as nw
-
-    if isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
-        raise InvalidVotesError(f"A lazy frame ({type(data).__name__}) has no rows yet. Call .collect() on it first.")
+    return pa.Table.from_batches([batch])
 
 
 def _parquet_files(path: Path) -> tuple[Path, ...]:
@@ -209,7 +200,7 @@ class Record(SimpleNamespace):
         return hash(repr(self))
 
 
-def rows_of(chunk: Any) -> list[Any]:
+def rows_of(chunk: Any, *, changeable: bool = False) -> list[Any]:
     """Return the rows: cells by name for tables, the elements themselves for anything else.
 
     Examples
@@ -221,16 +212,11 @@ def rows_of(chunk: Any) -> list[Any]:
     cells = _cells(chunk)
     if cells is None:
         return list(chunk)
-    return list(map(_row_type(tuple(cells))._make, zip(*cells.values(), strict=True)))
-
-
-def records_of(chunk: Any) -> list[Any]:
-    """Return the rows as objects that may be changed."""
-    cells = _cells(chunk)
-    if cells is None:
-        return list(chunk)
-    names = list(map(str, cells))
-    return [Record(**dict(zip(names, row, strict=True))) for row in zip(*cells.values(), strict=True)]
+    rows = zip(*cells.values(), strict=True)
+    if changeable:
+        names = list(map(str, cells))
+        return [Record(**dict(zip(names, row, strict=True))) for row in rows]
+    return list(map(_row_type(tuple(cells))._make, rows))
 
 
 def column_of(chunk: Any, column: str | None) -> Column:

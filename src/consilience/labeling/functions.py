@@ -88,7 +88,7 @@ class LabelingFunction:
         return self.bound()(row)
 
     def bound(self) -> Callable[[Any], Any]:
-        """Return the function of a row, or of a batch, alone."""
+        """Return the function with its resources filled in."""
         if not self.resources:
             return self.function
         values = {key: item.value() if isinstance(item, Once) else item for key, item in self.resources.items()}
@@ -169,17 +169,8 @@ def labeling_function(
            ['spam', None]], dtype=object)
     """
     if function is None:
-        return partial(_make, name=name, resources=resources, vectorized=vectorized, abstain=abstain)
-    return _make(function)
-
-
-def _make(
-    function: Callable[..., Any],
-    name: str | None = None,
-    resources: Mapping[str, Any] | None = None,
-    vectorized: bool = False,
-    abstain: Any = None,
-) -> LabelingFunction:
+        settings = {"name": name, "resources": resources, "vectorized": vectorized, "abstain": abstain}
+        return partial(labeling_function, **settings)
     if not callable(function):
         raise UnsupportedError(
             f"A labeling function is a Python function, not {function!r}. "
@@ -218,4 +209,4 @@ def _as_function(one: Any, place: int) -> LabelingFunction:
     name = getattr(one, "name", None)
     if isinstance(name, str):  # as snorkel's LabelingFunction: an object with a name, for which -1 abstains
         return LabelingFunction(one, name, abstain=-1)
-    return _make(one)
+    return labeling_function(one)

@@ -250,11 +250,10 @@ class _Cells:
         if self.ranks is None:
             return cells
         largest = self.ranks == "largest first"
-        votes = [
+        return [
             None if null else positions_from_scores([numbers], larger_is_better=largest)[0]
             for numbers, null in zip(cells.values.tolist(), cells.null.tolist(), strict=True)
         ]
-        return votes
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,14 +281,13 @@ class _Between:
 
     def __call__(self, chunk: Any) -> Column:
         numbers = column_of(chunk, self.column)
+        inside = ~numbers.null
         if numbers.values.dtype.kind not in "biuf":
-            if not numbers.null.all():
-                example = numbers.values[~numbers.null][0]
+            for example in numbers.values[inside][:1]:
                 raise InvalidVotesError(
                     f"Column {self.column!r} holds {example!r}, not numbers. Convert it, or use from_column."
                 )
-            return _where(np.zeros(len(numbers.null), dtype=bool), self.label)
-        inside = ~numbers.null
+            return _where(inside, self.label)
         if self.above is not None:
             inside &= numbers.values > self.above
         if self.below is not None:
@@ -325,12 +323,10 @@ class _Predict:
         if self.order is None:
             votes = np.asarray(self.model.classes_)[probabilities.argmax(axis=1)]
         else:
-            padded = np.column_stack([probabilities, np.zeros(len(probabilities))])  # -1: never predicted
-            votes = padded[:, list(self.order)]
+            votes = np.pad(probabilities, ((0, 0), (0, 1)))[:, list(self.order)]  # -1: never predicted
         kept = probabilities.max(axis=1) >= (self.at_least or 0.0)
-        sure = shown.copy()
-        sure[shown] = kept
-        return _spread(votes[kept], sure)
+        shown[shown] = kept
+        return _spread(votes[kept], shown)
 
     def _inputs(self, chunk: Any) -> tuple[Any, BoolArray]:
         if self.columns is None or isinstance(self.columns, str):
@@ -349,9 +345,8 @@ class _Predict:
                 import pandas as pd
 
                 return pd.DataFrame(dict(zip(self.columns, values, strict=True))), shown
-        if all(array.dtype.kind in "biuf" for array in values):
-            return np.column_stack(values), shown
-        return np.column_stack([array.astype(object) for array in values]), shown
+        numeric = all(array.dtype.kind in "biuf" for array in values)
+        return np.column_stack(values if numeric else [array.astype(object) for array in values]), shown
 
 
 def _where(mask: BoolArray, label: Any) -> Column:

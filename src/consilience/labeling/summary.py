@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from consilience.tables.display import SourceTable
 from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes, as_votes
 
-__all__ = ["VoteCounts", "counter", "summarize"]
+__all__ = ["summarize"]
 
 
 #: Items on which sources are compared pair by pair.
@@ -75,23 +76,26 @@ def summarize(
     in_memory = isinstance(partitions, InMemoryPartitions)
     size = partitions.n_items
     choose = chooser(size, size if max_items is None else max_items, 0)
-    counts = partitions.reduce(counter(space, choose, None if in_memory else MOST_LABELS))
-    overlaps = counts.overlapping / max(1, counts.items)
+    counts = partitions.reduce(_counter(space, choose, None if in_memory else MOST_LABELS))
+    sums, distinct = counts.sums, counts.distinct
+    overlaps = sums["overlapping"] / max(1, sums["items"])
     columns: dict[str, list[Any]] = {
         "source": list(partitions.sources),
-        "votes": counts.votes.tolist(),
-        "coverage": (counts.votes / max(1, counts.items)).tolist(),
+        "votes": sums["votes"].tolist(),
+        "coverage": (sums["votes"] / max(1, sums["items"])).tolist(),
         "overlaps": overlaps.tolist(),
         # The share of overlapping items in conflict comes from the sample, the overlap from all items.
-        "conflicts": (counts.conflicts / np.maximum(counts.compared, 1) * overlaps).tolist(),
-        "cost_to_others": _means(counts.cost, counts.pairs),
-        "labels": [None if labels is None else len(labels) for labels in counts.distinct],
+        "conflicts": (sums["conflicts"] / np.maximum(sums["compared"], 1) * overlaps).tolist(),
+        "cost_to_others": _means(sums["cost"], sums["pairs"]),
+        "labels": [None if labels is None else len(labels) for labels in distinct],
     }
     listed = space is not None and space.n_labels is not None and counts.plain
     if space is not None and listed:
-        columns["polarity"] = [_polarity(labels, space) for labels in counts.distinct]
-    if counts.known is not None:
-        columns |= _against_gold(counts, with_accuracy=listed)
+        columns["polarity"] = [_polarity(labels, space) for labels in distinct]
+    if "known" in sums:
+        columns |= {"known": sums["known"].tolist(), "true_cost": _means(sums["true_cost"], sums["known"])}
+        if listed:
+            columns["accuracy"] = _means(sums["right"], sums["known"])
     return SourceTable(columns)
 
 
@@ -117,139 +121,92 @@ def _means(totals: Any, counts: Any) -> list[float | None]:
     return [float(total / count) if count else None for total, count in zip(totals, counts, strict=True)]
 
 
-def _against_gold(counts: VoteCounts, *, with_accuracy: bool) -> dict[str, list[Any]]:
-    known: Any = counts.known
-    columns: dict[str, list[Any]] = {"known": known.tolist(), "true_cost": _means(counts.true_cost, known)}
-    return columns | ({"accuracy": _means(counts.right, known)} if with_accuracy else {})
-
-
 def _polarity(codes: Batch | None, space: LabelSpace) -> str:
     if codes is None or len(codes) > LISTED:
         return f"{MOST_LABELS if codes is None else len(codes)} labels{' or more' * (codes is None)}"
     return ", ".join(map(str, space.as_labels(np.sort(codes)).tolist())) if len(codes) else "none"
 
 
+#: Costs up to this are rounding.
 _EQUAL = 1e-12
 
 Cost = Callable[[Batch, Batch], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class VoteCounts:
-    """Sums over items, one entry per source.
+class _Counts:
+    """What is known about some items, and adds up.
 
     Parameters
     ----------
-    items
-        How many there are.
-    votes, overlapping
-        Items it votes on; and those of them on which another source votes, too.
-    compared, conflicts
-        The same overlap among the items that are compared pair by pair; those on which another source differs.
-    pairs, cost
-        Pairs of its votes with another source's among these items, and their total cost.
+    sums
+        By name: the number of items; and per source how many items it votes on, on how many of them another source
+        votes too (of all items, and of the compared ones), conflicts, pairs of votes and their cost; and votes on
+        items of known label, their cost to it, and how many are right.
     distinct
-        Its different labels; None where there are more than may be kept.
+        The different labels of each source; None where there are more than `most`.
     plain
         Whether every vote is one label, rather than a row of probabilities.
-    known, true_cost, right
-        Votes on items of known label, their total cost to it, and how many are right; None without known labels.
     """
 
-    items: int
-    votes: IntArray
-    overlapping: IntArray
-    compared: IntArray
-    conflicts: IntArray
-    pairs: IntArray
-    cost: FloatArray
+    sums: dict[str, Any]
     distinct: tuple[Batch | None, ...]
     most: int | None
     plain: bool
-    known: IntArray | None = None
-    true_cost: FloatArray | None = None
-    right: IntArray | None = None
 
-    def __add__(self, other: VoteCounts) -> VoteCounts:
-        added: dict[str, Any] = {
-            name: getattr(self, name) + getattr(other, name)
-            for name in ("items", "votes", "overlapping", "compared", "conflicts", "pairs", "cost")
-        }
-        if self.known is not None and other.known is not None:
-            added |= {name: getattr(self, name) + getattr(other, name) for name in ("known", "true_cost", "right")}
+    def __add__(self, other: _Counts) -> _Counts:
         distinct = tuple(
             None if left is None or right is None else _at_most(self.most, _union(left, right))
             for left, right in zip(self.distinct, other.distinct, strict=True)
         )
-        return replace(self, **added, distinct=distinct, plain=self.plain and other.plain)
+        names = self.sums | other.sums
+        sums = {name: self.sums.get(name, 0) + other.sums.get(name, 0) for name in names}
+        return _Counts(sums, distinct, self.most, self.plain and other.plain)
 
 
-def counter(space: LabelSpace | None, choose: Callable[[Part], Part], most: int | None) -> Callable[[Part], VoteCounts]:
+def _counter(space: LabelSpace | None, choose: Callable[[Part], Part], most: int | None) -> Callable[[Part], _Counts]:
     """Return what counts a chunk."""
 
-    def count(part: Part) -> VoteCounts:
+    def count(part: Part) -> _Counts:
         votes = part.votes if space is None else encode(part.votes, space)
-        part = replace(part, votes=votes)
-        observed = votes.observed
-        compared, conflicts, pairs, cost = _compare(choose(part).votes, _differs if space is None else space.cost)
-        known, true_cost, right = _gold_counts(part, space)
-        return VoteCounts(
-            items=len(votes),
-            votes=observed.sum(axis=0).astype(np.int64),
-            overlapping=_shared(observed),
-            compared=compared,
-            conflicts=conflicts,
-            pairs=pairs,
-            cost=cost,
-            distinct=tuple(
-                _at_most(most, _distinct(votes.labels[observed[:, source], source]))
-                for source in range(votes.n_sources)
-            ),
-            most=most,
-            plain=votes.labels.ndim == 2 or not observed.any(),
-            known=known,
-            true_cost=true_cost,
-            right=right,
-        )
+        part, observed = replace(part, votes=votes), votes.observed
+        sums = {"items": len(votes), "votes": observed.sum(axis=0), "overlapping": _shared(observed)}
+        sums |= _compare(choose(part).votes, _differs if space is None else space.cost)
+        if space is not None and part.gold is not None:
+            sums |= _against_gold(votes, part.gold, space)
+        columns = (votes.labels[observed[:, source], source] for source in range(votes.n_sources))
+        distinct = tuple(_at_most(most, _distinct(labels)) for labels in columns)
+        return _Counts(sums, distinct, most, plain=votes.labels.ndim == 2 or not observed.any())
 
     return count
 
 
 def _shared(observed: BoolArray) -> IntArray:
-    shared: IntArray = observed[observed.sum(axis=1) > 1].sum(axis=0).astype(np.int64)
-    return shared
+    return np.asarray(observed[observed.sum(axis=1) > 1].sum(axis=0))
 
 
-def _compare(votes: Votes, cost: Cost) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+def _compare(votes: Votes, cost: Cost) -> dict[str, Any]:
     labels, observed = votes.labels, votes.observed
-    m = votes.n_sources
     disagrees = np.zeros(observed.shape, dtype=bool)
-    total, pairs = np.zeros(m), np.zeros(m, dtype=np.int64)
-    for a in range(m):
-        for b in range(a + 1, m):
-            rows = np.flatnonzero(observed[:, a] & observed[:, b])
-            if len(rows) == 0:
-                continue
+    total, pairs = np.zeros(votes.n_sources), np.zeros(votes.n_sources, dtype=np.int64)
+    for a, b in combinations(range(votes.n_sources), 2):
+        rows = np.flatnonzero(observed[:, a] & observed[:, b])
+        if len(rows):
             apart = cost(labels[rows, a], labels[rows, b])
             total[[a, b]] += apart.sum()
             pairs[[a, b]] += len(rows)
-            wrong = rows[apart > _EQUAL]
-            disagrees[wrong, a] = disagrees[wrong, b] = True
-    return _shared(observed), disagrees.sum(axis=0).astype(np.int64), pairs, total
+            disagrees[rows[apart > _EQUAL, None], [a, b]] = True
+    return {"compared": _shared(observed), "conflicts": disagrees.sum(axis=0), "pairs": pairs, "cost": total}
 
 
-def _gold_counts(part: Part, space: LabelSpace | None) -> tuple[IntArray | None, FloatArray | None, IntArray | None]:
-    votes, truth = part.votes, part.gold
-    if truth is None or space is None:
-        return None, None, None
-    m = votes.n_sources
-    known, right, total = np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64), np.zeros(m)
-    for source in range(m):
-        rows = np.flatnonzero(votes.observed[:, source] & truth.observed[:, 0])
-        if len(rows):
-            cost = space.cost(votes.labels[rows, source], truth.labels[rows, 0])
-            known[source], total[source], right[source] = len(rows), cost.sum(), (cost <= _EQUAL).sum()
-    return known, total, right
+def _against_gold(votes: Votes, gold: Votes, space: LabelSpace) -> dict[str, Any]:
+    known = votes.observed & gold.observed
+    total, right = np.zeros(votes.n_sources), np.zeros(votes.n_sources, dtype=np.int64)
+    for source in np.flatnonzero(known.any(axis=0)):
+        rows = np.flatnonzero(known[:, source])
+        cost = space.cost(votes.labels[rows, source], gold.labels[rows, 0])
+        total[source], right[source] = cost.sum(), (cost <= _EQUAL).sum()
+    return {"known": known.sum(axis=0), "true_cost": total, "right": right}
 
 
 def _distinct(labels: Batch) -> Batch:
@@ -278,8 +235,7 @@ def _at_most(most: int | None, labels: Batch) -> Batch | None:
 def _differs(left: Batch, right: Batch) -> FloatArray:
     if left.dtype == object:
         return np.array([0.0 if _same(one, two) else 1.0 for one, two in zip(left, right, strict=True)])
-    different: FloatArray = (left != right).reshape(len(left), -1).any(axis=1).astype(np.float64)
-    return different
+    return np.asarray((left != right).reshape(len(left), -1).any(axis=1), dtype=np.float64)
 
 
 def _same(one: Any, two: Any) -> bool:

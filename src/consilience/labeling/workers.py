@@ -8,7 +8,6 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Any, Self
 
 from consilience.exceptions import InvalidVotesError, LabelingFunctionError, UnsupportedError
@@ -23,14 +22,10 @@ PATIENCE = 2.0
 
 
 class ProgressBar:
-    """Counts votes; shows itself on a terminal once the work has taken two seconds.
+    """Counts votes, of which `total` are to come if that is known.
 
-    Parameters
-    ----------
-    total
-        Votes to come, None if unknown.
-    shown
-        True from the start and on any kind of stderr, False never, None as described.
+    It shows itself on a terminal once the work has taken two seconds; with `shown` True from the start and on any kind
+    of stderr, with False never.
     """
 
     def __init__(self, total: int | None, shown: bool | None) -> None:
@@ -45,9 +40,7 @@ class ProgressBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
@@ -101,10 +94,8 @@ def run_in_processes(
     context = multiprocessing.get_context("fork" if fork else "spawn")
     waiting: deque[Future[Any]] = deque()
     _work = work
-    if fork:
-        pool = ProcessPoolExecutor(n_jobs, mp_context=context)
-    else:
-        pool = ProcessPoolExecutor(n_jobs, mp_context=context, initializer=_receive, initargs=(_send(work),))
+    told: dict[str, Any] = {} if fork else {"initializer": _receive, "initargs": (_send(work),)}
+    pool = ProcessPoolExecutor(n_jobs, mp_context=context, **told)
     try:
         for task in tasks:
             with warnings.catch_warnings():

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
@@ -29,7 +29,7 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Voice:
-    """What one source did to the label of one item.
+    """How one source influenced the label of one item.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The story of one label.
+    """Why one item got its label.
 
     Parameters
     ----------
@@ -114,56 +114,81 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     if isinstance(votes, VotePartitions):
         votes = _votes_on(votes, item)
     table = align_sources(votes, space, model.sources, model.names_given)
-    row = _find(table, item)
-    one = table[[row]]
+    one = table[[_find(table, item)]]
     said = encode(one, space)
-    voters = np.flatnonzero(said.observed[0])
+    identity, voters = one.items.tolist()[0], np.flatnonzero(said.observed[0])
+    if len(voters) == 0:
+        return Explanation(identity, None, 0.0, (), table.sources)
 
-    def belief_of(observed: BoolArray) -> Posterior:
-        labels = np.repeat(said.labels, len(observed), axis=0)
-        return believe(model, space.law, labels, observed, decode)
+    def belief_without(groups: list[IntArray]) -> Posterior:
+        masks = np.repeat(said.observed, len(groups), axis=0)
+        for mask, silent in zip(masks, groups, strict=True):
+            mask[silent] = False
+        return believe(model, space.law, np.repeat(said.labels, len(groups), axis=0), masks, decode)
+
+    def apart(batch: Batch) -> FloatArray:
+        return space.distance(np.repeat(label, len(batch), axis=0), batch)
+
+    def total_cost(one_label: Batch) -> float:
+        return float(space.cost(np.repeat(one_label, len(cast), axis=0), cast) @ weight)
 
     def written(batch: Batch) -> list[Any]:
         return list(space.as_labels(batch, one.labels.dtype))
 
-    identity = one.items.tolist()[0]
-    if len(voters) == 0:
-        return Explanation(identity, None, 0.0, (), table.sources)
-    masks = np.repeat(said.observed, len(voters) + 1, axis=0)
-    masks[np.arange(1, len(voters) + 1), voters] = False
-    belief = belief_of(masks)
+    belief = belief_without([voters[:0], *voters[:, None]])
+    label, without, cast = belief.labels[:1], belief.labels[1:], said.labels[0, voters]
+    distance, weight = apart(cast), model.weight[voters]
     # Without its only voter an item has no label at all.
     alone = len(voters) == 1
-    label, without = belief.labels[:1], belief.labels[1:]
-    cast = said.labels[0, voters]
-    distance = space.distance(_repeated(label, len(voters)), cast)
-    moved = np.zeros(1) if alone else space.distance(_repeated(label, len(voters)), without)
-    contribution = _contributions(space, belief, cast, distance, moved, without)
-    flips = (moved > 0.0) & ~np.full(len(voters), space.continuous)
+    moved = np.zeros(1) if alone else apart(without)
+    other, margin = None, float("nan")
+    if belief.probabilities is not None and belief.probabilities.shape[1] > 1:
+        code = int(belief.labels[0])
+        ranked = np.argsort(-belief.probabilities[0], kind="stable")
+        second = int(ranked[0] if ranked[0] != code else ranked[1])
+        odds = np.log(np.maximum(belief.probabilities, SMALLEST))
+        lead = odds[:, code] - odds[:, second]
+        contribution, margin = lead[0] - lead[1:], float(lead[0])
+        other = np.array([second], dtype=belief.labels.dtype)
+    elif alone:
+        contribution = np.zeros(1)
+    else:
+        contribution = np.where(space.distance(without, cast) < distance, -moved, moved)
+        candidates = np.concatenate([cast, without])
+        candidates = candidates[apart(candidates) > 0.0]
+        if not space.continuous and len(candidates):
+            costs = [total_cost(candidates[k : k + 1]) for k in range(len(candidates))]
+            best = int(np.argmin(costs))
+            other, margin = candidates[best : best + 1], costs[best] - total_cost(label)
     names = [table.sources[index] for index in voters]
     order = np.argsort(-contribution, kind="stable")
-    spoken, unwritten = written(cast), [None] if alone else written(without)
+    spoken, labels_without = written(cast), [None] if alone else written(without)
     voices = tuple(
         Voice(
             names[k],
             spoken[k],
-            float(model.weight[voters[k]]),
+            float(weight[k]),
             float(distance[k]),
             float(contribution[k]),
-            unwritten[k],
-            bool(flips[k]),
+            labels_without[k],
+            bool(moved[k] > 0.0 and not space.continuous),
         )
         for k in order
     )
-    runner_up, margin = _runner_up(space, belief, label, cast, without, model.weight[voters], written)
-    flipped_by, flipped_to = _flip(space, label, said.observed, voters[order], belief_of, written)
+    flipped_by, flipped_to = voters[:0], None
+    if not space.continuous and not alone:
+        heads = [voters[order][:count] for count in range(1, len(order))]
+        labels = belief_without(heads).labels
+        changed = np.flatnonzero(apart(labels) > 0.0)[:1]
+        if len(changed):
+            flipped_by, flipped_to = heads[changed[0]], written(labels[changed])[0]
     return Explanation(
         item=identity,
         label=written(label)[0],
         confidence=float(belief.confidence[0]),
         voices=voices,
         abstained=tuple(table.sources[index] for index in np.flatnonzero(~said.observed[0])),
-        runner_up=runner_up,
+        runner_up=None if other is None else written(other)[0],
         margin=margin,
         flipped_by=tuple(table.sources[index] for index in flipped_by),
         flipped_to=flipped_to,
@@ -204,79 +229,6 @@ def _find(table: Votes, item: Any) -> int:
     close = get_close_matches(str(item), [str(name) for name in ids], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else f" The first ones are {', '.join(map(repr, ids[:SHOWN]))}."
     raise InvalidVotesError(f"There is no item {item!r} in the votes.{hint}")
-
-
-def _repeated(label: Batch, n: int) -> Batch:
-    return np.repeat(label, n, axis=0)
-
-
-def _contributions(
-    space: LabelSpace, belief: Posterior, cast: Batch, distance: FloatArray, moved: FloatArray, without: Batch
-) -> FloatArray:
-    if belief.probabilities is not None and belief.probabilities.shape[1] > 1:
-        label, other = _best_two(belief)
-        odds = np.log(np.maximum(belief.probabilities, SMALLEST))
-        lead: FloatArray = odds[:, label] - odds[:, other]
-        added: FloatArray = lead[0] - lead[1:]
-        return added
-    if len(cast) == 1:
-        return np.zeros(1)
-    pulled_away: BoolArray = space.distance(without, cast) < distance
-    return np.where(pulled_away, -moved, moved)
-
-
-def _best_two(belief: Posterior) -> tuple[int, int]:
-    """Return the code of the label of the first item, and of the most probable other one."""
-    if belief.probabilities is None:
-        return 0, 0
-    code = int(belief.labels[0])
-    ranked = np.argsort(-belief.probabilities[0], kind="stable")
-    return code, int(ranked[0] if ranked[0] != code else ranked[1])
-
-
-def _runner_up(
-    space: LabelSpace,
-    belief: Posterior,
-    label: Batch,
-    cast: Batch,
-    without: Batch,
-    weight: FloatArray,
-    written: Any,
-) -> tuple[Any, float]:
-    if belief.probabilities is not None and belief.probabilities.shape[1] > 1:
-        code, next_best = _best_two(belief)
-        odds = np.log(np.maximum(belief.probabilities[0], SMALLEST))
-        return written(np.array([next_best], dtype=belief.labels.dtype))[0], float(odds[code] - odds[next_best])
-    if space.continuous or len(cast) == 1:
-        return None, float("nan")
-    candidates = np.concatenate([cast, without])
-    other = space.distance(_repeated(label, len(candidates)), candidates) > 0.0
-    if not other.any():
-        return None, float("nan")
-    candidates = candidates[other]
-    voices = _repeated(cast[None], len(candidates)).reshape(len(candidates) * len(cast), *cast.shape[1:])
-    each = _repeated(candidates, len(cast))
-    cost = space.cost(each, voices).reshape(len(candidates), len(cast)) @ weight
-    best = int(np.argmin(cost))
-    own = float(space.cost(_repeated(label, len(cast)), cast) @ weight)
-    return written(candidates[best : best + 1])[0], float(cost[best] - own)
-
-
-def _flip(
-    space: LabelSpace, label: Batch, observed: BoolArray, order: IntArray, belief_of: Any, written: Any
-) -> tuple[IntArray, Any]:
-    """Return the shortest head of `order` whose silence changes the label, and the label it becomes."""
-    if space.continuous or len(order) < 2:
-        return order[:0], None
-    masks = np.repeat(observed, len(order) - 1, axis=0)
-    for count in range(1, len(order)):
-        masks[count - 1, order[:count]] = False
-    labels = belief_of(masks).labels
-    changed = np.flatnonzero(space.distance(_repeated(label, len(labels)), labels) > 0.0)
-    if len(changed) == 0:
-        return order[:0], None
-    first = int(changed[0])
-    return order[: first + 1], written(labels[first : first + 1])[0]
 
 
 def _groups(model: SourceModel, names: list[str]) -> tuple[tuple[str, ...], ...]:

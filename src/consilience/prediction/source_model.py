@@ -102,13 +102,14 @@ class SourceModel:
         ``(sum w)**2 / sum w_a w_b rho_ab`` over the weights w, none below zero, and the correlations rho given the
         truth: as large as the number of sources where all weigh the same and none depends on another.
         """
-        return effective_number(self.weight[self.votes > 0], self.correlation[np.ix_(self.votes > 0, self.votes > 0)])
+        voting = self.votes > 0
+        return effective_number(self.weight[voting], self.correlation[np.ix_(voting, voting)])
 
     def as_baseline(self) -> SourceModel:
         """Return the model of the plain vote, which labels items as if all sources were equally good."""
-        return (
-            self if self.baseline is None else replace(self, mixture=((1.0, self.baseline),), calibration=UNCALIBRATED)
-        )
+        if self.baseline is None:
+            return self
+        return replace(self, mixture=((1.0, self.baseline),), calibration=UNCALIBRATED)
 
     def table(self) -> SourceTable:
         """Return one row per source; where labels are records, with the qualities in each field beside."""
@@ -117,12 +118,7 @@ class SourceModel:
                 "source": list(self.sources),
                 "votes": self.votes.tolist(),
                 "coverage": (self.votes / max(self.n_items, 1)).tolist(),
-                "expected_cost": self.summary.expected_cost.tolist(),
-                "cost_standard_error": self.summary.cost_standard_error.tolist(),
-                "weight": self.summary.weight.tolist(),
-                "standard_error": self.summary.standard_error.tolist(),
-                **{name: values.tolist() for name, values in self.summary.columns.items()},
-                **_columns_of_parts(self.summary, ""),
+                **_columns(self.summary),
             },
             note=self._note(),
         )
@@ -192,12 +188,11 @@ def effective_number(weight: FloatArray, correlation: FloatArray) -> float:
     return float(loud.sum() ** 2 / (loud @ together @ loud))
 
 
-def _columns_of_parts(summary: Summary, prefix: str) -> dict[str, list[Any]]:
-    """Return the qualities field by field, where labels are records."""
-    columns: dict[str, list[Any]] = {}
+def _columns(summary: Summary, path: str = "") -> dict[str, list[Any]]:
+    """Return the qualities of the sources, then those of each field where labels are records."""
+    qualities = ("expected_cost", "cost_standard_error", "weight", "standard_error")
+    found = {name: getattr(summary, name) for name in qualities} | dict(summary.columns)
+    columns = {f"{path} {name}" if path else name: values.tolist() for name, values in found.items()}
     for name, part in summary.parts.items():
-        for quality in ("expected_cost", "cost_standard_error", "weight", "standard_error"):
-            columns[f"{prefix}{name} {quality}"] = getattr(part, quality).tolist()
-        columns |= {f"{prefix}{name} {more}": values.tolist() for more, values in part.columns.items()}
-        columns |= _columns_of_parts(part, f"{prefix}{name}/")
+        columns |= _columns(part, f"{path}/{name}" if path else name)
     return columns

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -33,20 +34,20 @@ def suggest_items(model: SourceModel, space: LabelSpace, votes: Any, decode: str
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise UnsupportedError(f"k={k!r} is not a number of items. Ask for 1 or more.")
-    if not isinstance(votes, VotePartitions):
-        judged = _judged(model, space, decode, votes)
-        peaks = judged.peaks
-    else:
-        peaks = votes.reduce(lambda part: _judged(model, space, decode, part.votes).peaks)
+    in_memory = None if isinstance(votes, VotePartitions) else _judged(model, space, decode, votes)
+
+    def total(measure: Callable[[_Judged], Any]) -> Any:
+        if in_memory is not None:
+            return measure(in_memory)
+        return votes.reduce(lambda part: measure(_judged(model, space, decode, part.votes)))
+
+    peaks: _Peaks = total(lambda part: part.peaks)
     if k > peaks.items:
         raise UnsupportedError(
             f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
         )
     size = max(SHORT_LIST * int(k), SHORTEST)
-    if isinstance(votes, VotePartitions):
-        short = votes.reduce(lambda part: _judged(model, space, decode, part.votes).short_list(peaks, size))
-    else:
-        short = judged.short_list(peaks, size)
+    short: _ShortList = total(lambda part: part.short_list(peaks, size))
     return short.items[_different(short.value, short.pattern, int(k))]
 
 
@@ -119,27 +120,25 @@ def _relative(values: FloatArray, largest: float) -> FloatArray:
     return values / largest if largest > 0.0 else values
 
 
-def _rival_groups(model: SourceModel) -> tuple[IntArray, IntArray] | None:
+def _rival_groups(model: SourceModel) -> tuple[list[int], list[int]] | None:
     """Return the sources of the two groups that contradict each other, if the fit found such."""
+    linked = {frozenset(pair) for pair in model.dependencies}
     for finding in model.diagnostics:
         if finding.code == "competing-groups":
-            named = [model.sources.index(name) for name in finding.sources]
-            first = [named[0], *(index for index in named[1:] if _connected(model, named[0], index))]
-            second = [index for index in named if index not in first]
-            if second:
-                return np.array(first), np.array(second)
+            leader = finding.sources[0]
+            sides: tuple[list[int], list[int]] = ([], [])
+            for name in finding.sources:
+                with_leader = name == leader or frozenset((leader, name)) in linked
+                sides[0 if with_leader else 1].append(model.sources.index(name))
+            if sides[1]:
+                return sides
     return None
 
 
-def _connected(model: SourceModel, left: int, right: int) -> bool:
-    pair = {model.sources[left], model.sources[right]}
-    return any(set(other) == pair for other in model.dependencies)
-
-
-def _between(space: LabelSpace, votes: Votes, first: IntArray, second: IntArray) -> FloatArray:
+def _between(space: LabelSpace, votes: Votes, first: list[int], second: list[int]) -> FloatArray:
     """Return the mean distance between votes of two groups, less the mean distance within them."""
-    across = _mean_distance(space, votes, [(int(a), int(b)) for a in first for b in second])
-    within = _mean_distance(space, votes, [*combinations(first.tolist(), 2), *combinations(second.tolist(), 2)])
+    across = _mean_distance(space, votes, list(product(first, second)))
+    within = _mean_distance(space, votes, [*combinations(first, 2), *combinations(second, 2)])
     return np.maximum(across - within, 0.0)
 
 

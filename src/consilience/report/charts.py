@@ -66,6 +66,13 @@ def dot(x: float, y: float, radius: float, css: str, hover: str = "") -> Markup:
     return element("circle", *title, cx=float(x), cy=float(y), r=float(radius), class_=css)
 
 
+def rect(x: float, y: float, width: float, height: float, css: str, hover: str = "", **attributes: object) -> Markup:
+    """Return a rectangle that tells what it is when pointed at."""
+    title = [element("title", hover)] if hover else []
+    place = {"x": float(x), "y": float(y), "width": float(width), "height": float(height)}
+    return element("rect", *title, **place, **attributes, class_=css)
+
+
 def number(value: float) -> str:
     """Return a coordinate, rounded to what a screen can show."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
@@ -108,17 +115,8 @@ def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: 
     axis = 30.0 + step * max(levels, default=0)
     marks = [line(margin, axis, width - margin, axis, "axis")]
     if spread:
-        marks.append(
-            element(
-                "rect",
-                x=place(label - spread),
-                y=axis - 5.0,
-                width=max(place(label + spread) - place(label - spread), 1.0),
-                height=10.0,
-                rx=5.0,
-                class_="spread",
-            )
-        )
+        left, right = place(label - spread), place(label + spread)
+        marks.append(rect(left, axis - 5.0, max(right - left, 1.0), 10.0, "spread", rx=5.0))
     for vote, value, level in zip(votes, values, levels, strict=True):
         x, y = place(value), axis - step * level
         marks.append(dot(x, y, 8.0, "vote", f"{vote.source}: {value + 0.0:.4g}"))
@@ -149,10 +147,8 @@ def histogram(values: FloatArray, bins: int = 20) -> Markup:
     top = max(int(counts.max(initial=0)), 1)
     for index, count in enumerate(counts.tolist()):
         tall = (height - 60.0) * count / top
-        low, high = index / bins, (index + 1) / bins
-        title = element("title", f"{low:.2f} to {high:.2f}: {count:,}")
-        x, y = margin + index * step + 1.0, height - 30.0 - tall
-        marks.append(element("rect", title, x=x, y=y, width=step - 2.0, height=tall, class_="bar"))
+        hover = f"{index / bins:.2f} to {(index + 1) / bins:.2f}: {count:,}"
+        marks.append(rect(margin + index * step + 1.0, height - 30.0 - tall, step - 2.0, tall, "bar", hover))
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = margin + tick * (width - 2 * margin)
         marks.append(text(f"{tick:g}", x, height - 14.0, "tick", text_anchor="middle"))
@@ -167,19 +163,14 @@ def interval(value: float, error: float, scale: Scale) -> Markup:
     if np.isfinite(error):
         low, high = max(value - NORMAL_95 * error, scale.low), value + NORMAL_95 * error
         marks.append(line(scale(low), 8.0, scale(high), 8.0, "range"))
-        marks.append(dot(scale(value), 8.0, 4.0, "vote"))
-    else:
-        marks.append(dot(scale(value), 8.0, 4.0, "open"))
+    marks.append(dot(scale(value), 8.0, 4.0, "vote" if np.isfinite(error) else "open"))
     return picture(scale.end + scale.start, 16.0, *marks, label="95% interval")
 
 
 def bar(share: float, css: str = "bar") -> Markup:
     """Return a share of 1 as a bar for a cell."""
-    return element(
-        "span",
-        element("span", style=f"width:{100 * min(max(share, 0.0), 1.0):.0f}%", class_=css),
-        class_="meter",
-    )
+    inside = element("span", style=f"width:{100 * min(max(share, 0.0), 1.0):.0f}%", class_=css)
+    return element("span", inside, class_="meter")
 
 
 def heat_map(relations: Relations) -> Markup:
@@ -195,34 +186,21 @@ def heat_map(relations: Relations) -> Markup:
         y = top + (a + 0.5) * size
         marks.append(text(f"{_short(name, 18)} {a + 1}", names - 6.0, y + 4.0, "name", text_anchor="end"))
         marks.append(text(str(a + 1), names + (a + 0.5) * size, top - 8.0, "tick", text_anchor="middle"))
-        for b in range(m):
-            marks.append(_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale))
+        cells = (_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale) for b in range(m) if b != a)
+        marks.extend(cells)
     for group in relations.groups:
         x, span = names + min(group) * size, (max(group) - min(group) + 1) * size
-        marks.append(element("rect", x=x, y=top + min(group) * size, width=span, height=span, class_="group", rx=3.0))
+        marks.append(rect(x, top + min(group) * size, span, span, "group", rx=3.0))
     return picture(width, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
 
 
 def _heat_cell(relations: Relations, a: int, b: int, x: float, y: float, size: float, scale: Scale) -> Markup:
     cost = float(relations.cost[a, b])
     pair = f"{relations.sources[a]} and {relations.sources[b]}"
-    if a == b:
-        return Markup("")
+    place = (x + 1, y + 1, size - 2, size - 2)
     if not np.isfinite(cost):
-        title = element("title", f"{pair}: never vote on the same item")
-        return element("rect", title, x=x + 1, y=y + 1, width=size - 2, height=size - 2, class_="empty")
-    marks = [
-        element(
-            "rect",
-            element("title", f"{pair}: {cost:.3g}"),
-            x=x + 1,
-            y=y + 1,
-            width=size - 2,
-            height=size - 2,
-            class_="heat",
-            fill_opacity=f"{scale(cost):.2f}",
-        )
-    ]
+        return rect(*place, "empty", f"{pair}: never vote on the same item")
+    marks = [rect(*place, "heat", f"{pair}: {cost:.3g}", fill_opacity=f"{scale(cost):.2f}")]
     if size >= 34:
         css = "strong" if scale(cost) > 0.75 else "faint"
         marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))

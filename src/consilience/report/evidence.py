@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from consilience.exceptions import NotFittedError, UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import VotePartitions
-from consilience.prediction.inference import Inference, infer, vote_distances
+from consilience.prediction.inference import infer, vote_distances
 from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode, read_gold
 from consilience.votes import Votes
@@ -63,11 +64,6 @@ class Evidence:
         """Confidence in the label of each item that has a vote."""
         return self.belief.confidence[self.rows]
 
-    @property
-    def position(self) -> IntArray:
-        """Where an item stands among those that have a vote; meaningless for the others."""
-        return np.cumsum(self.voted) - 1
-
 
 def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
     """Return what there is to report about these votes."""
@@ -82,44 +78,27 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
     learned, space = model.source_model_, model.space
     table = align_sources(_whole(votes), space, learned.sources, learned.names_given)
     encoded = encode(table, space)
-    found = infer(learned, space, table, model.decode)
+    found, baseline = (infer(one, space, table, model.decode) for one in (learned, learned.as_baseline()))
     rows = np.flatnonzero(found.voted)
-    best = _encoded(space, found, rows)
-    return Evidence(
-        space=space,
-        model=learned,
-        votes=table,
-        encoded=encoded,
-        belief=found.posterior,
-        rows=rows,
-        best=best,
-        plain=_encoded(space, infer(learned.as_baseline(), space, table, model.decode), rows),
-        apart=_apart(space, encoded, best, rows),
-        known=read_gold(gold, space, len(table)),
-    )
+    best, plain = (one.posterior.labels[rows] for one in (found, baseline))
+    apart = np.full(encoded.observed.shape, np.nan)
+    if len(rows):
+        best, plain = space.as_batch(best), space.as_batch(plain)
+        apart[rows] = vote_distances(space, encoded[rows], best)
+    known = read_gold(gold, space, len(table))
+    return Evidence(space, learned, table, encoded, found.posterior, rows, best, plain, apart, known)
 
 
 def _whole(votes: Any) -> Any:
     """Return partitions as one table: the pictures need single items."""
-    if isinstance(votes, VotePartitions):
-        if votes.remote:
-            raise UnsupportedError(
-                f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
-                "sample of them: votes.sample(50_000, seed=0)."
-            )
-        return Votes.concatenate(list(votes.map(lambda part: part.votes)))
-    return votes
-
-
-def _apart(space: LabelSpace, encoded: Votes, best: Batch, rows: IntArray) -> FloatArray:
-    apart = np.full(encoded.observed.shape, np.nan)
-    apart[rows] = vote_distances(space, encoded[rows], best)
-    return apart
-
-
-def _encoded(space: LabelSpace, found: Inference, rows: IntArray) -> Batch:
-    labels = found.posterior.labels[rows]
-    return space.as_batch(labels) if len(rows) else labels
+    if not isinstance(votes, VotePartitions):
+        return votes
+    if votes.remote:
+        raise UnsupportedError(
+            f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
+            "sample of them: votes.sample(50_000, seed=0)."
+        )
+    return Votes.concatenate(list(votes.map(lambda part: part.votes)))
 
 
 #: Votes listed per item.
@@ -200,17 +179,21 @@ def _item(evidence: Evidence, row: int, place: int, moved: bool) -> Item:
         )
         for number, source in enumerate(voters[:MAX_VOTES], start=1)
     )
+    plain = evidence.plain[place : place + 1] if moved else None
     known = evidence.known
+    truth = known.labels[row : row + 1, 0] if known is not None and known.observed[row, 0] else None
+
+    def written(label: Batch | None) -> Any:
+        return None if label is None else _value(space.as_labels(label, np.dtype(object))[0])
+
     return Item(
         name=str(evidence.votes.items[row]),
         label=_value(evidence.belief.labels[row]),
         confidence=float(evidence.belief.confidence[row]),
         votes=votes,
         unlisted=len(voters) - len(votes),
-        plain=_value(space.as_labels(evidence.plain[place : place + 1], np.dtype(object))[0]) if moved else None,
-        known=None
-        if known is None or not known.observed[row, 0]
-        else _value(space.as_labels(known.labels[row : row + 1, 0], np.dtype(object))[0]),
+        plain=written(plain),
+        known=written(truth),
         details={name: values[row] for name, values in evidence.belief.details.items()},
     )
 
@@ -270,24 +253,17 @@ def relate(space: LabelSpace, model: SourceModel, encoded: Votes, best: Batch, v
     chosen = np.sort(most[observed[:, most].any(axis=0)])
     m = len(chosen)
     cost = np.full((m + 1, m + 1), np.nan)
-    for a in range(m):
-        for b in range(a + 1, m + 1):
-            left = observed[:, chosen[a]]
-            both = np.flatnonzero(left & observed[:, chosen[b]] if b < m else left)
-            if len(both):
-                other = labels[both, chosen[b]] if b < m else best[both]
-                cost[a, b] = cost[b, a] = float(space.cost(labels[both, chosen[a]], other).mean())
+    said = [(labels[:, source], observed[:, source]) for source in chosen]
+    said.append((best, np.ones(len(rows), dtype=bool)))
+    for (a, (left, seen)), (b, (right, also_seen)) in combinations(enumerate(said), 2):
+        both = np.flatnonzero(seen & also_seen)
+        if len(both):
+            cost[a, b] = cost[b, a] = float(space.cost(left[both], right[both]).mean())
     places = classical_scaling(cost)
     names = [encoded.sources[source] for source in chosen]
     order, groups = _arranged(names, dependent_groups(model), places[:m])
-    shown = np.append(order, m)
-    return Relations(
-        tuple(names[source] for source in order),
-        cost[np.ix_(order, order)],
-        cost[order, m],
-        groups,
-        places[shown],
-    )
+    ordered = tuple(names[source] for source in order)
+    return Relations(ordered, cost[np.ix_(order, order)], cost[order, m], groups, places[np.append(order, m)])
 
 
 def dependent_groups(model: SourceModel) -> list[list[str]]:

@@ -20,14 +20,15 @@ from consilience.arrays import FloatArray, IntArray, as_object_array
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.label_types.texts.words import exact_words, plain_words
-from consilience.report.charts import Scale, dot, element, joined, line, number, picture, points_on_line, text
+from consilience.report.charts import Scale, dot, element, joined, line, number, picture, points_on_line, rect, text
 from consilience.report.evidence import Item, Vote
 
-__all__ = ["MAX_PIECES", "chip", "encoded", "item_picture", "label_html", "part_of", "plain_text"]
+__all__ = ["chip", "item_picture", "label_html", "plain_text"]
 
 
-#: Letters of a text, and pieces of a label, that are shown before "…".
-MAX_TEXT, MAX_PIECES = 300, 30
+#: Letters of a text and of a list of comparisons, and pieces of a label, that are shown before "…".
+MAX_TEXT, MAX_SHOWN, MAX_PIECES = 300, 160, 30
+MORE = Markup("…")
 #: Colors of chips; more classes than that share them.
 COLORS = 8
 
@@ -81,27 +82,18 @@ def chip(text: str, color: int | None = None, css: str = "", hover: str | None =
 
 
 def encoded(space: LabelSpace, label: Any) -> Any:
-    """Return one label in the form of the space, whichever way it was written."""
-    return space.as_batch(as_object_array([label]))[0]
+    """Return one label in the form of the space, whichever way it was written; None stays None."""
+    return None if label is None else space.as_batch(as_object_array([label]))[0]
 
 
-#: Letters of a list of comparisons.
-MAX_SHOWN = 160
-
-
-@label_html.register
-def _(space: types.Classes, label: Any, other: Any = None) -> Markup:
-    batch = space.as_batch(as_object_array([label]))
-    if batch.ndim == 1:
-        return chip(_name(space, int(batch[0])), int(batch[0]))
-    likely = [int(code) for code in np.argsort(-batch[0], kind="stable")[:4] if batch[0, code] >= 0.005]
-    return joined(chip(f"{_name(space, code)} {batch[0, code]:.0%}", code) for code in likely)
-
-
-@label_html.register
-def _(space: types.FiniteMetric, label: Any, other: Any = None) -> Markup:
-    code = int(encoded(space, label))
-    return chip(_name(space, code), code)
+@label_html.register(types.Classes)
+@label_html.register(types.FiniteMetric)
+def _(space: types.Classes | types.FiniteMetric, label: Any, other: Any = None) -> Markup:
+    said = encoded(space, label)
+    if np.ndim(said) == 0:
+        return chip(_name(space, int(said)), int(said))
+    likely = [int(code) for code in np.argsort(-said, kind="stable")[:4] if said[code] >= 0.005]
+    return joined(chip(f"{_name(space, code)} {said[code]:.0%}", code) for code in likely)
 
 
 def _name(space: types.Classes | types.FiniteMetric | types.Tags | types.Sequences, code: int) -> str:
@@ -110,26 +102,21 @@ def _name(space: types.Classes | types.FiniteMetric | types.Tags | types.Sequenc
 
 @label_html.register
 def _(space: types.Rankings, label: Any, other: Any = None) -> Markup:
-    positions = encoded(space, label).astype(np.int64)
-    before = None if other is None else encoded(space, other).astype(np.int64)
+    positions, before = encoded(space, label), encoded(space, other)
     order = np.argsort(positions, kind="stable")
     shown = order[positions[order] >= 0][:MAX_PIECES]
     places: list[Markup] = []
     for place in np.unique(positions[shown]):
-        tied = [
-            chip(
-                plain_text(f"#{index}" if space.names is None else space.names[index]),
-                int(index),
-                "differs" if before is not None and _moved(positions, before, int(index)) else "",
-            )
-            for index in shown[positions[shown] == place]
-        ]
+        tied = []
+        for index in shown[positions[shown] == place].tolist():
+            name = f"#{index}" if space.names is None else space.names[index]
+            differs = before is not None and _moved(positions, before, index)
+            tied.append(chip(plain_text(name), index, "differs" if differs else ""))
         places.append(element("span", *tied, class_="tie") if len(tied) > 1 else joined(tied))
     if len(shown) < int((positions >= 0).sum()):
-        places.append(Markup("…"))
+        places.append(MORE)
     unseen = int((positions == -1).sum())
-    rest = element("small", f" {unseen} not seen") if unseen else Markup("")
-    return element("span", Markup('<span class="then">\u203a</span>').join(places), rest, class_="ranking")
+    return _one_after_another(places, element("small", f" {unseen} not seen") if unseen else Markup(""))
 
 
 @label_html.register
@@ -138,15 +125,16 @@ def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     if said.ranking is None:
         lost = int((said.outcome == UNPARSABLE).sum())
         return element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
-    groups = [joined(chip(plain_text(name), _color_of(name)) for name in group) for group in said.ranking[:MAX_PIECES]]
-    rest = Markup("…") if len(said.ranking) > MAX_PIECES else Markup("")
-    shown = Markup('<span class="then">\u203a</span>').join(groups)
-    return element("span", shown, rest, class_="ranking")
+    # A name has the same color everywhere.
+    groups = [
+        joined(chip(plain_text(name), sum(map(ord, str(name)))) for name in group)
+        for group in said.ranking[:MAX_PIECES]
+    ]
+    return _one_after_another(groups, MORE if len(said.ranking) > MAX_PIECES else Markup(""))
 
 
-def _color_of(name: Any) -> int:
-    """Return a number that belongs to a name, so that it has the same color everywhere."""
-    return sum(map(ord, str(name)))
+def _one_after_another(places: list[Markup], rest: Markup) -> Markup:
+    return element("span", Markup('<span class="then">\u203a</span>').join(places), rest, class_="ranking")
 
 
 def _moved(positions: IntArray, before: IntArray, index: int) -> bool:
@@ -162,38 +150,29 @@ def _moved(positions: IntArray, before: IntArray, index: int) -> bool:
 
 @label_html.register
 def _(space: types.Tags, label: Any, other: Any = None) -> Markup:
-    codes = encoded(space, label).astype(np.int64)
-    beside = None if other is None else encoded(space, other).astype(np.int64)
-    return _tag_set(space, codes, beside)
+    codes, beside = encoded(space, label), encoded(space, label if other is None else other)
+    shown = []
+    for tag, (code, also) in enumerate(zip(codes.tolist(), beside.tolist(), strict=True)):
+        if code == 1:
+            shown.append(chip(_name(space, tag), tag, "differs" if also == 0 else ""))
+        elif code == 0 and also == 1:
+            shown.append(chip(_name(space, tag), None, "absent"))
+        elif code < 0 and also == 1:
+            shown.append(chip(f"{_name(space, tag)}?", None, hover="no opinion"))
+    if len(shown) > MAX_PIECES:
+        shown[MAX_PIECES:] = [MORE]
+    return joined(shown) if shown else element("small", "no tag")
 
 
 @label_html.register
 def _(space: types.Sequences, label: Any, other: Any = None) -> Markup:
-    codes = encoded(space, label).astype(np.int64)
-    beside = None if other is None else encoded(space, other).astype(np.int64)
+    codes, beside = encoded(space, label), encoded(space, other)
     shown = []
     for place, code in enumerate(codes[: 2 * MAX_PIECES].tolist()):
         differs = beside is not None and place < len(beside) and code >= 0 and beside[place] not in (code, -1)
         name = "?" if code < 0 else _name(space, code)
         shown.append(chip(name, max(code, 0), f"square{' differs' if differs else ''}", f"position {place + 1}"))
-    rest = Markup("…") if len(codes) > 2 * MAX_PIECES else Markup("")
-    return element("span", *shown, rest, class_="sequence")
-
-
-def _tag_set(space: types.Tags, codes: IntArray, beside: IntArray | None) -> Markup:
-    """Return the tags that are there; beside another label also those that are missing."""
-    shown = []
-    for tag, code in enumerate(codes.tolist()):
-        other = code if beside is None else int(beside[tag])
-        if code == 1:
-            shown.append(chip(_name(space, tag), tag, "differs" if other == 0 else ""))
-        elif code == 0 and other == 1:
-            shown.append(chip(_name(space, tag), None, "absent"))
-        elif code < 0 and other == 1:
-            shown.append(chip(f"{_name(space, tag)}?", None, hover="no opinion"))
-    if len(shown) > MAX_PIECES:
-        shown[MAX_PIECES:] = [Markup("…")]
-    return joined(shown) if shown else element("small", "no tag")
+    return element("span", *shown, MORE if len(codes) > 2 * MAX_PIECES else "", class_="sequence")
 
 
 WIDTH, MOST_HEIGHT, BOX_MARGIN = 360.0, 300.0, 14.0
@@ -215,7 +194,7 @@ def _(space: types.Boxes | types.Spans, label: Any, other: Any = None) -> Markup
         differs = "differs" if beside is not None and tuple(row) not in beside else ""
         color = None if space.classes is None else int(row[-1])
         shown.append(chip(f"{name}{', '.join(f'{value:.4g}' for value in corners)}", color, f"square {differs}"))
-    return joined([*shown, Markup("…")] if len(own) > MAX_PIECES else shown)
+    return joined([*shown, MORE] if len(own) > MAX_PIECES else shown)
 
 
 @item_picture.register
@@ -232,9 +211,8 @@ def _(space: types.Boxes, item: Item) -> Markup:
     scale = min((WIDTH - 2 * BOX_MARGIN) / extent[0], (MOST_HEIGHT - 2 * BOX_MARGIN) / extent[1])
 
     def drawn(box: FloatArray, css: str, hover: str) -> Markup:
-        corner, sides = BOX_MARGIN + (box[:2] - low) * scale, (box[2:] - box[:2]) * scale
-        place = {"x": float(corner[0]), "y": float(corner[1]), "width": float(sides[0]), "height": float(sides[1])}
-        return element("rect", element("title", hover), **place, class_=css)
+        (x, y), (width, height) = BOX_MARGIN + (box[:2] - low) * scale, (box[2:] - box[:2]) * scale
+        return rect(x, y, width, height, css, hover)
 
     marks = [
         drawn(box, "box vote", f"{vote.number}: {vote.source}")
@@ -260,10 +238,8 @@ def _(space: types.Spans, item: Item) -> Markup:
         marks.append(text(name, 34.0, top + 9.0, "tick", text_anchor="end"))
         for span in spans:
             start, end = across(float(span[0])), across(float(span[1]))
-            hover = element("title", f"{span[0]:.0f} to {span[1]:.0f}")
-            css = "box truth" if row == 0 else "box vote"
-            width = max(end - start, 1.0)
-            marks.append(element("rect", hover, x=start, y=top, width=width, height=ROW - 6.0, class_=css))
+            css, hover = "box truth" if row == 0 else "box vote", f"{span[0]:.0f} to {span[1]:.0f}"
+            marks.append(rect(start, top, max(end - start, 1.0), ROW - 6.0, css, hover))
     height = 10.0 + ROW * len(rows) + 12.0
     for value, anchor in ((across.low, "start"), (across.high, "end")):
         marks.append(text(f"{value:.0f}", across(value), height - 4.0, "tick", text_anchor=anchor))
@@ -315,7 +291,7 @@ def _plane(votes: Sequence[Vote], points: FloatArray, label: FloatArray) -> Mark
     everything = np.vstack([points, label])
     middle = (everything.max(axis=0) + everything.min(axis=0)) / 2
     reach = max(float(np.abs(everything - middle).max()), 1e-12)
-    marks = [element("rect", x=MARGIN / 2, y=MARGIN / 2, width=SIZE - MARGIN, height=SIZE - MARGIN, class_="rim")]
+    marks = [rect(MARGIN / 2, MARGIN / 2, SIZE - MARGIN, SIZE - MARGIN, "rim")]
     marks += _spots(votes, (points - middle) / reach, (label - middle) / reach)
     low, high = middle - reach, middle + reach
     ends = f"{low[0]:.3g} to {high[0]:.3g} across, {low[1]:.3g} to {high[1]:.3g} upwards"
@@ -410,49 +386,39 @@ def _ellipse(matrix: FloatArray) -> Markup:
     values, vectors = np.linalg.eigh(matrix)
     radii = 22.0 * np.sqrt(values / values[-1])
     turn = -np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1]))
-    shape = element(
-        "ellipse",
-        rx=float(radii[1]),
-        ry=float(max(radii[0], 1.0)),
-        transform=f"translate(26 26) rotate({number(float(turn))})",
-        class_="spread",
-    )
-    return picture(52.0, 52.0, shape, label="ellipse")
+    turned = f"translate(26 26) rotate({number(float(turn))})"
+    axes = {"rx": float(radii[1]), "ry": float(max(radii[0], 1.0))}
+    return picture(52.0, 52.0, element("ellipse", **axes, transform=turned, class_="spread"), label="ellipse")
 
 
 @label_html.register
 def _(space: types.Product, label: Any, other: Any = None) -> Markup:
     rows = []
     for name, part in space.factors.items():
-        value = label.get(name) if isinstance(label, dict) else None
+        value = _field(label, name)
         if value is not None:
-            beside = other.get(name) if isinstance(other, dict) else None
-            rows.append(element("dt", name) + element("dd", label_html(part, value, beside)))
+            rows.append(element("dt", name) + element("dd", label_html(part, value, _field(other, name))))
     return element("dl", *rows, class_="record")
 
 
 @item_picture.register
 def _(space: types.Product, item: Item) -> Markup:
     shown = []
-    for name in space.factors:
-        inner = part_of(item, name)
-        drawn = item_picture(space.factors[name], inner) if inner is not None else Markup("")
+    for name, part in space.factors.items():
+        label = _field(item.label, name)
+        if label is None:
+            continue
+        votes = [replace(vote, label=said) for vote in item.votes if (said := _field(vote.label, name)) is not None]
+        start = f"{name}/"
+        details = {key.removeprefix(start): value for key, value in item.details.items() if key.startswith(start)}
+        drawn = item_picture(part, replace(item, label=label, votes=tuple(votes), details=details))
         if drawn:
             shown.append(element("figure", drawn, element("figcaption", name)))
     return joined(shown)
 
 
-def part_of(item: Item, name: str) -> Item | None:
-    """Return an item whose labels are records as one whose labels are those of a field; None where it has none."""
-
-    def field_of(label: Any) -> Any:
-        return label.get(name) if isinstance(label, dict) else None
-
-    if field_of(item.label) is None:
-        return None
-    votes = [replace(vote, label=field_of(vote.label)) for vote in item.votes if field_of(vote.label) is not None]
-    details = {key.removeprefix(f"{name}/"): value for key, value in item.details.items() if key.startswith(f"{name}/")}
-    return replace(item, label=field_of(item.label), votes=tuple(votes), details=details)
+def _field(record: Any, name: str) -> Any:
+    return record.get(name) if isinstance(record, dict) else None
 
 
 @label_html.register
@@ -465,10 +431,7 @@ def _(space: types.Texts, label: Any, other: Any = None) -> Markup:
     for change, first, last, _, _ in SequenceMatcher(None, own, beside, autojunk=False).get_opcodes():
         for word in written[first:last]:
             css = None if change == "equal" else "differs"
-            pieces += [
-                element("span", plain_text(word.rstrip()), class_=css),
-                Markup(" " if word.endswith(" ") else ""),
-            ]
+            pieces.append(element("span", plain_text(word.rstrip()), class_=css) + " " * word.endswith(" "))
     return element("span", joined(pieces), class_="text")
 
 
@@ -513,6 +476,5 @@ def _arc(head: int, token: int, step: float, base: float) -> str:
         return f"M{number(x)} 4V{number(foot)}{tip}"
     start = (head - 0.5) * step + (2.0 if token > head else -2.0)
     top = foot - 9.0 - 9.0 * min(abs(head - token), 8)
-    corners = [(start, foot), (start, top), (x, top), (x, foot)]
-    first, *others = (f"{number(across)} {number(down)}" for across, down in corners)
+    first, *others = (f"{number(a)} {number(b)}" for a, b in ((start, foot), (start, top), (x, top), (x, foot)))
     return f"M{first}C{' '.join(others)}{tip}"

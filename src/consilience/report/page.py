@@ -12,7 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from consilience.arrays import FloatArray
+from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_model import LabelModel
 from consilience.report.charts import NORMAL_95, Scale, bar, element, heat_map, histogram, interval, joined, source_map
 from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
@@ -20,8 +20,7 @@ from consilience.report.labels import chip, item_picture, label_html
 from consilience.report.words import wording
 from consilience.tables.display import Cell, findings_fragment, table_fragment
 
-__all__ = ["NEXT_STEPS", "compare", "items", "overview", "page_of", "relations", "sources"]
-
+__all__ = ["NEXT_STEPS", "page_of"]
 
 TITLE = "Labels from many sources"
 
@@ -70,6 +69,8 @@ def _fingerprint(script: str) -> str:
 
 #: Rows of the table of sources; a page with more of them is slow to open.
 MAX_SOURCES = 300
+#: Fields of a record whose cost and weight have columns of their own.
+MAX_FIELDS = 6
 #: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
 MAX_ITEMS, MAX_LETTERS = 50, 350_000
 _SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
@@ -108,31 +109,24 @@ def sources(evidence: Evidence) -> dict[str, Any]:
     scale = Scale.around(np.append(reach[np.isfinite(reach)], 0.0), 6.0, 114.0)
     flags = _flags(evidence)
     loudest = max(float(np.abs(model.weight).max(initial=0.0)), EQUAL)
-    apart = _mean_distance(evidence)
+    total, voted = np.nansum(evidence.apart, axis=0), np.isfinite(evidence.apart).sum(axis=0)
+    apart = np.where(voted > 0, total / np.maximum(voted, 1), np.nan)
     columns: dict[str, list[Cell]] = {
         "source": [Cell.text(model.sources[s]) for s in chosen],
         "flags": [_flag_cell(flags.get(model.sources[s], [])) for s in chosen],
         "votes": [Cell.text(f"{count[s]:,}", int(count[s])) for s in chosen],
         "coverage": [_share(count[s] / max(len(evidence.votes), 1)) for s in chosen],
-        "expected cost": [
-            Cell(
-                str(element("span", _figure(cost[s]), class_="value") + interval(cost[s], error[s], scale)),
-                _key(cost[s]),
-            )
-            for s in chosen
-        ],
+        "expected cost": [_with_picture(cost[s], interval(cost[s], error[s], scale)) for s in chosen],
         "95% interval": [_interval(cost[s], error[s]) for s in chosen],
         "weight": [
-            Cell(
-                str(element("span", _figure(w), class_="value") + bar(abs(w) / loudest, "bar" if w >= 0 else "bad")),
-                _key(w),
-            )
-            for w in model.weight[chosen].tolist()
+            _with_picture(weight, bar(abs(weight) / loudest, "bar" if weight >= 0 else "bad"))
+            for weight in model.weight[chosen].tolist()
         ],
-        "distance to labels": [Cell.text(_figure(apart[s]), _key(apart[s])) for s in chosen],
+        "distance to labels": [_cell(apart[s]) for s in chosen],
     }
-    for name, values in _fields(evidence).items():
-        columns[name] = [Cell.text(_figure(values[s]), _key(values[s])) for s in chosen]
+    for name, part in list(model.summary.parts.items())[:MAX_FIELDS]:
+        columns[f"{name}: cost"] = [_cell(part.expected_cost[s]) for s in chosen]
+        columns[f"{name}: weight"] = [_cell(part.weight[s]) for s in chosen]
     marked = [place for place, s in enumerate(chosen) if model.sources[s] in flags]
     if not marked:
         del columns["flags"]
@@ -154,20 +148,6 @@ def _flags(evidence: Evidence) -> dict[str, list[Markup]]:
 
 def _flag_cell(flags: list[Markup]) -> Cell:
     return Cell(str(joined(flags)), f"{9 - min(len(flags), 9)}")  # those with most flags come first
-
-
-def _fields(evidence: Evidence) -> dict[str, FloatArray]:
-    parts = evidence.model.summary.parts
-    return {f"{name}: {what}": getattr(parts[name], kind) for name in list(parts)[:6] for what, kind in _FIELD_COLUMNS}
-
-
-_FIELD_COLUMNS = (("cost", "expected_cost"), ("weight", "weight"))
-
-
-def _mean_distance(evidence: Evidence) -> FloatArray:
-    there = np.isfinite(evidence.apart)
-    total = np.where(there, evidence.apart, 0.0).sum(axis=0)
-    return np.where(there.any(axis=0), total / np.maximum(there.sum(axis=0), 1), np.nan)
 
 
 def relations(evidence: Evidence) -> dict[str, Any]:
@@ -246,39 +226,42 @@ def compare(evidence: Evidence) -> dict[str, Any]:
     }
     if evidence.known is None:
         return result
-    is_known = evidence.known.observed[:, 0]
-    rows = evidence.rows[is_known[evidence.rows]]
-    place = evidence.position[rows]
-    truth = evidence.known.labels[:, 0]
-    contestants: list[tuple[str, FloatArray]] = [("labels of this model", np.zeros(0)), ("plain vote", np.zeros(0))]
-    if len(rows):
-        contestants[0] = (contestants[0][0], space.distance(evidence.best[place], truth[rows]))
-        contestants[1] = (contestants[1][0], space.distance(evidence.plain[place], truth[rows]))
+    is_known, truth = evidence.known.observed[:, 0], evidence.known.labels[:, 0]
+
+    def to_truth(labels: Batch, rows: IntArray) -> FloatArray:
+        known = is_known[rows]
+        return space.distance(labels[known], truth[rows[known]]) if known.any() else np.zeros(0)
+
+    compared = [
+        ("labels of this model", to_truth(evidence.best, evidence.rows)),
+        ("plain vote", to_truth(evidence.plain, evidence.rows)),
+    ]
     for source in np.argsort(-evidence.encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]:
-        seen = np.flatnonzero(is_known & evidence.encoded.observed[:, source])
-        apart = space.distance(evidence.encoded.labels[seen, source], truth[seen]) if len(seen) else np.zeros(0)
-        contestants.append((evidence.model.sources[source], apart))
-    result["table"] = Markup(_gold_table(contestants, space.continuous))
+        seen = np.flatnonzero(evidence.encoded.observed[:, source])
+        compared.append((evidence.model.sources[source], to_truth(evidence.encoded.labels[seen, source], seen)))
+    result["table"] = Markup(_gold_table(compared, space.continuous))
     result["n_known"] = int(is_known.sum())
     return result
 
 
-def _gold_table(contestants: list[tuple[str, FloatArray]], continuous: bool) -> str:
+def _gold_table(compared: list[tuple[str, FloatArray]], continuous: bool) -> str:
     columns: dict[str, list[Cell]] = {
-        "whose labels": [Cell.text(name) for name, _ in contestants],
-        "items compared": [Cell.text(f"{len(apart):,}", len(apart)) for _, apart in contestants],
-        "mean distance to known label": [_mean_cell(apart) for _, apart in contestants],
+        "whose labels": [Cell.text(name) for name, _ in compared],
+        "items compared": [Cell.text(f"{len(apart):,}", len(apart)) for _, apart in compared],
+        "mean distance to known label": [_cell(apart.mean() if len(apart) else np.nan) for _, apart in compared],
     }
     if not continuous:
-        columns["exactly right"] = [
-            _share(float((apart <= EQUAL).mean()) if len(apart) else 0.0) for _, apart in contestants
-        ]
+        right = [float((apart <= EQUAL).mean()) if len(apart) else 0.0 for _, apart in compared]
+        columns["exactly right"] = [_share(share) for share in right]
     return table_fragment(columns.items(), name="gold-table", marked=[0])
 
 
-def _mean_cell(apart: FloatArray) -> Cell:
-    mean = float(apart.mean()) if len(apart) else float("nan")
-    return Cell.text(_figure(mean), _key(mean))
+def _cell(value: float) -> Cell:
+    return Cell.text(_figure(value), _key(value))
+
+
+def _with_picture(value: float, drawn: Markup) -> Cell:
+    return Cell(str(element("span", _figure(value), class_="value") + drawn), _key(value))
 
 
 def _share(share: float) -> Cell:

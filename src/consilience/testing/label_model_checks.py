@@ -1,8 +1,8 @@
 """Checks of how a label model behaves: what any aggregator of votes should do, whatever the label type.
 
-``check_label_model(make_model, space)`` runs all of them and raises `LabelModelCheckError` with everything it
-found. A model is any object with ``fit(votes)`` and ``predict(votes)``; what a check needs beyond that
-(``fit(votes, gold=)``, `confidence`, `expected_cost_`, `sources_`) is looked at only where the model has it.
+``check_label_model(make_model, space)`` runs all of them and raises `LabelModelCheckError` with everything it found. A
+model is any object with ``fit(votes)`` and ``predict(votes)``; what a check needs beyond that (``fit(votes, gold=)``,
+`confidence`, `expected_cost_`, `sources_`) is looked at only where the model has it.
 """
 
 from __future__ import annotations
@@ -10,43 +10,43 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import Batch, FloatArray
+from consilience.exceptions import ConsilienceError, UnsupportedError
 from consilience.label_types.base import LabelSpace
-from consilience.testing.distance_checks import (
-    shifted_sources_keep_their_place,
-    the_own_distance_serves_best,
-    the_unit_does_not_matter,
-)
-from consilience.testing.requirements import LabelModelCheckError, demand_of, not_worse, require
+from consilience.label_types.metric.space import Metric
 from consilience.testing.simulated import (
+    LabelModelCheckError,
     MakeModel,
     Panel,
     costs_of,
+    demand_of,
     draw_panel,
     fitted,
     followed_alone,
     loss,
+    not_worse,
     plain_labels,
     rank_correlation,
-    realised_cost,
-)
-from consilience.testing.uncertainty_checks import (
-    confidence_is_not_too_high_with_copies,
-    confidence_is_what_happens,
-    disputed_items_are_less_certain,
-    intervals_of_qualities_cover,
-    the_model_agrees_with_the_votes,
+    realized_cost,
+    require,
+    vote_costs,
 )
 from consilience.votes import Votes
 
 __all__ = ["LABEL_MODEL_CHECKS", "LabelModelCheckError", "check_label_model"]
 
-VARIED = np.linspace(0.15, 0.85, 8)
-ALIKE = np.full(5, 0.5)
+#: Costs of eight and of six sources of different quality, as shares of the cost of a random label.
+EIGHT, SIX = np.linspace(0.15, 0.85, 8), np.linspace(0.15, 0.85, 6)
+#: Standard errors to either side of a 90% interval (the normal quantile of 0.95).
+NINETY = 1.645
+#: How far confidence may be off: 5%, and two standard errors of a share of 1500 items.
+CONFIDENCE_SLACK = 0.05 + 2.0 * np.sqrt(0.25 / 1500)
 
 
 def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0) -> None:
@@ -81,7 +81,7 @@ def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0
 
 def source_qualities_are_recovered(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that estimated costs rank eight sources as the true ones do (400 items; rank correlation .95)."""
-    panel = draw_panel(space, VARIED, 400, rng)
+    panel = draw_panel(space, EIGHT, 400, rng)
     cost = costs_of(fitted(make_model, space, panel.votes))
     if cost is not None:
         reached = rank_correlation(cost, panel.cost)
@@ -90,7 +90,7 @@ def source_qualities_are_recovered(make_model: MakeModel, space: LabelSpace, rng
 
 def labels_beat_chance_and_the_plain_vote(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that labels are better than a random vote and, within a standard error, than the plain vote."""
-    panel = draw_panel(space, VARIED, 400, rng)
+    panel = draw_panel(space, EIGHT, 400, rng)
     own, plain = _own_and_plain(make_model, panel)
     require(own.mean() < panel.cost.mean(), f"labels cost {own.mean():.4g}, a random vote {panel.cost.mean():.4g}")
     not_worse(own, plain, 0.0, "sources of different quality", errors=1.0)
@@ -116,7 +116,7 @@ def an_expert_outweighs_the_others(make_model: MakeModel, space: LabelSpace, rng
 
 def alike_sources_are_not_told_apart(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that sources of one quality give labels as good as the plain vote, to 2%, and costs that differ by half."""
-    panel = draw_panel(space, ALIKE, 300, rng)
+    panel = draw_panel(space, np.full(5, 0.5), 300, rng)
     own, plain = _own_and_plain(make_model, panel)
     not_worse(own, plain, 0.02, "sources of one quality")
     cost = costs_of(fitted(make_model, space, panel.votes))
@@ -184,14 +184,13 @@ def quality_that_does_not_persist_is_not_used(
     make_model: MakeModel, space: LabelSpace, rng: np.random.Generator
 ) -> None:
     """Check that sources that are good on some items and bad on others, at random, are not weighed to harm."""
-    good, bad = draw_panel(space, np.full(6, 0.15), 300, rng), np.full(6, 0.85)
-    chance = float(space.law.expected_cost(np.zeros(1))[0])
-    weight = space.law.weight_from_cost(chance * bad)
-    centres = space.as_batch(good.truth)
+    good = draw_panel(space, np.full(6, 0.15), 300, rng)
+    weight = float(space.law.weight_from_cost(0.85 * space.law.expected_cost(np.zeros(1)))[0])
+    centers = space.as_batch(good.truth)
     labels = good.votes.labels.copy()
     for source in range(6):
         rows = np.flatnonzero(rng.random(300) < 0.5)
-        drawn = space.sample_around(centres[rows], float(weight[source]), rng)
+        drawn = space.sample_around(centers[rows], weight, rng)
         labels[rows, source] = space.as_labels(drawn, labels.dtype)
     votes = good.with_labels(labels)
     model = fitted(make_model, space, votes)
@@ -204,13 +203,12 @@ def quality_that_does_not_persist_is_not_used(
 
 def good_votes_are_told_from_bad_ones(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that distances to the label rank votes by their distance to the truth no worse than the plain vote does."""
-    panel = draw_panel(space, VARIED, 300, rng)
+    panel = draw_panel(space, EIGHT, 300, rng)
     label = fitted(make_model, space, panel.votes).predict(panel.votes)
     reached = []
-    for centre in (label, plain_labels(space, panel.votes)):
-        near = [loss(space, panel.votes.labels[:, one], centre) for one in range(len(panel.cost))]
-        true = [loss(space, panel.votes.labels[:, one], panel.truth) for one in range(len(panel.cost))]
-        reached.append(rank_correlation(np.concatenate(near), np.concatenate(true)))
+    for center in (label, plain_labels(space, panel.votes)):
+        near, true = (vote_costs(space, panel.votes, labels) for labels in (center, panel.truth))
+        reached.append(rank_correlation(near.ravel(), true.ravel()))
     require(reached[0] >= reached[1], f"votes are ranked by {reached[0]:.3f}, by the plain vote {reached[1]:.3f}")
 
 
@@ -249,7 +247,7 @@ def degenerate_votes_have_labels(make_model: MakeModel, space: LabelSpace, rng: 
 
 def order_and_names_do_not_matter(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that labels are as good, and the same on nearly all items, however items and sources are ordered."""
-    panel = draw_panel(space, VARIED[::2], 200, rng)
+    panel = draw_panel(space, EIGHT[::2], 200, rng)
     first = fitted(make_model, space, panel.votes).predict(panel.votes)
     items, sources = rng.permutation(200), np.array([2, 3, 1, 0])  # nobody stays first
     shuffled = Votes.from_array(panel.votes.labels[items][:, sources], sources=[f"other {one}" for one in range(4)])
@@ -307,7 +305,7 @@ def more_items_give_better_qualities(make_model: MakeModel, space: LabelSpace, r
     errors of it.
     """
     share = np.linspace(0.2, 0.7, 6)
-    true, errors = realised_cost(space, share, rng, 20_000), np.zeros((5, 2))
+    true, errors = realized_cost(space, share, rng, 20_000), np.zeros((5, 2))
     for draw in range(5):
         for column, n in enumerate((100, 1600)):
             cost = costs_of(fitted(make_model, space, draw_panel(space, share, n, rng).votes))
@@ -331,6 +329,197 @@ def more_sources_give_better_labels(make_model: MakeModel, space: LabelSpace, rn
         loss(space, fitted(make_model, space, votes).predict(votes), panel.truth).mean() for votes in (few, panel.votes)
     ]
     require(own[1] < own[0], f"labels of 4 sources cost {own[0]:.4g}, of 12 sources {own[1]:.4g}")
+
+
+def _own_and_plain(make_model: MakeModel, panel: Panel) -> tuple[FloatArray, FloatArray]:
+    label = fitted(make_model, panel.space, panel.votes).predict(panel.votes)
+    plain = plain_labels(panel.space, panel.votes)
+    return loss(panel.space, label, panel.truth), loss(panel.space, plain, panel.truth)
+
+
+def disputed_items_are_less_certain(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that labels cost the more the less certain they are, third by third (to a standard error)."""
+    panel = draw_panel(space, np.full(5, 0.55), 450, rng, coverage=0.7)
+    model = fitted(make_model, space, panel.votes)
+    if hasattr(model, "confidence"):
+        rows = np.flatnonzero(panel.votes.observed.any(axis=1))
+        own = loss(space, model.predict(panel.votes), panel.truth, rows)
+        order = np.argsort(-model.confidence(panel.votes)[rows], kind="stable")
+        thirds = [own[part] for part in np.array_split(order, 3)]
+        costs = [float(third.mean()) for third in thirds]
+        seen = f"labels cost {costs[0]:.4g}, {costs[1]:.4g} and {costs[2]:.4g} from the most certain third to the least"
+        require(costs[0] < costs[2], seen)
+        for surer, other in pairwise(thirds):
+            error = float(np.hypot(surer.std(), other.std()) / np.sqrt(len(surer)))
+            require(surer.mean() <= other.mean() + error, f"{seen} (standard error {error:.2g})")
+
+
+def the_model_agrees_with_the_votes(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that what was learned shows in the votes (rank correlations above .5).
+
+    Sources of larger estimated cost are further from the labels; pairs of them are further apart; and labels that are
+    no points of a continuous space are less certain where votes of alike sources are further from them.
+    """
+    panel = draw_panel(space, EIGHT, 300, rng)
+    votes, n_sources = panel.votes, panel.votes.n_sources
+    model = fitted(make_model, space, votes)
+    cost = costs_of(model)
+    if cost is not None:
+        reached = rank_correlation(cost, vote_costs(space, votes, model.predict(votes)).mean(axis=0))
+        require(reached > 0.5, f"estimated costs and distances to the labels correlate by {reached:.2f} only")
+        pairs = list(combinations(range(n_sources), 2))
+        seen = np.array([loss(space, votes.labels[:, one], votes.labels[:, two]).mean() for one, two in pairs])
+        reached = rank_correlation(np.array([cost[one] + cost[two] for one, two in pairs]), seen)
+        require(reached > 0.5, f"estimated costs and distances between pairs correlate by {reached:.2f} only")
+    if hasattr(model, "confidence") and not space.continuous:
+        votes = draw_panel(space, np.full(5, 0.5), 300, rng).votes
+        model = fitted(make_model, space, votes)
+        apart = vote_costs(space, votes, model.predict(votes)).mean(axis=1)
+        reached = rank_correlation(-np.asarray(model.confidence(votes)), apart)
+        require(reached > 0.5, f"doubt about labels and distances to them correlate by {reached:.2f} only")
+
+
+def intervals_of_qualities_cover(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that 90% intervals (1.645 standard errors) hold the true cost of a source in at least 80% of 90 cases.
+
+    If 90% were true, fewer than 80% of 90 would be seen once in a thousand draws; costs of one fit are nearly
+    independent.
+    """
+    true, held = realized_cost(space, np.linspace(0.25, 0.7, 6), rng, 20_000), []
+    for _ in range(15):
+        panel = draw_panel(space, np.linspace(0.25, 0.7, 6), 300, rng)
+        model = fitted(make_model, space, panel.votes)
+        cost = costs_of(model)
+        if cost is None or "cost_standard_error" not in getattr(getattr(model, "sources_", None), "columns", {}):
+            return
+        error = np.array(model.sources_.columns["cost_standard_error"])
+        held.append(np.abs(cost - true) <= NINETY * error)
+    covered = float(np.mean(held))
+    require(covered >= 0.8, f"90% intervals for the costs of the sources hold the truth in {covered:.0%} of cases")
+
+
+def confidence_is_what_happens(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that probabilities of labels, or 90% intervals for them, come true to 5% on 1500 items."""
+    panel = draw_panel(space, np.linspace(0.4, 0.8, 6), 1500, rng)
+    for stated, observed in _stated_and_observed(fitted(make_model, space, panel.votes), panel, panel.votes):
+        seen = f"what is stated with probability {stated:.3f} is true for {observed:.3f} of the items"
+        require(abs(stated - observed) <= CONFIDENCE_SLACK, seen)
+
+
+def confidence_is_not_too_high_with_copies(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that probabilities and 90% intervals are at most 5% too sure where two of seven sources copy a third."""
+    panel = draw_panel(space, np.r_[np.full(3, 0.75), np.linspace(0.4, 0.8, 4)], 1500, rng)
+    labels = panel.votes.labels.copy()
+    for copy in (1, 2):
+        same = rng.random(1500) < 0.9
+        labels[same, copy] = labels[same, 0]
+    votes = panel.with_labels(labels)
+    for stated, observed in _stated_and_observed(fitted(make_model, space, votes), panel, votes):
+        seen = f"with copies, what is stated with probability {stated:.3f} is true for {observed:.3f} of the items"
+        require(stated - observed <= CONFIDENCE_SLACK, seen)
+
+
+def _stated_and_observed(model: Any, panel: Panel, votes: Votes) -> list[tuple[float, float]]:
+    """Return stated probabilities and how often they came true: of labels of a finite choice, or of intervals."""
+    space = panel.space
+    found: list[tuple[float, float]] = []
+    if space.continuous:
+        if hasattr(model, "predict_distribution") and votes.labels.dtype.kind == "f" and votes.labels.ndim == 2:
+            lower, upper = model.predict_distribution(votes).interval(0.9)
+            truth: FloatArray = np.asarray(panel.truth, dtype=np.float64)
+            found.append((0.9, float(np.mean((truth >= lower) & (truth <= upper)))))
+    elif hasattr(model, "predict_proba") and hasattr(model, "confidence"):
+        try:
+            sure = np.asarray(model.predict_proba(votes)).max(axis=1)
+        except UnsupportedError:  # a label that is no choice from a list
+            return []
+        right = loss(space, model.predict(votes), panel.truth) == 0.0
+        for rows in (np.ones(len(sure), dtype=bool), sure >= np.median(sure), sure <= np.median(sure)):
+            found.append((float(sure[rows].mean()), float(right[rows].mean())))
+    return found
+
+
+def the_own_distance_serves_best(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that labels are as good, to 2%, as those of the same model told of another distance.
+
+    The other ones are whether two labels differ at all, and the square of their distance. For labels that are single
+    numbers, and models that are made for a distance of one's own, too.
+    """
+    panel = draw_panel(space, SIX, 300, rng)
+    if not _are_numbers(panel.votes.labels):
+        return
+    own = loss(space, fitted(make_model, space, panel.votes).predict(panel.votes), panel.truth)
+    others = {
+        "same or not": _changed_distance(space, lambda distance: (distance > 0).astype(np.float64)),
+        "the squared distance": _changed_distance(space, np.square),
+    }
+    for name, other in others.items():
+        try:
+            labels = fitted(make_model, other, panel.votes).predict(panel.votes)
+        except ConsilienceError:  # a model for one label type
+            continue
+        not_worse(own, loss(space, labels, panel.truth), 0.02, f"told of {name} instead of the distance")
+
+
+def the_unit_does_not_matter(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that labels are the same, on 98% of the items, whatever the unit of the votes or of the distance is.
+
+    Scores and vectors of seven times the size have labels of seven times the size. For labels that are single numbers,
+    a model that is made for a distance of one's own gives the same labels for seven times the distance.
+    """
+    panel = draw_panel(space, SIX, 200, rng)
+    labels, allowed = panel.votes.labels, 1e-3 * float(panel.cost.mean())
+    if _is_linear(space, labels):
+        large = panel.with_labels(7.0 * labels)
+        ones, others = (fitted(make_model, space, votes).predict(votes) for votes in (panel.votes, large))
+        moved = float(np.mean(loss(space, ones, others / 7.0) > allowed))
+        require(moved <= 0.02, f"{moved:.0%} of the labels change with the unit of the votes")
+    if not _are_numbers(labels):
+        return
+    spaces = [_changed_distance(space, partial(np.multiply, factor)) for factor in (1.0, 7.0)]
+    try:
+        ones, others = (fitted(make_model, one, panel.votes).predict(panel.votes) for one in spaces)
+    except ConsilienceError:  # a model for one label type
+        return
+    moved = float(np.mean(loss(space, ones, others) > allowed))
+    require(moved <= 0.02, f"{moved:.0%} of the labels change with the unit of the distance")
+
+
+def _changed_distance(space: LabelSpace, change: Callable[[FloatArray], FloatArray]) -> Metric:
+    """Return the labels of a space with another distance."""
+
+    def apart(left: Batch, right: Batch) -> FloatArray:
+        return change(np.asarray(space.distance(space.as_batch(left), space.as_batch(right)), dtype=np.float64))
+
+    return Metric(apart, vectorized=True)
+
+
+def _are_numbers(labels: Batch) -> bool:
+    return labels.ndim == 2 and labels.dtype.kind in "if"
+
+
+def _is_linear(space: LabelSpace, labels: Batch) -> bool:
+    """Return whether labels are numbers of any size, or vectors of them."""
+    return bool(space.continuous and labels.dtype.kind == "f" and space.contains(np.full(labels.shape[2:], 1e3)[()]))
+
+
+def shifted_sources_keep_their_place(make_model: MakeModel, space: LabelSpace, rng: np.random.Generator) -> None:
+    """Check that a constant added to the votes of one source does not reorder the sources (rank correlation .9).
+
+    For scores and vectors: who is off by a constant is no noisier for that. The quality is that of the weights.
+    """
+    panel = draw_panel(space, SIX, 400, rng)
+    labels = panel.votes.labels
+    if not _is_linear(space, labels):
+        return
+    moved = labels.copy()
+    moved[:, 1] += 0.5 * labels.std()
+    weights = [
+        getattr(fitted(make_model, space, votes), "weight_", None) for votes in (panel.votes, panel.with_labels(moved))
+    ]
+    if weights[0] is not None and weights[1] is not None:
+        reached = rank_correlation(np.asarray(weights[0]), np.asarray(weights[1]))
+        require(reached >= 0.9, f"a shift of one source reorders the weights (rank correlation {reached:.2f})")
 
 
 #: Every check, in the order in which they are run.
@@ -358,9 +547,3 @@ LABEL_MODEL_CHECKS: tuple[Callable[[MakeModel, LabelSpace, np.random.Generator],
     the_unit_does_not_matter,
     shifted_sources_keep_their_place,
 )
-
-
-def _own_and_plain(make_model: MakeModel, panel: Panel) -> tuple[FloatArray, FloatArray]:
-    label = fitted(make_model, panel.space, panel.votes).predict(panel.votes)
-    plain = plain_labels(panel.space, panel.votes)
-    return loss(panel.space, label, panel.truth), loss(panel.space, plain, panel.truth)

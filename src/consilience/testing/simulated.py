@@ -1,7 +1,8 @@
-"""Votes of sources of known quality, and measures of labels, for the checks of label models."""
+"""What the checks of label models share: votes of sources of known quality, measures of labels, and demands."""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,23 +11,41 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
-from consilience.exceptions import ConsilienceWarning
+from consilience.exceptions import ConsilienceError, ConsilienceWarning
 from consilience.label_types.base import LabelSpace
 from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
-__all__ = [
-    "MakeModel",
-    "Panel",
-    "costs_of",
-    "draw_panel",
-    "fitted",
-    "followed_alone",
-    "loss",
-    "plain_labels",
-    "rank_correlation",
-    "realised_cost",
-]
+
+class LabelModelCheckError(ConsilienceError, AssertionError):
+    """A label model does not behave as it should."""
+
+
+def require(condition: bool | np.bool_, message: str, error: type[ConsilienceError] = LabelModelCheckError) -> None:
+    """Raise the message unless the condition holds."""
+    if not condition:
+        raise error(message)
+
+
+def not_worse(own: FloatArray, other: FloatArray, slack: float, situation: str, errors: float = 2.0) -> None:
+    """Require a mean cost below the other one plus slack and some standard errors of the paired difference."""
+    error = float((own - other).std() / np.sqrt(len(own)))
+    require(
+        own.mean() <= (1.0 + slack) * other.mean() + errors * error,
+        f"{situation}: labels cost {own.mean():.4g}, compared to {other.mean():.4g} without (error {error:.2g})",
+    )
+
+
+def demand_of(check: Callable[..., Any]) -> str:
+    """Return what a check demands, in one line: the beginning of its docstring.
+
+    Examples
+    --------
+    >>> demand_of(require)
+    'Raise the message unless the condition holds.'
+    """
+    return " ".join((inspect.getdoc(check) or "").split("\n\n")[0].split())
+
 
 #: Makes an unfitted model, an object with ``fit(votes, gold=None)`` and ``predict(votes)``, for a label space.
 MakeModel = Callable[[LabelSpace], Any]
@@ -41,10 +60,9 @@ class Panel:
     truth: Batch
     cost: FloatArray
 
-    def with_labels(self, labels: Batch, observed: BoolArray | None = None) -> Votes:
+    def with_labels(self, labels: Batch) -> Votes:
         """Return votes of the same sources on the same items that say something else."""
-        seen = self.votes.observed if observed is None else observed
-        return Votes.from_array(labels, observed=seen, sources=self.votes.sources)
+        return Votes.from_array(labels, observed=self.votes.observed, sources=self.votes.sources)
 
 
 def draw_panel(
@@ -63,30 +81,31 @@ def draw_panel(
     return Panel(space, votes, truth, cost)
 
 
-def realised_cost(
+def realized_cost(
     space: LabelSpace, share_of_chance: Sequence[float] | FloatArray, rng: np.random.Generator, n: int = 4000
 ) -> FloatArray:
     """Return the mean cost of sources over many votes, where the forward map is only nearly right."""
     panel = draw_panel(space, share_of_chance, n, rng)
-    columns = range(panel.votes.n_sources)
-    return np.array([loss(space, panel.votes.labels[:, one], panel.truth).mean() for one in columns])
+    return vote_costs(space, panel.votes, panel.truth).mean(axis=0)
 
 
 def fitted(make_model: MakeModel, space: LabelSpace, votes: Votes, gold: Any = None) -> Any:
-    """Return a fitted model, its findings unheard."""
+    """Return a fitted model; its warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         model = make_model(space)
-        if gold is None:
-            model.fit(votes)
-        else:
-            model.fit(votes, gold=gold)
+        model.fit(votes, **({} if gold is None else {"gold": gold}))
         return model
 
 
 def loss(space: LabelSpace, labels: Batch, truth: Batch, rows: Any = slice(None)) -> FloatArray:
     """Return the cost of each label."""
     return space.cost(space.as_batch(labels[rows]), space.as_batch(truth[rows]))
+
+
+def vote_costs(space: LabelSpace, votes: Votes, labels: Batch) -> FloatArray:
+    """Return the cost of every vote to the label of its item, ``(n, m)``."""
+    return np.stack([loss(space, votes.labels[:, one], labels) for one in range(votes.n_sources)], axis=1)
 
 
 def costs_of(model: Any) -> FloatArray | None:
@@ -97,7 +116,7 @@ def costs_of(model: Any) -> FloatArray | None:
 
 def followed_alone(space: LabelSpace, votes: Votes, labels: Batch, some: BoolArray) -> float:
     """Return the share of the labels that some of the sources said and nobody else."""
-    said = np.stack([loss(space, labels, votes.labels[:, one]) == 0.0 for one in range(votes.n_sources)], axis=1)
+    said = vote_costs(space, votes, labels) == 0.0
     return float(np.mean(said[:, some].any(axis=1) & ~said[:, ~some].any(axis=1)))
 
 
@@ -112,14 +131,7 @@ def plain_labels(space: LabelSpace, votes: Votes) -> Batch:
 
 def rank_correlation(left: FloatArray, right: FloatArray) -> float:
     """Return Spearman's correlation; 0 where one side does not vary."""
-    ranks = [np.unique(values, return_inverse=True)[1].astype(float) for values in (left, right)]
-    if min(float(np.ptp(values)) for values in ranks) == 0.0:
-        return 0.0
-    return float(np.corrcoef(_mean_ranks(left), _mean_ranks(right))[0, 1])
+    from scipy.stats import rankdata
 
-
-def _mean_ranks(values: FloatArray) -> FloatArray:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(count)
-    mean: FloatArray = ((ends - count + ends - 1) / 2.0)[place]
-    return mean
+    one, other = rankdata(left), rankdata(right)
+    return float(np.corrcoef(one, other)[0, 1]) if np.ptp(one) > 0.0 and np.ptp(other) > 0.0 else 0.0

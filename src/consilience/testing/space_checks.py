@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import tempfile
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
-from consilience.exceptions import ConsilienceError, ConsilienceWarning
+from consilience.exceptions import ConsilienceError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.moments import Moments
 from consilience.prediction.simulate import simulate
+from consilience.testing.simulated import fitted, require
 from consilience.votes import Votes
 
 __all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]
@@ -54,7 +54,7 @@ def distance_is_symmetric(space: LabelSpace, rng: np.random.Generator) -> None:
     left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
     forth, back = space.distance(left, right), space.distance(right, left)
     _require(np.shape(forth) == (ITEMS,), f"distance returned shape {np.shape(forth)}, expected ({ITEMS},)")
-    _require(bool((forth >= 0).all()), "a distance is negative or NaN")
+    _require((forth >= 0).all(), "a distance is negative or NaN")
     _require(np.allclose(forth, back), "distance(a, b) differs from distance(b, a)")
 
 
@@ -81,7 +81,7 @@ def mean_beats_every_vote(space: LabelSpace, rng: np.random.Generator) -> None:
     votes, weights = _ballot(space, rng)
     best = np.min([_spent(space, votes[:, a], votes, weights) for a in range(SOURCES)], axis=0)
     mean = _spent(space, space.weighted_mean(votes, weights), votes, weights)
-    _require(bool((mean <= best + 1e-9 * (1 + best)).all()), "weighted_mean costs more than the best vote")
+    _require((mean <= best + 1e-9 * (1 + best)).all(), "weighted_mean costs more than the best vote")
 
 
 def mean_ignores_zero_weights(space: LabelSpace, rng: np.random.Generator) -> None:
@@ -112,11 +112,11 @@ def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None
     law = space.law
     weights = _moderate_weights(space)
     costs = law.expected_cost(weights)
-    _require(bool((np.diff(costs) < 0).all()), "a larger weight does not have a smaller expected cost")
+    _require((np.diff(costs) < 0).all(), "a larger weight does not have a smaller expected cost")
     back = law.weight_from_cost(costs)
     _require(np.allclose(back, weights, rtol=1e-6), f"weight_from_cost(expected_cost(w)) = {back}, not {weights}")
     ends = law.weight_from_cost(np.array([0.0, 1e12]))
-    _require(bool(np.isfinite(ends).all()), "weight_from_cost is not finite at the ends")
+    _require(np.isfinite(ends).all(), "weight_from_cost is not finite at the ends")
 
 
 def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -> None:
@@ -129,10 +129,8 @@ def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -
     truth = space.random(2000, rng)
     costs = space.cost(truth, space.sample_around(truth, weight, rng))
     expected = float(space.law.expected_cost(np.array([weight]))[0])
-    _require(
-        abs(costs.mean() - expected) <= 0.12 * expected,
-        f"votes of weight {weight:.3g} cost {costs.mean():.4g} on average, expected_cost says {expected:.4g}",
-    )
+    seen = f"votes of weight {weight:.3g} cost {costs.mean():.4g} on average, expected_cost says {expected:.4g}"
+    _require(abs(costs.mean() - expected) <= 0.12 * expected, seen)
 
 
 def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
@@ -157,11 +155,9 @@ def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generato
     weights = space.law.weight_from_cost(chance * np.array([0.85, 0.6, 0.35, 0.15]))
     truth = space.random(800, rng)
     votes = simulate(space, space.as_labels(truth), weights, rng)
-    model = _quiet_fit(space, votes)
-    _require(
-        bool((np.argsort(model.expected_cost_) == np.array([3, 2, 1, 0])).all()),
-        f"sources simulated from bad to good have estimated costs {np.round(model.expected_cost_, 3)}",
-    )
+    model = fitted(LabelModel, space, votes)
+    seen = f"sources simulated from bad to good have estimated costs {np.round(model.expected_cost_, 3)}"
+    _require(np.argsort(model.expected_cost_).tolist() == [3, 2, 1, 0], seen)
     agreement = space.cost(space.as_batch(model.predict(votes)), truth).mean()
     worst = space.cost(space.as_batch(votes.labels[:, 0]), truth).mean()
     _require(agreement < worst, "the labels are worse than the worst source")
@@ -170,7 +166,7 @@ def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generato
 def labels_come_back_in_kind(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that predictions are labels of the kind that was put in."""
     votes = _votes(space, rng)
-    predicted = _quiet_fit(space, votes).predict(votes)
+    predicted = fitted(LabelModel, space, votes).predict(votes)
     _require(len(predicted) == ITEMS, f"{len(predicted)} labels for {ITEMS} items")
     _require(
         predicted.dtype.kind == votes.labels.dtype.kind or {predicted.dtype.kind, votes.labels.dtype.kind} <= set("iu"),
@@ -191,7 +187,7 @@ def labels_survive_storage(space: LabelSpace, rng: np.random.Generator) -> None:
 def model_survives_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a saved model predicts the same."""
     votes = _votes(space, rng)
-    model = _quiet_fit(space, votes)
+    model = fitted(LabelModel, space, votes)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.npz"
         model.save(path)
@@ -219,9 +215,7 @@ SPACE_CHECKS: tuple[Callable[[LabelSpace, np.random.Generator], None], ...] = (
 )
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise SpaceCheckError(message)
+_require = partial(require, error=SpaceCheckError)
 
 
 def _moderate_weights(space: LabelSpace) -> FloatArray:
@@ -237,17 +231,10 @@ def _ballot(space: LabelSpace, rng: np.random.Generator) -> tuple[Batch, FloatAr
 
 def _spent(space: LabelSpace, labels: Batch, votes: Batch, weights: FloatArray) -> FloatArray:
     costs = [weights[:, a] * space.cost(votes[:, a], labels) for a in range(votes.shape[1])]
-    total: FloatArray = np.sum(costs, axis=0)
-    return total
+    return np.asarray(np.sum(costs, axis=0))
 
 
 def _votes(space: LabelSpace, rng: np.random.Generator, coverage: float = 1.0) -> Votes:
     truth = space.as_labels(space.random(ITEMS, rng))
     weights = np.repeat(_moderate_weights(space)[1], SOURCES)
     return simulate(space, truth, weights, rng, coverage=coverage)
-
-
-def _quiet_fit(space: LabelSpace, votes: Any) -> LabelModel:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return LabelModel(space).fit(votes)

@@ -1,0 +1,166 @@
+"""Small simulated tables of votes with their truth, which the package ships.
+
+They are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.label_types import Classes, FiniteMetric, LabelSpace, Metric, Rankings, register_distance
+from consilience.votes import Votes
+
+#: The topics of a support ticket.
+TOPICS = ("account", "billing", "delivery", "technical")
+
+#: The jams on the breakfast table.
+JAMS = ("fig", "kiwi", "lime", "pear", "plum")
+
+#: The edges of the product taxonomy: (general, special).
+PRODUCT_TREE = (
+    ("goods", "kitchen"),
+    ("goods", "garden"),
+    ("goods", "toys"),
+    ("kitchen", "pans"),
+    ("kitchen", "knives"),
+    ("kitchen", "kettles"),
+    ("garden", "seeds"),
+    ("garden", "spades"),
+    ("toys", "puzzles"),
+    ("toys", "dolls"),
+    ("toys", "kites"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A table of votes whose truth is known.
+
+    Parameters
+    ----------
+    space
+        What a label is.
+    votes
+        Who said what about which item.
+    truth
+        ``(n_items,)`` the true label of every item.
+    """
+
+    space: LabelSpace
+    votes: Votes
+    truth: Batch
+
+
+def load_tickets() -> Example:
+    """Return 300 support tickets whose topic was voted on by six sources of very different quality.
+
+    Examples
+    --------
+    >>> load_tickets().votes
+    Votes(300 items, 6 sources, 87% observed)
+    """
+    return _read("tickets.csv", Classes(TOPICS))
+
+
+def load_products() -> Example:
+    """Return 250 products that seven sources put into a taxonomy of 12 nodes.
+
+    Examples
+    --------
+    >>> example = load_products()
+    >>> example.space.distance(example.space.as_batch(["pans"]), example.space.as_batch(["kites"])).tolist()
+    [4.0]
+    """
+    return _read("products.csv", FiniteMetric(list(PRODUCT_TREE)))
+
+
+def load_sentences() -> Example:
+    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words.
+
+    Examples
+    --------
+    >>> str(load_sentences().truth[0])
+    'the train to the coast leaves at nine'
+    """
+    return _read("sentences.csv", Metric(word_edit_distance))
+
+
+def load_guests() -> Example:
+    """Return 150 guests and six guesses of how they rank five jams; one source saw some jams only, one names three.
+
+    Examples
+    --------
+    >>> example = load_guests()
+    >>> example.votes
+    Votes(150 items, 6 sources, 97% observed)
+    >>> spell_ranking(example.truth[0])
+    'pear > lime > kiwi > fig > plum'
+    """
+    return _read("guests.csv", Rankings(JAMS), read_ranking)
+
+
+def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Example:
+    """Read a wide table: item, one column per source (empty = abstains), truth."""
+    text = (files("consilience.datasets") / name).read_text(encoding="utf-8")
+    (_, *sources, _), *rows = csv.reader(text.splitlines())
+    cells = np.empty((len(rows), len(sources)), dtype=object)
+    for index, row in enumerate(rows):
+        for column, cell in enumerate(row[1:-1]):
+            cells[index, column] = parse(cell) if cell else None
+    votes = Votes.from_array(cells, sources=sources, items=[row[0] for row in rows])
+    return Example(space, votes, as_object_array([parse(row[-1]) for row in rows]))
+
+
+def spell_ranking(order: Sequence[Any]) -> str:
+    """Return an order of names as text.
+
+    Examples
+    --------
+    >>> spell_ranking(["fig", ("cherry", "plum")])
+    'fig > cherry = plum'
+    """
+    return " > ".join(" = ".join(group) if isinstance(group, tuple) else group for group in order)
+
+
+def read_ranking(text: str) -> list[Any]:
+    """Return the order of names that a text spells, as `Rankings` takes it.
+
+    Examples
+    --------
+    >>> read_ranking("fig > cherry = plum")
+    ['fig', ('cherry', 'plum')]
+    """
+    groups = [tuple(group.split(" = ")) for group in text.split(" > ")]
+    return [group if len(group) > 1 else group[0] for group in groups]
+
+
+def word_edit_distance(left: str, right: str) -> int:
+    """Return the least number of words to insert, delete or replace to turn one text into the other.
+
+    Registered as ``"word-edit-distance"``, so models that use it can be saved and loaded.
+
+    Examples
+    --------
+    >>> word_edit_distance("the cat sat", "a cat sat down")
+    2
+    """
+    if left == right:
+        return 0
+    target = right.split()
+    above = list(range(len(target) + 1))
+    for row, word in enumerate(left.split(), start=1):
+        current = [row]
+        for column, other in enumerate(target):
+            current.append(min(above[column + 1] + 1, current[column] + 1, above[column] + (word != other)))
+        above = current
+    return above[-1]
+
+
+register_distance("word-edit-distance", word_edit_distance)
