@@ -52,33 +52,25 @@ def test_every_space_survives_a_clone(space):
     assert np.array_equal(copy.space.distance(batch, batch), np.zeros(12))
 
 
-def test_constructor_only_stores():
+def test_constructor_only_stores_and_settings_change_by_name():
     dependencies, prior = [("a", "b")], [0.5, 0.5]
     model = cs.LabelModel("not a space", method="not a method", dependencies=dependencies, prior=prior, decode="no")
     assert model.get_params()["dependencies"] is dependencies
     assert model.get_params()["prior"] is prior
     assert model.get_params()["space"] == "not a space"
-
-
-def test_parameters_come_in_the_order_of_the_constructor():
-    names = list(cs.LabelModel(cs.Classes(2)).get_params())
-    assert names == ["space", "method", "dependencies", "prior", "decode", "random_state"]
-
-
-def test_set_params_changes_settings_and_returns_the_model():
-    model = cs.LabelModel(cs.Classes(2))
+    assert list(model.get_params()) == ["space", "method", "dependencies", "prior", "decode", "random_state"]
     assert model.set_params(method="em", random_state=1) is model
     assert (model.method, model.random_state) == ("em", 1)
-
-
-def test_unknown_parameter_is_refused_with_the_known_ones():
     with pytest.raises(UnsupportedError, match=r"no setting 'epochs'.*space, method, dependencies"):
-        cs.LabelModel(cs.Classes(2)).set_params(epochs=100)
+        model.set_params(epochs=100)
 
 
-def test_new_settings_take_effect_at_the_next_fit():
+def test_new_settings_take_effect_at_the_next_fit_and_scikit_learn_can_tell_whether_there_was_one():
     votes, _ = matrix()
-    model = cs.LabelModel(cs.Classes(3), method="majority").fit(votes)
+    model = cs.LabelModel(cs.Classes(3), method="majority")
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    check_is_fitted(model.fit(votes))
     assert model.set_params(method="triplets").source_model_.method == "majority"
     assert model.fit(votes).source_model_.method == "triplets"
 
@@ -90,25 +82,12 @@ def test_repr_shows_the_space_and_what_differs_from_the_defaults():
     assert repr(cs.LabelModel(cs.Classes(2))) == "LabelModel(Classes(2))"
     model = cs.LabelModel(cs.Classes(["ham", "spam"]), method="em", random_state=0)
     assert repr(model) == "LabelModel(Classes(['ham', 'spam']), method='em', random_state=0)"
-
-
-def test_repr_of_a_prior_and_of_dependencies_shows_them():
     model = cs.LabelModel(cs.FiniteMetric(1 - np.eye(3)), dependencies=[("a", "b")], prior=[0.2, 0.3, 0.5])
     assert repr(model) == "LabelModel(FiniteMetric(3 labels), dependencies=[('a', 'b')], prior=[0.2, 0.3, 0.5])"
-
-
-def test_repr_of_a_metric_names_its_function():
     assert repr(cs.LabelModel(cs.Metric(gap, embed="mds"))) == "LabelModel(Metric(gap, embed='mds'))"
 
 
 # --- fitted or not ---------------------------------------------------------------------------------
-
-
-def test_scikit_learn_can_tell_whether_it_is_fitted():
-    model = cs.LabelModel(cs.Classes(3))
-    with pytest.raises(NotFittedError):
-        check_is_fitted(model)
-    check_is_fitted(model.fit(matrix()[0]))
 
 
 # --- pipelines and searches ------------------------------------------------------------------------
@@ -128,17 +107,11 @@ def test_pipeline_fits_and_predicts_behind_a_transformer():
     assert pipeline.score(text, truth) == pytest.approx((labels == truth)[labels >= 0].mean())
 
 
-def test_pipeline_reaches_the_settings_of_the_model():
+def test_pipeline_reaches_the_settings_of_the_model_and_passes_known_labels():
     pipeline = Pipeline([("as they are", "passthrough"), ("labels", cs.LabelModel(cs.Classes(3)))])
-    pipeline.set_params(labels__method="majority")
-    votes, _ = matrix()
-    assert pipeline.fit(votes).named_steps["labels"].source_model_.method == "majority"
-
-
-def test_pipeline_passes_known_labels_to_the_fit():
-    votes, truth = matrix()
-    pipeline = make_pipeline("passthrough", cs.LabelModel(cs.Classes(3), method="labelled"))
-    assert pipeline.fit(votes, truth).named_steps["labelmodel"].source_model_.reason == "400 known labels"
+    pipeline.set_params(labels__method="labelled")
+    fitted = pipeline.fit(*matrix()).named_steps["labels"].source_model_
+    assert (fitted.method, fitted.reason) == ("labelled", "400 known labels")
 
 
 def test_grid_search_picks_a_method_by_known_labels():
@@ -160,10 +133,14 @@ def test_grid_search_does_not_hide_a_setting_that_fails():
     assert np.isnan(search.cv_results_["mean_test_score"][1])
 
 
-def test_cross_validation_takes_votes_as_they_are():
+def test_cross_validation_takes_votes_as_they_are_and_warns_of_nothing():
     data = simulated("three classes")
     folds = KFold(4, shuffle=True, random_state=0)
-    scores = cross_val_score(cs.LabelModel(data.space), data.votes, data.truth, cv=folds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = cross_val_score(cs.LabelModel(data.space), data.votes, data.truth, cv=folds)
+        repr(make_pipeline("passthrough", cs.LabelModel(cs.Classes(3))))
+        make_pipeline("passthrough", cs.LabelModel(cs.Classes(3))).fit(matrix()[0])._repr_html_()
     by_hand = []
     for train, test in folds.split(data.truth):
         model = cs.LabelModel(data.space).fit(data.votes[train], data.truth[train])
@@ -176,12 +153,3 @@ def test_cross_validation_of_a_metric_scores_by_minus_the_distance():
     scores = cross_val_score(cs.LabelModel(data.space, method="isotropic"), data.votes, data.truth, cv=3)
     assert (scores < 0).all()
     assert (scores > -1.0).all()
-
-
-def test_scikit_learn_warns_of_nothing():
-    votes, truth = matrix()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cross_val_score(cs.LabelModel(cs.Classes(3)), votes, truth, cv=3)
-        repr(make_pipeline("passthrough", cs.LabelModel(cs.Classes(3))))
-        make_pipeline("passthrough", cs.LabelModel(cs.Classes(3))).fit(votes)._repr_html_()

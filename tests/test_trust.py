@@ -17,14 +17,13 @@ def panel(space, share, n, seed):
     return cs.simulate(space, truth, space.law.weight_from_cost(chance * np.asarray(share)), rng), truth
 
 
-def test_the_baseline_of_scores_is_the_mean_of_the_votes():
-    votes, _ = panel(cs.Scores(), [0.2, 0.5, 0.8, 0.9], 200, 0)
+def test_the_baseline_is_the_mean_or_the_majority_of_the_votes_whatever_is_known():
+    votes, truth = panel(cs.Scores(), [0.2, 0.5, 0.8, 0.9], 200, 0)
     model = cs.LabelModel(cs.Scores()).fit(votes)
     np.testing.assert_allclose(model.predict_baseline(votes), votes.labels.mean(axis=1))
     assert not np.allclose(model.predict(votes), model.predict_baseline(votes))
-
-
-def test_the_baseline_of_classes_is_the_majority_where_there_is_one():
+    told = cs.LabelModel(cs.Scores()).fit(votes, gold=truth + 5.0)
+    np.testing.assert_allclose(told.predict_baseline(votes), votes.labels.mean(axis=1))
     votes, _ = panel(cs.Classes(2), [0.2, 0.3, 0.4, 0.6, 0.8], 300, 0)
     model = cs.LabelModel(cs.Classes(2)).fit(votes)
     np.testing.assert_array_equal(model.predict_baseline(votes), votes.labels.sum(axis=1) > 2.5)
@@ -37,13 +36,6 @@ def test_the_baseline_survives_storage(tmp_path):
     back = cs.LabelModel.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(back.predict_baseline(votes), model.predict_baseline(votes))
     assert back.source_model_.effective_sources == pytest.approx(model.source_model_.effective_sources)
-
-
-def test_known_labels_do_not_enter_the_baseline():
-    votes, truth = panel(cs.Scores(), [0.2, 0.5, 0.8], 100, 1)
-    plain = cs.LabelModel(cs.Scores()).fit(votes).predict_baseline(votes)
-    told = cs.LabelModel(cs.Scores()).fit(votes, gold=truth + 5.0)
-    np.testing.assert_allclose(told.predict_baseline(votes), plain)
 
 
 def test_effective_number_by_hand():
@@ -83,18 +75,13 @@ def test_suggested_items_are_disputed_ones_by_id():
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-@pytest.mark.parametrize("k", [0, -1, 2.5, True])
-def test_a_number_of_suggestions_that_is_none_is_refused(k):
+@pytest.mark.parametrize(
+    ("k", "message"), [*((k, "is not a number of items") for k in (0, -1, 2.5, True)), (21, "20 have a vote")]
+)
+def test_a_number_of_suggestions_that_is_none_or_too_large_is_refused(k, message):
     votes, _ = panel(cs.Classes(2), [0.3, 0.5, 0.6], 20, 0)
-    with pytest.raises(UnsupportedError, match="is not a number of items"):
+    with pytest.raises(UnsupportedError, match=message):
         cs.LabelModel(cs.Classes(2)).fit(votes).suggest_items_to_label(votes, k)
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_more_suggestions_than_items_are_refused():
-    votes, _ = panel(cs.Classes(2), [0.3, 0.5, 0.6], 20, 0)
-    with pytest.raises(UnsupportedError, match="20 have a vote"):
-        cs.LabelModel(cs.Classes(2)).fit(votes).suggest_items_to_label(votes, 21)
 
 
 @pytest.mark.slow

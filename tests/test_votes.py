@@ -1,6 +1,8 @@
-"""Votes from matrices, arrays and lists."""
+"""Votes from matrices, arrays and lists; what can be done with them; several votes of one source on one item."""
 
 from __future__ import annotations
+
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from consilience.exceptions import InvalidVotesError, TransposedVotesError
+import consilience as cs
+from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
+from consilience.tables.names import check_unique_ids
 from consilience.votes import Votes, as_votes
 
 nan = float("nan")
@@ -44,110 +48,73 @@ def test_matrix_makes_up_names_and_ids():
     assert not votes.names_given
 
 
-def test_matrix_does_not_copy_an_array():
+def test_matrix_neither_copies_nor_changes_an_array():
     matrix = np.zeros((4, 3), dtype=np.int8)
     votes = Votes.from_matrix(matrix)
     assert votes.labels.dtype == np.int8
     assert np.shares_memory(votes.labels, matrix)
-
-
-def test_matrix_takes_nan_and_none_as_abstentions_as_well():
-    assert Votes.from_matrix(np.array([[0.0, nan, -1.0]])).observed.tolist() == [[True, False, False]]
-    votes = Votes.from_matrix([["cat", None, "-"]], abstain="-")
-    assert votes.observed.tolist() == [[True, False, False]]
-
-
-def test_matrix_lists_of_numbers_with_none_stay_integers():
-    votes = Votes.from_matrix([[0, None], [2, 1]])
-    assert votes.labels.dtype == np.int64
-    assert votes.labels[votes.observed].tolist() == [0, 2, 1]
-
-
-def test_matrix_lists_do_not_turn_numbers_into_text():
-    votes = Votes.from_matrix([["cat", -1], ["dog", "cat"]])
-    assert votes.observed.tolist() == [[True, False], [True, True]]
-    assert votes.labels[0, 0] == "cat"
-
-
-def test_matrix_without_abstain_value():
-    assert Votes.from_matrix([[-1, 0]], abstain=None).observed.all()
-
-
-def test_matrix_of_unsigned_and_boolean_numbers():
-    assert Votes.from_matrix(np.array([[0, 255]], dtype=np.uint8)).observed.all()
-    unsigned = Votes.from_matrix(np.array([[0, 255]], dtype=np.uint8), abstain=255)
-    assert unsigned.observed.tolist() == [[True, False]]
-    assert Votes.from_matrix(np.array([[True, False]])).observed.all()
-
-
-def test_matrix_of_text_array():
-    votes = Votes.from_matrix(np.array([["a", "?"]]), abstain="?")
-    assert votes.observed.tolist() == [[True, False]]
-    assert Votes.from_matrix(np.array([["None", "NA", "nan"]])).observed.all()
-
-
-def test_matrix_does_not_change_the_array_it_is_given():
-    matrix = np.array([["a", nan], [None, "b"]], dtype=object)
-    votes = Votes.from_matrix(matrix)
-    assert votes.labels[0, 1] is None
-    assert isinstance(matrix[0, 1], float)
+    objects = np.array([["a", nan], [None, "b"]], dtype=object)
+    assert Votes.from_matrix(objects).labels[0, 1] is None
+    assert isinstance(objects[0, 1], float)
 
 
 @pytest.mark.parametrize(
-    ("matrix", "message"),
+    ("matrix", "options", "observed"),
     [
-        ([0, 1, 1], r"one-dimensional, shape \(3,\).*reshape\(-1, 1\).*from_long"),
-        (np.zeros(3), r"one-dimensional, shape \(3,\)"),
-        ([[0, 1], [1]], r"Row 1 has 1 votes, but row 0 has 2.*None where a source abstains"),
-        ([[0, 1], None], r"Row 1 is None.*list of None"),
-        ([{"item": 1}], r"Row 0 is a dict.*from_long"),
-        ([], r"no items.*at least one row"),
-        (np.zeros((0, 3)), r"no items.*\(0, 3\)"),
-        (np.zeros((3, 0)), r"no sources.*\(3, 0\).*at least one column"),
-        ([[], []], r"no sources"),
-        (5, r"single int.*\(items, sources\).*toarray"),
-        (np.zeros((2, 3, 4)), r"\(2, 3, 4\).*from_array"),
-        ([[[0, 1], [1, 0]]], r"\(1, 2, 2\).*from_array"),
+        (np.array([[0.0, nan, -1.0]]), {}, [True, False, False]),
+        ([["cat", None, "-"]], {"abstain": "-"}, [True, False, False]),
+        ([[-1, 0]], {"abstain": None}, [True, True]),
+        (np.array([[0, 255]], dtype=np.uint8), {}, [True, True]),
+        (np.array([[0, 255]], dtype=np.uint8), {"abstain": 255}, [True, False]),
+        (np.array([[True, False]]), {}, [True, True]),
+        (np.array([["a", "?"]]), {"abstain": "?"}, [True, False]),
+        (np.array([["None", "NA", "nan"]]), {}, [True, True, True]),
+        ([["cat", -1]], {}, [True, False]),
     ],
 )
-def test_matrix_of_the_wrong_shape_says_what_to_do(matrix, message):
+def test_matrix_of_any_kind_knows_who_abstains(matrix, options, observed):
+    assert Votes.from_matrix(matrix, **options).observed.tolist() == [observed]
+
+
+def test_lists_of_numbers_with_none_stay_integers_and_do_not_become_text():
+    votes = Votes.from_matrix([[0, None], [2, 1]])
+    assert votes.labels.dtype == np.int64
+    assert votes.labels[votes.observed].tolist() == [0, 2, 1]
+    assert Votes.from_matrix([["cat", -1], ["dog", "cat"]]).labels[0, 0] == "cat"
+
+
+@pytest.mark.parametrize(
+    ("matrix", "options", "message"),
+    [
+        ([0, 1, 1], {}, r"one-dimensional, shape \(3,\).*reshape\(-1, 1\).*from_long"),
+        (np.zeros(3), {}, r"one-dimensional, shape \(3,\)"),
+        ([[0, 1], [1]], {}, r"Row 1 has 1 votes, but row 0 has 2.*None where a source abstains"),
+        ([[0, 1], None], {}, r"Row 1 is None.*list of None"),
+        ([{"item": 1}], {}, r"Row 0 is a dict.*from_long"),
+        ([], {}, r"no items.*at least one row"),
+        (np.zeros((0, 3)), {}, r"no items.*\(0, 3\)"),
+        (np.zeros((3, 0)), {}, r"no sources.*\(3, 0\).*at least one column"),
+        ([[], []], {}, r"no sources"),
+        (5, {}, r"single int.*\(items, sources\).*toarray"),
+        (np.zeros((2, 3, 4)), {}, r"\(2, 3, 4\).*from_array"),
+        ([[[0, 1], [1, 0]]], {}, r"\(1, 2, 2\).*from_array"),
+        (np.array([["cat", "dog"], ["cat", -1]]), {}, r"row 1, column 1 holds '-1'.*abstain='-1'"),
+        (np.array([[0, -1]]), {"abstain": "-1"}, r"abstain='-1' is not a number.*abstain=-1"),
+        (np.zeros((2, 3)), {"sources": list("abcd")}, r"3 columns of votes, but 4 source names.*one name per column"),
+        (np.zeros((2, 3)), {"sources": list("aba")}, r"name 'a' occurs twice, for columns 0 and 2.*name of its own"),
+        ([[0, 1]], {"sources": ["ann", None]}, "Source 1 has no name: None"),
+        ([[0], [1]], {"items": [1, 2, 3]}, r"2 items, but the item ids have shape \(3,\)"),
+        ([[0], [1]], {"items": ["a", None]}, "Row 1 has no item"),
+    ],
+)
+def test_matrix_or_names_of_the_wrong_shape_say_what_to_do(matrix, options, message):
     with pytest.raises(InvalidVotesError, match=message):
-        Votes.from_matrix(matrix)
-
-
-def test_text_that_looks_like_the_abstain_number_is_refused():
-    matrix = np.array([["cat", "dog"], ["cat", -1]])
-    with pytest.raises(InvalidVotesError, match=r"row 1, column 1 holds '-1'.*abstain='-1'"):
-        Votes.from_matrix(matrix)
-
-
-def test_abstain_text_for_numbers_is_refused():
-    with pytest.raises(InvalidVotesError, match=r"abstain='-1' is not a number.*abstain=-1"):
-        Votes.from_matrix(np.array([[0, -1]]), abstain="-1")
+        Votes.from_matrix(matrix, **options)
 
 
 def test_swapped_items_and_sources_are_recognised_by_the_names():
     with pytest.raises(TransposedVotesError, match=r"3 columns.*2 source names.*votes\.T"):
         Votes.from_matrix(np.zeros((2, 3)), sources=["ann", "bob"])
-
-
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        (["a", "b", "c", "d"], r"3 columns of votes, but 4 source names.*one name per column"),
-        (["a", "b", "a"], r"name 'a' occurs twice, for columns 0 and 2.*name of its own"),
-    ],
-)
-def test_wrong_source_names(names, message):
-    with pytest.raises(InvalidVotesError, match=message):
-        Votes.from_matrix(np.zeros((2, 3)), sources=names)
-
-
-def test_wrong_item_ids():
-    with pytest.raises(InvalidVotesError, match=r"2 items, but the item ids have shape \(3,\)"):
-        Votes.from_matrix([[0], [1]], items=[1, 2, 3])
-    with pytest.raises(InvalidVotesError, match="Row 1 has no item"):
-        Votes.from_matrix([[0], [1]], items=["a", None])
 
 
 # --- from_array ------------------------------------------------------------------------------
@@ -162,7 +129,7 @@ def test_array_takes_a_cell_of_nan_as_abstention():
     assert votes.abstain is None
 
 
-def test_array_refuses_half_a_label():
+def test_array_refuses_half_a_label_unless_a_mask_says_more():
     array = np.ones((2, 2, 3))
     array[1, 0, 2] = nan
     message = r"Row 1, source 'ann': only part.*\[1.0, 1.0, nan\].*observed="
@@ -170,11 +137,6 @@ def test_array_refuses_half_a_label():
         Votes.from_array(array, sources=["ann", "bob"])
     with pytest.raises(InvalidVotesError, match=r"Row 1, source 'source_0'"):
         Votes.from_array(array.tolist())
-
-
-def test_explicit_mask_wins():
-    array = np.ones((2, 2, 3))
-    array[1, 0, 2] = nan
     votes = Votes.from_array(array, observed=[[1, 0], [1, 1]])
     assert votes.observed.tolist() == [[True, False], [True, True]]
 
@@ -185,41 +147,19 @@ def test_explicit_mask_of_the_wrong_kind(observed):
         Votes.from_array(np.ones((2, 2, 3)), observed=observed)
 
 
-def test_integer_array_has_no_abstentions():
-    votes = Votes.from_array(np.array([[[0, -1], [1, -1]]]))
-    assert votes.observed.all()
-
-
-def test_nested_lists_of_one_shape_become_numbers():
+def test_nested_lists_of_one_shape_become_numbers_and_ragged_ones_stay_lists():
     votes = Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 2, 1]]])
     assert votes.labels.shape == (2, 2, 3)
     assert votes.labels.dtype.kind == "i"
     assert votes.observed.tolist() == [[True, False], [True, True]]
+    ragged = Votes.from_array([[[2, 0], None], [[2, 0, 2], [0, 1, 2]]])
+    assert ragged.labels.tolist() == [[[2, 0], None], [[2, 0, 2], [0, 1, 2]]]
+    empty = Votes.from_array([[[], None], [[], []]])  # empty lists are labels, not abstentions
+    assert empty.labels.shape == (2, 2)
+    assert empty.observed.tolist() == [[True, False], [True, True]]
 
 
-def test_ragged_lists_stay_lists():
-    votes = Votes.from_array([[[2, 0], None], [[2, 0, 2], [0, 1, 2]]])
-    assert votes.labels.shape == (2, 2)
-    assert votes.labels[0, 0] == [2, 0]
-    assert votes.labels[0, 1] is None
-    assert votes.labels[1, 0] == [2, 0, 2]
-
-
-def test_object_array_keeps_its_cells():
-    array = np.empty((1, 2), dtype=object)
-    array[0, 0], array[0, 1] = [1, 2], [3, 4]
-    votes = Votes.from_array(array)
-    assert votes.labels.shape == (1, 2)
-    assert votes.labels[0, 1] == [3, 4]
-
-
-def test_empty_lists_are_labels_not_abstentions():
-    votes = Votes.from_array([[[], None], [[], []]])
-    assert votes.labels.shape == (2, 2)
-    assert votes.observed.tolist() == [[True, False], [True, True]]
-
-
-def test_object_array_of_numbers_and_none():
+def test_object_arrays_of_numbers_lists_and_rows_are_read_by_their_cells():
     assert Votes.from_array(np.array([[1, None]], dtype=object)).labels.dtype == np.int64
     deep = np.array([[[1, 2], [None, None]]], dtype=object)
     votes = Votes.from_array(deep)
@@ -227,9 +167,11 @@ def test_object_array_of_numbers_and_none():
     assert votes.observed.tolist() == [[True, False]]
     texts = Votes.from_array(np.array([[["a", "b"], ["c", "d"]]], dtype=object))
     assert texts.labels[0, 1] == ["c", "d"]
-
-
-def test_one_dimensional_object_array_of_rows():
+    array = np.empty((1, 2), dtype=object)
+    array[0, 0], array[0, 1] = [1, 2], [3, 4]
+    lists = Votes.from_array(array)
+    assert lists.labels.shape == (1, 2)
+    assert lists.labels[0, 1] == [3, 4]
     rows = np.empty(2, dtype=object)
     rows[0], rows[1] = [1, None], [2, 3]
     assert Votes.from_array(rows).observed.tolist() == [[True, False], [True, True]]
@@ -239,23 +181,13 @@ def test_labels_of_any_python_type():
     votes = Votes.from_array([[{"stars": 1}, None], [{"stars": 2}, {"stars": 3}]])
     assert votes.labels[1, 1] == {"stars": 3}
     assert not votes.observed[0, 1]
-
-
-def test_huge_integers_stay_exact():
-    assert Votes.from_array([[2**70, None]]).labels[0, 0] == 2**70
-
-
-def test_dates_that_are_not_there():
-    array = np.array([["2024-01-01", "NaT"]], dtype="datetime64[D]")
-    assert Votes.from_array(array).observed.tolist() == [[True, False]]
+    assert Votes.from_array([[2**70, None]]).labels[0, 0] == 2**70  # exact
+    dates = np.array([["2024-01-01", "NaT"]], dtype="datetime64[D]")
+    assert Votes.from_array(dates).observed.tolist() == [[True, False]]
+    assert Votes.from_array(np.array([[[0, -1], [1, -1]]])).observed.all()  # integers have no abstentions
 
 
 # --- as_votes --------------------------------------------------------------------------------
-
-
-def test_as_votes_returns_votes_as_they_are():
-    votes = small()
-    assert as_votes(votes) is votes
 
 
 @pytest.mark.parametrize(
@@ -275,7 +207,8 @@ def test_as_votes_knows_who_abstains(data, observed):
     assert as_votes(data).observed.tolist() == observed
 
 
-def test_as_votes_names_the_sources():
+def test_as_votes_names_the_sources_and_returns_votes_as_they_are():
+    assert as_votes(given := small()) is given
     votes = as_votes([[0, 1]], sources=["ann", "bob"])
     assert votes.sources == ("ann", "bob")
     assert votes.names_given
@@ -310,3 +243,292 @@ def test_direct_construction_checks_shapes(change, message):
     fields = {name: getattr(votes, name) for name in ("labels", "observed", "sources", "items")}
     with pytest.raises(InvalidVotesError, match=message):
         Votes(**(fields | change))
+
+
+# --- indexing --------------------------------------------------------------------------------
+
+
+def test_slices_are_views():
+    votes = small()
+    part = votes[1:]
+    assert part.items.tolist() == ["y", "z"]
+    assert np.shares_memory(part.labels, votes.labels)
+    assert np.shares_memory(part.observed, votes.observed)
+    assert (part.abstain, part.names_given) == (-1, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "items"),
+    [
+        (1, ["y"]),
+        (-1, ["z"]),
+        (np.int64(0), ["x"]),
+        ([2, 0], ["z", "x"]),
+        (np.array([True, False, True]), ["x", "z"]),
+        ([], []),
+        (slice(None, None, -1), ["z", "y", "x"]),
+        (([0, 1], Ellipsis), ["x", "y"]),
+        ((slice(1, 3), slice(None)), ["y", "z"]),
+        ((0, ...), ["x"]),
+    ],
+)
+def test_items_are_picked_like_rows_of_an_array(key, items):
+    part = small()[key]
+    assert part.items.tolist() == items
+    assert part.shape == (len(items), 3)
+
+
+def test_positions_outside_are_an_index_error_and_votes_neither_iterable_nor_an_array():
+    with pytest.raises(IndexError, match="no item 3; there are 3 items"):
+        small()[3]
+    with pytest.raises(IndexError):
+        small()[-4]
+    with pytest.raises(TypeError):
+        iter(small())
+    with pytest.raises(TypeError):
+        np.asarray(small())
+
+
+@pytest.mark.parametrize("key", ["ann", (0, 1), (0, 1, 2), [0.5], [[0]], ["ann"]])
+def test_other_keys_point_to_select(key):
+    with pytest.raises(InvalidVotesError, match=r"indexed by item.*votes\.select"):
+        small()[key]
+
+
+def test_scikit_learn_can_split_votes():
+    model_selection = pytest.importorskip("sklearn.model_selection")
+    votes = Votes.from_matrix(np.arange(20).reshape(10, 2))
+    train, test = model_selection.train_test_split(votes, test_size=0.3, random_state=0)
+    assert (len(train), len(test)) == (7, 3)
+    assert sorted([*train.items, *test.items]) == list(range(10))
+
+
+# --- select, coverage, overlap ---------------------------------------------------------------
+
+
+def test_select_keeps_the_order_asked_for_and_refuses_what_is_not_there():
+    votes = small().select(["cleo", "ann"])
+    assert votes.sources == ("cleo", "ann")
+    assert votes.observed.tolist() == [[False, True], [True, True], [True, False]]
+    assert small().select("bob").labels.tolist() == [[1], [1], [0]]
+    with pytest.raises(UnknownSourceError, match=r"no source 'anne'. Did you mean 'ann'\?"):
+        small().select(["anne"])
+    with pytest.raises(UnknownSourceError, match=r"'xyz'. Choose from 'ann', 'bob', 'cleo'"):
+        small().select(["xyz"])
+    with pytest.raises(InvalidVotesError, match="no sources"):
+        small().select([])
+    with pytest.raises(InvalidVotesError, match="'ann' occurs twice"):
+        small().select(["ann", "ann"])
+
+
+def test_coverage_and_overlap_by_hand(monkeypatch):
+    votes = small()
+    assert votes.coverage() == pytest.approx([2 / 3, 1, 2 / 3])
+    expected = np.array([[2, 2, 1], [2, 3, 2], [1, 2, 2]]) / 3
+    assert votes.overlap() == pytest.approx(expected)
+    monkeypatch.setattr("consilience.votes._ROWS_AT_ONCE", 2)  # it adds up over blocks
+    assert votes.overlap() == pytest.approx(expected)
+    assert votes[:0].coverage().tolist() == [0, 0, 0]
+    assert votes[:0].overlap().tolist() == [[0] * 3] * 3
+
+
+# --- concatenate -----------------------------------------------------------------------------
+
+
+def test_concatenation_matches_sources_by_name():
+    first = Votes.from_matrix([[0, 1]], sources=["ann", "bob"])
+    second = Votes.from_matrix([[2, -1], [3, 4]], sources=["cleo", "ann"])
+    votes = Votes.concatenate([first, second])
+    assert votes.sources == ("ann", "bob", "cleo")
+    assert votes.observed.tolist() == [[1, 1, 0], [0, 0, 1], [1, 0, 1]]
+    assert votes.labels[votes.observed].tolist() == [0, 1, 2, 4, 3]
+    assert votes.items.tolist() == [0, 1, 2]
+    assert votes.abstain == -1
+
+
+def test_concatenation_keeps_text_and_numbers_apart():
+    names = {"sources": ["ann"]}
+    votes = Votes.concatenate([Votes.from_matrix([[1]], **names), Votes.from_matrix(np.array([["a"]]), **names)])
+    assert votes.labels.tolist() == [[1], ["a"]]
+    numbers = Votes.concatenate([Votes.from_matrix([[1]], **names), Votes.from_array([[0.5]], **names)])
+    assert numbers.labels.dtype == np.float64
+    assert numbers.abstain is None
+    mixed = [np.array([[-1]], np.int64), np.array([[1]], np.uint64)]
+    assert Votes.concatenate([Votes.from_array(part, **names) for part in mixed]).labels.dtype == np.int64
+
+
+def test_concatenation_of_ragged_parts():
+    three, four = np.zeros((1, 2, 3)), np.ones((1, 2, 4))
+    votes = Votes.concatenate([Votes.from_array(three), Votes.from_array(four)])
+    assert votes.labels.shape == (2, 2)
+    assert [len(label) for label in votes.labels[:, 0]] == [3, 4]
+    scalar = Votes.from_array(np.zeros((1, 2)))
+    with pytest.raises(InvalidVotesError, match=r"different shapes: \(\) and \(3,\).*one label"):
+        Votes.concatenate([scalar, Votes.from_array(three)])
+
+
+def test_concatenation_ignores_the_dtype_of_parts_without_votes():
+    silent = Votes.from_array([[None, None]])
+    votes = Votes.concatenate([silent, Votes.from_matrix(np.array([[0, 1]], np.int8))])
+    assert votes.labels.dtype == np.int8
+
+
+def test_concatenation_refuses_the_same_item_twice_and_unnamed_sources_that_do_not_match():
+    with pytest.raises(InvalidVotesError, match="nothing to concatenate"):
+        Votes.concatenate([])
+    first = Votes.from_matrix([[0], [1]], items=["x", "y"])
+    with pytest.raises(InvalidVotesError, match=r"Item id 'y' occurs twice, in rows 1 and 2"):
+        Votes.concatenate([first, first[1:]])
+    unnamed = Votes.from_matrix([[0, 1]])
+    with pytest.raises(InvalidVotesError, match=r"2 unnamed, 3 unnamed.*sources="):
+        Votes.concatenate([unnamed, Votes.from_matrix([[0, 1, 1]])])
+    with pytest.raises(InvalidVotesError, match=r"2 unnamed, 3 named"):
+        Votes.concatenate([unnamed, small()])
+    assert not Votes.concatenate([unnamed, unnamed]).names_given
+
+
+# --- equality, text -------------------------------------------------------------
+
+
+def test_votes_equal_when_what_was_said_is_equal():
+    votes = small()
+    other = Votes(votes.labels.astype(object), votes.observed, votes.sources, votes.items)
+    other.labels[0, 2] = "never looked at"
+    assert votes.equals(other)
+    other.labels[0, 0] = 7
+    assert not votes.equals(other)
+    assert not votes.equals(votes[:2])
+    assert not votes.equals(votes.select(["ann", "cleo", "bob"]))
+    assert votes != small()
+    assert pickle.loads(pickle.dumps(votes)).equals(votes)
+
+
+def test_ragged_votes_equal():
+    votes = Votes.from_array([[[1, 2], [3]]])
+    other = Votes.from_array([[[1, 2], [4]]])
+    assert votes.equals(Votes.from_array([[[1, 2], [3]]]))
+    assert not votes.equals(other)
+    arrays = np.empty((1, 2), dtype=object)
+    arrays[0, 0], arrays[0, 1] = np.array([1, 2]), np.array([3])
+    assert votes.equals(Votes.from_array(arrays))
+
+
+@pytest.mark.parametrize(
+    ("votes", "text"),
+    [
+        (small(), "Votes(3 items, 3 sources, 78% observed)"),
+        (small()[0].select("ann"), "Votes(1 item, 1 source, 100% observed)"),
+        (small()[:0], "Votes(0 items, 3 sources, 0% observed)"),
+        (Votes.from_matrix(np.eye(300) - 1), "Votes(300 items, 300 sources, under 1% observed)"),
+        (Votes.from_matrix(-np.eye(300)), "Votes(300 items, 300 sources, over 99% observed)"),
+    ],
+)
+def test_text(votes, text):
+    assert repr(votes) == text
+    assert votes._repr_html_().startswith(f"<p><code>{text}</code></p><table>")
+
+
+# --- properties ------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(matrices, st.data())
+def test_cutting_and_concatenating_gives_the_votes_back(matrix, data):
+    votes = Votes.from_matrix(matrix)
+    cut = data.draw(st.integers(0, len(votes)))
+    assert Votes.concatenate([votes[:cut], votes[cut:]]).equals(votes)
+
+
+@settings(max_examples=50, deadline=None)
+@given(matrices, st.data())
+def test_selecting_back_and_forth_gives_the_votes_back(matrix, data):
+    votes = Votes.from_matrix(matrix)
+    names = data.draw(st.permutations(votes.sources))
+    shuffled = votes.select(names)
+    assert shuffled.select(votes.sources).equals(votes)
+    assert dict(zip(names, shuffled.coverage(), strict=True)) == dict(zip(votes.sources, votes.coverage(), strict=True))
+
+
+ROWS = [("x1", "ann", 3.0), ("x1", "ann", 5.0), ("x1", "bob", 4.0), ("x2", "ann", None), ("x2", "ann", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (ROWS, {}, r'votes twice on item .x1.*repeats="average".*repeats="separate"'),
+        ([("x", "ann", "cat"), ("x", "ann", "dog")], {"repeats": "average"}, "needs labels that are numbers, not str"),
+        (
+            [("x", "ann", 1), ("x", "ann", 2), ("x", "ann #2", 3)],
+            {"repeats": "separate"},
+            "'ann #2' is the name of another source",
+        ),
+        (ROWS, {"repeats": "last"}, "'refuse', 'average', 'separate'"),
+    ],
+)
+def test_repeated_votes_are_refused_with_what_can_be_done(rows, options, message):
+    with pytest.raises(InvalidVotesError, match=message):
+        Votes.from_long(rows, **options)
+
+
+def test_numbers_are_averaged_over_the_votes_that_are_there():
+    votes = Votes.from_long(ROWS, repeats="average")
+    assert votes.sources == ("ann", "bob")
+    np.testing.assert_array_equal(votes.observed, [[True, True], [True, False]])
+    np.testing.assert_array_equal(votes.labels[votes.observed], [4.0, 4.0, 1.0])
+    assert votes.repeated_pairs == ()
+
+
+def test_runs_become_sources_in_the_order_of_the_rows():
+    votes = Votes.from_long(ROWS, repeats="separate")
+    assert votes.sources == ("ann #1", "ann #2", "bob")
+    np.testing.assert_array_equal(votes.observed, [[True, True, True], [False, True, False]])
+    np.testing.assert_array_equal(votes.labels[votes.observed], [3.0, 5.0, 4.0, 1.0])
+    assert votes.repeated_pairs == (("ann #1", "ann #2"),)
+
+
+def test_pairs_of_runs_follow_the_sources():
+    rows = [("x", "ann", 1), ("x", "ann", 2), ("x", "ann", 3), ("x", "bob", 1)]
+    votes = Votes.from_long(rows, repeats="separate")
+    assert len(votes.repeated_pairs) == 3
+    assert votes[:1].repeated_pairs == votes.repeated_pairs
+    assert votes.select(["ann #1", "ann #3", "bob"]).repeated_pairs == (("ann #1", "ann #3"),)
+    other = Votes.from_long([("y", "ann", 1), ("y", "bob", 2)], repeats="separate")
+    assert Votes.concatenate([votes, other]).repeated_pairs == votes.repeated_pairs
+
+
+def test_without_repeats_nothing_changes():
+    rows = [("x", "ann", 1), ("x", "bob", 2), ("y", "ann", 3)]
+    plain = Votes.from_long(rows)
+    for repeats in ("average", "separate"):
+        votes = Votes.from_long(rows, repeats=repeats)
+        assert votes.equals(plain)
+        assert votes.repeated_pairs == ()
+
+
+def test_runs_of_one_judge_do_not_outvote_the_others():
+    # Three runs of a judge share their error; told so, the model is near the one that sees the mean of the runs.
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=800)
+    judge = truth + rng.normal(0, 1.0, 800)
+    rows = {"item": [], "source": [], "label": []}
+    for name, votes in (("a", truth + rng.normal(0, 0.7, 800)), ("b", truth + rng.normal(0, 0.7, 800))):
+        rows["item"] += range(800)
+        rows["source"] += [name] * 800
+        rows["label"] += votes.tolist()
+    for _ in range(3):
+        rows["item"] += range(800)
+        rows["source"] += ["judge"] * 800
+        rows["label"] += (judge + rng.normal(0, 0.2, 800)).tolist()
+    space = cs.Scores(mean=0.0, variance=1.0)
+    averaged = Votes.from_long(rows, repeats="average")
+    apart = Votes.from_long(rows, repeats="separate")
+    best = cs.LabelModel(space).fit(averaged).predict(averaged)
+    told = cs.LabelModel(space, dependencies=apart.repeated_pairs).fit(apart).predict(apart)
+    assert np.mean((told - truth) ** 2) < 1.1 * np.mean((best - truth) ** 2)
+
+
+def test_rows_of_one_item_are_refused_where_ids_should_differ_and_say_where_they_may_not():
+    with pytest.raises(InvalidVotesError, match=r"from_matrix\(table, items=ids\)"):
+        check_unique_ids(np.array(["x", "y", "x"]))
+    votes = Votes.from_matrix([[0, 1], [1, 1]], items=["x", "x"])
+    assert votes.items.tolist() == ["x", "x"]

@@ -1,4 +1,4 @@
-"""Votes from long tables: pandas, polars, Arrow and plain Python agree."""
+"""Votes from long and wide tables, and back: pandas, polars, Arrow and plain Python agree."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 import consilience as cs
-from consilience.exceptions import InvalidVotesError
-from consilience.votes import Votes
+from consilience.exceptions import InvalidVotesError, UnknownSourceError
+from consilience.tables.frames import columns_of
+from consilience.votes import Votes, as_votes
 
 MAKERS = {
     "pandas": pd.DataFrame,
@@ -28,6 +32,7 @@ LONG = {
     "source": ["bob", "ann", "bob", "cleo"],
     "label": [1, 0, 2, None],
 }
+EMPTY = ([], {}, pd.DataFrame(), pl.DataFrame(), pa.table({"item": []}))
 
 
 @every_frame
@@ -42,32 +47,19 @@ def test_long_table_by_hand(make):
 
 
 @every_frame
-def test_long_text_labels_keep_the_words_none_and_na(make):
-    labels = ["None", "NA", None, "nan"]
-    votes = Votes.from_long(make(LONG | {"label": labels}))
+def test_long_labels_of_every_kind_keep_it(make):
+    votes = Votes.from_long(make(LONG | {"label": ["None", "NA", None, "nan"]}))
     assert votes.labels.dtype == object
     assert votes.labels.tolist() == [["None", "NA", None], [None, None, None], [None, None, "nan"]]
     assert votes.observed.sum() == 3
-
-
-@every_frame
-def test_long_float_labels_have_nan_where_nobody_voted(make):
     votes = Votes.from_long(make(LONG | {"label": [0.5, None, 1.0, 2.0]}))
     assert votes.labels.dtype == np.float64
     assert np.array_equal(votes.observed, ~np.isnan(votes.labels))
-
-
-@every_frame
-def test_long_list_labels_stay_lists(make):
     votes = Votes.from_long(make(LONG | {"label": [[0, 1], [1], None, []]}))
     assert votes.labels.shape == (3, 3)
     assert list(votes.labels[0, 0]) == [0, 1]
     assert list(votes.labels[2, 2]) == []
     assert votes.observed.sum() == 3
-
-
-@every_frame
-def test_long_boolean_labels(make):
     votes = Votes.from_long(make(LONG | {"label": [True, False, None, True]}))
     assert votes.labels.dtype == bool
     assert votes.labels[votes.observed].tolist() == [True, False, True]
@@ -89,19 +81,13 @@ def test_long_with_other_column_names(make):
     assert votes.equals(Votes.from_long(make(LONG)))
 
 
-def test_long_from_records():
+def test_long_from_records_which_may_lack_a_label_or_hold_anything():
     rows = list(zip(*LONG.values(), strict=True))
     expected = Votes.from_long(LONG)
     assert Votes.from_long(rows).equals(expected)
     assert Votes.from_long([dict(zip(LONG, row, strict=True)) for row in rows]).equals(expected)
-
-
-def test_long_records_without_a_label_abstain():
-    votes = Votes.from_long([{"item": 1, "source": "a", "label": "x"}, {"item": 2, "source": "a"}])
-    assert votes.observed.tolist() == [[True], [False]]
-
-
-def test_long_with_dict_labels_and_dates_as_items():
+    silent = Votes.from_long([{"item": 1, "source": "a", "label": "x"}, {"item": 2, "source": "a"}])
+    assert silent.observed.tolist() == [[True], [False]]
     day = datetime.date(2024, 1, 1)
     votes = Votes.from_long([(day, "ann", {"stars": 1}), (day, "bob", {"stars": 2})])
     assert votes.items.tolist() == [day]
@@ -130,12 +116,6 @@ def test_long_duplicate_names_everything(make):
         Votes.from_long(make(table))
 
 
-def test_long_duplicate_with_numbers_and_null():
-    rows = [(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)]
-    with pytest.raises(InvalidVotesError, match=r"Source 5 .* item 2: 1.5 in row 1 and null in row 2"):
-        Votes.from_long(rows)
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
@@ -152,23 +132,11 @@ def test_long_missing_column_offers_the_likely_one(columns, message):
         Votes.from_long(frame)
 
 
-def test_long_item_in_the_pandas_index():
-    frame = pd.DataFrame(LONG).set_index("item")
-    with pytest.raises(InvalidVotesError, match=r"'item' is the index.*reset_index"):
-        Votes.from_long(frame)
-
-
 @every_frame
 @pytest.mark.parametrize("role", ["item", "source"])
 def test_long_null_item_or_source_names_the_row(make, role):
     with pytest.raises(InvalidVotesError, match=rf"Row 2 has no {role}.*drop the row"):
         Votes.from_long(make(LONG | {role: ["x", "y", None, "z"]}))
-
-
-@pytest.mark.parametrize("empty", [[], {}, pd.DataFrame(), pl.DataFrame(), pa.table({"item": []})])
-def test_long_without_rows(empty):
-    with pytest.raises(InvalidVotesError, match="no items: the table has no rows"):
-        Votes.from_long(empty)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +150,12 @@ def test_long_without_rows(empty):
         (np.zeros((3, 3)), r"ndarray is not a table.*from_matrix"),
         (pl.LazyFrame(LONG), r"lazy frame.*\.collect\(\)"),
         ([("x", 1, 0), ("x", "1", 0)], r"source name '1' occurs twice"),
+        (
+            [(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)],
+            r"Source 5 .* item 2: 1.5 in row 1 and null in row 2",
+        ),
+        (pd.DataFrame(LONG).set_index("item"), r"'item' is the index.*reset_index"),
+        *((empty, "no items: the table has no rows") for empty in EMPTY),
     ],
 )
 def test_long_from_something_else(bad, message):
@@ -211,3 +185,198 @@ def test_columns_of_the_same_name_are_refused_by_the_model_too():
     for frame in frames:
         with pytest.raises(InvalidVotesError, match=r"same name: 'ann', 'ann', 'bob'\. Rename"):
             cs.LabelModel(cs.Classes(2)).fit(frame)
+
+
+nan = float("nan")
+WIDE = {"id": ["x", "y", "z"], "ann": [0, None, 1], "bob": [2, 1, None]}
+
+
+# --- wide ------------------------------------------------------------------------------------
+
+
+@every_frame
+def test_wide_table_by_hand(make):
+    votes = Votes.from_frame(make(WIDE), item="id")
+    assert votes.sources == ("ann", "bob")
+    assert votes.items.tolist() == ["x", "y", "z"]
+    assert votes.observed.tolist() == [[1, 1], [0, 1], [1, 0]]
+    assert votes.labels.dtype == np.int64
+    assert votes.labels[votes.observed].tolist() == [0, 2, 1, 1]
+    assert votes.names_given
+
+
+@every_frame
+def test_wide_sources_in_the_order_asked_for(make):
+    votes = Votes.from_frame(make(WIDE), sources=["bob", "ann"])
+    assert votes.sources == ("bob", "ann")
+    assert votes.items.tolist() == [0, 1, 2]
+    assert Votes.from_frame(make(WIDE), sources="bob").shape == (3, 1)
+
+
+@every_frame
+def test_wide_columns_of_mixed_kinds_keep_their_values_and_numbers_become_floats(make):
+    votes = Votes.from_frame(make({"a": [1, None, 2], "b": ["x", "None", None]}))
+    assert votes.labels.tolist() == [[1, "x"], [None, "None"], [2, None]]
+    assert votes.observed.tolist() == [[1, 1], [0, 1], [1, 0]]
+    numbers = Votes.from_frame(make({"a": [1, None, 2], "b": [0.5, None, 1.0]}))
+    assert numbers.labels.dtype == np.float64
+    assert numbers.labels[numbers.observed].tolist() == [1, 0.5, 2, 1.0]
+    silent = Votes.from_frame(make({"a": [1, 2], "b": [None, None]}))  # does not spoil the kind
+    assert silent.labels.dtype == np.int64
+    assert silent.observed.tolist() == [[1, 0], [1, 0]]
+    assert not Votes.from_frame(make({"b": [None, None]})).observed.any()
+
+
+@pytest.mark.parametrize("make", [MAKERS["polars"], MAKERS["arrow"], MAKERS["pandas"]])
+def test_wide_lists_stay_lists(make):
+    votes = Votes.from_frame(make({"a": [[1, 2], None], "b": [[3], []]}))
+    assert votes.labels.tolist() == [[[1, 2], [3]], [None, []]]
+    assert votes.observed.tolist() == [[1, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("make", [MAKERS["polars"], MAKERS["arrow"]])
+def test_wide_structs_become_dicts(make):
+    votes = Votes.from_frame(make({"a": [{"x": 1}, None]}))
+    assert votes.labels.tolist() == [[{"x": 1}], [None]]
+
+
+def test_nan_abstains_in_every_frame():
+    for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
+        votes = Votes.from_frame(make({"a": np.array([0.5, nan])}))
+        assert votes.observed.tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize(
+    ("frame", "dtype", "first"),
+    [
+        (pd.DataFrame({"a": [1.0, 2.0]}), np.float64, 1.0),
+        (pd.DataFrame({"a": [1.5, None]}), np.float64, 1.5),
+        (pd.DataFrame({"a": [np.inf, None]}), np.float64, np.inf),
+        (pl.DataFrame({"a": [1, 2]}, schema={"a": pl.Int8}), np.int8, 1),
+        (pl.DataFrame({"a": [2**63 + 1, 1]}, schema={"a": pl.UInt64}), None, 2**63 + 1),
+        (pl.DataFrame({"a": [200, None]}, schema={"a": pl.UInt8}), None, 200),
+        (pd.DataFrame({"a": pd.Categorical(["NA", None])}), object, "NA"),
+    ],
+)
+def test_columns_keep_their_kind_and_their_exact_values(frame, dtype, first):
+    labels = Votes.from_frame(frame).labels
+    assert labels[0, 0] == first
+    assert dtype is None or labels.dtype == dtype
+
+
+def test_numbered_pandas_columns_are_no_names():
+    votes = Votes.from_frame(pd.DataFrame([[0, 1], [1, 1]]))
+    assert votes.sources == ("0", "1")
+    assert not votes.names_given
+
+
+def test_matrix_from_a_frame_keeps_the_names():
+    frame = pd.DataFrame({"ann": [0, -1], "bob": [1, None]})
+    votes = Votes.from_matrix(frame, items=["x", "y"])
+    assert votes.sources == ("ann", "bob")
+    assert votes.observed.tolist() == [[1, 1], [0, 0]]
+    assert votes.items.tolist() == ["x", "y"]
+    assert votes.abstain == -1
+
+
+@every_frame
+def test_as_votes_reads_a_wide_frame(make):
+    table = {"ann": WIDE["ann"], "bob": WIDE["bob"]}
+    assert as_votes(make(table)).equals(Votes.from_frame(table))
+    assert as_votes(make(WIDE), sources=["bob"]).sources == ("bob",)
+
+
+def test_wide_unknown_columns_and_tables_that_look_long_are_refused():
+    with pytest.raises(UnknownSourceError, match=r"no source 'anna'. Did you mean 'ann'\?"):
+        Votes.from_frame(WIDE, sources=["anna"])
+    with pytest.raises(InvalidVotesError, match=r"no column 'item'.*Did you mean item='id'\?"):
+        Votes.from_frame(WIDE, item="item")
+    with pytest.raises(InvalidVotesError, match=r"one row per vote.*from_long.*sources="):
+        as_votes(pd.DataFrame(LONG))
+
+
+@every_frame
+def test_wide_item_ids_must_differ(make):
+    message = r"Item id 'x' occurs twice, in rows 0 and 2.*id of its own"
+    with pytest.raises(InvalidVotesError, match=message):
+        Votes.from_frame(make(WIDE | {"id": ["x", "y", "x"]}), item="id")
+    with pytest.raises(InvalidVotesError, match=r"Row 1 has no item"):
+        Votes.from_frame(make(WIDE | {"id": ["x", None, "z"]}), item="id")
+
+
+@pytest.mark.parametrize(
+    ("frame", "item", "message"),
+    [
+        (pd.DataFrame({"a": []}), None, "no items.*at least one row"),
+        (pd.DataFrame(), None, "no sources.*at least one column"),
+        (pl.DataFrame({"id": [1]}), "id", "no sources"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), None, "same name: 'a', 'a'.*Rename"),
+        (pd.DataFrame([[1, 2]], columns=[1, "1"]), None, "same as text: 1, '1'"),
+        (pl.LazyFrame(WIDE), None, r"lazy frame.*collect"),
+        ([[1, 2]], None, "list is not a table.*from_array"),
+    ],
+)
+def test_wide_from_something_else(frame, item, message):
+    with pytest.raises(InvalidVotesError, match=message):
+        Votes.from_frame(frame, item=item)
+
+
+def test_dict_columns_may_be_arrays_and_series():
+    columns = columns_of({"a": np.arange(2, dtype=np.uint8), "b": pd.Series(["x", None])})
+    assert columns["a"].values.dtype == np.int64
+    assert columns["b"].values.tolist() == ["x", None]
+    rows = columns_of({"a": np.ones((2, 3))})["a"].values
+    assert rows.shape == (2,)
+    assert rows[0].tolist() == [1, 1, 1]
+
+
+# --- back to a table -------------------------------------------------------------------------
+
+
+def test_to_long_by_hand():
+    votes = Votes.from_matrix([[0, -1], [-1, -1]], sources=["ann", "bob"], items=["x", "y"])
+    rows = votes.to_long().to_pylist()
+    assert rows == [
+        {"item": "x", "source": "ann", "label": 0},
+        {"item": "y", "source": "ann", "label": None},
+        {"item": "x", "source": "bob", "label": None},
+    ]
+
+
+def test_to_long_of_lists_of_no_items_and_of_mixed_labels():
+    votes = Votes.from_array(np.arange(8).reshape(2, 2, 2))
+    assert votes.to_long()["label"].to_pylist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert Votes.from_array([[[1], [2, 3]]]).to_long()["label"].to_pylist() == [[1], [2, 3]]
+    assert Votes.from_matrix([[0]])[:0].to_long().num_rows == 0
+    with pytest.raises(InvalidVotesError, match=r"one Arrow column.*into text"):
+        Votes.from_array([[1, "a"]]).to_long()
+
+
+@settings(max_examples=50, deadline=None)
+@given(hnp.arrays(np.int8, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.integers(-1, 3)))
+def test_long_wide_and_matrix_agree(matrix):
+    names = [f"s{column}" for column in range(matrix.shape[1])]
+    votes = Votes.from_matrix(matrix, sources=names)
+    wide = {
+        name: [None if value == -1 else int(value) for value in matrix[:, column]] for column, name in enumerate(names)
+    }
+    long = votes.to_long()
+    back = Votes.from_long(long).select(names)
+    assert back[np.argsort(back.items)].equals(votes)
+    assert Votes.from_long(pl.from_arrow(long)).equals(Votes.from_long(long))
+    assert Votes.from_long(long.to_pandas()).equals(Votes.from_long(long))
+    for make in MAKERS.values():
+        assert Votes.from_frame(make(wide)).equals(votes)
+
+
+@pytest.mark.parametrize("name", ["id", "item", "Unnamed: 0", "Task"])
+def test_column_of_ids_is_no_source(name):
+    frame = pd.DataFrame({name: [11, 12, 13], "ann": [1.5, 2.0, 3.0], "bob": [1.0, 2.0, 3.5], "cleo": [1.0, 2.5, 3.0]})
+    with pytest.raises(InvalidVotesError, match=rf"Column '{name}' looks like ids.*item='{name}'"):
+        cs.LabelModel(cs.Scores()).fit(frame)
+    assert Votes.from_frame(frame, item=name).sources == ("ann", "bob", "cleo")
+    assert Votes.from_frame(frame, sources=[name, "ann"]).sources == (name, "ann")
+
+
+def test_votes_of_a_source_that_is_called_like_ids_are_votes():
+    assert Votes.from_frame({"id": [0, 1, 1], "ann": [0, 1, 0]}).sources == ("id", "ann")

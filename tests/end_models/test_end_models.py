@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -53,21 +55,17 @@ def test_votes_and_features_become_a_model_in_one_call():
     assert "390 of 400" in repr(fitted)
 
 
-def test_confidences_are_the_weights():
+def test_confidences_are_the_weights_or_unsure_items_are_dropped():
     X, _, votes = voted_classes()
-    fitted = fit_end_model(Recorder(), X, votes, space=cs.Classes(2))
     labels = cs.LabelModel(cs.Classes(2)).fit(votes)
+    fitted = fit_end_model(Recorder(), X, votes, label_model=labels)
     np.testing.assert_array_equal(fitted.end_model.weights, labels.confidence(votes)[10:])
     np.testing.assert_array_equal(fitted.end_model.y, labels.predict(votes)[10:])
-
-
-def test_unsure_items_are_dropped_and_the_others_count_the_same():
-    X, _, votes = voted_classes()
-    fitted = fit_end_model(Recorder(), X, votes, space=cs.Classes(2), unsure="drop", min_confidence=0.9)
-    assert fitted.end_model.weights is None
-    np.testing.assert_array_equal(fitted.used, fitted.confidence >= 0.9)
-    assert 50 < fitted.used.sum() < 350
-    np.testing.assert_array_equal(fitted.end_model.X, X[fitted.used])
+    sure = fit_end_model(Recorder(), X, votes, space=cs.Classes(2), unsure="drop", min_confidence=0.9)
+    assert sure.end_model.weights is None
+    np.testing.assert_array_equal(sure.used, sure.confidence >= 0.9)
+    assert 50 < sure.used.sum() < 350
+    np.testing.assert_array_equal(sure.end_model.X, X[sure.used])
 
 
 def test_a_fitted_label_model_is_used_as_it_is():
@@ -90,18 +88,13 @@ def test_weights_go_to_the_last_step_of_a_pipeline():
     assert (fitted.predict(X) == truth).mean() > 0.9
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "list"])
-def test_features_may_be_a_frame_or_a_list(kind):
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, list], ids=["pandas", "polars", "list"])
+def test_features_may_be_a_frame_or_a_list(make):
     X, _, votes = voted_classes()
-    if kind == "list":
-        fitted = fit_end_model(Recorder(), X.tolist(), votes, space=cs.Classes(2))
-        assert X[10:].tolist() == fitted.end_model.X
-        return
-    package = pytest.importorskip(kind)
-    frame = package.DataFrame({"a": X[:, 0], "b": X[:, 1]})
-    fitted = fit_end_model(Recorder(), frame, votes, space=cs.Classes(2))
-    assert type(fitted.end_model.X) is type(frame)
-    np.testing.assert_array_equal(fitted.end_model.X.to_numpy(), X[10:])
+    given = X.tolist() if make is list else make({"a": X[:, 0], "b": X[:, 1]})
+    kept = fit_end_model(Recorder(), given, votes, space=cs.Classes(2)).end_model.X
+    assert type(kept) is type(given)
+    np.testing.assert_array_equal(np.asarray(kept), X[10:])
 
 
 def test_scores_and_points_are_learned_too():
@@ -160,12 +153,15 @@ def test_input_that_does_not_fit_is_refused():
 # --- soft labels --------------------------------------------------------------------------------------
 
 
-def test_soft_labels_of_zero_and_one_are_hard_labels():
-    X, truth, _ = voted_classes()
+def test_soft_labels_of_zero_and_one_are_hard_labels_and_votes_become_soft_labels():
+    X, truth, votes = voted_classes()
     hard = LogisticRegression().fit(X, truth)
     soft = SoftLabelClassifier(LogisticRegression()).fit(X, np.eye(2)[truth])
     np.testing.assert_allclose(soft.predict_proba(X), hard.predict_proba(X), atol=1e-6)
     assert soft.score(X, truth) == hard.score(X, truth)
+    fitted = fit_end_model(clone(soft), X, votes, space=cs.Classes(2))
+    assert (fitted.predict(X) == truth).mean() > 0.95
+    assert repr(clone(soft)) == repr(SoftLabelClassifier(LogisticRegression()))
 
 
 def test_soft_labels_minimize_the_cross_entropy_with_them():
@@ -174,14 +170,6 @@ def test_soft_labels_minimize_the_cross_entropy_with_them():
     weights = np.array([1.0, 2.0, 1.0])
     model = SoftLabelClassifier(LogisticRegression(C=1e9)).fit(np.zeros((3, 1)), given, sample_weight=weights)
     np.testing.assert_allclose(model.predict_proba([[0.0]])[0], weights @ given / 4, atol=1e-4)
-
-
-def test_soft_labels_come_from_the_votes():
-    X, truth, votes = voted_classes()
-    model = SoftLabelClassifier(LogisticRegression())
-    fitted = fit_end_model(model, X, votes, space=cs.Classes(2))
-    assert (fitted.predict(X) == truth).mean() > 0.95
-    assert repr(clone(model)) == repr(SoftLabelClassifier(LogisticRegression()))
 
 
 @pytest.mark.parametrize(
@@ -198,14 +186,11 @@ def test_probabilities_that_are_none_are_refused(y, message):
         SoftLabelClassifier(LogisticRegression()).fit(np.zeros((3, 1)), y)
 
 
-def test_a_soft_classifier_says_what_it_lacks():
+def test_what_is_missing_is_named(monkeypatch):
     with pytest.raises(NotFittedError):
         SoftLabelClassifier(LogisticRegression()).predict([[0.0]])
     with pytest.raises(UnsupportedError, match="KNeighborsClassifier takes no sample weights"):
         SoftLabelClassifier(KNeighborsClassifier()).fit(np.zeros((3, 1)), [[0.5, 0.5]] * 3)
-
-
-def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     with pytest.raises(MissingPackageError, match=r"needs scikit-learn.*pip install 'consilience\[models\]'"):
         gradient_boosting()

@@ -29,14 +29,12 @@ TABLE = """# Title
 
 
 @pytest.fixture
-def results_page(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
+def results_page() -> ModuleType:
     return importlib.import_module("experiments.results_page")
 
 
 @pytest.fixture
-def types(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(ROOT))
+def types() -> ModuleType:
     return importlib.import_module("experiments.claim_types")
 
 
@@ -46,25 +44,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_page_is_up_to_date_with_the_tables(results_page: ModuleType) -> None:
-    shown = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert shown == results_page.page(), "Run: python -m experiments.results_page"
-
-
 def test_the_readme_is_up_to_date_with_the_tables(results_page: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert readme == results_page.put_in(readme, results_page.numbers()), "Run: python -m experiments.results_page"
+    with pytest.raises(SystemExit, match="has lost the lines"):
+        results_page.put_in("# consilience", "numbers")
     lists = results_page.ResultsFile.read(ROOT / "experiments" / "results", "rankings_partial")
     unseen, last = (
         results_page.number(lists.cell("Top 3 of 7", row, "Kendall error"))
         for row in ("passed as not seen", "tied last")
     )
     assert f"seven items gave {unseen:.0%} of the pairs in the wrong order instead of {last:.0%}" in readme
-
-
-def test_a_readme_without_its_marks_is_refused(results_page: ModuleType) -> None:
-    with pytest.raises(SystemExit, match="has lost the lines"):
-        results_page.put_in("# consilience", "numbers")
 
 
 def test_every_table_and_figure_of_the_paper_has_a_claim(results_page: ModuleType) -> None:
@@ -110,14 +100,21 @@ def test_a_verdict_follows_from_targets_and_reference(
     assert "Within .01 (.02)" in text  # as the reason, or as a target beyond the claim
 
 
-def test_a_claim_that_our_figures_contradict_does_not_hold(
-    results_page: ModuleType, types: ModuleType, folder: Path
+def test_a_claim_does_not_hold_against_our_figures_or_targets_and_is_not_run_without_a_table(
+    results_page: ModuleType, types: ModuleType, folder: Path, tmp_path: Path
 ) -> None:
     figures = tuple(types.Figure(name, "", "", ("toy", "First", "3", name)) for name in ("ours", "mean"))
     claim = types.Claim("A", "Table 1", "Says.", ("toy",), figures, (types.Holds("mean", "ours"),))
     blocks, found = results_page.section("1.", claim, folder)
     assert found == "does not hold"
     assert "mean 0.9 is not below ours 0.321" in "\n".join(blocks)
+    for targets, verdict in (("Below", "does not hold"), (".", "holds")):
+        claim = types.Claim("A", "Table 1", "Says.", ("toy",), targets=targets, reason="Why.", against=True)
+        assert results_page.section("1.", claim, folder)[1] == verdict
+    claim = types.Claim("A", "Table 1", "Says.", ("toy",), needs="It reads films.")
+    blocks, verdict = results_page.section("1.", claim, tmp_path / "empty")
+    assert verdict == "not run"
+    assert "`toy`. It reads films." in "\n".join(blocks)
 
 
 def test_figures_of_a_table_that_is_missing_are_left_out(
@@ -134,22 +131,11 @@ def test_figures_of_a_table_that_is_missing_are_left_out(
     assert "| other |" not in "\n".join(blocks)
 
 
-def test_targets_can_speak_against_a_claim(results_page: ModuleType, types: ModuleType, folder: Path) -> None:
-    for targets, verdict in (("Below", "does not hold"), (".", "holds")):
-        claim = types.Claim("A", "Table 1", "Says.", ("toy",), targets=targets, reason="Why.", against=True)
-        assert results_page.section("1.", claim, folder)[1] == verdict
-
-
-def test_a_claim_without_a_table_is_not_run(results_page: ModuleType, types: ModuleType, tmp_path: Path) -> None:
-    claim = types.Claim("A", "Table 1", "Says.", ("toy",), needs="It reads films.")
-    blocks, verdict = results_page.section("1.", claim, tmp_path)
-    assert verdict == "not run"
-    assert "`toy`. It reads films." in "\n".join(blocks)
-
-
-def test_the_check_fails_where_the_page_is_out_of_date(
+def test_the_page_is_up_to_date_and_the_check_fails_where_it_is_not(
     results_page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    shown = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert shown == results_page.page(), "Run: python -m experiments.results_page"
     results_page.main(["--check"])
     monkeypatch.setattr(results_page, "PAGE", tmp_path / "results.md")
     with pytest.raises(SystemExit, match="out of date"):

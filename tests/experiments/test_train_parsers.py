@@ -50,6 +50,9 @@ def test_ranges_and_empty_nodes_are_no_words(script: ModuleType) -> None:
     assert first.heads == [4, 4, 4, 0]
     assert first.relations == ["nsubj", "aux", "advmod", "root"]
     assert second.words == ["Go"]
+    assert len(script.read_blocks(SENTENCES.rstrip().splitlines(), "x")) == 2  # without a blank line at the end
+    with pytest.raises(SystemExit, match=r"some\.conllu, line 2: 3 columns, not 10"):
+        script.read_blocks(["# text = a", "1\ta\tb"], "some.conllu")
 
 
 def test_a_new_tree_changes_heads_and_relations_only(script: ModuleType) -> None:
@@ -61,21 +64,8 @@ def test_a_new_tree_changes_heads_and_relations_only(script: ModuleType) -> None
     assert changed[2] == "1\tI\tI\tPRON\tPRP\t_\t2\tdep\t4:nsubj\t_"
     assert changed[4] == "2\tca\tcan\tAUX\tMD\t_\t0\troot\t4:aux\tA=1"
     assert [changed[index] for index in (0, 1, 3, 7)] == [before[index] for index in (0, 1, 3, 7)]
-
-
-def test_a_tree_of_another_length_is_refused(script: ModuleType) -> None:
-    block = script.read_blocks(SENTENCES.splitlines(), "x")[0]
     with pytest.raises(ValueError, match="shorter"):
-        block.with_tree(([0], ["root"]))
-
-
-def test_a_file_without_a_blank_line_at_its_end_is_read_whole(script: ModuleType) -> None:
-    assert len(script.read_blocks(SENTENCES.rstrip().splitlines(), "x")) == 2
-
-
-def test_a_line_with_too_few_columns_is_named(script: ModuleType) -> None:
-    with pytest.raises(SystemExit, match=r"some\.conllu, line 2: 3 columns, not 10"):
-        script.read_blocks(["# text = a", "1\ta\tb"], "some.conllu")
+        blocks[0].with_tree(([0], ["root"]))
 
 
 def test_second_roots_are_attached_to_the_largest(script: ModuleType) -> None:
@@ -84,10 +74,7 @@ def test_second_roots_are_attached_to_the_largest(script: ModuleType) -> None:
     assert heads == [2, 4, 4, 0, 4, 4]
     assert relations == ["a", "dep", "b", "root", "c", "dep"]
     assert script.single_root([0, 0], ["x", "y"]) == ([0, 1], ["root", "dep"])  # the first of equals
-
-
-def test_one_root_is_left_alone_but_for_its_name(script: ModuleType) -> None:
-    assert script.single_root([2, 0, 2], ["a", "ROOT", "b"]) == ([2, 0, 2], ["a", "root", "b"])
+    assert script.single_root([2, 0, 2], ["a", "ROOT", "b"]) == ([2, 0, 2], ["a", "root", "b"])  # but for its name
 
 
 @given(st.data())

@@ -4,48 +4,13 @@ from __future__ import annotations
 
 import gzip
 import importlib
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import consilience as cs
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(autouse=True)
-def root_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
-
-
-def check_table(path: Path, command: str) -> str:
-    text = path.read_text(encoding="utf-8")
-    assert f"`{command}` · consilience {cs.__version__}" in text
-    assert "nan" not in text
-    assert "targets are not judged" in text
-    return text
-
-
-@pytest.mark.data
-def test_the_experiment_on_trees_writes_its_table(data_directory: Path, tmp_path: Path) -> None:
-    importlib.import_module("experiments.trees").main(["--quick", "--results", str(tmp_path)])
-    text = check_table(tmp_path / "trees.md", "python -m experiments.trees --seeds 1 --quick")
-    assert str(data_directory) not in text
-
-
-def test_the_experiment_on_trees_says_which_variable_names_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
-    with pytest.raises(SystemExit, match="CONSILIENCE_DATA is not set"):
-        importlib.import_module("experiments.trees").main(["--quick"])
-
-
-def test_the_benchmark_of_trees_writes_its_table(tmp_path: Path) -> None:
-    script = str(ROOT / "benchmarks" / "bench_trees.py")
-    subprocess.run([sys.executable, script, "--quick", "--results", str(tmp_path)], check=True, capture_output=True)
-    check_table(tmp_path / "trees.md", "python benchmarks/bench_trees.py --quick")
 
 
 def test_simulated_parsers_err_as_often_as_they_are_told() -> None:
@@ -96,18 +61,13 @@ def cached_parses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_the_experiment_on_real_parsers_reads_its_cache(cached_parses: Path, tmp_path: Path) -> None:
-    parsers = importlib.import_module("experiments.parsers")
-    parsers.main(["--quick", "--cache", str(cached_parses), "--results", str(tmp_path)])
-    text = check_table(tmp_path / "parsers.md", "python -m experiments.parsers --seeds 2 --quick")
+def test_the_experiment_on_real_parsers_reads_its_cache_and_counts_test_sets(
+    cached_parses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_experiment: Callable[..., str]
+) -> None:
+    text = run_experiment("parsers", "--cache", str(cached_parses), seeds=2)
     assert "| ParTUT: **30 known sentences** |" in text
     assert "| EWT: udpipe-gum |" in text
     assert str(tmp_path) not in text
-
-
-def test_the_verdict_on_real_parsers_counts_test_sets(
-    cached_parses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("CONSILIENCE_CACHE", str(cached_parses))
     importlib.import_module("experiments.parsers").main(["--seeds", "2", "--results", str(tmp_path)])
     text = (tmp_path / "parsers.md").read_text(encoding="utf-8")

@@ -36,6 +36,8 @@ def test_the_decorator_works_with_and_without_parentheses():
     def other(row, words):
         return row in words
 
+    shout = cs.labeling_function(resources={"shout": str.upper})(lambda text, shout: shout(text))
+    assert shout("a") == "A"  # a callable resource is passed as it is
     assert [one.name for one in (first, second, other)] == ["first", "second", "third"]
     assert (first(1), second(2), other("a"), other("b")) == (1, 2, True, False)
 
@@ -57,11 +59,6 @@ def test_a_resource_made_once_is_made_once_per_process():
     workers = set(cs.apply(who, list(range(50)), chunk_rows=5, n_jobs=2).labels.ravel().tolist())
     assert os.getpid() not in workers
     assert len(workers) <= 2
-
-
-def test_a_callable_resource_is_passed_as_it_is():
-    function = cs.labeling_function(resources={"shout": str.upper})(lambda text, shout: shout(text))
-    assert function("a") == "A"
 
 
 def test_decorated_functions_can_be_pickled():

@@ -12,7 +12,6 @@ import pytest
 from refusals import refused
 
 import consilience as cs
-from consilience import labeling
 from consilience.exceptions import (
     InvalidLabelError,
     InvalidVotesError,
@@ -30,25 +29,15 @@ def explode(row):
     return 0
 
 
-def test_the_error_names_function_row_and_cause():
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_error_names_function_row_and_cause_in_every_process(n_jobs):
     with refused(LabelingFunctionError, "'explode'", "row 2", "ZeroDivisionError: size is three", "on_error='abstain'"):
-        cs.apply(explode, FRAME, chunk_rows=2)
-
-
-def test_the_original_error_is_chained():
+        cs.apply(explode, FRAME, chunk_rows=2, n_jobs=n_jobs)
+    with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
+        cs.apply(lambda row: row.texts, FRAME, n_jobs=n_jobs)
     with pytest.raises(LabelingFunctionError) as caught:
         cs.apply(explode, FRAME)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_the_error_is_the_same_from_another_process():
-    with refused(LabelingFunctionError, "'explode'", "row 2", "ZeroDivisionError: size is three"):
-        cs.apply(explode, FRAME, n_jobs=2)
-
-
-def test_a_misspelled_column_is_named_from_another_process():
-    with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
-        cs.apply(lambda row: row.texts, FRAME, n_jobs=2)
 
 
 def test_a_batch_that_fails_is_named_by_its_rows():
@@ -57,15 +46,12 @@ def test_a_batch_that_fails_is_named_by_its_rows():
         cs.apply(function, FRAME, chunk_rows=2)
 
 
-@pytest.mark.parametrize("access", [lambda row: row.txet, lambda row: row["txet"]])
 @pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(FRAME.to_dict("list")), FRAME.to_dict("list")])
-def test_a_misspelled_column_gets_the_likely_one(access, frame):
-    with refused(UnknownColumnError, "'<lambda>'", "no column 'txet'", "Did you mean 'text'?"):
-        cs.apply(access, frame, on_error="abstain")
-
-
-def test_an_unknown_cell_is_both_a_missing_attribute_and_a_missing_key():
-    assert cs.apply(lambda row: getattr(row, "nothing", 7), FRAME).labels.ravel().tolist() == [7, 7, 7]
+def test_a_misspelled_column_gets_the_likely_one_and_is_a_missing_attribute(frame):
+    for access in (lambda row: row.txet, lambda row: row["txet"]):
+        with refused(UnknownColumnError, "'<lambda>'", "no column 'txet'", "Did you mean 'text'?"):
+            cs.apply(access, frame, on_error="abstain")
+    assert cs.apply(lambda row: getattr(row, "nothing", 7), frame).labels.ravel().tolist() == [7, 7, 7]
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -95,33 +81,18 @@ def test_a_batch_answered_with_the_wrong_number_of_labels_is_refused(returned, w
         cs.apply(function, FRAME, on_error="abstain")
 
 
-def test_two_functions_of_one_name_are_refused():
-    with refused(InvalidVotesError, "'<lambda>'", "places 0 and 1", "name="):
-        cs.apply([lambda row: 1, lambda row: 2], FRAME)
-
-
 @pytest.mark.parametrize(
-    "data", [FRAME[:0], [], iter([]), {"x": []}, {}], ids=["frame", "list", "generator", "dict", "none"]
-)
-def test_empty_data_is_refused(data):
-    with refused(InvalidVotesError, "no rows"):
-        cs.apply(lambda row: 1, data)
-
-
-@pytest.mark.parametrize(
-    ("functions", "error", "part"),
+    ("functions", "error", "parts"),
     [
-        ([], InvalidVotesError, "no labeling functions"),
-        ("abs", UnsupportedError, "not a list of labeling functions"),
-        ([abs, 3], UnsupportedError, "functions[1] is 3"),
+        ([], InvalidVotesError, ["no labeling functions"]),
+        ("abs", UnsupportedError, ["not a list of labeling functions"]),
+        ([abs, 3], UnsupportedError, ["functions[1] is 3"]),
+        ([lambda row: 1, lambda row: 2], InvalidVotesError, ["'<lambda>'", "places 0 and 1", "name="]),
     ],
 )
-def test_what_is_no_function_is_refused(functions, error, part):
-    with refused(error, part):
+def test_what_is_no_list_of_functions_is_refused(functions, error, parts):
+    with refused(error, *parts):
         cs.apply(functions, FRAME)
-
-
-def test_a_decorator_on_something_else_is_refused():
     with refused(UnsupportedError, "'name'", "@labeling_function"):
         cs.labeling_function("name")
 
@@ -141,18 +112,23 @@ def test_bad_settings_are_refused(settings, error, part):
         cs.apply(lambda row: 1, FRAME, **settings)
 
 
-def test_item_ids_are_unique_and_there():
-    with refused(InvalidVotesError, "Item id 1 occurs twice", "rows 0 and 1"):
-        cs.apply(lambda row: 1, {"id": [1, 1]}, item="id")
-    with refused(InvalidVotesError, "Row 1 has no item id"):
-        cs.apply(lambda row: 1, {"id": ["x", None]}, item="id", chunk_rows=1)
+@pytest.mark.parametrize(
+    ("data", "options", "parts"),
+    [
+        *((empty, {}, ["no rows"]) for empty in (FRAME[:0], [], iter([]), {"x": []}, {})),
+        (3, {}, ["int, which has no rows"]),
+        (pl.DataFrame({"x": [1]}).lazy(), {}, [".collect()"]),
+        ({"x": [1, 2], "y": [1]}, {}, ["different lengths", "'y' 1"]),
+        ({"id": [1, 1]}, {"item": "id"}, ["Item id 1 occurs twice", "rows 0 and 1"]),
+        ({"id": ["x", None]}, {"item": "id", "chunk_rows": 1}, ["Row 1 has no item id"]),
+    ],
+)
+def test_data_without_rows_or_with_bad_ids_are_refused(data, options, parts):
+    with refused(InvalidVotesError, *parts):
+        cs.apply(lambda row: 1, data, **options)
 
 
-def test_data_without_rows_is_refused(tmp_path):
-    with refused(InvalidVotesError, "int, which has no rows"):
-        cs.apply(abs, 3)
-    with refused(InvalidVotesError, ".collect()"):
-        cs.apply(abs, pl.DataFrame({"x": [1]}).lazy())
+def test_files_that_are_no_tables_are_refused(tmp_path):
     with refused(InvalidVotesError, "no file or folder"):
         cs.apply(abs, tmp_path / "nothing.parquet")
     with refused(InvalidVotesError, "no file that ends in .parquet"):
@@ -160,8 +136,6 @@ def test_data_without_rows_is_refused(tmp_path):
     (tmp_path / "votes.csv").write_text("a,b\n1,2\n")
     with refused(InvalidVotesError, "cannot be read as Parquet", "pandas.read_csv"):
         cs.apply(abs, tmp_path / "votes.csv")
-    with refused(InvalidVotesError, "different lengths", "'y' 1"):
-        cs.apply(abs, {"x": [1, 2], "y": [1]})
 
 
 def test_functions_that_cannot_be_sent_are_refused_where_forking_is_no_choice(monkeypatch):
@@ -185,7 +159,3 @@ def test_summaries_refuse_gold_without_a_space():
         cs.summarize([[0, 1]], cs.Classes(2), max_items=0)
     with refused(InvalidVotesError, "gold has 1 labels for 2 items"):
         cs.summarize([[0, 1], [0, 0]], cs.Classes(2), gold=[0])
-
-
-def test_the_public_names_are_there():
-    assert set(labeling.__all__) <= set(dir(labeling))

@@ -99,13 +99,10 @@ def test_a_sample_of_items_is_close_to_all_of_them():
     assert part == cs.summarize(votes, cs.Classes(3), max_items=5000).columns
 
 
-def test_many_labels_are_counted_instead_of_listed():
-    votes = np.arange(8)[:, None] % 6
-    assert cs.summarize(votes, cs.Classes(6)).columns["polarity"] == ["6 labels"]
-
-
-def test_soft_votes_are_as_far_apart_as_their_probabilities():
+def test_soft_votes_are_as_far_apart_as_their_probabilities_and_many_labels_are_counted():
     votes = cs.Votes.from_array([[[0.5, 0.5], [1.0, 0.0]], [[0.2, 0.8], [0.0, 1.0]]])
     columns = cs.summarize(votes, cs.Classes(2), gold=[0, 1]).columns
     assert columns["cost_to_others"] == pytest.approx([0.35, 0.35])
     assert columns["true_cost"] == pytest.approx([0.35, 0.0])
+    many = cs.summarize(np.arange(8)[:, None] % 6, cs.Classes(6)).columns
+    assert many["polarity"] == ["6 labels"]  # counted instead of listed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import consilience as cs
@@ -43,3 +45,35 @@ def write_folder(folder: Path, votes: cs.Votes, name: str, cuts: list[int], row_
             pq.write_table(table.slice(start, end - start), folder / f"{index:03d}.parquet", row_group_size)
         start = max(start, end)
     return folder
+
+
+def in_memory(name: str, votes: cs.Votes | None = None, **settings: Any) -> cs.LabelModel:
+    """Return the model of these votes as one table in memory."""
+    table = cs.tables.wide_table(votes_of(name) if votes is None else votes, SPACES[name])
+    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
+
+
+def assert_same_fit(expected: cs.LabelModel, model: cs.LabelModel) -> None:
+    """Assert that two models counted the same votes and found the same qualities."""
+    assert np.array_equal(expected._moments.both, model._moments.both)
+    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10, atol=1e-10)
+
+
+def assert_same_labels(left: pa.Table, right: pa.Table) -> None:
+    """Assert that two tables of labels hold the same; numbers up to rounding."""
+    assert left.column_names == right.column_names
+    for name in left.column_names:
+        one, two = left.column(name).to_pylist(), right.column(name).to_pylist()
+        if isinstance(one[0], float):
+            assert np.allclose(np.array(one, float), np.array(two, float), rtol=1e-10, equal_nan=True)
+        else:
+            assert one == two
+
+
+def poisoned(folder: Path, *cells: tuple[str, int, str | None], row_group_size: int = 50) -> Path:
+    """Write votes of three classes to a file, with these cells (source, row, text) put in."""
+    table = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
+    for source, row, text in cells:
+        table[source][row] = text
+    pq.write_table(pa.table(table), folder / "votes.parquet", row_group_size)
+    return folder / "votes.parquet"

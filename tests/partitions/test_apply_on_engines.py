@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.partitions.clusters import needs_dask, needs_spark
+from tests.partitions.tables import assert_same_fit
 
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidVotesError, LabelingFunctionError, UnsupportedError
@@ -63,10 +64,7 @@ def data(tmp_path):
 
 
 def same(votes, parts):
-    model = cs.LabelModel(SPACE).fit(votes)
-    there = cs.LabelModel(SPACE).fit(parts)
-    assert np.array_equal(model._moments.both, there._moments.both)
-    assert np.allclose(model.weight_, there.weight_, rtol=1e-10)
+    assert_same_fit(cs.LabelModel(SPACE).fit(votes), cs.LabelModel(SPACE).fit(parts))
 
 
 def test_votes_on_files_go_to_files_that_partitions_read(data, tmp_path):

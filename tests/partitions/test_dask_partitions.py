@@ -8,23 +8,17 @@ import signal
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.partitions.clusters import distributed, needs_dask
-from tests.partitions.tables import SPACES, votes_of, write_folder
+from tests.partitions.tables import SPACES, assert_same_fit, in_memory, poisoned, votes_of, write_folder
 
 import consilience as cs
 from consilience.estimation import passes, pipeline
 from consilience.exceptions import InvalidLabelError, MissingPackageError, UnsupportedError
-from consilience.partitions import DaskPartitions, predict_frame, predict_to
+from consilience.partitions import DaskPartitions, predict_to
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-
-def whole(name, votes=None, **settings):
-    table = cs.tables.wide_table(votes_of(name) if votes is None else votes, SPACES[name])
-    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
 
 
 def frames(name, pieces=5):
@@ -38,9 +32,7 @@ def frames(name, pieces=5):
 def test_two_processes_give_the_numbers_of_one(name, client, tmp_path):
     parts = DaskPartitions(write_folder(tmp_path, votes_of(name), name, [90], 40), SPACES[name], client=client)
     model = cs.LabelModel(SPACES[name]).fit(parts)
-    expected = whole(name)
-    assert np.array_equal(expected._moments.both, model._moments.both)
-    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10, atol=1e-10)
+    assert_same_fit(in_memory(name), model)
 
 
 @pytest.fixture
@@ -75,7 +67,7 @@ def test_every_round_over_all_items_runs_on_the_cluster_and_brings_kilobytes(cli
     model = cs.LabelModel(SPACES["classes"], method="em").fit(Counting.watch(parts, rounds))
     assert len(rounds) > 3
     assert max(rounds[1:]) < 20_000
-    assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+    assert np.allclose(in_memory("classes", method="em").weight_, model.weight_, rtol=1e-10)
 
 
 @needs_dask
@@ -105,35 +97,7 @@ def test_shuffling_and_cutting_change_nothing(seed, client):
     cuts = [0, *sorted(rng.choice(np.arange(1, 240), size=int(rng.integers(1, 7)), replace=False).tolist()), 240]
     pieces = [table.slice(start, end - start) for start, end in pairwise(cuts)]
     model = cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(pieces, SPACES["classes"], client=client))
-    expected = whole("classes")
-    assert np.array_equal(expected._moments.both, model._moments.both)
-    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10)
-
-
-@needs_dask
-def test_a_wrong_cell_in_a_file_is_named_by_file_row_group_row_and_source(client, tmp_path):
-    cells = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
-    cells["source b"][137] = "brick"
-    pq.write_table(pa.table(cells), tmp_path / "votes.parquet", row_group_size=50)
-    with pytest.raises(InvalidLabelError, match=r"votes\.parquet', row group 2, row 37 .*'source b'.*brick"):
-        cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(tmp_path, SPACES["classes"], client=client))
-
-
-@needs_dask
-def test_labels_are_a_dask_frame_with_the_ids(client):
-    import dask.dataframe as dd
-
-    table = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).to_pandas()
-    parts = DaskPartitions(dd.from_pandas(table, npartitions=4), SPACES["classes"], client=client)
-    model = cs.LabelModel(SPACES["classes"]).fit(parts)
-    frame = predict_frame(model, parts)
-    assert isinstance(frame, dd.DataFrame)
-    assert frame.npartitions == 4
-    found = frame.compute()
-    expected = cs.tables.label_table(model, cs.read_votes(table, SPACES["classes"]))
-    assert found["item"].tolist() == expected.column("item").to_pylist()
-    assert found["label"].tolist() == expected.column("label").to_pylist()
-    assert np.allclose(found["confidence"].to_numpy(dtype=float), expected.column("confidence").to_numpy(), rtol=1e-10)
+    assert_same_fit(in_memory("classes"), model)
 
 
 @needs_dask
@@ -156,7 +120,7 @@ def test_workers_write_the_labels_and_a_stopped_run_is_continued(client, tmp_pat
 @needs_dask
 def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(client, few_sampled):
     parts = DaskPartitions(frames("classes", pieces=8), SPACES["classes"], client=client)
-    expected = whole("classes", method="em")
+    expected = in_memory("classes", method="em")
     workers = client.run(os.getpid)
     rounds = []
 
@@ -165,13 +129,15 @@ def test_a_worker_killed_in_the_middle_of_a_fit_changes_nothing(client, few_samp
 
     model = cs.LabelModel(SPACES["classes"], method="em").fit(Counting.watch(parts, rounds, 2, kill))
     assert len(rounds) > 3
-    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10)
-    assert np.array_equal(expected._moments.both, model._moments.both)
+    assert_same_fit(expected, model)
     assert set(client.run(os.getpid).values()) != set(workers.values())
 
 
 @needs_dask
-def test_a_wrong_cell_is_named_by_partition_row_and_source(client, tmp_path):
+def test_a_wrong_cell_is_named_by_its_place_and_source(client, tmp_path):
+    path = poisoned(tmp_path, ("source b", 137, "brick"))
+    with pytest.raises(InvalidLabelError, match=r"votes\.parquet', row group 2, row 37 .*'source b'.*brick"):
+        cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(path, SPACES["classes"], client=client))
     pieces = [frame.to_pandas() for frame in frames("classes")]
     pieces[2].loc[5, "source b"] = "brick"
     with pytest.raises(InvalidLabelError, match=r"partition 2, row 5 .*'source b'.*brick"):
@@ -181,15 +147,11 @@ def test_a_wrong_cell_is_named_by_partition_row_and_source(client, tmp_path):
 
 
 @needs_dask
-def test_rows_without_ids_are_numbered_and_addresses_work(client):
+def test_rows_without_ids_are_numbered_addresses_work_and_other_things_are_refused(client):
     pieces = [frame.drop_columns(["item"]) for frame in frames("codes", pieces=3)]
     parts = DaskPartitions(pieces, client=client.scheduler.address)
     assert [part.votes.items[0] for part in parts.map(lambda part: part)] == [0, 80, 160]
     parts.client.close()
-
-
-@needs_dask
-def test_what_dask_cannot_spread_is_refused(client):
     with pytest.raises(UnsupportedError, match="Pass a path, a Dask dataframe"):
         DaskPartitions(3, client=client)
     with pytest.raises(UnsupportedError, match="address of a scheduler"):

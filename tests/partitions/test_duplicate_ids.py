@@ -56,12 +56,9 @@ def test_labels_of_votes_with_an_id_twice_are_not_written(tmp_path):
         parts.check_ids()
     with pytest.raises(InvalidVotesError, match="Item id 17 occurs twice"):
         predict_to(model, parts, tmp_path / "others")
-
-
-def test_an_id_twice_in_one_row_group_is_named_with_its_file(tmp_path):
-    ids = list(range(300))
-    ids[150] = 151
-    parts = ParquetPartitions(write(tmp_path / "votes", ids), SPACE)
+    twice = list(range(300))
+    twice[150] = 151  # in one row group
+    parts = ParquetPartitions(write(tmp_path / "more", twice), SPACE)
     with pytest.raises(InvalidVotesError, match=r"1\.parquet', row group 1: Item id 151 occurs twice"):
         cs.LabelModel(SPACE).fit(parts)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.partitions.tables import SPACES, votes_of, write_folder
+from tests.partitions.tables import SPACES, assert_same_fit, in_memory, poisoned, votes_of, write_folder
 
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidLabelError, UnknownColumnError, UnsupportedError
@@ -24,12 +24,8 @@ from consilience.tables import wide_table
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
 
-def in_memory(name, votes, **settings):
-    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(wide_table(votes, SPACES[name]), SPACES[name]))
-
-
 @pytest.mark.parametrize("name", ["classes", "scores", "rankings", "vectors"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(1, 119), max_size=4), size=st.integers(1, 130))
 def test_shuffling_and_cutting_files_change_nothing(name, seed, cuts, size):
     votes = votes_of(name, n=120)
@@ -39,11 +35,10 @@ def test_shuffling_and_cutting_files_change_nothing(name, seed, cuts, size):
         parts = ParquetPartitions(write_folder(Path(folder), votes[order], name, cuts, size), SPACES[name])
         cut = cs.LabelModel(SPACES[name]).fit(parts)
         labels, confidence = cut.predict(parts), cut.confidence(parts)
-    assert np.array_equal(whole._moments.both, cut._moments.both)
+    assert_same_fit(whole, cut)
     for key, value in whole._moments.sums.parts.items():
         if value.dtype.kind in "iub":
             assert np.array_equal(value, cut._moments.sums[key])
-    assert np.allclose(whole.weight_, cut.weight_, rtol=1e-10, atol=1e-10)
     assert np.allclose(whole.confidence(votes)[order], confidence, rtol=1e-10, atol=1e-10)
     expected = whole.predict(cs.read_votes(wide_table(votes[order], SPACES[name]), SPACES[name]))
     if expected.dtype == object:
@@ -85,12 +80,8 @@ def test_rows_without_ids_are_numbered_through_all_files(tmp_path):
     for index in range(2):
         pq.write_table(pa.table({"ann": [0, 1, 1], "bob": [1, 1, 0]}), tmp_path / f"{index}.parquet", row_group_size=2)
     parts = ParquetPartitions(tmp_path)
-    assert [part.votes.items.tolist() for part in parts.transform(lambda part: part).map(lambda part: part)] == [
-        [0, 1],
-        [2],
-        [3, 4],
-        [5],
-    ]
+    numbers = [part.votes.items.tolist() for part in parts.transform(lambda part: part).map(lambda part: part)]
+    assert numbers == [[0, 1], [2], [3, 4], [5]]
     assert parts.n_items == 6
 
 
@@ -99,36 +90,31 @@ def test_arrow_files_are_read_batch_by_batch(tmp_path):
     feather.write_feather(table, tmp_path / "votes.arrow", chunksize=100, compression="uncompressed")
     parts = ParquetPartitions(tmp_path / "votes.arrow", SPACES["scores"])
     assert [len(part) for part in parts.map(lambda part: part)] == [100, 100, 40]
-    assert np.allclose(
-        cs.LabelModel(SPACES["scores"]).fit(parts).weight_, in_memory("scores", votes_of("scores")).weight_, rtol=1e-10
-    )
+    assert_same_fit(in_memory("scores"), cs.LabelModel(SPACES["scores"]).fit(parts))
 
 
-def test_only_needed_columns_are_read(tmp_path, monkeypatch):
-    votes = votes_of("codes")
-    table = wide_table(votes, SPACES["codes"]).append_column("text", pa.array(["long text"] * 240))
-    pq.write_table(table, tmp_path / "votes.parquet")
+@pytest.fixture
+def reads(monkeypatch):
+    """Return the list of what is read from files: the options of each batch."""
     asked = []
     original = pq.ParquetFile.iter_batches
     monkeypatch.setattr(
         pq.ParquetFile, "iter_batches", lambda self, **options: (asked.append(options), original(self, **options))[1]
     )
-    list(ParquetPartitions(tmp_path, drop=["text"]).map(len))
-    assert asked[0]["columns"] == ["item", *votes.sources]
+    return asked
 
 
-def test_a_one_pass_method_reads_every_row_group_once(tmp_path, monkeypatch):
+def test_a_one_pass_method_reads_the_needed_columns_of_every_row_group_once(tmp_path, reads):
     votes = votes_of("codes")
     votes.observed[77] = False  # to name it takes no second pass
-    parts = ParquetPartitions(write_folder(tmp_path, votes, "codes", [], 60), SPACES["codes"])
-    opened = []
-    original = pq.ParquetFile.iter_batches
-    monkeypatch.setattr(
-        pq.ParquetFile, "iter_batches", lambda self, **options: (opened.append(options), original(self, **options))[1]
-    )
+    table = wide_table(votes, SPACES["codes"]).append_column("text", pa.array(["long text"] * 240))
+    pq.write_table(table, tmp_path / "votes.parquet", row_group_size=60)
+    parts = ParquetPartitions(tmp_path, SPACES["codes"], drop=["text"])
+    reads.clear()
     model = cs.LabelModel(SPACES["codes"], method="triplets").fit(parts)
     assert any("item 0077" in finding.message for finding in model.diagnostics_)
-    assert [options["row_groups"] for options in opened] == [[0], [1], [2], [3]]
+    assert [options["row_groups"] for options in reads] == [[0], [1], [2], [3]]
+    assert reads[0]["columns"] == ["item", *votes.sources]
 
 
 def test_memory_is_bounded_by_a_row_group(tmp_path):
@@ -169,21 +155,18 @@ def test_what_is_kept_between_passes_is_not_read_again_unless_the_file_changes(t
     assert votes_for_one(parts) == 0
 
 
-def poisoned(folder: Path) -> Path:
-    votes = wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
-    votes["source b"][137] = "brick"
-    votes["source d"][200] = "stone"
-    pq.write_table(pa.table(votes), folder / "votes.parquet", row_group_size=50)
-    return folder / "votes.parquet"
+BRICK, STONE = ("source b", 137, "brick"), ("source d", 200, "stone")
 
 
 def test_a_wrong_cell_is_named_by_file_row_group_row_and_source(tmp_path):
-    path = poisoned(tmp_path)
+    path = poisoned(tmp_path, BRICK, STONE)
     with pytest.raises(InvalidLabelError) as caught:
         cs.LabelModel(SPACES["classes"]).fit(ParquetPartitions(path, SPACES["classes"]))
     message = str(caught.value)
     for word in (repr(str(path)), "row group 2", "row 37", "'item 0137'", "'source b'", "brick", "on_error='abstain'"):
         assert word in message
+    with pytest.raises(InvalidLabelError, match=r"row group 2: Row 37 .item 'item 0137'., source 'source b'"):
+        cs.LabelModel(SPACES["classes"]).fit(ParquetPartitions(path))  # which does not know the space
 
 
 def test_a_wrong_cell_of_text_with_a_notation_is_named_too(tmp_path):
@@ -194,18 +177,11 @@ def test_a_wrong_cell_of_text_with_a_notation_is_named_too(tmp_path):
 
 
 def test_wrong_cells_can_be_skipped_and_are_counted(tmp_path):
-    path = poisoned(tmp_path)
-    parts = ParquetPartitions(path, SPACES["classes"], on_error="abstain")
-    cells = wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
-    cells["source b"][137] = cells["source d"][200] = None
-    clean = cs.LabelModel(SPACES["classes"]).fit(cs.read_votes(pa.table(cells), SPACES["classes"]))
-    assert np.allclose(cs.LabelModel(SPACES["classes"]).fit(parts).weight_, clean.weight_, rtol=1e-10)
+    parts = ParquetPartitions(poisoned(tmp_path, BRICK, STONE), SPACES["classes"], on_error="abstain")
+    votes = votes_of("classes")
+    votes.observed[137, 1] = votes.observed[200, 3] = False
+    assert_same_fit(in_memory("classes", votes), cs.LabelModel(SPACES["classes"]).fit(parts))
     assert parts.n_skipped == 2
-
-
-def test_without_the_space_a_wrong_cell_is_still_placed_in_its_row_group(tmp_path):
-    with pytest.raises(InvalidLabelError, match=r"row group 2: Row 37 .item 'item 0137'., source 'source b'"):
-        cs.LabelModel(SPACES["classes"]).fit(ParquetPartitions(poisoned(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -224,25 +200,21 @@ def test_settings_that_cannot_work_are_refused(tmp_path, options, error, words):
         ParquetPartitions(tmp_path, **options)
 
 
-def test_one_row_per_vote_is_refused_with_advice(tmp_path):
-    pq.write_table(pa.table({"item": [1], "source": ["ann"], "label": [1]}), tmp_path / "votes.parquet")
+def test_files_that_hold_no_table_of_votes_are_named(tmp_path):
+    pq.write_table(pa.table({"item": [1], "source": ["ann"], "label": [1]}), tmp_path / "long.parquet")
     with pytest.raises(UnsupportedError, match=r"one row per vote.*to='wide'"):
-        ParquetPartitions(tmp_path)
-
-
-def test_files_with_different_columns_are_named(tmp_path):
-    pq.write_table(pa.table({"ann": [0], "bob": [1]}), tmp_path / "1.parquet")
-    pq.write_table(pa.table({"ann": [0], "cleo": [1]}), tmp_path / "2.parquet")
+        ParquetPartitions(tmp_path / "long.parquet")
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    pq.write_table(pa.table({"ann": [0], "bob": [1]}), folder / "1.parquet")
+    pq.write_table(pa.table({"ann": [0], "cleo": [1]}), folder / "2.parquet")
     with pytest.raises(FileFormatError, match=r"1\.parquet.*2\.parquet.*'bob', 'cleo'"):
-        ParquetPartitions(tmp_path)
-
-
-def test_a_file_that_was_cut_short_is_named(tmp_path):
-    pq.write_table(pa.table({"ann": [0] * 1000, "bob": [1] * 1000}), tmp_path / "votes.parquet")
-    data = (tmp_path / "votes.parquet").read_bytes()
-    (tmp_path / "votes.parquet").write_bytes(data[: len(data) // 2])
-    with pytest.raises(FileFormatError, match=r"votes\.parquet.*cut short"):
-        ParquetPartitions(tmp_path)
+        ParquetPartitions(folder)
+    pq.write_table(pa.table({"ann": [0] * 1000, "bob": [1] * 1000}), tmp_path / "half.parquet")
+    data = (tmp_path / "half.parquet").read_bytes()
+    (tmp_path / "half.parquet").write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileFormatError, match=r"half\.parquet.*cut short"):
+        ParquetPartitions(tmp_path / "half.parquet")
     with pytest.raises(FileFormatError, match="no file or folder"):
         ParquetPartitions(tmp_path / "nothing")
     (tmp_path / "votes.csv").write_text("ann,bob\n0,1\n")

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import consilience as cs
+from consilience import label_model
+from consilience.estimation import passes
 from consilience.exceptions import SourceMismatchError
 from consilience.partitions import InMemoryPartitions, Moments, threads
 from consilience.partitions.base import Part
@@ -29,7 +31,7 @@ def table(space, n=400, m=5, seed=0):
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(rows=st.integers(1, 80), seed=st.integers(0, 100))
 def test_cutting_and_shuffling_change_nothing(space, rows, seed):
     votes = table(space, n=60)
@@ -40,22 +42,6 @@ def test_cutting_and_shuffling_change_nothing(space, rows, seed):
     )
     assert np.allclose(whole.weight_, cut.weight_, rtol=1e-7, atol=1e-9)
     assert np.array_equal(whole.source_model_.votes, cut.source_model_.votes)
-
-
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-def test_prediction_does_not_depend_on_the_cut(space):
-    votes = table(space)
-    model = cs.LabelModel(space).fit(votes)
-    pieces = InMemoryPartitions.of(votes, rows=37)
-    assert np.array_equal(model.predict(votes), model.predict(pieces))
-    assert np.allclose(model.confidence(votes), model.confidence(pieces))
-
-
-def test_reduce_adds_what_map_returns():
-    votes = table(SPACES[0])
-    parts = InMemoryPartitions.of(votes, rows=64)
-    assert sum(parts.map(len)) == len(votes)
-    assert parts.reduce(lambda part: part.votes.observed.sum(axis=0)).tolist() == votes.observed.sum(axis=0).tolist()
 
 
 def test_samples_are_the_same_items_in_any_order():
@@ -69,26 +55,30 @@ def test_samples_are_the_same_items_in_any_order():
     assert set(InMemoryPartitions.of(votes).sample(500, seed=4).whole.votes.items) != set(one.whole.votes.items)
 
 
-def test_gold_travels_with_its_items():
-    votes = table(SPACES[0], n=10)
-    gold = cs.Votes.from_matrix(np.arange(10)[:, None] % 3, sources=["gold"])
+def test_reduce_adds_what_map_returns_and_gold_travels_with_its_items():
+    votes = table(SPACES[0])
+    parts = InMemoryPartitions.of(votes, rows=64)
+    assert sum(parts.map(len)) == len(votes)
+    assert parts.reduce(lambda part: part.votes.observed.sum(axis=0)).tolist() == votes.observed.sum(axis=0).tolist()
+    gold = cs.Votes.from_matrix(np.arange(400)[:, None] % 3, sources=["gold"])
     part = Part(votes, gold)[np.array([7, 2])]
     assert part.gold is not None
     assert part.gold.labels[:, 0].tolist() == [1, 2]
 
 
-def test_moments_of_different_sources_do_not_add():
+def test_counts_are_exact_integers_and_moments_of_different_sources_do_not_add():
     votes = table(SPACES[0])
-    one, two = (
-        Moments.of(votes, SPACES[0]),
-        Moments.of(votes.select(["source_1", "source_0"]), SPACES[0]),
-    )
+    moments = Moments.of(votes, SPACES[0])
+    seen = votes.observed.astype(int)
+    assert moments.both.dtype.kind == "i"
+    assert np.array_equal(moments.both, seen.T @ seen)
+    assert moments.sums["pairs"].dtype.kind == "i"
     with pytest.raises(SourceMismatchError, match="same sources in the same order"):
-        one + two
+        moments + Moments.of(votes.select(["source_1", "source_0"]), SPACES[0])
 
 
 def test_moments_in_different_coordinates_do_not_add_but_those_of_one_family_do():
-    space = cs.Metric(lambda left, right: abs(left - right), embed="mds")
+    space = cs.Metric(lambda left, right: np.abs(left - right), embed="mds", vectorized=True)
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_array(rng.normal(size=(80, 1)) + rng.normal(size=(80, 4)) * 0.3)
     first = Moments.of(votes[:40], space)
@@ -116,25 +106,16 @@ def test_moments_of_different_label_types_do_not_add(one, other):
         moments[0] + moments[1]
 
 
-def test_counts_are_exact_integers():
-    votes = table(SPACES[0])
-    moments = Moments.of(votes, SPACES[0])
-    seen = votes.observed.astype(int)
-    assert moments.both.dtype.kind == "i"
-    assert np.array_equal(moments.both, seen.T @ seen)
-    assert moments.sums["pairs"].dtype.kind == "i"
-
-
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-def test_threads_give_the_numbers_of_one(space):
+def test_prediction_depends_neither_on_the_cut_nor_on_the_number_of_threads(space):
     votes = table(space)
-    one = cs.LabelModel(space).fit(InMemoryPartitions.of(votes, rows=37))
-    several = InMemoryPartitions.of(votes, rows=37, workers=3)
-    model = cs.LabelModel(space).fit(several)
+    pieces, several = (InMemoryPartitions.of(votes, rows=37, workers=workers) for workers in (1, 3))
+    one, model = cs.LabelModel(space).fit(pieces), cs.LabelModel(space).fit(several)
     assert np.array_equal(one.source_model_.votes, model.source_model_.votes)
     # chunks are added in their order, so that only linear algebra on more threads could round differently
     assert np.allclose(one.weight_, model.weight_, rtol=1e-12, atol=1e-12)
     assert np.array_equal(one.predict(votes), model.predict(several))
+    assert np.array_equal(one.predict(votes), one.predict(pieces))
     assert np.allclose(one.confidence(votes), model.confidence(several), rtol=1e-12)
 
 
@@ -170,7 +151,108 @@ def test_inside_threads_linear_algebra_has_one_thread_and_afterwards_as_many_as_
 def test_a_number_of_threads_that_is_none_is_refused(workers):
     with pytest.raises(cs.exceptions.UnsupportedError, match="not a number of threads"):
         InMemoryPartitions.of(table(SPACES[0], n=10), workers=workers)
+    assert InMemoryPartitions.of(table(SPACES[0], n=10), workers=-1).workers >= 1  # all there are
 
 
-def test_all_processors_can_be_asked_for():
-    assert InMemoryPartitions.of(table(SPACES[0], n=10), workers=-1).workers >= 1
+IN_THREADS = {
+    name: (space, type(space.law))
+    for name, space in {
+        "classes": cs.Classes(3),
+        "scores": cs.Scores(mean=0.0, variance=1.0),
+        "rankings": cs.Rankings(4),
+        "trees": cs.DependencyTrees(),
+        "points on a sphere": cs.Sphere(2),
+    }.items()
+}
+
+
+def simulated(name):
+    rng = np.random.default_rng(4)
+    points = rng.normal(size=(240, 3))
+    truth = {
+        "classes": lambda: rng.integers(3, size=240),
+        "scores": lambda: rng.normal(size=240),
+        "rankings": lambda: np.argsort(rng.random((240, 4)), axis=1),
+        "trees": lambda: [np.arange(4)] * 240,
+        "points on a sphere": lambda: points / np.linalg.norm(points, axis=1, keepdims=True),
+    }[name]()
+    return cs.simulate(IN_THREADS[name][0], truth, np.linspace(0.8, 2.0, 5), rng, coverage=0.8)
+
+
+@pytest.fixture
+def in_small_chunks(monkeypatch):
+    """So that a few items are many chunks."""
+    monkeypatch.setattr(label_model, "ROWS", 50)
+    monkeypatch.setattr(passes, "SAMPLE_ROWS", 40)
+    for _, family in IN_THREADS.values():
+        monkeypatch.setattr(family, "rows", 30)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+def answers(space, votes):
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    return model.weight_, model.predict(votes), model.confidence(votes)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+@pytest.mark.parametrize("name", IN_THREADS)
+def test_the_numbers_do_not_depend_on_the_number_of_threads(name, in_small_chunks, monkeypatch):
+    space, family = IN_THREADS[name]
+    votes = simulated(name)
+    seen = set()
+    labelled = family.posterior
+
+    def noted(self, *given):
+        seen.add(threading.current_thread())
+        return labelled(self, *given)
+
+    monkeypatch.setattr(family, "posterior", noted)
+    monkeypatch.setenv("CONSILIENCE_THREADS", "1")
+    with threads.one_thread_each():  # linear algebra in several threads would round in another order
+        one = answers(space, votes)
+        assert seen == {threading.main_thread()}
+        monkeypatch.setenv("CONSILIENCE_THREADS", "3")
+        several = answers(space, votes)
+    assert len(seen) > 1
+    for before, after in zip(one, several, strict=True):
+        assert np.array_equal(before, after)
+
+
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+def test_functions_of_the_user_are_called_in_one_thread(monkeypatch):
+    monkeypatch.setattr(label_model, "ROWS", 20)
+    monkeypatch.setenv("CONSILIENCE_THREADS", "3")
+    callers = set()
+
+    def distance(left, right):
+        callers.add(threading.current_thread())
+        return abs(left - right)
+
+    votes = cs.Votes.from_matrix(np.random.default_rng(0).normal(size=(100, 4)))
+    cs.LabelModel(cs.Metric(distance), random_state=0).fit(votes).predict(votes)
+    assert callers == {threading.main_thread()}
+    given = cs.Manifold(
+        np.add,
+        lambda x, y: y - x,
+        lambda x, y: np.abs(x - y)[:, 0],
+        lambda n, rng: rng.normal(size=(n, 1)),
+    )
+    assert not given.law.side_by_side
+    assert cs.Sphere(2).law.side_by_side
+
+
+def test_the_environment_says_how_many_threads_there_are(monkeypatch):
+    monkeypatch.delenv("CONSILIENCE_THREADS", raising=False)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    processors = threads.count_threads(-1)
+    assert threads.usual_threads() == processors
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert threads.usual_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "4,2")  # one number for each level, which OpenMP allows
+    assert threads.usual_threads() == processors
+    monkeypatch.setenv("CONSILIENCE_THREADS", "7")
+    assert threads.usual_threads() == 7
+    assert list(threads.map_in_threads(lambda _: threads.usual_threads(), range(3), 2)) == [1, 1, 1]
+    monkeypatch.setenv("CONSILIENCE_THREADS", "many")
+    with pytest.raises(cs.exceptions.UnsupportedError, match="CONSILIENCE_THREADS='many' is not a number of threads"):
+        threads.usual_threads()

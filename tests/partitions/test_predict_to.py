@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.partitions.tables import SPACES, votes_of, write_folder
+from tests.partitions.tables import SPACES, assert_same_labels, poisoned, votes_of, write_folder
 
 import consilience as cs
 from consilience.exceptions import FileFormatError, UnsupportedError
@@ -22,23 +22,12 @@ def fitted(name, folder, size=50):
     return cs.LabelModel(SPACES[name]).fit(parts), parts
 
 
-def same(left: pa.Table, right: pa.Table) -> bool:
-    for name in left.column_names:
-        one, two = left.column(name).to_pylist(), right.column(name).to_pylist()
-        if isinstance(one[0], float):
-            if not np.allclose(np.array(one, dtype=float), np.array(two, dtype=float), rtol=1e-10, equal_nan=True):
-                return False
-        elif one != two:
-            return False
-    return left.column_names == right.column_names
-
-
 @pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
 def test_a_folder_of_labels_reads_as_the_table_of_labels(name, tmp_path):
     model, parts = fitted(name, tmp_path / "votes")
     written = predict_to(model, parts, tmp_path / "labels")
     whole = cs.tables.label_table(model, cs.read_votes(tmp_path / "votes", SPACES[name]))
-    assert same(pq.read_table(tmp_path / "labels"), whole)
+    assert_same_labels(pq.read_table(tmp_path / "labels"), whole)
     assert (written.n_items, written.n_files, written.n_skipped) == (240, 6, 0)
     lines = [json.loads(line) for line in (tmp_path / "labels" / "_manifest.jsonl").read_text().splitlines()]
     assert [line["rows"] for line in lines[1:-1]] == [50, 50, 30, 50, 50, 10]
@@ -94,13 +83,19 @@ def test_a_stopped_run_leaves_whole_files_only_and_is_continued(tmp_path, monkey
     assert [len(part) for part in labelled] == [30, 50, 50, 10]
     assert (written.n_resumed, written.n_items) == (2, 240)
     whole = cs.tables.label_table(model, cs.read_votes(tmp_path / "votes", SPACES["scores"]))
-    assert same(pq.read_table(folder), whole)
+    assert_same_labels(pq.read_table(folder), whole)
 
 
-def test_a_file_that_the_manifest_does_not_list_is_written_again(tmp_path):
+def test_a_finished_folder_is_kept_and_what_its_manifest_does_not_list_is_written_again(tmp_path, monkeypatch):
     model, parts = fitted("classes", tmp_path / "votes")
     folder = tmp_path / "labels"
     predict_to(model, parts, folder)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 0)
+        assert predict_to(model, parts, folder, resume=True).n_items == 240
+    with pytest.raises(FileFormatError, match=r"not empty.*resume=True.*force=True"):
+        predict_to(model, parts, folder)
+    assert predict_to(model, parts, folder, force=True).n_resumed == 0
     manifest = folder / "_manifest.jsonl"
     lines = manifest.read_text().splitlines(keepends=True)
     manifest.write_text("".join(lines[:3]) + lines[3][:10])  # killed while the third file was being listed
@@ -111,19 +106,7 @@ def test_a_file_that_the_manifest_does_not_list_is_written_again(tmp_path):
     assert pq.read_table(folder).num_rows == 240
 
 
-def test_a_finished_folder_is_resumed_without_work_and_not_overwritten(tmp_path, monkeypatch):
-    model, parts = fitted("classes", tmp_path / "votes")
-    folder = tmp_path / "labels"
-    predict_to(model, parts, folder)
-    assert stop_after(monkeypatch, 0) == []
-    assert predict_to(model, parts, folder, resume=True).n_items == 240
-    monkeypatch.undo()
-    with pytest.raises(FileFormatError, match=r"not empty.*resume=True.*force=True"):
-        predict_to(model, parts, folder)
-    assert predict_to(model, parts, folder, force=True).n_resumed == 0
-
-
-def test_labels_of_another_model_or_of_other_votes_are_not_continued(tmp_path):
+def test_labels_of_another_model_or_other_votes_are_not_continued_and_other_files_never_touched(tmp_path):
     model, parts = fitted("classes", tmp_path / "votes")
     predict_to(model, parts, tmp_path / "labels")
     other = cs.LabelModel(SPACES["classes"], method="majority").fit(parts)
@@ -132,10 +115,6 @@ def test_labels_of_another_model_or_of_other_votes_are_not_continued(tmp_path):
     others = fitted("classes", tmp_path / "others", size=60)[1]
     with pytest.raises(FileFormatError, match="votes, pieces differ"):
         predict_to(model, others, tmp_path / "labels", resume=True)
-
-
-def test_files_of_somebody_else_are_never_touched(tmp_path):
-    model, parts = fitted("classes", tmp_path / "votes")
     for options in ({}, {"force": True}, {"resume": True}):
         with pytest.raises(FileFormatError):
             predict_to(model, parts, tmp_path / "votes", **options)
@@ -145,12 +124,9 @@ def test_files_of_somebody_else_are_never_touched(tmp_path):
 
 
 def test_skipped_cells_are_counted_and_a_silent_piece_has_null_labels(tmp_path):
-    cells = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).to_pydict()
-    cells["source b"][7] = "brick"
-    for name in [name for name in cells if name != "item"]:
-        cells[name][100:150] = [None] * 50
-    pq.write_table(pa.table(cells), tmp_path / "votes.parquet", row_group_size=50)
-    parts = ParquetPartitions(tmp_path / "votes.parquet", SPACES["classes"], on_error="abstain")
+    silent = [(f"source {letter}", row, None) for letter in "abcde" for row in range(100, 150)]
+    path = poisoned(tmp_path, ("source b", 7, "brick"), *silent)
+    parts = ParquetPartitions(path, SPACES["classes"], on_error="abstain")
     model = cs.LabelModel(SPACES["classes"]).fit(parts)
     assert predict_to(model, parts, tmp_path / "labels").n_skipped == 1
     labels = pq.read_table(tmp_path / "labels").column("label")
@@ -162,7 +138,7 @@ def test_votes_in_memory_are_labelled_into_a_folder_too(tmp_path):
     votes = votes_of("scores")
     model = cs.LabelModel(SPACES["scores"]).fit(votes)
     predict_to(model, cs.partitions.InMemoryPartitions.of(votes, rows=70), tmp_path / "labels")
-    assert same(pq.read_table(tmp_path / "labels"), cs.tables.label_table(model, votes))
+    assert_same_labels(pq.read_table(tmp_path / "labels"), cs.tables.label_table(model, votes))
     with pytest.raises(UnsupportedError, match=r"no frames of its own.*predict_to"):
         predict_frame(model, cs.partitions.InMemoryPartitions.of(votes))
     with pytest.raises(UnsupportedError, match="does not know"):

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.partitions.clusters import needs_spark, pyspark
-from tests.partitions.tables import SPACES, votes_of, write_folder
+from tests.partitions.tables import SPACES, assert_same_fit, assert_same_labels, in_memory, votes_of, write_folder
 
 import consilience as cs
 from consilience.estimation import passes, pipeline
@@ -25,31 +25,20 @@ def frame_of(session, name, change=None):
     return session.createDataFrame(table).repartition(3)
 
 
-def whole(name, **settings):
-    table = wide_table(votes_of(name), SPACES[name])
-    return cs.LabelModel(SPACES[name], **settings).fit(cs.read_votes(table, SPACES[name]))
-
-
 @needs_spark
 @pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
 def test_two_threads_of_spark_give_the_numbers_of_one_process(name, session):
     parts = SparkPartitions(frame_of(session, name), SPACES[name])
     model = cs.LabelModel(SPACES[name]).fit(parts)
-    expected = whole(name)
+    expected = in_memory(name)
     assert parts.n_items == 240
-    assert np.array_equal(expected._moments.both, model._moments.both)
-    assert np.allclose(expected.weight_, model.weight_, rtol=1e-10, atol=1e-10)
+    assert_same_fit(expected, model)
     labels = predict_frame(model, parts)
     assert type(labels).__module__.startswith("pyspark")
-    found = labels.toPandas().sort_values("item")
     table = label_table(expected, cs.read_votes(wide_table(votes_of(name), SPACES[name]), SPACES[name]))
-    assert found["item"].tolist() == table.column("item").to_pylist()
-    for column in ("label", "confidence", "agreement"):
-        left, right = found[column].tolist(), table.column(column).to_pylist()
-        if isinstance(right[0], float):
-            assert np.allclose(np.array(left, float), np.array(right, float), rtol=1e-10, equal_nan=True)
-        else:
-            assert left == right
+    columns = ["item", "label", "confidence", "agreement"]
+    found = labels.toPandas().sort_values("item")[columns]
+    assert_same_labels(pa.table({name: found[name].tolist() for name in columns}), table.select(columns))
     parts.close()
 
 
@@ -68,13 +57,13 @@ def test_em_takes_its_rounds_on_the_executors_which_read_the_votes_once(session,
 
     parts = SparkPartitions(frame.mapInArrow(read, frame.schema), SPACES["classes"])
     model = cs.LabelModel(SPACES["classes"], method="em").fit(parts)
-    assert np.allclose(whole("classes", method="em").weight_, model.weight_, rtol=1e-10)
+    assert np.allclose(in_memory("classes", method="em").weight_, model.weight_, rtol=1e-10)
     # however many rounds there are, the votes are read once and cached from then on
     assert {file.read_text() for file in tmp_path.iterdir()} == {"once\n"}
 
 
 @needs_spark
-def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
+def test_a_wrong_cell_is_named_with_its_file_if_there_is_one_or_skipped(session, tmp_path):
     def poison(table):
         table.loc[5, "source b"] = "brick"
 
@@ -82,10 +71,6 @@ def test_a_wrong_cell_is_an_error_of_this_library_or_skipped(session):
     with pytest.raises(InvalidLabelError, match=r"partition \d+, row \d+ .item 'item 0005'.*'source b'.*brick"):
         cs.LabelModel(SPACES["classes"]).fit(SparkPartitions(frame, SPACES["classes"]))
     assert SparkPartitions(frame, SPACES["classes"], on_error="abstain").n_skipped == 1
-
-
-@needs_spark
-def test_a_wrong_cell_is_named_with_its_file_where_the_frame_is_read_from_files(session, tmp_path):
     folder = write_folder(tmp_path / "some votes", votes_of("classes"), "classes", [100], 50)
     table = pq.read_table(folder / "001.parquet").to_pydict()
     table["source b"][7] = "brick"

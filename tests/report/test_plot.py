@@ -43,18 +43,9 @@ def test_sources_are_drawn_best_first_at_their_expected_cost(model):
     assert [name.replace("\\$", "$") for name in names] == sorted(cost, key=cost.get)
     assert axes.lines[0].get_xdata().tolist() == sorted(cost.values())
     axes.figure.canvas.draw()  # a name between dollars is no formula
-
-
-def test_a_source_of_unknown_quality_is_drawn_without_an_interval():
     with pytest.warns(cs.exceptions.ConsilienceWarning):
-        model = cs.LabelModel(cs.Classes(2)).fit([[0, 1], [1, 1]] * 5)
-    plots.sources(model).figure.canvas.draw()
-
-
-def test_confidence_counts_every_item_that_has_a_vote(model, votes):
-    axes = plots.confidence(model, votes, bins=10)
-    assert sum(patch.get_height() for patch in axes.patches) == 300
-    assert len(axes.patches) == 10
+        unknown = cs.LabelModel(cs.Classes(2)).fit([[0, 1], [1, 1]] * 5)
+    plots.sources(unknown).figure.canvas.draw()  # of unknown quality: without an interval
 
 
 def test_relations_are_symmetric_and_frame_the_dependent_pair(model, votes):
@@ -72,7 +63,8 @@ def test_axes_that_are_given_are_drawn_on(model, votes):
 
     figure, places = pyplot.subplots(1, 3)
     assert plots.sources(model, places[0]) is places[0]
-    assert plots.confidence(model, votes, places[1]) is places[1]
+    assert plots.confidence(model, votes, places[1], bins=10) is places[1]
+    assert [len(places[1].patches), sum(patch.get_height() for patch in places[1].patches)] == [10, 300]
     assert plots.relations(model, votes, places[2]) is places[2]
     assert pyplot.get_fignums() == [figure.number]
 

@@ -1,4 +1,4 @@
-"""Boxes from COCO files and as a COCO file; spans and texts of Label Studio; spans checked against texts."""
+"""Boxes from COCO files and as a COCO file; spans checked against texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import FileFormatError
-from consilience.tables import read_label_studio
 
 CATEGORIES = [{"id": 3, "name": "car"}, {"id": 8, "name": "person"}]
 
@@ -72,54 +71,19 @@ def test_a_wrong_coco_file_is_refused(given, message):
         cs.tables.read_coco(given)
 
 
-def studio(kind, values_by_task):
-    def answer(who, values):
-        results = [{"from_name": "it", "to_name": "x", "type": kind, "value": value} for value in values]
-        return {"completed_by": who, "result": results}
-
-    return [
-        {"id": task, "data": {}, "annotations": [answer(who, values) for who, values in enumerate(by)]}
-        for task, by in enumerate(values_by_task)
-    ]
-
-
-def rectangle(x, name="dog", rotation=0):
-    return {"x": x, "y": 2, "width": 3, "height": 4, "rotation": rotation, "rectanglelabels": [name]}
+@pytest.mark.parametrize(
+    "span", [(0, 9), [[0, 9], "PER"], {"start": 0, "end": 9}, {"start_offset": 0, "end_offset": 9}, {"span": [0, 9]}]
+)
+def test_a_span_beyond_its_text_is_named_however_it_is_written(span):
+    votes = cs.Votes.from_array([[[], [span]]], sources=["ann", "bob"])
+    cs.elements.check_spans(votes, ["nine char"])
+    with pytest.raises(FileFormatError, match=r"Row 0, source 'bob': span \(0, 9\) ends beyond the text of 6"):
+        cs.elements.check_spans(votes, ["a text"])
 
 
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_rectangles_of_label_studio_are_boxes_and_go_back_as_such(tmp_path):
-    export = read_label_studio(studio("rectanglelabels", [[[rectangle(k)], [rectangle(k)], []] for k in range(20)]))
-    assert export.space == cs.Boxes(["dog"])
-    model = cs.LabelModel(export.space).fit(export.votes)
-    cs.tables.write_label_studio(tmp_path / "out.json", model, export.votes, export)
-    value = json.loads((tmp_path / "out.json").read_text())[3]["predictions"][0]["result"][0]["value"]
-    assert value == rectangle(3)
-
-
-def test_turned_rectangles_keep_their_form():
-    export = read_label_studio(studio("rectanglelabels", [[[rectangle(1, rotation=30)], [rectangle(1)]]]))
-    assert export.space is None
-    assert export.votes.labels[0, 0] == [(1.0, 2.0, 3.0, 4.0, 30.0, "dog")]
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_spans_and_texts_of_label_studio_have_label_types(tmp_path):
-    spans = [{"start": 0, "end": 4, "labels": ["X"]}]
-    export = read_label_studio(studio("labels", [[spans, spans, []]] * 12))
-    assert export.space == cs.Spans(["X"])
-    model = cs.LabelModel(export.space, method="majority").fit(export.votes)
-    cs.tables.write_label_studio(tmp_path / "out.json", model, export.votes, export)
-    result = json.loads((tmp_path / "out.json").read_text())[0]["predictions"][0]["result"]
-    assert [one["value"] for one in result] == spans
-    texts = read_label_studio(studio("textarea", [[[{"text": ["a b"]}], [{"text": ["a b"]}], [{"text": ["c"]}]]]))
-    assert isinstance(texts.space, cs.Texts)
-
-
-def test_spans_beyond_their_text_are_named():
-    votes = cs.Votes.from_array([[[(0, 3)], [{"start": 2, "end": 4}]]], sources=["ann", "bob"])
-    cs.elements.check_spans(votes, ["long enough"])
-    with pytest.raises(FileFormatError, match=r"Row 0, source 'bob': span \(2, 4\) ends beyond the text of 3"):
-        cs.elements.check_spans(votes, ["abc"])
+def test_texts_of_another_number_and_what_is_no_span_are_named():
+    votes = cs.Votes.from_array([[[{"from": 0, "to": 9}]]], sources=["ann"])
+    with pytest.raises(FileFormatError, match=r"Row 0, source 'ann': .*is no span"):
+        cs.elements.check_spans(votes, ["a text"])
     with pytest.raises(FileFormatError, match="1 items and 2 texts"):
         cs.elements.check_spans(votes, ["a", "b"])

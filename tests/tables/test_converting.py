@@ -101,12 +101,6 @@ def test_wide_frames_with_gaps_are_read_as_they_are():
     assert votes.observed.tolist() == [[True, True], [False, True]]
 
 
-def test_label_matrix_of_snorkel_is_a_matrix_with_minus_one_for_abstains():
-    matrix = np.array([[0, -1, 1], [1, 1, -1]])
-    votes = cs.Votes.from_matrix(matrix, abstain=-1, sources=["lf_a", "lf_b", "lf_c"])
-    assert votes.observed.tolist() == (matrix >= 0).tolist()
-
-
 @pytest.mark.parametrize(
     ("name", "reader"),
     [("parses.conllu", "read_conllu"), ("export.json", "read_label_studio"), ("votes.soi", "Rankings.read_preflib")],

@@ -76,25 +76,23 @@ def test_reply_that_is_no_number_has_a_reason(reply, reason):
 
 
 @pytest.mark.parametrize(
-    ("reply", "value", "reason"),
+    ("reply", "labels", "value", "reason"),
     [
-        ("good", "good", None),
-        ("Verdict: good", "good", None),
-        ('{"label": "good"}', "good", None),
-        ("unknown", None, "no answer"),
-        ("I would say that it is rather good", None, "not a label"),
-        ("I can't say", None, "refused"),
-        (True, True, None),
+        ("good", None, "good", None),
+        ("Verdict: good", None, "good", None),
+        ('{"label": "good"}', None, "good", None),
+        ("unknown", None, None, "no answer"),
+        ("I would say that it is rather good", None, None, "not a label"),
+        ("I can't say", None, None, "refused"),
+        (True, None, True, None),
+        ("GOOD", ["good", "none"], "good", None),
+        ("None", ["good", "none"], "none", None),
+        ("fair", ["good", "none"], None, "not a label"),
     ],
 )
-def test_words_are_labels_and_sentences_are_not(reply, value, reason):
-    assert (read_word(reply).value, read_word(reply).reason) == (value, reason)
-
-
-def test_list_of_labels_decides_what_is_one():
-    assert read_word("GOOD", ["good", "none"]).value == "good"
-    assert read_word("None", ["good", "none"]).value == "none"
-    assert read_word("fair", ["good", "none"]).reason == "not a label"
+def test_words_are_labels_and_sentences_are_not_and_a_list_decides(reply, labels, value, reason):
+    read = read_word(reply) if labels is None else read_word(reply, labels)
+    assert (read.value, read.reason) == (value, reason)
 
 
 @pytest.mark.parametrize(
@@ -110,42 +108,32 @@ def test_list_of_labels_decides_what_is_one():
         ("llama", "first"),
         ('{"winner": "B"}', "second"),
         (1, "first"),
+        ("[[A]] or [[B]]", None),
+        ("mistral", None),
+        ("both are fine in their own way", None),
     ],
 )
 def test_winner_is_read_from_sides_and_names(reply, side):
-    assert read_winner(reply, "llama", "gpt").value == side
-
-
-@pytest.mark.parametrize("reply", ["[[A]] or [[B]]", "mistral", "both are fine in their own way"])
-def test_winner_that_is_not_clear_is_none(reply):
-    assert read_winner(reply, "llama", "gpt").reason == "no clear winner"
+    read = read_winner(reply, "llama", "gpt")
+    assert (read.value, read.reason) == (side, None if side else "no clear winner")
 
 
 @pytest.mark.parametrize(
-    ("reply", "order"),
+    ("reply", "order", "reason"),
     [
-        ("b > a = c", ["b", ("a", "c")]),
-        ("[2] > [1] > [3]", ["2", "1", "3"]),
-        ('["b", "a"]', ["b", "a"]),
-        ([2, 1], ["2", "1"]),
-        ('{"ranking": ["b", "a"]}', ["b", "a"]),
+        ("b > a = c", ["b", ("a", "c")], None),
+        ("[2] > [1] > [3]", ["2", "1", "3"], None),
+        ('["b", "a"]', ["b", "a"], None),
+        ([2, 1], ["2", "1"], None),
+        ('{"ranking": ["b", "a"]}', ["b", "a"], None),
+        ("a > a", None, "names one twice"),
+        ("a >> b", None, "no ranking"),
+        ("the second", None, "no ranking"),
+        ("I cannot rank", None, "refused"),
     ],
 )
-def test_orders_are_read_best_first(reply, order):
-    assert read_order(reply).value == order
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        ("a > a", "names one twice"),
-        ("a >> b", "no ranking"),
-        ("the second", "no ranking"),
-        ("I cannot rank", "refused"),
-    ],
-)
-def test_order_that_is_none_has_a_reason(reply, reason):
-    assert read_order(reply).reason == reason
+def test_orders_are_read_best_first_or_not_with_a_reason(reply, order, reason):
+    assert (read_order(reply).value, read_order(reply).reason) == (order, reason)
 
 
 def scores(*rows):
@@ -189,7 +177,7 @@ def test_scores_beyond_the_scale_are_faults():
     assert table.space == cs.Scores(range=(1, 10))
 
 
-def test_words_make_classes():
+def test_words_and_yes_or_no_make_classes():
     table = read_judges(
         scores(("p", "a", "good"), ("p", "b", "Verdict: bad"), ("q", "a", "I won't say"), ("q", "b", "bad"))
     )
@@ -198,18 +186,9 @@ def test_words_make_classes():
     numbered = read_judges(scores(("p", "a", "1"), ("p", "b", 0)), labels=[0, 1])
     assert numbered.votes.labels.tolist() == [[1, 0]]
     assert numbered.space == cs.Classes([0, 1])
-
-
-def test_yes_and_no_are_classes():
-    table = read_judges(pd.DataFrame({"item": [1, 1], "judge": ["a", "b"], "label": [True, False]}))
-    assert table.votes.labels.tolist() == [[True, False]]
-    assert table.space == cs.Classes([False, True])
-
-
-def test_items_that_read_the_same_are_refused():
-    rows = [{"id": one, "judge": "a", "aspect": two, "score": 1} for one, two in (("x | y", "z"), ("x", "y | z"))]
-    with refused(FileFormatError, "'x | y | z'"):
-        read_judges(rows)
+    answered = read_judges(pd.DataFrame({"item": [1, 1], "judge": ["a", "b"], "label": [True, False]}))
+    assert answered.votes.labels.tolist() == [[True, False]]
+    assert answered.space == cs.Classes([False, True])
 
 
 def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
@@ -230,17 +209,13 @@ def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
     assert averaged.labels[2].tolist() == [2.5, 2.0, 2.0]
 
 
-def test_runs_without_a_column_are_counted():
+def test_runs_without_a_column_or_with_the_same_number_are_counted():
     table = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))
     assert table.votes.sources == ("a #1", "a #2", "b")
     assert table.votes.repeated_pairs == (("a #1", "a #2"),)
-
-
-def test_same_run_twice_is_taken_apart_as_well():
-    rows = [{"prompt": "p", "judge": "a", "run": run, "score": 1} for run in (1, 1, 2)]
-    table = read_judges(rows)
-    assert table.votes.sources == ("a #1", "a #2", "a #3")
-    assert len(table.votes.repeated_pairs) == 3
+    again = read_judges([{"prompt": "p", "judge": "a", "run": run, "score": 1} for run in (1, 1, 2)])
+    assert again.votes.sources == ("a #1", "a #2", "a #3")
+    assert len(again.votes.repeated_pairs) == 3
 
 
 def test_criteria_are_items_of_their_own_or_one_is_picked():
@@ -292,12 +267,6 @@ def test_comparison_shown_in_both_orders_is_one_item():
 def test_winners_may_be_numbers(winners, expected):
     rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
     assert read_judges(rows).votes.labels[:, 0].tolist() == expected
-
-
-def test_winners_that_are_zero_and_one_are_asked_about():
-    rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate([0, 1])]
-    with refused(FileFormatError, "0, 1", "several ways", "'first'"):
-        read_judges(rows)
 
 
 def test_winner_may_be_the_number_that_names_it():
@@ -355,8 +324,18 @@ def test_files_are_read(tmp_path):
         ([{"judge": "a", "winner": "A"}], {}, ["what was compared", "first="]),
         ([], {}, ["one dict per reply"]),
         ({"prompt": [], "judge": [], "score": []}, {}, ["no rows"]),
+        (
+            [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate([0, 1])],
+            {},
+            ["0, 1", "several ways", "'first'"],
+        ),
+        (
+            [{"id": one, "judge": "a", "aspect": two, "score": 1} for one, two in (("x | y", "z"), ("x", "y | z"))],
+            {},
+            ["'x | y | z'"],
+        ),
     ],
-    ids=["kind", "column", "repeats", "item", "only", "names", "compared", "empty", "rows"],
+    ids=["kind", "column", "repeats", "item", "only", "names", "compared", "empty", "rows", "zero or one", "same name"],
 )
 def test_tables_that_cannot_be_read_are_refused(source, options, parts):
     with refused(FileFormatError, *parts):

@@ -85,16 +85,13 @@ def test_annotators_and_model_versions_are_the_sources():
     assert (export.field, export.to_name) == ("control", "text")
 
 
-def test_skipped_tasks_abstain_and_tasks_without_annotations_stay():
-    tasks = [task(1, choice(1, "a"), annotation(2, was_cancelled=True)), task(2), task(3, choice(2, "b"))]
-    votes = cs.tables.read_label_studio(tasks).votes
+def test_skipped_tasks_abstain_until_they_are_done_and_tasks_without_annotations_stay():
+    skipped = annotation(2, was_cancelled=True)
+    votes = cs.tables.read_label_studio(
+        [task(1, choice(1, "a"), skipped), task(2), task(3, skipped, choice(2, "b"))]
+    ).votes
     assert votes.items.tolist() == [1, 2, 3]
     assert votes.observed.tolist() == [[True, False], [False, False], [False, True]]
-
-
-def test_task_that_was_skipped_and_done_later_is_one_vote():
-    votes = cs.tables.read_label_studio([task(1, annotation(2, was_cancelled=True), choice(2, "b"))]).votes
-    assert votes.sources == ("annotator 2",)
     assert votes.repeated_pairs == ()
 
 
@@ -144,22 +141,6 @@ def test_annotation_without_a_region_says_that_there_is_none():
     ).votes
     assert votes.observed.all()
     assert votes.labels.tolist() == [[[(0, 2, "X")], []], [[], [(0, 2, "X")]]]
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_spans_are_labelled_with_a_distance_of_ones_own():
-    def spans(*found):
-        return [result("labels", {"start": a, "end": b, "labels": [name]}) for a, b, name in found]
-
-    one, two = [(0, 2, "X")], [(0, 2, "X"), (4, 6, "Y")]
-    tasks = [
-        task(number, *(annotation(who, *spans(*(one if who else two))) for who in range(3))) for number in range(12)
-    ]
-    export = cs.tables.read_label_studio(tasks)
-    model = cs.LabelModel(cs.Metric(lambda left, right: len(set(left) ^ set(right))), method="majority").fit(
-        export.votes
-    )
-    assert model.predict(export.votes)[0] == one
 
 
 def test_same_annotator_twice_on_a_task_becomes_two_runs():
@@ -217,12 +198,16 @@ def project(kind, values):
     ]
 
 
+BOX = VALUES["rectanglelabels"]
 ROUND_TRIPS = {
     "choices": ({"choices": ["a"]}, {"choices": ["b"]}),
     "tags": ({"choices": ["a", "b"]}, {"choices": ["b"]}),
     "taxonomy": ({"taxonomy": [["a", "b"]]}, {"taxonomy": [["a", "c"]]}),
     "ranker": ({"ranker": {"control": ["a", "b", "c"]}}, {"ranker": {"control": ["c", "b", "a"]}}),
     "pairwise": ({"selected": "left"}, {"selected": "right"}),
+    "rating": ({"rating": 4}, {"rating": 5}),
+    "labels": ({"start": 0, "end": 4, "labels": ["X"]}, {"start": 9, "end": 12, "labels": ["X"]}),
+    "rectanglelabels": (BOX, {**BOX, "x": 50}),
 }
 
 
@@ -246,19 +231,16 @@ def test_predictions_are_written_as_the_export_has_its_answers(name, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_boxes_and_scores_go_out_as_they_came_in(tmp_path):
-    boxes = project("rectanglelabels", (VALUES["rectanglelabels"], {**VALUES["rectanglelabels"], "x": 50}))
-    export = cs.tables.read_label_studio(boxes)
+def test_turned_boxes_keep_their_form_and_go_out_as_they_came_in(tmp_path):
+    turned = {**BOX, "rotation": 30}
+    export = cs.tables.read_label_studio(project("rectanglelabels", (turned, {**BOX, "x": 50})))
+    assert export.space is None
+    assert export.votes.labels[0, 0] == [(1.0, 2.0, 3.0, 4.0, 30.0, "dog")]
     space = cs.Metric(lambda left, right: abs(left[0][0] - right[0][0]))
     model = cs.LabelModel(space, method="majority").fit(export.votes)
     cs.tables.write_label_studio(tmp_path / "boxes.json", model, export.votes, export)
     value = json.loads((tmp_path / "boxes.json").read_text())[0]["predictions"][0]["result"][0]["value"]
-    assert value == VALUES["rectanglelabels"]
-    stars = cs.tables.read_label_studio(project("rating", ({"rating": 4}, {"rating": 5})))
-    model = cs.LabelModel(stars.space, method="majority").fit(stars.votes)
-    cs.tables.write_label_studio(tmp_path / "stars.json", model, stars.votes, stars)
-    value = json.loads((tmp_path / "stars.json").read_text())[0]["predictions"][0]["result"][0]["value"]
-    assert value == {"rating": 4}
+    assert value == turned
 
 
 @pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")

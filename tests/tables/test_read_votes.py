@@ -50,10 +50,35 @@ def test_columns_of_other_names_are_given(tmp_path):
     assert read_votes(path, item="a", drop=["b"]).sources == ("c",)
 
 
-def test_long_table_without_a_column_for_the_label_is_refused(tmp_path):
-    path = written(tmp_path, "v.csv", "item,worker,colour\nx,ann,red\n")
-    with refused(FileFormatError, "no column for label", "'colour'", "label="):
-        read_votes(path, layout="long")
+@pytest.mark.parametrize(
+    ("text", "options", "error", "parts"),
+    [
+        (
+            "item,worker,colour\nx,ann,red\n",
+            {"layout": "long"},
+            FileFormatError,
+            ["no column for label", "'colour'", "label="],
+        ),
+        (
+            "id,ann\nx,1.5\ny,2\nz,high\n",
+            {},
+            FileFormatError,
+            ["'ann' mixes numbers and text", "'high'", "'z'", "abstain="],
+        ),
+        ("item,source,label\nx,ann,1\nx,ann,2\n", {}, InvalidVotesError, ["'ann' votes twice on item 'x'"]),
+        ("item,source,label\n", {}, InvalidVotesError, ["no rows"]),
+        (
+            "id,ann,bob\nq1,tea > milk,milk>>tea\n",
+            {"space": cs.Rankings(["milk", "tea"])},
+            FileFormatError,
+            ["'q1'", "'bob'", "has a gap"],
+        ),
+    ],
+)
+def test_tables_that_hold_no_votes_are_refused_with_the_cell(tmp_path, text, options, error, parts):
+    path = written(tmp_path, "v.csv", text)
+    with refused(error, *parts):
+        read_votes(path, **options)
 
 
 def test_value_that_means_abstains_is_named(tmp_path):
@@ -61,38 +86,6 @@ def test_value_that_means_abstains_is_named(tmp_path):
     votes = read_votes(path, abstain="-")
     assert votes.labels.dtype.kind == "i"
     assert votes.observed.tolist() == [[True, False], [False, True], [True, True]]
-
-
-def test_numbers_with_a_word_among_them_are_refused_with_the_cell(tmp_path):
-    path = written(tmp_path, "v.csv", "id,ann\nx,1.5\ny,2\nz,high\n")
-    with refused(FileFormatError, "'ann' mixes numbers and text", "'high'", "'z'", "abstain="):
-        read_votes(path)
-
-
-def test_two_votes_of_one_source_on_one_item_are_refused(tmp_path):
-    path = written(tmp_path, "v.csv", "item,source,label\nx,ann,1\nx,ann,2\n")
-    with refused(InvalidVotesError, "'ann' votes twice on item 'x'"):
-        read_votes(path)
-
-
-def test_table_without_rows_is_refused(tmp_path):
-    with refused(InvalidVotesError, "no rows"):
-        read_votes(written(tmp_path, "v.csv", "item,source,label\n"))
-
-
-def test_orders_are_read_as_the_space_has_them(tmp_path):
-    path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk=juice,milk>tea\nq2,,juice > tea\n")
-    space = cs.Rankings(["milk", "juice", "tea"])
-    votes = read_votes(path, space)
-    with pytest.warns(cs.exceptions.ConsilienceWarning, match="too-few-sources"):
-        model = cs.LabelModel(space, method="majority").fit(votes)
-    assert model.predict(votes)[1] == ["juice", "tea"]
-
-
-def test_order_with_a_gap_is_refused_with_item_and_source(tmp_path):
-    path = written(tmp_path, "v.csv", "id,ann,bob\nq1,tea > milk,milk>>tea\n")
-    with refused(FileFormatError, "'q1'", "'bob'", "has a gap"):
-        read_votes(path, cs.Rankings(["milk", "tea"]))
 
 
 def table_of(cells):
@@ -113,6 +106,9 @@ def table_of(cells):
         ([[[0, 1, 1], [1, 1, 1]]], cs.Tags),
         ([[[2, 0, 2], [2, 0, 1]], [[0, 1], [2, 0]]], cs.DependencyTrees),
         ([[{"stars": 4.5, "topic": "art"}, {"topic": "food"}]], cs.Product),
+        ([[[{"x1": 1, "y1": 2, "x2": 31, "y2": 42, "label": "car"}], []]], cs.Boxes),
+        ([[[{"bbox": [1, 2, 30, 40]}], []]], cs.Boxes),
+        ([[[{"start": 3, "end": 8, "label": "PER"}], []]], cs.Spans),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -130,6 +126,8 @@ def test_label_type_is_guessed_where_it_is_clear(cells, expected):
         ([[[1, 2, 3], [0, 5, 1]]], ["positions, tags or a vector"]),
         ([["cat", [1, 2]]], ["mix", "list", "str"]),
         ([[None, None]], ["Nobody votes"]),
+        ([[1, "x", "y"], [2, "y", "y"]], ["int (1 by 'source_0')", "str ('x' by 'source_1')", "Leave out a column"]),
+        ([['[[1, 2, 31, 42, "car"]]', "[]"]], ["Name the label type: 'boxes', 'spans'"]),
     ],
 )
 def test_label_type_that_is_not_clear_is_asked_for(cells, parts):
@@ -160,12 +158,18 @@ def test_cell_of_every_notation_is_a_label_of_its_space(tmp_path, notation):
         assert len(model.predict(votes)) == 3
 
 
-def test_unknown_label_type_is_refused_with_the_closest_one():
-    votes = table_of([["cat", "dog"]])
-    with refused(UnsupportedError, "'clases'", "Did you mean 'classes'"):
-        space_of_text("clases", votes)
-    with refused(UnsupportedError, "'scores:five'", "scores:0..100"):
-        space_of_text("scores:five", votes)
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("clases", ["'clases'", "Did you mean 'classes'"]),
+        ("scores:five", ["'scores:five'", "scores:0..100"]),
+        ("rankings", ["No vote orders two things", "'cat'", "a > b = c"]),
+        ("spans:lenght=80", ["no setting 'lenght'. Use length=... or overlap=..."]),
+    ],
+)
+def test_label_type_that_does_not_fit_is_refused_with_the_closest_one(text, parts):
+    with refused(UnsupportedError, *parts):
+        space_of_text(text, table_of([["cat", "dog"], ["cat", "cat"]]))
 
 
 @pytest.fixture
@@ -193,17 +197,12 @@ def test_labels_carry_id_confidence_votes_and_agreement(crowd):
     assert table[7] == {"item": "x7", "label": None, "confidence": 0.0, "n_votes": 0, "agreement": None}
 
 
-@pytest.mark.parametrize("name", ["labels.csv", "labels.jsonl", "labels.parquet", "labels.arrow"])
-def test_labels_are_written_in_every_format(tmp_path, crowd, name):
+def test_labels_come_as_the_file_and_the_frame_that_are_asked_for(tmp_path, crowd):
     model, votes = crowd
-    write_labels(tmp_path / name, model, votes)
-    assert read_table(tmp_path / name).to_pylist() == label_table(model, votes).to_pylist()
-
-
-@pytest.mark.parametrize("like", [pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})])
-def test_labels_come_as_the_frame_that_is_asked_for(crowd, like):
-    model, votes = crowd
-    assert type(label_frame(model, votes, like)) is type(like)
+    write_labels(tmp_path / "labels.jsonl", model, votes)
+    assert read_table(tmp_path / "labels.jsonl").to_pylist() == label_table(model, votes).to_pylist()
+    for like in (pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]}), pa.table({"a": [1]})):
+        assert type(label_frame(model, votes, like)) is type(like)
 
 
 def test_agreement_of_scores_falls_with_the_distance_to_the_label():
@@ -220,21 +219,19 @@ def test_agreement_of_scores_falls_with_the_distance_to_the_label():
 
 def test_rankings_of_names_are_written_as_they_are_read(tmp_path):
     path = written(
-        tmp_path, "v.csv", "id,ann,bob,cleo\nq1,tea > milk,tea > milk,milk>tea\nq2,milk>tea,milk>tea,\nq3,,,\n"
+        tmp_path,
+        "v.csv",
+        "id,ann,bob,cleo\nq1,tea > milk=juice,tea > milk>juice,milk>tea\nq2,,juice > tea,juice>tea\nq3,,,\n",
     )
-    space = cs.Rankings(["milk", "tea"])
+    space = cs.Rankings(["milk", "juice", "tea"])
     votes = read_votes(path, space)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
         model = cs.LabelModel(space, method="majority").fit(votes)
+    assert model.predict(votes)[1] == ["juice", "tea"]
     write_labels(tmp_path / "labels.csv", model, votes)
-    assert read_table(tmp_path / "labels.csv")["label"].to_pylist() == ["tea > milk", "milk > tea", None]
-
-
-def test_votes_of_several_types_are_refused_with_who_cast_them():
-    votes = cs.Votes.from_frame({"text_length": [1, 2], "ann": ["x", "y"], "bob": ["y", "y"]})
-    with refused(FileFormatError, "int (1 by 'text_length')", "str ('x' by 'ann')", "Leave out a column"):
-        cs.tables.guess_space(votes)
+    labels = read_table(tmp_path / "labels.csv")["label"].to_pylist()
+    assert labels == ["tea > milk > juice", "juice > tea", None]
 
 
 def test_infinite_numbers_are_taken_for_scores_and_refused_in_their_place():
@@ -245,14 +242,11 @@ def test_infinite_numbers_are_taken_for_scores_and_refused_in_their_place():
         cs.LabelModel(space).fit(votes)
 
 
-def test_the_label_type_of_a_plain_table_is_guessed_like_that_of_votes():
+def test_classes_of_a_plain_table_and_of_elements_are_those_that_occur():
     assert guess_space([["cat", "dog"], ["cat", None]]).space == cs.Classes(["cat", "dog"])
-
-
-def test_words_are_no_rankings():
-    votes = cs.Votes.from_matrix([["cat", "dog"], ["cat", "cat"]], abstain=None)
-    with refused(UnsupportedError, "No vote orders two things", "'cat'", "a > b = c"):
-        space_of_text("rankings", votes)
+    box, span = {"x1": 1, "y1": 2, "x2": 31, "y2": 42, "label": "car"}, {"start": 3, "end": 8, "label": "PER"}
+    assert guess_space(table_of([[[box], []], [[box, box], None]])).space == cs.Boxes(["car"])
+    assert guess_space(table_of([[[span], []], [[span, span], None]])).space == cs.Spans(["PER"])
 
 
 CLASSED = [
@@ -295,48 +289,11 @@ def test_rarer_names_of_columns_count_only_where_no_usual_one_is_there(tmp_path)
         ("boxes:car,bus,size=640x480", cs.Boxes(["car", "bus"], size=(640, 480))),
         ("boxes", cs.Boxes(["bus", "car"])),
         ("boxes:size=640x480", cs.Boxes(["bus", "car"], size=(640, 480))),
+        ("spans:length=80,overlap=forbid", cs.Spans(["PER"], length=80, overlap="forbid")),
     ],
 )
-def test_settings_of_boxes_stand_beside_their_classes(tmp_path, text, space):
-    path = written(tmp_path, "v.jsonl", "".join(json.dumps(row) + "\n" for row in CLASSED))
-    assert space_of_text(text, read_votes(path)) == space
-
-
-def test_settings_of_spans_stand_beside_their_classes():
-    votes = cs.Votes.from_array([[[{"start": 0, "end": 4, "labels": ["PER"]}], []]])
-    assert space_of_text("spans:length=80,overlap=forbid", votes) == cs.Spans(["PER"], length=80, overlap="forbid")
-    with pytest.raises(cs.exceptions.UnsupportedError, match=r"no setting 'lenght'. Use length=... or overlap=..."):
-        space_of_text("spans:lenght=80", votes)
-
-
-@pytest.mark.parametrize(
-    ("element", "space"),
-    [
-        ({"x1": 1, "y1": 2, "x2": 31, "y2": 42, "label": "car"}, cs.Boxes(["car"])),
-        ({"bbox": [1, 2, 30, 40]}, cs.Boxes()),
-        ({"start": 3, "end": 8, "label": "PER"}, cs.Spans(["PER"])),
-    ],
-)
-def test_lists_of_records_are_known_as_boxes_or_spans(element, space):
-    assert guess_space(cs.Votes.from_array([[[element], []], [[element, element], None]])).space == space
-
-
-def test_lists_as_text_are_no_classes():
-    with pytest.raises(FileFormatError, match="Name the label type: 'boxes', 'spans'"):
-        guess_space(cs.Votes.from_array([['[[1, 2, 31, 42, "car"]]', "[]"]]))
-
-
-@pytest.mark.parametrize(
-    "span", [(0, 9), [[0, 9], "PER"], {"start": 0, "end": 9}, {"start_offset": 0, "end_offset": 9}, {"span": [0, 9]}]
-)
-def test_a_span_beyond_its_text_is_named_however_it_is_written(span):
-    votes = cs.Votes.from_array([[[], [span]]], sources=["ann", "bob"])
-    cs.elements.check_spans(votes, ["nine char"])
-    with pytest.raises(FileFormatError, match=r"Row 0, source 'bob': span \(0, 9\) ends beyond the text of 6"):
-        cs.elements.check_spans(votes, ["a text"])
-
-
-def test_what_is_no_span_is_named_when_texts_are_checked():
-    votes = cs.Votes.from_array([[[{"from": 0, "to": 9}]]], sources=["ann"])
-    with pytest.raises(FileFormatError, match=r"Row 0, source 'ann': .*is no span"):
-        cs.elements.check_spans(votes, ["a text"])
+def test_settings_of_boxes_and_spans_stand_beside_their_classes(tmp_path, text, space):
+    votes = read_votes(written(tmp_path, "v.jsonl", "".join(json.dumps(row) + "\n" for row in CLASSED)))
+    if text.startswith("spans"):
+        votes = cs.Votes.from_array([[[{"start": 0, "end": 4, "labels": ["PER"]}], []]])
+    assert space_of_text(text, votes) == space

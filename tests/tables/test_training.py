@@ -62,16 +62,15 @@ def test_rows_of_the_data_stay_with_their_labels_in_their_own_type(classes, make
     assert np.asarray(numbers)[:4].tolist() == [0, 1, 3, 4]
 
 
-def test_unsure_labels_are_left_out_on_request(classes):
+def test_unsure_labels_and_pairs_of_small_margin_are_left_out_on_request(classes, ranked):
     every = cs.tables.training_set(classes, TABLE)
     sure = cs.tables.training_set(classes, TABLE, min_confidence=float(np.median(every.sample_weight)) + 1e-9)
     assert 0 < len(sure) < len(every)
     assert sure.sample_weight.min() > np.median(every.sample_weight)
-
-
-def test_data_of_another_length_is_refused(classes):
-    with refused(InvalidVotesError, "39 rows", "40 items"):
-        cs.tables.training_set(classes, TABLE, np.zeros((39, 2)))
+    pairs = cs.tables.preference_pairs(ranked, RANKINGS)
+    kept = cs.tables.preference_pairs(ranked, RANKINGS, min_margin=0.5)
+    assert 0 < kept.num_rows < pairs.num_rows
+    assert min(kept["margin"].to_pylist()) >= 0.5
 
 
 def test_scikit_learn_takes_the_training_set(classes):
@@ -93,13 +92,6 @@ def test_pairs_of_a_model_have_margins_from_its_probabilities(ranked):
     assert [row["margin"] for row in rows[3:6]] == pytest.approx(1 - 2 * probability[1][[2, 1, 0]])
 
 
-def test_pairs_of_small_margin_are_left_out_on_request(ranked):
-    every = cs.tables.preference_pairs(ranked, RANKINGS)
-    kept = cs.tables.preference_pairs(ranked, RANKINGS, min_margin=0.5)
-    assert 0 < kept.num_rows < every.num_rows
-    assert min(kept["margin"].to_pylist()) >= 0.5
-
-
 @pytest.mark.parametrize(
     ("pairs", "expected"),
     [
@@ -116,10 +108,12 @@ def test_which_pairs_are_written_can_be_chosen(pairs, expected):
     assert table["margin"].to_pylist()[expected.index("ab")] == 1.0
 
 
-def test_rankings_of_numbers_pair_candidates():
+def test_rankings_of_numbers_pair_candidates_and_ties_make_no_pairs():
     rankings = np.array([[0, 1, -1], [-1, -1, -1]])
     table = cs.tables.preference_pairs(rankings, candidates=[["x", "y", "z"]] * 2, items=["p", "q"])
     assert table.to_pylist() == [{"item": "p", "chosen": "x", "rejected": "y", "margin": 1.0}]
+    empty = cs.tables.preference_pairs([[("a", "b")]])
+    assert (empty.num_rows, empty.column_names) == (0, ["item", "chosen", "rejected", "margin"])
 
 
 def test_ragged_rankings_of_a_model_are_paired():
@@ -137,34 +131,24 @@ def test_ragged_rankings_of_a_model_are_paired():
     assert 0 < best["margin"] < 1
 
 
-def test_no_pairs_make_an_empty_table():
-    table = cs.tables.preference_pairs([[("a", "b")]])
-    assert table.num_rows == 0
-    assert table.column_names == ["item", "chosen", "rejected", "margin"]
-
-
-def test_groups_have_sizes_and_relevance_from_the_top():
+def test_groups_have_sizes_and_relevance_from_the_top_down_to_zero(ranked):
     groups = cs.tables.ranking_groups([[0, 2, 1], [1, 0, -1], [0, 0]])
     assert groups.relevance.tolist() == [2, 0, 1, 0, 1, 0, 0]
     assert groups.sizes.tolist() == [3, 2, 2]
     assert groups.rows.tolist() == [0, 1, 2, 3, 4, 6, 7]
     assert groups.items.tolist() == [0, 1, 2]
-
-
-def test_relevance_of_long_rankings_ends_at_zero():
-    groups = cs.tables.ranking_groups([list(range(50))])
-    assert groups.relevance[:3].tolist() == [30, 29, 28]
-    assert groups.relevance[30:].tolist() == [0] * 20
+    long = cs.tables.ranking_groups([list(range(50))])
+    assert long.relevance[:3].tolist() == [30, 29, 28]
+    assert long.relevance[30:].tolist() == [0] * 20
     assert cs.tables.ranking_groups([[0, 1, 2, 3]], levels=2).relevance.tolist() == [1, 0, 0, 0]
+    modelled = cs.tables.ranking_groups(ranked, RANKINGS)
+    assert modelled.relevance[:6].tolist() == [2, 1, 0, 0, 1, 2]
+    assert modelled.sizes.sum() == len(modelled.rows) == 120
 
 
-def test_groups_of_a_model_follow_its_ranking(ranked):
-    groups = cs.tables.ranking_groups(ranked, RANKINGS)
-    assert groups.relevance[:6].tolist() == [2, 1, 0, 0, 1, 2]
-    assert groups.sizes.sum() == len(groups.rows) == 120
-
-
-def test_what_cannot_be_ranked_is_refused(classes, ranked):
+def test_what_cannot_be_trained_on_or_ranked_is_refused(classes, ranked):
+    with refused(InvalidVotesError, "39 rows", "40 items"):
+        cs.tables.training_set(classes, TABLE, np.zeros((39, 2)))
     with refused(UnsupportedError, "Classes, not with rankings"):
         cs.tables.preference_pairs(classes, TABLE)
     with refused(UnsupportedError, "needs the votes"):

@@ -1,22 +1,74 @@
-"""The pages about the command line are true: their commands run, and the recipes are as short as they claim."""
+"""Help texts, recipes and pages are true: their commands run on the files of ``consilience demo --tables``."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from importlib.util import find_spec
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.cli.running import run
-from tests.test_docs import python_blocks, table_rows
+from tests.test_docs import table_rows
 
 import consilience as cs
 from consilience.cli import main
+from consilience.cli.commands import Command
 from consilience.tables.notation import NOTATIONS
 
+COMMANDS = {"consilience": main, **main.commands}
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_in_the_help_work_in_order(folder, name):
+    command = COMMANDS[name]
+    assert command.examples
+    if command.examples_in == "in a clone of the repository":
+        _stand_in_for_a_clone(folder)
+    skipped = name in ("consilience", "demo")  # the demo, their first example, has tests of its own
+    for example in command.examples[skipped:]:
+        program, *arguments = shlex.split(example)
+        assert program == "consilience"
+        ran = run(*arguments, *(["--force"] if _writes_again(arguments, folder) else []))
+        assert ran.exit_code == 0, f"{example}\n{ran.output}"
+
+
+def _stand_in_for_a_clone(folder):
+    """Make experiments with the names of ours that do nothing; ours have tests of their own."""
+    experiments = folder / "experiments"
+    experiments.mkdir()
+    for path in (ROOT / "experiments").glob("*.py"):
+        (experiments / path.name).touch()
+    shutil.copy(ROOT / "experiments" / "catalogue.toml", experiments)
+
+
+def _writes_again(arguments, folder):
+    return "-o" in arguments and arguments[0] != "demo" and (folder / arguments[arguments.index("-o") + 1]).exists()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_shows_its_examples_unbroken(name):
+    arguments = [] if name == "consilience" else [name]
+    shown = run(*arguments, "--help").output
+    for example in COMMANDS[name].examples:
+        assert f"  {example}\n" in shown
+
+
+def test_every_command_knows_debug_and_has_a_short_description():
+    for command in main.commands.values():
+        assert isinstance(command, Command)
+        assert command.get_short_help_str(100).rstrip(".")
+        assert any("--debug" in parameter.opts for parameter in command.params)
+
+
+def test_demo_tables_are_the_same_each_time(folder, tmp_path, tables):
+    assert run("demo", "--tables", "-o", tmp_path / "again").exit_code == 0
+    assert {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()} == tables
+    assert run("demo", "--tables", "-o", tmp_path / "again").exit_code == 2
+
+
 RECIPES = ROOT / "docs" / "recipes.md"
 
 
@@ -33,10 +85,7 @@ def commands(text: str, language: str = "sh") -> list[list[str]]:
 
 
 JOBS = sections(RECIPES)
-
-
-def test_there_is_a_recipe_for_each_of_the_five_jobs():
-    assert len(JOBS) == 5
+assert len(JOBS) == 5
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -73,22 +122,13 @@ def test_commands_of_the_readme_run(folder):
     lines = commands(text, "console")
     assert len(lines) == 4
     for number, (_, *arguments) in enumerate(lines):
-        if find_spec("consilience.report") is None and "--report" in arguments:
-            arguments = arguments[: arguments.index("--report")]
         ran = run(*arguments)
         assert ran.exit_code == (2 if number == 0 else 0), ran.output  # the tables are there already
 
 
-def test_page_of_the_command_line_names_every_command():
-    rows = table_rows(ROOT / "docs" / "command_line.md", "command")
-    assert {row[0].strip("`").split()[1] for row in rows} == set(main.commands)
-
-
-def test_page_of_the_command_line_names_every_label_type():
-    rows = table_rows(ROOT / "docs" / "command_line.md", "`--space`")
+def test_page_of_the_command_line_names_every_command_and_label_type():
+    page = ROOT / "docs" / "command_line.md"
+    assert {row[0].strip("`").split()[1] for row in table_rows(page, "command")} == set(main.commands)
+    rows = table_rows(page, "`--space`")
     named = {re.split(r"[:`]", name)[1] for row in rows for name in re.findall(r"`[^`]+`", row[0])}
     assert named == {notation.name for notation in NOTATIONS}
-
-
-def test_python_of_the_recipes_is_short():
-    assert len(python_blocks(RECIPES)) == 3
