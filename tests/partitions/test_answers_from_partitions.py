@@ -38,7 +38,8 @@ def test_files_are_looked_at_as_the_whole_table_is(name, tmp_path):
         assert model.suggest_items_to_label(parts, k).tolist() == model.suggest_items_to_label(votes, k).tolist()
     whole, pieces = cs.tables.label_table(model, votes), cs.tables.label_table(model, parts)
     assert pieces.schema == whole.schema
-    assert pieces.column("label").to_pylist() == whole.column("label").to_pylist()
+    labels = whole.column("label").to_pylist()
+    assert pieces.column("label").to_pylist() == (pytest.approx(labels) if name == "scores" else labels)
     for column in ("confidence", "agreement"):
         left, right = (np.array(one.column(column).to_pylist(), float) for one in (whole, pieces))
         assert np.allclose(left, right, rtol=1e-9, equal_nan=True)

@@ -257,7 +257,7 @@ def test_every_finding_has_a_next_step_and_stands_beside_its_sources(pages):
     page = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
     table = page.read_text(encoding="utf-8").partition("| code |")[2].partition("\n\n")[0]
     codes = set(re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE))
-    assert codes == set(NEXT_STEPS), "every code of docs/methods.md needs an entry in report/next_steps.py"
+    assert codes == set(NEXT_STEPS), "every code of docs/methods.md needs an entry in report/page.py"
     votes = cs.Votes.from_matrix([[0, 0], [1, 1]] * 9)
     assert NEXT_STEPS["too-few-sources"] in Page(report_html(plain_model(votes), votes)).text
     row = re.search(r"<tr class=marked>(?:(?!</tr>).)*shop_a.*?</tr>", pages("taxonomy"))
