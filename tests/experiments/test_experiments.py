@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import consilience as cs
-from consilience.datasets import board_games
+from consilience.datasets import public as board_games
 
 ROOT = Path(__file__).resolve().parents[2]
 needs_torch = pytest.mark.skipif(
