@@ -314,8 +314,8 @@ def _token_joint(
 
 @numba.njit(cache=True, nogil=True)
 def expected_heads(
-    blocks: Heads, count: FloatArray, shares: FloatArray, together: FloatArray, log_right: FloatArray,
-    log_wrong: FloatArray, log_prior: FloatArray, alpha: float, factors: FloatArray,
+    blocks: Heads, count: FloatArray, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray,
+    log_prior: FloatArray, alpha: float, factors: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Return what is believed about the heads of tokens, and the expected sums of the E-step.
 
@@ -331,8 +331,6 @@ def expected_heads(
         ``(patterns,)`` tokens of each pattern.
     shares
         ``(patterns, m)`` how much each vote counts.
-    together
-        ``(patterns, m)`` what votes count where coincidences are counted: correlated sources together as one.
     log_right, log_wrong
         ``(nodes, m)`` log probability of a right and a wrong head at each level of difficulty.
     log_prior
@@ -354,8 +352,8 @@ def expected_heads(
         size[: found + 1] = 0.0
         for a in range(m):
             if blocks[p, a] >= 0:
-                size[blocks[p, a]] += together[p, a]
-                total += together[p, a]
+                size[blocks[p, a]] += shares[p, a]
+                total += shares[p, a]
         for g in range(nodes):
             here = joint[g, : found + 1].sum()
             mass[g] += count[p] * here

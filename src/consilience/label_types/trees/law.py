@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -46,6 +46,8 @@ Heads = npt.NDArray[np.int16]
 
 #: Plausible wrong heads before any vote: two wrong votes coincide once in four times.
 PLAUSIBLE_HEADS = 4.0
+#: Common errors of two sources before any vote, which coincide as often as that.
+BORROWED_ERRORS = 20.0
 #: Spread of the difficulty of tokens, on the scale of log-odds, before any vote: an error rate of .1 is .25 one
 #: standard deviation up.
 DIFFICULTY = 1.0
@@ -58,6 +60,10 @@ SOURCE_MISFIT, LEVEL_MISFIT = 0.3, 1.0
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 #: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
 LEAST_WEIGHT = 0.01
+#: Agreement from which on two sources may be one, as far as coincidences are counted.
+HARDLY_DIFFERENT = 0.9
+#: Sources whose triples are looked at: 455 of them.
+MOST_SOURCES = 15
 #: Steps of log(K - 1) at which the curvature of its likelihood is measured.
 STEPS = np.array([-0.1, 0.0, 0.1])
 #: Gauss-Hermite nodes of the difficulty of a token and their log probabilities.
@@ -87,6 +93,19 @@ class TreeParameters(Parameters):
     def error(self) -> FloatArray:
         """``(h, m)`` shares of wrong heads, over tokens of any difficulty."""
         return _mean_error(self.log_odds, self.difficulty)
+
+
+@dataclass(frozen=True)
+class TokenShape:
+    """What is common to all sources: the number K of plausible wrong heads, and the spread of difficulty."""
+
+    heads: float
+    difficulty: float
+
+    @property
+    def chance(self) -> float:
+        """How often two unrelated votes agree: one of K + 1 heads with equal chances is hit by luck."""
+        return 1.0 / (self.heads + 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,13 +166,16 @@ class TreeLaw(Law):
 
     @property
     def heads(self) -> float:
-        """Plausible wrong heads before any vote; more than one."""
+        """Plausible wrong heads of a token before any vote; more than one."""
         return PLAUSIBLE_HEADS if self.plausible_heads is None else max(self.plausible_heads, 1.05)
 
-    @property
-    def _chance(self) -> float:
-        """How often two unrelated votes agree: one of K + 1 heads with equal chances is hit by luck."""
-        return 1.0 / (self.heads + 1.0)
+    def shape(self, statistics: Statistics) -> TokenShape:
+        """Return how wrong heads coincide and how much tokens differ in difficulty."""
+        heads = self.plausible_heads
+        if heads is None:
+            heads = _coincident_heads(statistics["contradictions"], statistics["sentence_sums"])
+        heads = max(heads, 1.05)
+        return TokenShape(heads, _seen_difficulty(statistics["triples"], heads))
 
     @property
     def chance_cost(self) -> float:
@@ -170,6 +192,7 @@ class TreeLaw(Law):
         m = chunk.observed.shape[1]
         parts = {**count_statistics(chunk), "sentence_sums": sums[:, :m, :m]}
         parts["shared"] = np.rint(sums[1, :m, :m]).astype(np.int64)
+        parts |= _coincidences(Patterns.of(table.heads[np.repeat(table.lengths > 1, table.lengths)]))
         if (known >= 0).any():
             parts["gold_sentence_sums"] = sums[:, m, :m]
         return Statistics(parts)
@@ -186,21 +209,18 @@ class TreeLaw(Law):
         if "gold_sentence_sums" in statistics:
             names = ("gold_agreement_count", "gold_agreement", "gold_agreement_square")
             sums |= dict(zip(names, _as_items(statistics["gold_sentence_sums"]), strict=True))
-        table = agreement_table(sums, above_chance(self._chance))
+        table = agreement_table(sums, above_chance(self.shape(statistics).chance))
         cost = 1.0 - total / np.maximum(count, 1e-12)
         return replace(table, value=np.where(np.eye(len(count), dtype=bool), 1.0, table.value), cost=cost)
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
-        return self._forward
-
-    @cached_property
-    def _forward(self) -> Forward:
-        grid, chance = np.linspace(-LIMIT, LIMIT, 161), self._chance
-        log_odds = _log_odds(_error(np.tanh(grid), chance), DIFFICULTY)
-        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + DIFFICULTY * NODES)))
+        shape = self.shape(statistics)
+        grid, chance = np.linspace(-LIMIT, LIMIT, 161), shape.chance
+        log_odds = _log_odds(_error(np.tanh(grid), chance), shape.difficulty)
+        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + shape.difficulty * NODES)))
         share = np.exp(LOG_NODE_PROBABILITY)
-        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / self.heads
+        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / shape.heads
         return Forward.of_table(grid, (agree - chance) / (1.0 - chance))
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -209,13 +229,14 @@ class TreeLaw(Law):
         m = len(hypothesis.u)
         if hypothesis.is_plain:
             return self.from_weights(np.ones(m), request)
-        chance, quality = self._chance, hypothesis.quality
-        error = _error(quality, chance)
+        shape, quality = self.shape(statistics), hypothesis.quality
+        error = _error(quality, shape.chance)
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
         return replace(
-            self._of_log_odds(_log_odds(error, DIFFICULTY)),
-            spread=(step * (1.0 - chance) / (error * (1.0 - error)))[None],
-            difficulty=np.full(1, DIFFICULTY),
+            self._of_log_odds(_log_odds(error, shape.difficulty)),
+            plausible=np.full(1, shape.heads),
+            spread=(step * (1.0 - shape.chance) / (error * (1.0 - error)))[None],
+            difficulty=np.full(1, shape.difficulty),
             # Errors that all sources share come from hard tokens, which this law knows itself.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0)[None],
         )
@@ -238,7 +259,7 @@ class TreeLaw(Law):
     def e_step(self, parameters: TreeParameters, prepared: tuple[Patterns, FloatArray]) -> Statistics:
         patterns, distance = prepared
         voted, correlation = patterns.votes >= 0, parameters.correlation[0]
-        # Votes of one group coincide for another reason than that wrong heads attract.
+        # Sources of one group count as one: their agreement is no evidence, and wrong heads do not attract them.
         together = discount_correlated(voted, correlation > 0.0)
         right, wrong, mass, coincidence, belief = _believe(parameters, 0, patterns, together, STEPS)
         most = patterns.votes.max(axis=1, initial=-1)[:, None]
@@ -253,15 +274,20 @@ class TreeLaw(Law):
         )
 
     def m_step(self, parameters: TreeParameters, statistics: Statistics, start: TreeParameters) -> TreeParameters:
+        nearness, middle = _nearness(statistics["distance"])
+        parameters = replace(parameters, nearness=np.array([nearness]), middle=np.array([middle]))
+        if start.correlation.any():
+            return parameters
         right, wrong, mass = statistics["right"], statistics["wrong"], statistics["mass"]
         log_odds, difficulty = parameters.log_odds[0], float(parameters.difficulty[0])
+        usual = float(start.difficulty[0])
         pull = 1.0 / (start.spread[0] ** 2 + SOURCE_MISFIT**2)
         level = (pull * (log_odds - start.log_odds[0])).sum() / (pull.sum() + LEVEL_MISFIT**-2)
         votes, at = right + wrong, NODES[:, None]
         for _ in range(3):
             rate = 1.0 / (1.0 + np.exp(-(log_odds + difficulty * at)))
             residual, bend = wrong - votes * rate, votes * rate * (1.0 - rate)
-            slope = (residual * at).sum() * difficulty - np.log(difficulty / DIFFICULTY) / LOG_SPREAD**2
+            slope = (residual * at).sum() * difficulty - np.log(difficulty / usual) / LOG_SPREAD**2
             curve = (bend * at**2).sum() * difficulty**2 + LOG_SPREAD**-2
             gain = residual.sum(axis=0) - pull * (log_odds - start.log_odds[0] - level)
             log_odds = log_odds + np.clip(gain / np.maximum(bend.sum(axis=0) + pull, 1e-9), -1.0, 1.0)
@@ -272,22 +298,19 @@ class TreeLaw(Law):
             mean = float(mass @ NODES / mass.sum())
             log_odds = log_odds + difficulty * mean
             difficulty *= float(np.sqrt(mass @ (NODES - mean) ** 2 / mass.sum()))
-        nearness, middle = _nearness(statistics["distance"])
         return replace(
             parameters,
             log_odds=np.clip(log_odds, *_log_odds(np.array([LEAST_ERROR, MOST_ERROR]), difficulty))[None],
             difficulty=np.array([max(difficulty, 0.05)]),
-            plausible=self._plausible(parameters.plausible[0], statistics["coincidence"]),
-            nearness=np.array([nearness]),
-            middle=np.array([middle]),
+            plausible=self._plausible(parameters.plausible[0], start.plausible[0], statistics["coincidence"]),
         )
 
-    def _plausible(self, now: float, log_probability: FloatArray) -> FloatArray:
+    def _plausible(self, now: float, usual: float, log_probability: FloatArray) -> FloatArray:
         """Return the number of plausible heads one Newton step of log(K - 1) on."""
         if self.plausible_heads is not None:
             return np.array([now])
         low, middle, high = log_probability
-        away = np.log((now - 1.0) / (PLAUSIBLE_HEADS - 1.0))
+        away = np.log((now - 1.0) / (usual - 1.0))
         step = STEPS[2]
         slope = (high - low) / (2.0 * step) - away / LOG_SPREAD**2
         curve = max((2.0 * middle - low - high) / step**2, 0.0) + LOG_SPREAD**-2
@@ -381,7 +404,7 @@ class TreeLaw(Law):
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         cost = self.summary(parameters).expected_cost
-        cost_error = error * (1.0 - self._chance)
+        cost_error = error * parameters.plausible[0] / (parameters.plausible[0] + 1.0)
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TreeParameters:
@@ -451,6 +474,83 @@ def _as_items(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     smooth = (same + 1.0) / (tokens + 2.0)
     scatter = np.maximum(scatter, tokens * smooth * (1.0 - smooth))
     return count, count * mean, count * (mean**2 + scatter / np.maximum(token_square, 1.0))
+
+
+def _coincidences(patterns: Patterns) -> dict[str, FloatArray]:
+    """Return the sums that tell how wrong heads coincide and how much tokens differ.
+
+    ``contradictions``: ``(2, m, m)`` tokens on which two sources contradict most of the others, and on which they do so
+    by the same head. ``triples``: ``(3, k, k, k)`` tokens on which three of the first k sources vote, on which the
+    first two of them agree, and all three. Copies agree for another reason; of sources that hardly differ one counts.
+    """
+    votes, count = patterns.votes, patterns.count
+    m = votes.shape[1]
+    seen = (votes >= 0).astype(np.float64)
+    weight = seen * count[:, None]
+    same = [seen * (votes == votes[:, [a]]) for a in range(m)]
+    agree = np.array([weight[:, a] @ same[a] for a in range(m)]).reshape(m, m)
+    twins = np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1).any(axis=1)
+    few = min(m, MOST_SOURCES)
+    triples = np.zeros((3, few, few, few))
+    for a in np.flatnonzero(~twins[:few]):
+        own, heard = same[a][:, :few] * weight[:, [a]], seen[:, :few] * ~twins[:few]
+        triples[:, a] = [(heard * weight[:, [a]]).T @ heard, own.T @ heard, own.T @ (same[a][:, :few] * heard)]
+    contradictions = np.zeros((2, m, m))
+    voted = (votes >= 0) & ~twins
+    for head in range(int(votes.max(initial=-1)) + 1):
+        named = (votes == head) & voted
+        size = named.sum(axis=1)
+        most = (size > 1) & (2 * size > voted.sum(axis=1) - 2)
+        apart = (voted & ~named)[most]
+        tokens = apart * count[most, None]
+        contradictions[0] += tokens.T @ apart
+        contradictions[1] += [tokens[:, a] @ (same[a][most] * apart) for a in range(m)]
+    return {"contradictions": contradictions, "triples": triples}
+
+
+def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray) -> float:
+    """Return K: two sources that contradict most of the others are wrong, and agree once in K times."""
+    pairs = np.tril_indices(len(contradictions[0]), -1)
+    both, same = contradictions[0][pairs], contradictions[1][pairs]
+    enough = both >= BORROWED_ERRORS / 2.0
+    total = both[enough].sum()
+    coincident = total * float(np.median(same[enough] / both[enough])) if total else 0.0
+    heads = (total + BORROWED_ERRORS) / (coincident + BORROWED_ERRORS / PLAUSIBLE_HEADS)
+    # Where most of the others are wrong, these two may be right. Nobody agrees less than by chance, though, which has
+    # one of K + 1 heads; up to two standard errors.
+    agree, tokens = sentence_sums[0][pairs], sentence_sums[1][pairs]
+    rate = (agree + 1.0) / (tokens + 2.0)
+    chance = float((rate + 2.0 * np.sqrt(rate / (tokens + 2.0))).min(initial=1.0))
+    return float(max(heads, 1.0 / chance - 1.0))
+
+
+def _seen_difficulty(sums: FloatArray, heads: float) -> float:
+    """Return the spread of difficulty with which three sources agree as often as they do, given how often two agree."""
+    index = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
+    a, b, c = index
+    total = sums[0][a, b, c]
+    some = total > 0
+    a, b, c, total = a[some], b[some], c[some], total[some]
+    if not len(total):
+        return DIFFICULTY
+    mean = np.cbrt(sums[1][a, b, c] * sums[1][a, c, b] * sums[1][b, c, a]) / total
+    seen = sums[2][a, b, c] / total
+    grid, log_odds = np.linspace(0.0, 3.0, 31), np.linspace(-8.0, 8.0, 161)
+    wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + grid[:, None, None] * NODES)))
+    share = np.exp(LOG_NODE_PROBABILITY)
+    two = ((1.0 - wrong) ** 2 + wrong**2 / heads) @ share
+    three = ((1.0 - wrong) ** 3 + wrong**3 * 2.0 / (heads * (heads + 1.0))) @ share
+    # Copies only add to the excess, and may be in every second triple.
+    excess = [np.quantile(seen - np.interp(mean, *_rising(two[g], three[g])), 0.25) for g in range(len(grid))]
+    spread = 0.5 / np.sqrt(np.median(total))
+    misfit = (np.array(excess) / spread) ** 2 + ((grid - DIFFICULTY) / LOG_SPREAD) ** 2
+    return float(max(grid[misfit.argmin()], 0.05))
+
+
+def _rising(two: FloatArray, three: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both where they rise with quality: sources that err always agree on errors."""
+    last = int(two.argmin()) + 1
+    return two[:last][::-1], three[:last][::-1]
 
 
 def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
@@ -557,18 +657,16 @@ def cut(flat: npt.NDArray[np.generic], starts: IntArray) -> Batch:
 
 
 def _believe(
-    parameters: TreeParameters, index: int, patterns: Patterns, together: FloatArray | None = None, steps: Any = ()
+    parameters: TreeParameters, index: int, patterns: Patterns, shares: FloatArray, steps: Any = ()
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the expected sums of `expected_heads` under one hypothesis."""
+    """Return the expected sums of `expected_heads` under one hypothesis, where votes count by their shares."""
     from consilience.label_types.trees.kernels import expected_heads
 
-    shares = discount_correlated(patterns.votes >= 0, parameters.correlation[index])
     odds = parameters.log_odds[index] + parameters.difficulty[index] * NODES[:, None]
     return expected_heads(
         patterns.blocks,
         patterns.count,
         shares,
-        shares if together is None else together,
         -np.logaddexp(0.0, odds),
         -np.logaddexp(0.0, -odds),
         LOG_NODE_PROBABILITY,
@@ -583,7 +681,8 @@ def _head_chances(parameters: TreeParameters, table: TokenTable) -> tuple[FloatA
     position, number = patterns.position, np.maximum(patterns.votes, 0).astype(np.int64)
     chance, unseen = np.zeros(table.heads.shape), np.zeros(len(table.heads))
     for index, share in enumerate(parameters.probability):
-        belief = _believe(parameters, index, patterns)[-1]
+        shares = discount_correlated(patterns.votes >= 0, parameters.correlation[index])
+        belief = _believe(parameters, index, patterns, shares)[-1]
         near = np.exp(-parameters.nearness[index] * (table.log_distance - parameters.middle[index]))
         own = np.where(patterns.votes >= 0, np.take_along_axis(belief, number, 1), 0.0)[position] * near
         norm = share / np.maximum((own * patterns.is_first[position]).sum(axis=1) + belief[position, -1], 1e-300)
