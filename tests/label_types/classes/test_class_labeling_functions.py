@@ -12,7 +12,7 @@ from consilience.exceptions import ConsilienceWarning
 from consilience.label_types.classes.labeling_functions import (
     common_precision,
     covered_balance,
-    firing_rates,
+    precision_is_common,
     vote_only_some_classes,
     within_balance,
 )
@@ -82,28 +82,21 @@ def test_no_function_is_right_more_often_than_there_are_items_of_its_class():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_abstaining_is_evidence_where_functions_fire_independently(seed):
-    # Twelve functions, 15% positives, which votes for both classes alike hide. The share is known to about .02.
-    votes, truth = functions(seed, n=3000, count=12, share=0.15)
-    pairs = np.asarray(cs.partitions.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
-    assert firing_rates(pairs, counts(votes), 3000, 0.8) is not None
-    covered = (votes >= 0).any(axis=1)
-    model = fit(votes)
-    assert model.source_model_.parameters.prior[1] == pytest.approx(0.15, abs=0.08)
-    assert (model.predict(votes) == truth)[covered].mean() > 0.88
-
-
-def counts(votes):
-    return np.stack([(votes == c).sum(axis=0) for c in range(2)], axis=1).astype(float)
-
-
-def test_abstaining_says_nothing_where_functions_fire_on_the_same_items():
-    votes, _ = functions(0, n=3000, count=12, clumped=0.6)
-    pairs = np.asarray(cs.partitions.Moments.of(votes, cs.Classes(2)).sums["pairs"], float)
-    assert firing_rates(pairs, counts(votes), 3000, 0.8) is None
-    parameters = fit(votes).source_model_.parameters
-    assert parameters.are_functions
-    assert (parameters.abstention == 1.0).all()
+def test_pairs_of_votes_tell_a_common_precision_from_a_common_error_rate(seed):
+    # 4,000 items with two votes each, which are right in 7 of 10 cases; classes of shares .6, .3 and .1. The mean log
+    # likelihood ratio per pair is .02 or more either way, so that 4,000 pairs go wrong with a probability below 1e-6.
+    rng = np.random.default_rng(seed)
+    share, right = np.array([0.6, 0.3, 0.1]), np.full((3, 3), 0.15) + 0.55 * np.eye(3)
+    truth = rng.choice(3, 4000, p=share)
+    by_rate = [[rng.choice(3, p=right[one]) for one in truth] for _ in range(2)]
+    votes = share[:, None] * right  # [vote, class]: precision is common, and these are the shares of votes
+    given_class = (votes / votes.sum(axis=0)).T
+    truth = rng.choice(3, 4000, p=votes.sum(axis=0))
+    by_precision = [[rng.choice(3, p=given_class[one]) for one in truth] for _ in range(2)]
+    for said, expected in ((by_rate, False), (by_precision, True)):
+        pairs = np.zeros((3, 3))
+        np.add.at(pairs, tuple(said), 1.0)
+        assert precision_is_common(pairs + pairs.T) == expected
 
 
 @pytest.mark.parametrize("clumped", [0.0, 0.6])

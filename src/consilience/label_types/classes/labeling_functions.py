@@ -1,20 +1,20 @@
 """Labeling functions: sources that vote for some classes only, and abstain where they have nothing to say.
 
-A vote is an *event*. What it says is its precision P(class | vote), which is about the same for all events of careful
-authors: one number per table, from how often two votes on the same item agree. A confusion table would collapse here,
-because a source that always votes for the same class has no variance. The score of class c is
+A vote is an *event*. A confusion table would collapse here, because a source that always votes for the same class has
+no variance; one number per table says how good votes are, from how often two of them on the same item agree. Careful
+authors make functions of one precision P(class | vote), whatever the class. The score of class c is then
 
     log p_c + sum over the votes of log(precision[vote, c] / p_c),     p: class shares of the items with a vote,
 
-and EM learns p. Known labels replace the common precision event by event, as far as their evidence goes.
-
-Where functions fire independently given the class, as real ones hardly do, abstaining is evidence, too, and is treated
-as one more vote of a judge. How often each two events fire together shows whether they do (`firing_rates`).
+and EM learns p. If votes for rare classes are less often right, which pairs of votes show (`precision_is_common`), one
+error rate P(vote | class) is common instead, and p counts once: ``log p_c + sum log P(vote | c)``. Known labels replace
+the common number event by event, as far as their evidence goes.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.label_types.dirichlet import shrink_counts
@@ -23,7 +23,7 @@ __all__ = [
     "common_precision",
     "covered_balance",
     "event_tables",
-    "firing_rates",
+    "precision_is_common",
     "repeated_votes",
     "vote_only_some_classes",
     "within_balance",
@@ -41,13 +41,8 @@ PRECISION_RANGE = (0.6, 0.95)
 SAME_VOTES = 0.8
 #: Fewer votes may be the same by accident.
 MIN_VOTES = 10
-#: Chi-square per degree of freedom up to which functions fire independently given the class: simulated ones have .3 to
-#: 1.3, real ones 10 and more; any limit between 1.5 and 3 gives the same labels.
-INDEPENDENT = 1.5
-#: Pairs of events that are expected to fire together so often are compared, and so many more of them than parameters.
-MIN_EXPECTED, MIN_FREEDOM = 3.0, 10
-#: Beyond so many events the comparison is left out.
-MAX_EVENTS = 256
+#: Rounds of EM for a class balance and one error rate.
+ROUNDS = 100
 
 
 def vote_only_some_classes(votes: FloatArray) -> bool:
@@ -134,59 +129,46 @@ def within_balance(table: FloatArray, fired: FloatArray, balance: FloatArray) ->
     return np.where((limit < own)[:, :, None], capped, table)
 
 
-def firing_rates(
-    pairs: FloatArray, votes: FloatArray, n_items: float, precision: float
-) -> tuple[FloatArray, FloatArray] | None:
-    """Return P(vote | class) of functions that fire independently given the class, and the class shares; or None.
+def precision_is_common(pairs: FloatArray) -> bool:
+    """Return whether votes for a rare class are as often right as those for a frequent one.
 
-    The joint counts of events are then ``sum over classes of n p_c P(x | c) P(y | c)``, which multiplicative updates
-    fit under the Poisson likelihood; an event that always fires carries the margins. None where pairs contradict that
-    form, or are too few to tell.
+    Two votes on one item are compared with what either assumption makes of them, each at its most likely parameters:
+    one precision ``P(class | vote)`` for all votes, or one error rate ``P(vote | class)`` for all classes. The second
+    is that of the plain vote, so the first has to be twenty times as likely. Pairs of votes on two classes never tell;
+    there, as in the real sets of functions with more classes, precision is taken as common.
 
     Parameters
     ----------
     pairs
-        ``(m * k, m * k)`` how often two events fire together.
-    votes
-        ``(m, k)``.
-
-    Returns
-    -------
-    rates
-        ``(m, k, k)`` as ``[source, vote, class]``.
-    shares
-        ``(k,)`` class shares of all items.
+        ``(k, k)`` how often two functions vote for these classes on one item, each pair once in either order.
     """
-    m, k = votes.shape
-    alive = np.flatnonzero(votes.ravel() > 0)
-    if len(alive) > MAX_EVENTS:
-        return None
-    source, count = np.repeat(np.arange(m), k)[alive], votes.ravel()[alive]
-    size = len(alive) + 1
-    joint = np.full((size, size), n_items)
-    joint[1:, 1:] = pairs[np.ix_(alive, alive)]
-    joint[0, 1:] = joint[1:, 0] = count
-    told = np.ones((size, size))
-    told[1:, 1:] = source[:, None] != source[None, :]
-    wrong = (1.0 - precision) / (k - 1)
-    claimed = np.tile(np.arange(k), m)[alive]
-    factor = np.empty((size, k))
-    factor[0] = np.sqrt(n_items / k)
-    factor[1:] = count[:, None] * np.where(claimed[:, None] == np.arange(k), precision, wrong) / factor[0]
-    for _ in range(300):
-        ratio = told * joint / np.maximum(factor @ factor.T, 1e-12)
-        factor = factor * np.sqrt((ratio @ factor) / np.maximum(told @ factor, 1e-12))
-    expected = (factor @ factor.T)[1:, 1:]
-    compared = np.triu(told[1:, 1:] > 0, 1) & (expected >= MIN_EXPECTED)
-    freedom = int(compared.sum()) - len(alive) * (k - 1)
-    if freedom < MIN_FREEDOM:
-        return None
-    misfit = ((joint[1:, 1:] - expected) ** 2 / np.maximum(expected, 1e-12))[compared].sum() / freedom
-    if misfit > INDEPENDENT:
-        return None
-    rates = np.zeros((m * k, k))
-    rates[alive] = np.clip(factor[1:] / factor[0], 0.0, 1.0)
-    return rates.reshape(m, k, k), factor[0] ** 2 / float((factor[0] ** 2).sum())
+    counts = (pairs + pairs.T) / 4.0
+    total, k = float(counts.sum()), len(counts)
+    if total == 0.0 or k < 3:
+        return k < 3
+    share = counts.sum(axis=1) / total
+
+    def by_precision(right: float) -> float:
+        precision = np.full((k, k), (1.0 - right) / (k - 1)) + (right - (1.0 - right) / (k - 1)) * np.eye(k)
+        meant = share[:, None] * precision
+        joint = (meant / np.maximum(meant.sum(axis=0), 1e-12)) @ meant.T
+        return -float((counts * np.log(np.maximum(joint, 1e-12))).sum())
+
+    best = minimize_scalar(by_precision, bounds=(1.0 / k, 0.995), method="bounded").fun
+    balance, wrong = share + 1e-6, 0.2
+    for _ in range(ROUNDS):
+        right, other = 1.0 - wrong, wrong / (k - 1)
+        joint = right * other * (balance[:, None] + balance) + other**2 * (1.0 - balance[:, None] - balance)
+        np.fill_diagonal(joint, right**2 * balance + other**2 * (1.0 - balance))
+        ratio = counts / np.maximum(joint, 1e-12)
+        one, two = 2.0 * (ratio.sum(axis=1) - np.diag(ratio)), np.diag(ratio)
+        of_class = right**2 * two, right * other * one, other**2 * (ratio.sum() - one - two)
+        belief = balance * np.sum(of_class, axis=0)
+        wrong = float(balance @ (0.5 * of_class[1] + of_class[2])) / max(float(belief.sum()), 1e-12)
+        balance = belief / max(float(belief.sum()), 1e-12)
+        wrong = min(max(wrong, 1e-6), 1.0 - 1.0 / k)
+    by_rate = -float((counts * np.log(np.maximum(joint, 1e-12))).sum())
+    return by_rate - best > np.log(20.0)
 
 
 def repeated_votes(agree: FloatArray, both: FloatArray) -> tuple[FloatArray, BoolArray]:

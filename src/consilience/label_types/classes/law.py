@@ -67,8 +67,6 @@ class ClassParameters(Parameters):
         functions were told none. They replace `prior` in labels, not in what a vote says.
     uncovered
         ``(k,)`` class probabilities of an item without a vote.
-    abstention
-        ``(m, k)`` P(no vote | class) where abstaining is evidence, else ones.
     correlation
         ``(m, m)`` of errors given the truth.
     accuracy
@@ -81,6 +79,8 @@ class ClassParameters(Parameters):
         ``(m, k, k)`` votes on known items as ``[source, vote, class]``, and ``(k,)`` known items of each class.
     are_functions
         Whether sources are labeling functions.
+    precise
+        Whether the precision of their votes is the same for all classes; otherwise, the rate of errors.
     plain
         Whether all votes count the same and their shares are the probabilities: the plain vote.
     learns_prior
@@ -91,7 +91,6 @@ class ClassParameters(Parameters):
     prior: FloatArray
     told: FloatArray
     uncovered: FloatArray
-    abstention: FloatArray
     correlation: FloatArray
     accuracy: FloatArray
     u: FloatArray
@@ -100,22 +99,17 @@ class ClassParameters(Parameters):
     gold: FloatArray
     gold_classes: FloatArray
     are_functions: bool = False
+    precise: bool = False
     plain: bool = False
     learns_prior: bool = False
 
-    @property
-    def abstaining_tells(self) -> bool:
-        """Whether abstaining is evidence, so that all items count, also those without a vote."""
-        return bool((self.abstention < 1.0).any())
-
     def score_table(self) -> FloatArray:
-        """Return ``(m, k + 1, k)``: what each vote adds to each class; the last row is abstaining."""
+        """Return ``(m, k + 1, k)``: what each vote adds to each class; the last row, abstaining, adds nothing."""
         m, k, _ = self.table.shape
         scores = np.zeros((m, k + 1, k))
         scores[:, :k] = np.log(np.maximum(self.table, FLOOR))
-        if self.are_functions:
+        if self.precise:
             scores[:, :k] -= np.log(np.maximum(self.prior, FLOOR))
-        scores[:, k] = np.log(np.maximum(self.abstention, FLOOR))
         return scores
 
     def probabilities(self, labels: Batch, observed: BoolArray) -> FloatArray:
@@ -149,10 +143,10 @@ class ClassParameters(Parameters):
         evidence of those classes (of likelihoods, or of precisions).
         """
         scores = np.log(np.maximum(np.einsum("nav,avc->nac", labels, self.table), FLOOR))
-        if self.are_functions:
+        if self.precise:
             scores -= np.log(np.maximum(self.prior, FLOOR))
         total: FloatArray = np.einsum("nac,na->nc", scores, discount_correlated(observed, self.correlation))
-        return total + (~observed).astype(np.float64) @ np.log(np.maximum(self.abstention, FLOOR))
+        return total
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
         counts = np.zeros((len(observed), len(self.prior)))
@@ -233,6 +227,10 @@ class ClassesLaw(Law):
             votes, agree, both = _agreements(labels, observed, k)
             parts = count_statistics(chunk, both=both)
             parts["votes"], parts["agree"] = votes, agree
+            rows, sources = np.nonzero(observed)
+            cells = rows * k + labels[rows, sources].astype(np.int64)
+            count = np.bincount(cells, minlength=len(chunk) * k).reshape(len(chunk), k).astype(np.float64)
+            parts["class_pairs"] = count.T @ count - np.diag(count.sum(axis=0))
         rows = chunk.gold_rows
         rows = rows[votes_per_item(observed[rows]) > 0]
         if len(rows) and chunk.known is not None:
@@ -308,7 +306,6 @@ class ClassesLaw(Law):
             prior=prior,
             told=np.zeros(k),
             uncovered=prior,
-            abstention=np.ones((m, k)),
             correlation=hypothesis.correlation,
             accuracy=np.zeros(m),
             u=hypothesis.u,
@@ -333,9 +330,7 @@ class ClassesLaw(Law):
         labels, observed = prepared.labels, prepared.observed
         belief = parameters.beliefs(labels, observed, parameters.prior)
         # Known labels are counted once, at full weight, in `gold`.
-        uncounted = np.zeros(len(belief), dtype=bool)
-        if not parameters.abstaining_tells:
-            uncounted = votes_per_item(observed) == 0
+        uncounted = votes_per_item(observed) == 0
         if prepared.is_known is not None:
             uncounted = uncounted | prepared.is_known
         belief[uncounted] = 0.0
@@ -355,24 +350,23 @@ class ClassesLaw(Law):
         counts, classes = statistics["counts"], statistics["classes"]
         if parameters.plain:
             return parameters
-        if parameters.are_functions:
-            prior = (classes + start.gold_classes + 1.0) / (classes + start.gold_classes + 1.0).sum()
-            if not parameters.learns_prior:
-                prior = parameters.prior
-            uncovered = parameters.uncovered if parameters.told.any() else prior
-            return replace(parameters, prior=prior, uncovered=uncovered, accuracy=_right_share(counts + start.gold))
-        if parameters.abstaining_tells:
-            return _outcomes(parameters, start, counts, classes)
         # Doubtful items carry less than one item of information.
-        by_chance = float((parameters.prior**2).sum())
+        by_chance = 1.0 / len(classes) if parameters.are_functions else float((parameters.prior**2).sum())
         known = (float(statistics["square"]) / max(float(classes.sum()), 1e-9) - by_chance) / (1.0 - by_chance)
         known = max(known, 1e-3)
+        if parameters.are_functions:
+            prior = parameters.prior
+            if parameters.learns_prior:
+                items = known * classes + (1.0 - known) * classes.mean() + start.gold_classes + 1.0
+                prior = items / items.sum()
+            uncovered = parameters.uncovered if parameters.told.any() else prior
+            return replace(parameters, prior=prior, uncovered=uncovered, accuracy=_right_share(counts + start.gold))
         return _confusions(parameters, start, known * counts, known * classes)
 
     def merge(self, mixture: Mixture) -> Mixture:
         first = mixture[0][1]
         # Labeling functions do not depend on the qualities in which hypotheses differ.
-        same = isinstance(first, ClassParameters) and (first.are_functions or first.abstaining_tells or first.plain)
+        same = isinstance(first, ClassParameters) and (first.are_functions or first.plain)
         return ((1.0, first),) if same else mixture
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -403,7 +397,6 @@ class ClassesLaw(Law):
             prior=prior,
             told=np.zeros(k),
             uncovered=prior,
-            abstention=np.ones((m, k)),
             correlation=np.zeros((m, m)),
             accuracy=accuracy,
             u=np.arctanh(np.clip((k * accuracy - 1) / (k - 1), -0.999, 0.999)),
@@ -475,6 +468,16 @@ def _agree(statistics: Statistics) -> FloatArray:
     m, k = statistics["votes"].shape
     agree: FloatArray = np.einsum("acbc->ab", statistics["pairs"].reshape(m, k, m, k)).astype(np.float64)
     return agree
+
+
+def _class_pairs(statistics: Statistics) -> FloatArray:
+    """Return ``(k, k)`` how often two sources vote for these classes on one item."""
+    if "class_pairs" in statistics:
+        return statistics["class_pairs"]
+    m, k = statistics["votes"].shape
+    pairs = statistics["pairs"].reshape(m, k, m, k).astype(np.float64)
+    both: FloatArray = np.einsum("acbd->cd", pairs) - np.einsum("acad->cd", pairs)
+    return both
 
 
 def _agreement_sums(
@@ -713,17 +716,11 @@ def _functions(
     agree, both = _agree(statistics), statistics["both"].astype(np.float64)
     precision = labeling_functions.common_precision(agree, both, k)
     items = max(float(statistics["items"]), 1.0)
-    repeats, certain = labeling_functions.repeated_votes(agree, both)
-    if "pairs" in statistics and not certain.any() and not request.dependent.any():
-        found = labeling_functions.firing_rates(statistics["pairs"].astype(np.float64), votes, items, precision)
-        if found is not None:
-            prior = found[1] if request.prior_is("auto") else start.prior
-            rates = np.clip(found[0], FLOOR, 0.999)
-            rates = rates / np.maximum(rates.sum(axis=1, keepdims=True) / 0.999, 1.0)
-            start = replace(start, table=rates, abstention=1.0 - rates.sum(axis=1), prior=prior)
-            start = replace(start, uncovered=prior, correlation=np.zeros((m, m)))
-            return replace(start, accuracy=_right_share(rates * prior))
-    table = labeling_functions.event_tables(precision, start.gold)
+    repeats, _ = labeling_functions.repeated_votes(agree, both)
+    precise = labeling_functions.precision_is_common(_class_pairs(statistics))
+    # One rate of errors is one precision of classes that are equally frequent.
+    known = start.gold if precise else start.gold / (k * (start.gold_classes + 1.0) / (start.gold_classes + 1.0).sum())
+    table = labeling_functions.event_tables(precision, known)
     together = request.dependent
     if request.learn:
         together = together | (hypothesis.groups[:, None] == hypothesis.groups[None, :])
@@ -741,23 +738,9 @@ def _functions(
         accuracy=_right_share(votes[:, :, None] * table),
         correlation=np.where(together & ~np.eye(m, dtype=bool), repeats, 0.0),
         are_functions=True,
+        precise=precise,
         learns_prior=not (request.prior_is("uniform") or request.prior_is("gibbs")),
     )
-
-
-def _outcomes(
-    parameters: ClassParameters, start: ClassParameters, counts: FloatArray, classes: FloatArray
-) -> ClassParameters:
-    """Return the tables of functions that fire independently given the class: abstaining is one more vote.
-
-    Pairs of events leave open how frequent the classes are, so that only one item of each class speaks for the start.
-    """
-    k = len(classes)
-    items = classes + start.gold_classes
-    prior = (items + 1.0) / (items.sum() + k) if parameters.learns_prior else parameters.prior
-    table = (counts + start.gold + start.table) / (items + 1.0)
-    found = replace(parameters, table=table, abstention=1.0 - table.sum(axis=1), prior=prior, uncovered=prior)
-    return replace(found, accuracy=_right_share(found.table * prior))
 
 
 def _right_share(counts: FloatArray) -> FloatArray:

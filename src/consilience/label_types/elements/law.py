@@ -81,7 +81,7 @@ class ElementLaw(ElementModel, SimilarityLaw):
         grid = np.linspace(-LIMIT, LIMIT, 81)
         right = np.clip(1.0 - self.chance_cost * (1.0 - np.tanh(grid)), 0.005, 0.995)
         nodes, log_weight = visibility_nodes(VISIBILITY)
-        level = STRETCH * (np.log(right) - np.log1p(-right))
+        level = STRETCH * _logit(right)
         seen = 1.0 / (1.0 + np.exp(-(level[:, None] + nodes)))
         common = (seen * np.exp(log_weight)) @ seen.T
         # The logistic curve is flattened by averaging, to first order: F1 with the truth stays as it was.
@@ -99,9 +99,13 @@ class ElementLaw(ElementModel, SimilarityLaw):
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ElementParameters:
         quality, spread = hypothesis.quality, hypothesis.spread
-        if hypothesis.is_plain:
-            quality, spread = np.full(len(quality), self._common_quality(statistics)), np.zeros(len(quality))
-        right = np.clip(1.0 - self.chance_cost * (1.0 - quality), 0.02, 0.98)
+        common = self._right(np.full(len(quality), self._common_quality(statistics)))
+        right = common
+        if not hypothesis.is_plain:
+            # The pair table says by how much sources differ; its level depends on how far visibility varies.
+            right = self._right(quality)
+            level = np.average(_logit(common) - _logit(right), weights=np.diag(statistics["both"]) + 1e-9)
+            right = 1.0 / (1.0 + np.exp(-(_logit(right) + level)))
         # Of what a source marks, the share that is wrong for F1 is false.
         marks = statistics["marks"].sum() / max(float(np.trace(statistics["both"])), 1.0)
         start = replace(
@@ -111,6 +115,10 @@ class ElementLaw(ElementModel, SimilarityLaw):
             spread=STRETCH / (right * (1.0 - right)) * self.chance_cost * (1.0 - quality**2) * spread,
         )
         return replace(start, false_rate=marks * (1.0 - right) + 0.01)
+
+    def _right(self, quality: FloatArray) -> FloatArray:
+        """Return precision and recall of sources of a given quality."""
+        return np.clip(1.0 - self.chance_cost * (1.0 - quality), 0.02, 0.98)
 
     def _common_quality(self, statistics: Statistics) -> float:
         """Return the quality that all sources have on average, by how much they agree."""
@@ -166,6 +174,23 @@ class ElementLaw(ElementModel, SimilarityLaw):
     def m_step(
         self, parameters: ElementParameters, statistics: Statistics, start: ElementParameters
     ) -> ElementParameters:
+        class_level = _ratio(statistics["right_class"].sum(), statistics["judged"].sum(), 0.9)
+        accuracy = (statistics["right_class"] + NOISE_ELEMENTS * class_level) / (statistics["judged"] + NOISE_ELEMENTS)
+        precision, recall = _rates(statistics)
+        parameters = replace(
+            parameters,
+            noise=_noise(statistics["gaps"], parameters.correlation),
+            class_accuracy=np.clip(accuracy, 0.0, 1.0),
+            precision=precision,
+            recall=recall,
+            cost=_costs(statistics),
+        )
+        real = float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99))
+        if start.correlation.any():
+            # To a likelihood of discounted votes, agreement inside a group is evidence: only the pair table can say how
+            # good sources are that share errors. As it cannot say how rarely they miss, a mark is not believed before
+            # anybody else was heard.
+            return replace(parameters, real_share=min(real, 0.5))
         votes = statistics["votes"]
         share = votes / max(votes.sum(), 1.0)
         visibility, _ = visibility_nodes(parameters.visibility)
@@ -178,20 +203,12 @@ class ElementLaw(ElementModel, SimilarityLaw):
         gradient = gradient - pull * (parameters.logit - start.logit - level)
         logit = np.clip(parameters.logit + np.clip(gradient / (curvature + pull + 1e-9), -1.0, 1.0), -6.0, 6.0)
         false_level = statistics["false"].sum() / max(votes.sum(), 1.0) + 1e-3
-        class_level = _ratio(statistics["right_class"].sum(), statistics["judged"].sum(), 0.9)
-        accuracy = (statistics["right_class"] + NOISE_ELEMENTS * class_level) / (statistics["judged"] + NOISE_ELEMENTS)
-        precision, recall = _rates(statistics)
         return replace(
             parameters,
             logit=logit,
             false_rate=(statistics["false"] + FALSE_ITEMS * false_level) / (votes + FALSE_ITEMS),
-            noise=_noise(statistics["gaps"], parameters.correlation),
-            class_accuracy=np.clip(accuracy, 0.0, 1.0),
-            precision=precision,
-            recall=recall,
-            cost=_costs(statistics),
             visibility=_visibility(statistics["exposure"], votes, visibility),
-            real_share=float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99)),
+            real_share=real,
         )
 
     def merge(self, mixture: Mixture) -> Mixture:
@@ -231,7 +248,7 @@ class ElementLaw(ElementModel, SimilarityLaw):
         """Return sources whose precision and recall are both `right`."""
         m = len(right)
         return ElementParameters(
-            logit=STRETCH * (np.log(right) - np.log1p(-right)),
+            logit=STRETCH * _logit(right),
             false_rate=1.0 - right + 0.01,
             noise=np.full(m, USUAL_NOISE),
             class_accuracy=np.full(m, 0.9),
@@ -302,6 +319,10 @@ def _costs(statistics: Statistics) -> FloatArray:
     pseudo = QUALITY_ITEMS * _ratio(size.sum(), votes.sum(), 1.0)
     right = (twice + pseudo * level) / np.maximum(size + pseudo, 1e-300)
     return np.clip(1.0 - right, 1e-4, 1.0)
+
+
+def _logit(share: FloatArray) -> FloatArray:
+    return np.log(share) - np.log1p(-share)
 
 
 def _ratio(above: float, below: float, otherwise: float) -> float:
