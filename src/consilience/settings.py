@@ -7,8 +7,6 @@ from typing import Any, Self
 
 from consilience.exceptions import UnsupportedError
 
-__all__ = ["Configurable"]
-
 
 class Configurable:
     """Base of classes whose constructor stores its arguments under their own names."""
