@@ -29,26 +29,17 @@ EMPTY = "_"
 
 @dataclass(frozen=True, eq=False)
 class Sentence:
-    """One sentence of a CoNLL-U file.
+    """One sentence of a CoNLL-U file."""
 
-    Parameters
-    ----------
-    lines
-        Every line as in the file: comments, and rows of ten columns.
-    words
-        Which of the lines are words, in order.
-    heads
-        ``(n_words,)``, or None where the column is ``_`` throughout: not parsed.
-    relations
-        One per word, ``_`` where there is none.
-    first_line
-        Number of its first line in the file.
-    """
-
+    #: Every line as in the file: comments, and rows of ten columns.
     lines: tuple[str | tuple[str, ...], ...]
+    #: Which of the lines are words, in order.
     words: tuple[int, ...]
+    #: One per word, 0 for the root; None where the column is ``_`` throughout: not parsed.
     heads: IntArray | None
+    #: One per word, ``_`` where there is none.
     relations: tuple[str, ...]
+    #: Number of its first line in the file.
     first_line: int
 
     @property
@@ -82,31 +73,18 @@ class Sentence:
 
 @dataclass(frozen=True, eq=False)
 class Treebank:
-    """Parses of the same sentences by one or more parsers.
-
-    Attributes
-    ----------
-    parsers : dict
-        The sentences by parser, in the same order with the same words.
-    sources : tuple of names
-    sentences : tuple of Sentence
-        Those of the first parser, with all columns and comments.
-    votes : Votes
-        Heads, for ``DependencyTrees()``; a parser abstains on a sentence whose HEAD column is ``_`` throughout.
-    relations : tuple of names
-        All relations that occur, in alphabetical order.
-    votes_with_relations : Votes
-        Heads and codes of relations, for ``DependencyTrees(treebank.relations)``.
-    """
+    """Parses of the same sentences by one or more parsers: sentences by parser, in the same order."""
 
     parsers: Mapping[str, tuple[Sentence, ...]]
 
     @property
     def sources(self) -> tuple[str, ...]:
+        """Names of the parsers."""
         return tuple(self.parsers)
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
+        """Sentences of the first parser, with all columns and comments."""
         return next(iter(self.parsers.values()))
 
     def __len__(self) -> int:
@@ -124,15 +102,18 @@ class Treebank:
 
     @cached_property
     def relations(self) -> tuple[str, ...]:
+        """All relations that occur, in alphabetical order."""
         parsed = (one for sentences in self.parsers.values() for one in sentences if one.heads is not None)
         return tuple(sorted({relation for sentence in parsed for relation in sentence.relations}))
 
     @cached_property
     def votes(self) -> Votes:
+        """Heads, for ``DependencyTrees()``; a parser abstains on a sentence whose HEAD column is ``_`` throughout."""
         return self._votes(with_relations=False)
 
     @cached_property
     def votes_with_relations(self) -> Votes:
+        """Heads and codes of relations, for ``DependencyTrees(treebank.relations)``."""
         return self._votes(with_relations=True)
 
     def _votes(self, *, with_relations: bool) -> Votes:
@@ -303,11 +284,11 @@ def _heads_and_relations(
         )
     if not any(isinstance(token, (list, tuple)) for token in tokens):
         return tokens, None
-    unnamed = {code for _, code in tokens if not isinstance(code, str)} - set(range(len(relations or ())))
-    if unnamed:
+    known = dict(enumerate(relations or ()))
+    names = [code if isinstance(code, str) else known.get(code) for _, code in tokens]
+    if None in names:
         raise InvalidVotesError(
-            f"{place} has a relation with code {min(unnamed)}, which has no name. Give the names of all codes as "
-            "relations=."
+            f"{place} has a relation with code {tokens[names.index(None)][1]}, which has no name. Give the names of "
+            "all codes as relations=."
         )
-    names = [code if isinstance(code, str) else (relations or ())[code] for _, code in tokens]
     return [head for head, _ in tokens], names

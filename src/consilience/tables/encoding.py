@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array, few_votes
-from consilience.exceptions import InvalidLabelError, InvalidVotesError
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, SourceMismatchError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes, as_votes
-
-__all__ = ["align_sources", "encode", "read_gold", "votes_for"]
 
 #: Rows converted at a time, so that no second copy of a large table is made.
 ROWS = 1 << 16
@@ -87,53 +85,39 @@ def _first_cell(observed: BoolArray) -> tuple[int, int]:
 def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
     """Return known labels as the votes of one infallible source, or None if there are none.
 
-    Parameters
-    ----------
-    gold
-        One label per item, with NaN, None or -1 where unknown; or a pair ``(labels, known)``.
+    Known labels come one per item, with NaN, None or -1 where unknown; or as a pair ``(labels, known)``.
     """
     if gold is None:
         return None
     known = None
     if isinstance(gold, tuple) and len(gold) == 2 and np.asarray(gold[1]).dtype == bool:
         gold, known = gold
-    column = _column(gold)
-    if len(column) != n_items:
-        raise InvalidVotesError(
-            f"gold has {len(column)} labels for {n_items} items. Give one per item, None where it is unknown."
-        )
-    if known is not None:
-        mask = np.asarray(known).reshape(-1, 1)
-        if len(mask) != n_items:
-            raise InvalidVotesError(
-                f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
-                "Give one True or False per item."
-            )
-        votes = Votes.from_array(column, observed=mask, sources=["gold"])
-    else:
-        votes = Votes.from_array(column, sources=["gold"])
-        if votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
-            votes = replace(votes, observed=votes.observed & (votes.labels != -1))
-    if not votes.observed.any():
-        return None
-    known_labels = encode(votes, space)
-    told = known_labels.observed[:, 0].copy()
-    told[told] = space.has_opinion(known_labels.labels[told, 0])
-    return replace(known_labels, observed=told[:, None]) if told.any() else None
-
-
-def _column(gold: Any) -> Batch:
-    if isinstance(gold, np.ndarray) and gold.dtype != object:
-        return gold[:, None]
-    array = np.asarray(gold) if not isinstance(gold, (list, tuple)) else None
-    if array is not None and array.dtype.kind in "iufb" and array.ndim >= 1:
-        return array[:, None]
+    array = None if isinstance(gold, (list, tuple)) else np.asarray(gold)
     if array is not None and array.ndim == 0:
         raise InvalidVotesError(f"gold={gold!r} is not a list of labels. Give one per item, None where it is unknown.")
-    items = list(gold)
-    if items and all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
-        return np.array(items)[:, None]
-    return as_object_array(items)[:, None]
+    if array is None or array.dtype == object:
+        items = list(gold)
+        integers = all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items)
+        array = np.array(items) if items and integers else as_object_array(items)
+    if len(array) != n_items:
+        raise InvalidVotesError(
+            f"gold has {len(array)} labels for {n_items} items. Give one per item, None where it is unknown."
+        )
+    mask = None if known is None else np.asarray(known).reshape(-1, 1)
+    if mask is not None and len(mask) != n_items:
+        raise InvalidVotesError(
+            f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
+            "Give one True or False per item."
+        )
+    votes = Votes.from_array(array[:, None], observed=mask, sources=["gold"])
+    if mask is None and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
+        votes = replace(votes, observed=votes.observed & (votes.labels != -1))
+    if not votes.observed.any():
+        return None
+    told = encode(votes, space)
+    says = told.observed[:, 0].copy()
+    says[says] = space.has_opinion(told.labels[says, 0])
+    return replace(told, observed=says[:, None]) if says.any() else None
 
 
 def votes_for(votes: Any, space: LabelSpace) -> Votes:
@@ -143,8 +127,6 @@ def votes_for(votes: Any, space: LabelSpace) -> Votes:
 
 def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:
     """Return votes whose columns are the fitted sources in order, or say what differs."""
-    from consilience.exceptions import SourceMismatchError
-
     table = votes_for(votes, space)
     if table.sources == sources:
         return table
@@ -152,20 +134,18 @@ def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names
         missing = [name for name in sources if name not in table.sources]
         extra = [name for name in table.sources if name not in sources]
         if missing or extra:
-            parts = [f"missing {missing}" if missing else "", f"unknown {extra}" if extra else ""]
-            steps = ["Leave unknown ones out with votes.select([...])"] if extra else []
-            steps += ["Give a source that is silent here a column of None"] if missing else []
+            parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra)
+            steps = ["Leave unknown ones out with votes.select([...]). "] * bool(extra)
+            steps += ["Give a source that is silent here a column of None. "] * bool(missing)
             raise SourceMismatchError(
-                f"The votes come from other sources than the model was fitted on: {', '.join(p for p in parts if p)}. "
-                f"{'. '.join(steps)}. Or fit again."
+                f"The votes come from other sources than the model was fitted on: {', '.join(parts)}. "
+                f"{''.join(steps)}Or fit again."
             )
         return table.select(sources)
     if table.n_sources != len(sources):
-        hint = ""
-        if table.n_items == len(sources):
-            hint = " The table looks transposed: pass it with one row per item."
+        swapped = " The table looks transposed: pass it with one row per item." * (table.n_items == len(sources))
         raise SourceMismatchError(
-            f"The votes have {table.n_sources} sources, the model was fitted on {len(sources)}.{hint} "
+            f"The votes have {table.n_sources} sources, the model was fitted on {len(sources)}.{swapped} "
             "Pass one column per fitted source."
         )
     return replace(table, sources=sources)
