@@ -142,19 +142,15 @@ def _check_shape(array: npt.NDArray[Any], kind: str = "array") -> None:
             f"A table of votes is needed, but this is a single {kind}. Pass an "
             f"array of shape (items, sources), and call .toarray() on a sparse matrix first."
         )
-    if len(array) == 0:
-        raise InvalidVotesError(
-            f"There are no items: the votes have shape {array.shape}. Pass at least one row, one per item."
-        )
+    for size, what, part in zip(array.shape, ("items", "sources"), ("row", "column"), strict=False):
+        if size == 0:
+            raise InvalidVotesError(
+                f"There are no {what}: the votes have shape {array.shape}. Pass at least one {part}."
+            )
     if array.ndim == 1:
         raise InvalidVotesError(
-            f"The votes are one-dimensional, shape {array.shape}, but need one row per item and "
-            f"one column per source. For a single source pass votes.reshape(-1, 1); for an "
-            f"(item, source, label) table use Votes.from_long."
-        )
-    if array.shape[1] == 0:
-        raise InvalidVotesError(
-            f"There are no sources: the votes have shape {array.shape}. Pass at least one column, one per source."
+            f"The votes are one-dimensional, shape {array.shape}, but need one row per item and one column per source. "
+            "For a single source pass votes.reshape(-1, 1); for an (item, source, label) table use Votes.from_long."
         )
 
 

@@ -26,21 +26,14 @@ _FORM = "A COCO file has the lists images, annotations and categories."
 
 @dataclass(frozen=True, eq=False)
 class CocoVotes:
-    """Boxes of several sources on the same images.
+    """Boxes of several sources on the same images."""
 
-    Attributes
-    ----------
-    votes : Votes
-        Files are the sources, images the items. An image without annotations is an empty vote; one that a file does
-        not list is an abstention.
-    space : Boxes
-        With the names of the categories, unless there is only one.
-    images, categories : tuples of dicts
-        As the files have them.
-    """
-
+    #: Files are the sources, images the items. An image without annotations is an empty vote; one that a file does not
+    #: list is an abstention.
     votes: Votes
+    #: With the names of the categories, unless there is only one.
     space: Boxes
+    #: Images and categories as the files have them.
     images: tuple[Mapping[str, Any], ...]
     categories: tuple[Mapping[str, Any], ...]
 
@@ -49,12 +42,7 @@ class CocoVotes:
 
 
 def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
-    """Read one COCO file per source: every image that it lists was seen, with or without boxes.
-
-    Parameters
-    ----------
-    files
-        Name of each source, and the path of its file or what is in it.
+    """Read one COCO file per source (its path, or what is in it): every image that it lists was seen, boxes or not.
 
     Examples
     --------

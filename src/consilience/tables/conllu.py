@@ -19,7 +19,7 @@ import numpy as np
 
 from consilience.arrays import Batch, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError, UnknownSourceError
-from consilience.tables.files import read_file, write_text
+from consilience.tables.files import read_text, write_text
 from consilience.votes import Votes
 
 COLUMNS = 10
@@ -141,11 +141,8 @@ class Treebank:
 def read_conllu(source: str | Path | Mapping[str, str | Path]) -> Treebank:
     r"""Read the parses of one or several CoNLL-U files of the same sentences.
 
-    Parameters
-    ----------
-    source
-        A path (also of a gzip'd file), text with line breaks, or a dict of these by name of the parser. All must hold
-        the same sentences with the same words; the error names the file, the sentence and the word that differ.
+    `source` is a path (also of a gzip'd file), text with line breaks, or a dict of these by name of the parser. All
+    must hold the same sentences with the same words; the error names the file, the sentence and the word that differ.
 
     Examples
     --------
@@ -194,7 +191,7 @@ def _check_same(first: str, left: Sequence[Sentence], name: str, right: Sequence
 
 def _sentences(source: str | Path, place: str) -> tuple[Sentence, ...]:
     """Return the sentences of a file (also gzip'd) or of a text, which is called `place` in messages."""
-    text = str(source) if _is_text(source) else read_file(source)
+    text = str(source) if _is_text(source) else read_text(source)
     numbered = enumerate((line.rstrip("\r\n") for line in io.StringIO(text, newline=None)), start=1)
     blocks = groupby(numbered, key=lambda line: bool(line[1].strip()))
     sentences = tuple(one for is_block, block in blocks if is_block for one in _sentence(list(block), place))
@@ -247,17 +244,10 @@ def write_conllu(
 ) -> None:
     """Write sentences with new trees to a CoNLL-U file, atomically; everything but HEAD and DEPREL stays.
 
-    Parameters
-    ----------
-    path
-        Gzip'd if it ends in ``.gz``.
-    sentences
-        A treebank, of which the first parser's sentences are taken, or sentences.
-    heads
-        One tree per sentence, such as `LabelModel.predict` returns them. A missing one (None) is written as ``_``.
-    relations
-        Names of the relations where trees are ``(n_words, 2)`` arrays of heads and codes, or (head, name) pairs.
-        Without relations the column DEPREL is kept.
+    `sentences` may be a treebank, of which the first parser's are taken. There is one tree per sentence, such as
+    `LabelModel.predict` returns them; a missing one (None) is written as ``_``. Trees are heads, ``(n_words, 2)``
+    arrays of heads and codes of `relations`, or (head, name) pairs. Without relations the column DEPREL is kept. A
+    path that ends in ``.gz`` is gzip'd.
     """
     kept = list(sentences.sentences if isinstance(sentences, Treebank) else sentences)
     trees = list(heads)

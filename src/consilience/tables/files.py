@@ -10,8 +10,8 @@ import csv
 import gzip
 import io
 import json
-import math
 import os
+import re
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
@@ -42,6 +42,13 @@ _OTHER_READERS = {
 }
 _DELIMITERS = (",", "\t", ";", "|")
 _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
+#: What cells of text may be instead: whole numbers and numbers, but no ids such as 007; booleans; JSON.
+_TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"\s*(?:0|-?[1-9]\d*)\s*", re.ASCII), int),
+    (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.ASCII | re.I), float),
+    (re.compile(r"\s*(?:true|false)\s*", re.I), lambda cell: cell.strip().lower() == "true"),
+    (re.compile(r"\s*[\[{].*", re.DOTALL), json.loads),
+)
 #: Cells shown in a message are cut after this many signs.
 SHOWN = 60
 #: What pandas calls a column without a name once it has read and written it.
@@ -149,36 +156,29 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
 
 def read_json(path: str | Path) -> Any:
     """Return what a JSON file holds."""
-    text = read_file(path)
+    text = read_text(path)
     try:
         return json.loads(text)
     except ValueError as error:
         raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}.") from None
 
 
-def read_file(path: str | Path) -> str:
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     """Return the text of a file, packed or not, or say which file may be meant."""
-    source = Path(path)
-    if source.is_dir():
-        raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file.")
-    _check_exists(source)
-    return read_text(source)
-
-
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return the text of a file that is there, packed or not."""
-    data = path.read_bytes()
+    name = repr(str(path))
+    if Path(path).is_dir():
+        raise FileFormatError(f"{name} is a folder. Give the name of a file.")
+    _check_exists(Path(path))
+    data = Path(path).read_bytes()
     if data.startswith(b"\x1f\x8b"):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise FileFormatError(
-                f"{str(path)!r} cannot be unpacked: it is damaged or cut short ({error}). Write or download it again."
+                f"{name} cannot be unpacked: it is damaged or cut short ({error}). Write or download it again."
             ) from None
     if data.startswith(tuple(magic for magics in _MAGIC.values() for magic in magics)):
-        raise FileFormatError(
-            f"{str(path)!r} is not text but Parquet or Arrow. Give its name the ending .parquet or .arrow."
-        )
+        raise FileFormatError(f"{name} is not text but Parquet or Arrow. Give its name the ending .parquet or .arrow.")
     try:
         text = data.decode("utf-8-sig" if encoding.lower().replace("_", "-") == "utf-8" else encoding)
     except LookupError:
@@ -186,11 +186,11 @@ def read_text(path: Path, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise FileFormatError(
-            f"{str(path)!r}, line {line}: byte {data[error.start]:#04x} is not {encoding}. "
+            f"{name}, line {line}: byte {data[error.start]:#04x} is not {encoding}. "
             "Say which encoding it is, such as encoding='latin-1' or 'utf-16'."
         ) from None
     if "\0" in text[:1000]:
-        raise FileFormatError(f"{str(path)!r} holds bytes that are no text. If it is UTF-16, say encoding='utf-16'.")
+        raise FileFormatError(f"{name} holds bytes that are no text. If it is UTF-16, say encoding='utf-16'.")
     return text
 
 
@@ -283,23 +283,18 @@ def _table_of_json_lines(text: str, name: str) -> pa.Table:
             columns[key] = pa.array(values, from_pandas=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError):
             if not all(value is None or isinstance(value, (list, dict)) for value in values):
-                raise _mixture(name, key, values) from None
+                kinds = [type(value) for value in values]
+                frequent = max(set(kinds) - {type(None)}, key=kinds.count)
+                other = kinds.index(frequent)
+                row = next((row for row, kind in enumerate(kinds) if kind not in (frequent, type(None))), other)
+                raise FileFormatError(
+                    f"{name!r}: column {key!r} mixes types: {json.dumps(values[row])[:SHOWN]} in row {row} is not of "
+                    f"the type of {json.dumps(values[other])[:SHOWN]} in row {other}. Write all labels in the same way."
+                ) from None
             # lists of unlike things, such as corners and a class: as JSON, which the label type reads
             written = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
             columns[key] = pa.array(written, pa.string())
     return pa.table(columns)
-
-
-def _mixture(name: str, key: str, values: list[Any]) -> FileFormatError:
-    """Return the error for a column of several types, with a row of a rare type and one of the most frequent."""
-    kinds = [type(value) for value in values]
-    frequent = max(set(kinds) - {type(None)}, key=kinds.count)
-    other = kinds.index(frequent)
-    row = next((row for row, kind in enumerate(kinds) if kind not in (frequent, type(None))), other)
-    return FileFormatError(
-        f"{name!r}: column {key!r} mixes types: {json.dumps(values[row])[:SHOWN]} in row {row} is not of the "
-        f"type of {json.dumps(values[other])[:SHOWN]} in row {other}. Write all labels in the same way."
-    )
 
 
 def typed_cells(cells: Sequence[str | None]) -> list[Any]:
@@ -312,37 +307,14 @@ def typed_cells(cells: Sequence[str | None]) -> list[Any]:
     >>> typed_cells(["[2, 1]", None]), typed_cells(["true", "false"])
     ([[2, 1], None], [True, False])
     """
-    for read in (_whole, _number, _truth, _structure):
-        try:
-            return [read(cell) if cell else None for cell in cells]
-        except ValueError:
-            continue
-    return [cell or None for cell in cells]
-
-
-def _whole(cell: str) -> int:
-    number = int(cell)
-    if str(number) != cell.strip():  # an id such as 007, or 1_000
-        raise ValueError(cell)
-    return number
-
-
-def _number(cell: str) -> float:
-    number = float(cell)
-    digits = cell.strip().lstrip("-+")
-    if math.isnan(number) or "_" in cell or (digits[0] == "0" and digits[1:2].isdigit()):
-        raise ValueError(cell)
-    return number
-
-
-def _truth(cell: str) -> bool:
-    return ("false", "true").index(cell.strip().lower()) == 1
-
-
-def _structure(cell: str) -> Any:
-    if not cell.lstrip().startswith(("[", "{")):
-        raise ValueError(cell)
-    return json.loads(cell)
+    texts = [cell or None for cell in cells]
+    for pattern, read in _TYPES:
+        if all(cell is None or pattern.fullmatch(cell) for cell in texts):
+            try:
+                return [None if cell is None else read(cell) for cell in texts]
+            except ValueError:
+                continue
+    return list(texts)
 
 
 def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> None:

@@ -58,26 +58,17 @@ _KEYS = ("item", "candidate", "criterion", "first", "second")
 
 @dataclass(frozen=True, eq=False)
 class JudgeTable:
-    """The votes of judges, and the replies that could not be read.
+    """The votes of judges, and the replies that could not be read."""
 
-    Attributes
-    ----------
-    votes : Votes
-        One source per judge, or per run of a judge; ``votes.repeated_pairs`` lists the runs of one judge, for
-        ``LabelModel(dependencies=)``.
-    kind : "pointwise", "pairwise" or "listwise"
-    space : LabelSpace or None
-        The label type of the votes; None where all say one and the same word.
-    faults : SourceTable
-        One row per judge and reason: how many replies are no vote, and the first of them.
-    keys : pyarrow.Table
-        What each item of the votes is: item, candidate, criterion, first, second and candidates, where there are such.
-    """
-
+    #: One source per judge, or per run of one; `repeated_pairs` lists the runs, for ``LabelModel(dependencies=)``.
     votes: Votes
+    #: "pointwise", "pairwise" or "listwise".
     kind: str
+    #: The label type of the votes; None where all say one and the same word.
     space: LabelSpace | None
+    #: One row per judge and reason: how many replies are no vote, and the first of them.
     faults: SourceTable
+    #: What each item of the votes is: item, candidate, criterion, first, second and candidates, where there are such.
     keys: pa.Table
 
     def __repr__(self) -> str:
@@ -110,24 +101,14 @@ def read_judges(
     which they come first, so that a comparison shown in both orders is one item. *Listwise* ones hold orders, best
     first. What is no clear answer is an abstention, counted in `faults`.
 
-    Parameters
-    ----------
-    source
-        Path of a CSV, JSON Lines, Parquet or Arrow file; a frame, a dict of columns, or a list of dicts.
-    kind
-        "pointwise", "pairwise", "listwise"; "auto" goes by the names of the columns.
-    item, judge, answer, candidate, criterion, run, first, second, error
-        Names of the columns, where they are called otherwise than "prompt", "judge", "score", "label", "winner",
-        "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like. In a pointwise
-        table with a column "judge", the column "model" is the candidate that is judged.
-    only
-        The criterion to read. By default every (item, candidate, criterion) is an item of its own.
-    labels
-        The labels there are, for pointwise tables of labels; any other reply is a fault.
-    scale
-        Least and largest score; replies beyond it are faults.
-    repeats
-        Several runs of a judge: "separate" makes each one a source, "average" takes the mean of scores.
+    `source` is the path of a CSV, JSON Lines, Parquet or Arrow file, a frame, a dict of columns, or a list of dicts.
+    The arguments from `item` to `error` name columns that are called otherwise than "prompt", "judge", "score",
+    "label", "winner", "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like;
+    `kind` goes by these names, too. In a pointwise table with a column "judge", the column "model" is the candidate.
+
+    Every (item, candidate, criterion) is an item of its own, unless `only` picks a criterion. Replies that are none of
+    the `labels`, or are scores beyond the two ends of the `scale`, are faults. Several runs of a judge become sources
+    of their own; ``repeats="average"`` takes the mean of their scores.
 
     Examples
     --------
@@ -195,17 +176,11 @@ def read_preferences(
     The outcome is "first" or "second", "A" or "B", "tie", 1, -1 and 0, the name of the winner, or a reply that holds
     one of these. A reply that says none of them, or is empty, is no tie: it is kept as unparsable and counted.
 
-    Parameters
-    ----------
-    source
-        Path of a CSV, JSON Lines, Parquet or Arrow file; a frame, a dict of columns, or a list of dicts.
-    by
-        The column whose values are the rows of the votes, such as "prompt": one ranking each. By default there is one
-        ranking of everything.
-    judge, first, second, outcome, question, run, error
-        Names of the columns, where they are called otherwise than "judge", "model_a", "model_b", "winner", "prompt",
-        "run", "error" and the like. The question tells comparisons of the same two items apart. Where there is a
-        column of runs, answers of one judge to one question count as repeats, which are worth less than others.
+    `source` is what `read_judges` takes. Each value of the column `by`, such as "prompt", becomes a row of the votes
+    with a ranking of its own; by default there is one ranking of everything. The other arguments name columns that are
+    called otherwise than "judge", "model_a", "model_b", "winner", "prompt", "run", "error" and the like. The question
+    tells comparisons of the same two items apart. Where there is a column of runs, answers of one judge to one question
+    count as repeats, which are worth less than others.
 
     Examples
     --------

@@ -32,35 +32,24 @@ Values = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class LabelStudioExport:
-    """Votes on the tasks of a Label Studio project.
+    """Votes on the tasks of a Label Studio project."""
 
-    Attributes
-    ----------
-    votes : Votes
-        Annotators and model versions are the sources, tasks the items. Several answers of one source to one task
-        become runs, listed in ``votes.repeated_pairs``.
-    kind : str
-        Type of the control: "choices", "rating", ...
-    space : LabelSpace or None
-        The label type. None for turned boxes and spans of HTML, whose labels are Python objects: use `Metric` with a
-        distance of yours. None as well where all chose one and the same thing.
-    gold : (labels, known)
-        What annotations marked as ground truth say, as ``fit(votes, gold=export.gold)`` takes it. They do not vote.
-    tasks : tuple of dict
-        The tasks as they are in the file.
-    field, to_name : str
-        Names of the control and of what it annotates.
-    candidates : tuple of tuples of names, or None
-        What is ranked in each task, where the control is a ranker.
-    """
-
+    #: Annotators and model versions are the sources, tasks the items. Several answers of one source to one task become
+    #: runs, listed in ``votes.repeated_pairs``.
     votes: Votes
+    #: Type of the control: "choices", "rating", ...
     kind: str
+    #: None for turned boxes and spans of HTML, whose labels are Python objects: use `Metric` with a distance of yours.
+    #: None as well where all chose one and the same thing.
     space: LabelSpace | None
+    #: What annotations marked as ground truth say, as ``fit(votes, gold=export.gold)`` takes it. They do not vote.
     gold: tuple[Batch, BoolArray]
+    #: The tasks as they are in the file.
     tasks: tuple[Mapping[str, Any], ...]
+    #: Names of the control and of what it annotates.
     field: str
     to_name: str
+    #: What is ranked in each task, where the control is a ranker.
     candidates: tuple[tuple[str, ...], ...] | None = None
 
     @property
@@ -93,12 +82,8 @@ def read_label_studio(
     text spans are lists of (start, end, label), boxes of (x1, y1, x2, y2, label) in percent of the image, or of
     (x, y, width, height, rotation, label) if one is turned.
 
-    Parameters
-    ----------
-    source
-        Path of the file, or the list of tasks.
-    field
-        Name of the control (``from_name``), where the project has several.
+    `source` is the path of the file, or the list of tasks; `field` is the name of the control (``from_name``), where
+    the project has several.
 
     Examples
     --------
@@ -378,14 +363,9 @@ def write_label_studio(
     The score of a prediction is the confidence of the label; a task nobody voted on has no prediction. An interrupted
     run leaves the old file or none; a file that is there is replaced only with `force`.
 
-    Parameters
-    ----------
-    like
-        The export that the votes came from: names, kind and data of the tasks are taken from it.
-    field, to_name, kind
-        Names of the control and of what it annotates, and the type of the control, where there is no export.
-    data
-        One dict per item with what the tasks show, where there is no export.
+    Names, kind and data of the tasks are those of the export that the votes came from (`like`). Without one pass the
+    name of the control (`field`), of what it annotates (`to_name`), the type of the control (`kind`), where the label
+    type does not tell it, and what each task shows (`data`).
     """
     if like is not None:
         field, to_name, kind = field or like.field, to_name or like.to_name, kind or like.kind

@@ -124,9 +124,10 @@ class Reading:
         if layout == "long":
             missing = [role for role, column in found.items() if column is None]
             if missing:
+                listed, needed = ", ".join(map(repr, names)), ", ".join(f"{role}=..." for role in missing)
                 raise FileFormatError(
-                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {', '.join(names)}. "
-                    f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {listed}. "
+                    f"Say which it is: {needed}, or layout='wide'."
                 )
             roles = {role: str(column) for role, column in found.items()}
             return _without(Votes.from_long(table, **roles, repeats=self.repeats), self.abstain)
@@ -203,14 +204,9 @@ def _alias(role: str, names: list[str]) -> str | None:
 
 
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
-    """Return an Arrow table with one row per item and one column per source; null abstains.
+    """Return an Arrow table with a column of ids, called `item`, and one column per source; null abstains.
 
-    Parameters
-    ----------
-    space
-        What a label is; needed where names are stored as codes.
-    item
-        Name of the column of ids.
+    The label type is needed where names are stored as codes.
 
     Examples
     --------
@@ -222,16 +218,9 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
 
 
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
-    """Read votes from one file and write them to another, wide or long, in the format of the other's name.
+    """Read votes from a file and write them to another, "wide" or "long", in the format of its name.
 
-    Parameters
-    ----------
-    to
-        "wide" or "long".
-    force
-        Whether a file that is there is replaced.
-    reading
-        What `read_votes` takes: layout, item, source, label, sources, drop, abstain, delimiter, encoding.
+    A file that is there is replaced only with `force`; `reading` is what `read_votes` takes.
     """
     if to not in ("wide", "long"):
         raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")

@@ -31,18 +31,12 @@ PAIRS = ("all", "adjacent", "best")
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``.
+    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``."""
 
-    Attributes
-    ----------
-    X : rows of the data in their own type, or None
-    y : array of labels
-    sample_weight : array of confidences
-    items : array of ids
-    """
-
+    #: Rows of the data in their own type, or None.
     X: Any
     y: Batch
+    #: Confidence of the labels.
     sample_weight: FloatArray
     items: npt.NDArray[Any]
 
@@ -52,34 +46,23 @@ class TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class RankingGroups:
-    """Rankings as LightGBM's lambdarank takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``.
+    """Rankings as LightGBM takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``."""
 
-    Attributes
-    ----------
-    relevance : array of shape (n_documents,)
-        0 for the last of a group, larger for better ones; equal where tied.
-    sizes : array of shape (n_groups,)
-        Number of documents of each group.
-    rows : array of shape (n_documents,)
-        Which documents are kept, counted over all documents of all items in turn.
-    items : array of ids, one per group
-    """
-
+    #: One per document: 0 for the last of a group, larger for better ones; equal where tied.
     relevance: IntArray
+    #: Number of documents of each group.
     sizes: IntArray
+    #: Which documents are kept, counted over all documents of all items in turn.
     rows: IntArray
+    #: Ids of the groups.
     items: npt.NDArray[Any]
 
 
 def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence: float = 0.0) -> TrainingSet:
-    """Return the labelled items with their confidence as weight; items nobody voted on are left out.
+    """Return the labelled items with their confidence as weight.
 
-    Parameters
-    ----------
-    X
-        One row per item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list.
-    min_confidence
-        Items whose label is less sure are left out.
+    Items nobody voted on are left out, and those whose label is less sure than `min_confidence`. `X` has one row per
+    item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list.
 
     Examples
     --------
@@ -118,23 +101,13 @@ def preference_pairs(
 ) -> pa.Table:
     """Return pairs (item, chosen, rejected, margin) from rankings, as preference learning takes them.
 
-    Ties and items that a ranking does not see make no pair.
+    `rankings` are positions, or lists of names, best first; or a fitted model of `Rankings` or `Preferences` with its
+    `votes`. Ties and items that a ranking does not see make no pair. `candidates` are what is ranked, for each item in
+    the order of its positions (by default the names of the label type, or numbers from 0); `items` are ids of the rows.
+    `pairs` are "all", the "adjacent" ones, or the "best" against each of the others.
 
-    Parameters
-    ----------
-    rankings
-        A fitted model of `Rankings` or `Preferences` with its `votes`, or rankings: positions, or lists of names,
-        best first.
-    candidates
-        What is ranked, for each item a list in the order of its positions; by default the names of the label
-        type, or numbers from 0.
-    items
-        Ids of the rows where there is no model; counted by default.
-    pairs
-        "all"; "adjacent" ones only; or the "best" against each of the others.
-    min_margin
-        Pairs of a smaller margin are left out. With a model the margin is the probability that the chosen one is
-        better, minus that of the opposite, between -1 and 1; else how many places lie between them.
+    Pairs of a margin below `min_margin` are left out. With a model the margin is the probability that the chosen one
+    is better, minus that of the opposite, between -1 and 1; else how many places lie between them.
 
     Examples
     --------
@@ -172,14 +145,8 @@ def _chosen_pairs(positions: IntArray, pairs: str) -> list[tuple[int, int]]:
 def ranking_groups(rankings: Any, votes: Any = None, *, levels: int = LEVELS) -> RankingGroups:
     """Return relevance and group sizes from rankings, for learning to rank.
 
-    Documents that nobody saw, and items without a ranking, are left out; `rows` says which are kept.
-
-    Parameters
-    ----------
-    rankings
-        A fitted model of `Rankings` with its `votes`, or rankings: positions, or lists of names, best first.
-    levels
-        Relevance runs from 0 to ``levels - 1`` at most; in longer rankings all behind are 0.
+    `rankings` are what `preference_pairs` takes. Documents that nobody saw, and items without a ranking, are left out;
+    `rows` says which are kept. Relevance runs from 0 to ``levels - 1`` at most; in longer rankings all behind are 0.
 
     Examples
     --------
