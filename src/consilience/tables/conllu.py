@@ -152,11 +152,8 @@ def read_conllu(source: str | Path | Mapping[str, str | Path]) -> Treebank:
     (array([2, 0]), ('advmod', 'det', 'root'))
     """
     if not isinstance(source, Mapping):
-        if _is_text(source):
-            return Treebank({"text": _sentences(source, "the text")})
-        return Treebank(
-            {Path(source).name.removesuffix(".gz").removesuffix(".conllu"): _sentences(source, str(source))}
-        )
+        name = "text" if _is_text(source) else Path(source).name.removesuffix(".gz").removesuffix(".conllu")
+        source = {name: source}
     if not source:
         raise InvalidVotesError("There are no files to read. Give at least one, as {'parser': path}.")
     parsers = {

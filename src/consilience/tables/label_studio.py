@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,7 +27,19 @@ _EXPORT = "Export the project as JSON (not JSON-MIN, CSV or one file per annotat
 #: Between the steps of a path of a taxonomy.
 PATH = " / "
 _BOX = ("x", "y", "width", "height")
-Values = Sequence[Mapping[str, Any]]
+#: Controls whose annotations may hold several results; one without any says that there is nothing.
+_SEVERAL = ("labels", "rectanglelabels")
+#: Types of controls that are read.
+KINDS = ("choices", "pairwise", "rating", "number", "taxonomy", "ranker", *_SEVERAL, "textarea")
+#: The control of each label type, where there is no export.
+_KIND_OF: dict[type[LabelSpace], str] = {
+    **dict.fromkeys((Classes, FiniteMetric, Tags), "choices"),
+    Rankings: "ranker",
+    Scores: "number",
+    Boxes: "rectanglelabels",
+    Spans: "labels",
+    Texts: "textarea",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +205,8 @@ def _label(answer: _Answer, field: str, kind: str) -> Any:
     own = [one for one in answer.results if one.get("from_name") == field]
     place = f"Task {answer.task!r}, {answer.source!r}"
     if not own:
-        return [] if KINDS[kind].several else None
-    if len(own) > 1 and not KINDS[kind].several:
+        return [] if kind in _SEVERAL else None
+    if len(own) > 1 and kind not in _SEVERAL:
         raise FileFormatError(
             f"{place}: {len(own)} answers to {field!r}, as when each region is asked about. Only one answer per task "
             "is read."
@@ -203,7 +215,7 @@ def _label(answer: _Answer, field: str, kind: str) -> Any:
         for one in own:
             if one.get("type") != kind:
                 raise ValueError(f"{one['type']!r} among {kind!r}")
-        return KINDS[kind].read([one["value"] for one in own])
+        return _read_values(kind, [one["value"] for one in own])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
         raise FileFormatError(
@@ -255,94 +267,66 @@ def _tree(paths: Sequence[str]) -> LabelSpace:
     return FiniteMetric(sorted(edges))
 
 
-class Kind(NamedTuple):
-    """How one type of control stores an answer."""
-
-    #: From the value of each result to the label; None is no answer.
-    read: Callable[[Values], Any]
-    #: From a label to the value of each result.
-    write: Callable[[Any], list[dict[str, Any]]]
-    #: Whether an annotation may hold several results; then one without any says that there is nothing.
-    several: bool = False
-
-
-def _ranker(values: Values) -> Any:
-    ranked = {name: ids for name, ids in values[0]["ranker"].items() if name != "_"}
-    if len(ranked) != 1:
-        raise ValueError(f"{len(ranked)} buckets: only orders are read, not things sorted into buckets")
-    return list(map(str, next(iter(ranked.values())))) or None
-
-
-def _spans(values: Values) -> Any:
-    spans = [(value["start"], value["end"], label) for value in values for label in value.get("labels") or [None]]
-    return sorted(spans, key=str) if any(isinstance(span[0], str) for span in spans) else sorted(spans, key=_place)
-
-
-def _boxes(values: Values) -> Any:
-    boxes = [
-        (*(float(value[side]) for side in _BOX), float(value.get("rotation") or 0.0), label)
-        for value in values
-        for label in value.get("rectanglelabels") or [None]
-    ]
-    return sorted(boxes, key=_place)
+def _read_values(kind: str, values: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the label that the values of the results of one control are; None where that is no answer."""
+    first = values[0]
+    match kind:
+        case "choices":
+            return tuple(map(str, first["choices"] or ())) or None
+        case "taxonomy":
+            return tuple(PATH.join(map(str, path)) for path in first["taxonomy"]) or None
+        case "ranker":
+            ranked = {name: ids for name, ids in first["ranker"].items() if name != "_"}
+            if len(ranked) != 1:
+                raise ValueError(f"{len(ranked)} buckets: only orders are read, not things sorted into buckets")
+            return list(map(str, next(iter(ranked.values())))) or None
+        case "labels" | "rectanglelabels":
+            regions: list[tuple[Any, ...]] = []
+            for value in values:
+                place = (value["start"], value["end"]) if kind == "labels" else _rectangle(value)
+                regions += [(*place, name) for name in value.get(kind) or [None]]
+            texts = any(isinstance(region[0], str) for region in regions)  # places in HTML
+            return sorted(regions, key=lambda region: str(region) if texts else (*region[:-1], str(region[-1])))
+        case "textarea":
+            return first["text"] if isinstance(first["text"], str) else "\n".join(map(str, first["text"]))
+    return first["selected" if kind == "pairwise" else kind]
 
 
-def _place(region: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*region[:-1], str(region[-1]))
+def _rectangle(value: Mapping[str, Any]) -> tuple[float, ...]:
+    return (*(float(value[side]) for side in _BOX), float(value.get("rotation") or 0.0))
 
 
-def _text(values: Values) -> str:
-    parts = values[0]["text"]
-    return parts if isinstance(parts, str) else "\n".join(map(str, parts))
-
-
-def _names(label: Any) -> list[str]:
-    return sorted(map(str, label)) if isinstance(label, (set, frozenset, list, tuple)) else [str(label)]
-
-
-def _number(label: Any) -> Any:
-    number = plain_value(np.asarray(label, dtype=np.float64).reshape(())[()])
-    return int(number) if number == int(number) else number
-
-
-def _span(span: Sequence[Any]) -> dict[str, Any]:
-    start, end, *name = span
-    return {"start": plain_value(start), "end": plain_value(end), **({"labels": name} if name else {})}
-
-
-def _rectangle(box: Sequence[Any]) -> dict[str, Any]:
-    """Return the value of one box: corners and perhaps a name, or the six values that turned boxes have."""
-    if len(box) == 6:
-        return {**dict(zip(_BOX, box, strict=False)), "rotation": box[4], "rectanglelabels": [box[5]]}
-    x1, y1, x2, y2 = (float(value) for value in box[:4])
-    value = {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1, "rotation": 0.0}
-    return value | ({"rectanglelabels": [box[4]]} if len(box) > 4 else {})
-
-
-KINDS: dict[str, Kind] = {
-    "choices": Kind(
-        lambda values: tuple(map(str, values[0]["choices"] or ())) or None, lambda label: [{"choices": _names(label)}]
-    ),
-    "pairwise": Kind(lambda values: values[0]["selected"], lambda label: [{"selected": str(label)}]),
-    "rating": Kind(lambda values: values[0]["rating"], lambda label: [{"rating": max(1, round(float(label)))}]),
-    "number": Kind(lambda values: values[0]["number"], lambda label: [{"number": _number(label)}]),
-    "taxonomy": Kind(
-        lambda values: tuple(PATH.join(map(str, path)) for path in values[0]["taxonomy"]) or None,
-        lambda label: [{"taxonomy": [path.split(PATH) for path in _names(label)]}],
-    ),
-    "ranker": Kind(_ranker, lambda label: [{"ranker": {"rank": list(label)}}]),  # called as the control when written
-    "labels": Kind(_spans, lambda spans: [_span(span) for span in spans], several=True),
-    "rectanglelabels": Kind(_boxes, lambda boxes: [_rectangle(box) for box in boxes], several=True),
-    "textarea": Kind(_text, lambda label: [{"text": [str(label)]}]),
-}
-_KIND_OF: dict[type[LabelSpace], str] = {
-    **dict.fromkeys((Classes, FiniteMetric, Tags), "choices"),
-    Rankings: "ranker",
-    Scores: "number",
-    Boxes: "rectanglelabels",
-    Spans: "labels",
-    Texts: "textarea",
-}
+def _written_values(kind: str, label: Any, field: str) -> list[dict[str, Any]]:
+    """Return a label as the values of the results of one control."""
+    names = sorted(map(str, label)) if isinstance(label, (set, frozenset, list, tuple)) else [str(label)]
+    match kind:
+        case "choices":
+            return [{"choices": names}]
+        case "taxonomy":
+            return [{"taxonomy": [path.split(PATH) for path in names]}]
+        case "pairwise":
+            return [{"selected": str(label)}]
+        case "rating":
+            return [{"rating": max(1, round(float(label)))}]
+        case "number":
+            number = float(np.asarray(label, dtype=np.float64).reshape(()))
+            return [{"number": int(number) if number == int(number) else number}]
+        case "ranker":
+            return [{"ranker": {field: list(label)}}]
+        case "textarea":
+            return [{"text": [str(label)]}]
+    values: list[dict[str, Any]] = []
+    for element in label:
+        *place, name = element if len(element) in (3, 5, 6) else (*element, None)
+        if kind == "labels":
+            value = dict(zip(("start", "end"), map(plain_value, place), strict=True))
+        elif len(place) == 5:  # a turned box
+            value = dict(zip((*_BOX, "rotation"), place, strict=True))
+        else:
+            x1, y1, x2, y2 = map(float, place)
+            value = {"x": x1, "y": y1, "width": x2 - x1, "height": y2 - y1, "rotation": 0.0}
+        values.append(value if name is None else {**value, kind: [name]})
+    return values
 
 
 def write_label_studio(
@@ -398,9 +382,7 @@ def write_label_studio(
     for row, item in enumerate(table.items.tolist()):
         task: dict[str, Any] = {"id": item, "data": {} if data is None else dict(data[row]), "predictions": []}
         if table.observed[row].any():
-            values = [] if is_null(labels[row]) else KINDS[kind].write(labels[row])
-            if kind == "ranker":
-                values = [{"ranker": {field: value["ranker"]["rank"]}} for value in values]
+            values = [] if is_null(labels[row]) else _written_values(kind, labels[row], field)
             results = [
                 {"id": f"{field}_{number}", "from_name": field, "to_name": to_name, "type": kind, "value": value}
                 for number, value in enumerate(values)

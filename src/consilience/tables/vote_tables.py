@@ -53,15 +53,24 @@ def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> t
     item_codes, item_rows = factorize(ids, "item id")
     source_codes, source_rows = factorize(voters, "source name")
     names = tuple(map(str, voters[source_rows].tolist()))
-    pairs: Pairs = ()
     cells = item_codes * len(names) + source_codes
-    if repeats == "refuse":
-        _check_single_votes(cells, ids, voters, said)
+    pairs: Pairs = ()
+    run = _runs(cells)
+    if repeats == "separate":
+        runs, names, pairs = _separate_repeats(run, source_codes, names)
+        cells = item_codes * len(names) + runs
     elif repeats == "average":
         cells, said = _average_repeats(cells, said)
-    else:
-        runs, names, pairs = _separate_repeats(cells, source_codes, names)
-        cells = item_codes * len(names) + runs
+    elif run.any():
+        second = int(np.argmax(run > 0))
+        first = int(np.argmax(cells == cells[second]))
+        votes = ["null" if said.null[row] else repr(said.values[row : row + 1].tolist()[0]) for row in (first, second)]
+        who, what = (values[first : first + 1].tolist()[0] for values in (voters, ids))
+        raise InvalidVotesError(
+            f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
+            f"in row {second}. Aggregate repeated votes first, or give them different source names; "
+            f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
+        )
     shape, present = (len(item_rows), len(names)), ~said.null
     labels = blank(shape, np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
     observed = np.zeros(shape, dtype=bool)
@@ -84,21 +93,13 @@ def _by_column(records: list[Any] | tuple[Any, ...], names: list[str]) -> dict[s
     return {name: [record[place] for record in records] for place, name in enumerate(names)}
 
 
-def _check_single_votes(cells: Codes, item: Batch, source: Batch, label: Column) -> None:
-    """Raise if a source votes twice on an item; `cells` numbers item and source of every row together."""
+def _runs(cells: Codes) -> Codes:
+    """Return how many votes on the same cell come before each one."""
     order = np.argsort(cells, kind="stable")
-    again = np.flatnonzero(np.diff(cells[order]) == 0)
-    if not len(again):
-        return
-    earliest = again[np.argmin(order[again + 1])]
-    first, second = int(order[earliest]), int(order[earliest + 1])
-    votes = ["null" if label.null[row] else repr(label.values[row : row + 1].tolist()[0]) for row in (first, second)]
-    who, what = (values[first : first + 1].tolist()[0] for values in (source, item))
-    raise InvalidVotesError(
-        f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
-        f"in row {second}. Aggregate repeated votes first, or give them different source names; "
-        f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
-    )
+    begins = np.append(True, np.diff(cells[order]) != 0)
+    run = np.empty(len(cells), dtype=np.intp)
+    run[order] = np.arange(len(cells)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+    return run
 
 
 def _average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
@@ -116,16 +117,11 @@ def _average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
     return unique, Column(total / np.maximum(seen, 1.0), seen == 0)
 
 
-def _separate_repeats(cells: Codes, source: Codes, names: tuple[str, ...]) -> tuple[Codes, tuple[str, ...], Pairs]:
+def _separate_repeats(run: Codes, source: Codes, names: tuple[str, ...]) -> tuple[Codes, tuple[str, ...], Pairs]:
     """Return the source of every row, the names of sources, and the pairs of runs of one source.
 
     The k-th vote of "judge" on an item comes from "judge #k", if "judge" repeats any vote.
     """
-    order = np.argsort(cells, kind="stable")
-    begins = np.append(True, np.diff(cells[order]) != 0)
-    start = np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    run = np.empty(len(cells), dtype=np.intp)
-    run[order] = np.arange(len(cells)) - start
     runs = np.zeros(len(names), dtype=np.intp)
     np.maximum.at(runs, source, run + 1)
     apart: list[str] = []
