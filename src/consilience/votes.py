@@ -46,8 +46,8 @@ class Votes:
     sources
         One name per source.
     items
-        One id per row, shape ``(n_items,)``. Rows of one id are about the same item: they stay together in samples,
-        and standard errors do not take them for independent.
+        One id per row. Rows of one id are about the same item: they stay together in samples, and standard errors do
+        not take them for independent.
     abstain
         The value that stood for an abstention where the votes came from, if the caller named one.
     names_given
@@ -60,10 +60,8 @@ class Votes:
     Examples
     --------
     >>> votes = Votes.from_matrix([[0, 1, -1], [1, 1, 1]], sources=["ann", "bob", "cleo"])
-    >>> votes
-    Votes(2 items, 3 sources, 83% observed)
-    >>> votes.select(["cleo"]).coverage()
-    array([0.5])
+    >>> votes, votes.select(["cleo"]).coverage()
+    (Votes(2 items, 3 sources, 83% observed), array([0.5]))
     """
 
     labels: Batch
@@ -112,8 +110,7 @@ class Votes:
         abstain
             The value that stands for an abstention; None if there is no such value.
         sources, items
-            Names of the columns and ids of the rows; numbered if not given. The columns of a
-            frame have names already: there `sources` picks some of them.
+            Names of the columns and ids of the rows; numbered if not given. Of a frame `sources` picks columns.
 
         Examples
         --------
@@ -154,8 +151,6 @@ class Votes:
         --------
         >>> Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 2, 1]]]).labels.shape
         (2, 2, 3)
-        >>> Votes.from_array([[[2, 0], None], [[2, 0, 2], [0, 1, 2]]]).labels.shape
-        (2, 2)
         """
         labels, seen = read_cells(array, sources, allow_partial=observed is not None)
         if observed is not None:
@@ -188,10 +183,6 @@ class Votes:
 
         Examples
         --------
-        >>> records = [("x1", "ann", "cat"), ("x1", "bob", "dog"), ("x2", "bob", None)]
-        >>> Votes.from_long(records).labels
-        array([['cat', 'dog'],
-               [None, None]], dtype=object)
         >>> runs = Votes.from_long([("x1", "ann", 3), ("x1", "ann", 5), ("x1", "bob", 4)], repeats="separate")
         >>> runs.sources, runs.repeated_pairs
         (('ann #1', 'ann #2', 'bob'), (('ann #1', 'ann #2'),))
@@ -327,12 +318,7 @@ class Votes:
         return coverage
 
     def overlap(self) -> FloatArray:
-        """Return how often each two sources vote on the same item.
-
-        Returns
-        -------
-        array of shape (n_sources, n_sources)
-            Fraction of items, between 0 and 1; the diagonal is the coverage.
+        """Return the fraction of items on which each two sources vote; the diagonal is the coverage.
 
         Examples
         --------

@@ -132,7 +132,7 @@ def read_cells(
     if array.dtype.kind in "fc":
         observed = observed & _whole_cells(np.isnan(array), array, sources, allow_partial)
     elif array.dtype.kind in "mM":
-        observed = ~np.isnat(array).all(axis=tuple(range(2, array.ndim)))
+        observed = ~np.all(np.isnat(array), axis=tuple(range(2, array.ndim)))
     return array, observed
 
 
@@ -159,7 +159,7 @@ def _whole_cells(missing: BoolArray, array: Batch, sources: Sequence[str] | None
     if missing.ndim == 2:
         return ~missing
     axes = tuple(range(2, missing.ndim))
-    absent: BoolArray = missing.all(axis=axes)
+    absent: BoolArray = np.all(missing, axis=axes)
     partly = np.argwhere(missing.any(axis=axes) & ~absent)
     if len(partly) and not allow_partial:
         row, column = partly[0].tolist()

@@ -60,11 +60,11 @@ def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
     images: dict[Any, Mapping[str, Any]] = {}
     for name, document in documents.items():
         images |= {image["id"]: image for image in document["images"] if image["id"] not in images}
-        for category in document["categories"]:
-            known = categories.setdefault(category["id"], category)
-            if known.get("name") != category.get("name"):
+        for entry in document["categories"]:
+            known = categories.setdefault(entry["id"], entry)
+            if known.get("name") != entry.get("name"):
                 raise FileFormatError(
-                    f"Category {category['id']!r} is {category.get('name')!r} for {name!r} and {known.get('name')!r} "
+                    f"Category {entry['id']!r} is {entry.get('name')!r} for {name!r} and {known.get('name')!r} "
                     "for another source. Number the categories alike in all files."
                 )
     names = {key: str(category.get("name", key)) for key, category in categories.items()}

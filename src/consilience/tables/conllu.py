@@ -272,7 +272,7 @@ def _heads_and_relations(
     if not any(isinstance(token, (list, tuple)) for token in tokens):
         return tokens, None
     known = dict(enumerate(relations or ()))
-    names = [code if isinstance(code, str) else known.get(code) for _, code in tokens]
+    names: list[Any] = [code if isinstance(code, str) else known.get(code) for _, code in tokens]
     if None in names:
         raise InvalidVotesError(
             f"{place} has a relation with code {tokens[names.index(None)][1]}, which has no name. Give the names of "

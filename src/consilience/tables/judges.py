@@ -199,8 +199,7 @@ def read_preferences(
             f"{', '.join(map(repr, columns))}. Say which it is, such as {missing[0]}={next(iter(columns))!r}."
         )
     rows = _rows(columns, found)
-    coded = _winner_codes(rows)
-    _read(rows, lambda row: _winner(row, coded))
+    _read_winners(rows)
     names = {plain_value(row.cells[role]) for row in rows for role in ("first", "second")}
     judges = list(dict.fromkeys(row.judge for row in rows))
     said: dict[Any, dict[str, list[tuple[Any, ...]]]] = {}
@@ -339,7 +338,7 @@ def _rows(columns: Mapping[str, list[Any]], found: Mapping[str, str]) -> list[_R
     return rows
 
 
-def _read(rows: list[_Row], read: Callable[[_Row], Any]) -> None:
+def _read(rows: Sequence[_Row], read: Callable[[_Row], Any]) -> None:
     """Fill in what the answers say, or why they say nothing."""
     for row in rows:
         row.value, row.reason = None, None
@@ -377,8 +376,7 @@ def _read_points(
 
 def _read_pairs(rows: list[_Row]) -> LabelSpace:
     """Read winners, and put the two that are compared in the order in which they come first."""
-    coded = _winner_codes(rows)
-    _read(rows, lambda row: _winner(row, coded))
+    _read_winners(rows)
     order: dict[Any, tuple[Any, Any]] = {}
     for cells, row in ((row.cells, row) for row in rows if "first" in row.cells):
         shown = (cells["first"], cells["second"])
@@ -389,28 +387,28 @@ def _read_pairs(rows: list[_Row]) -> LabelSpace:
     return Classes(["first", "second", *["tie"] * any(row.value == "tie" for row in rows)])
 
 
-def _winner(row: _Row, coded: Mapping[Any, str]) -> str:
-    answer = row.cells["answer"]
-    if coded and not is_null(answer):
-        return coded[answer]
-    return read_winner(answer, row.cells.get("first"), row.cells.get("second"))
-
-
-def _winner_codes(rows: Sequence[_Row]) -> dict[Any, str]:
-    """Return what whole numbers mean as winners; nothing where winners are no numbers, or names that are numbers."""
+def _read_winners(rows: Sequence[_Row]) -> None:
+    """Read who won; if all winners are whole numbers and no names, find out what these mean."""
     said = [row.cells for row in rows if not is_null(row.cells["answer"])]
     values = [cells["answer"] for cells in said]
-    if not said or not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-        return {}
-    if all(cells["answer"] in (cells.get("first"), cells.get("second")) for cells in said):
-        return {}
-    for second in (-1, 2):
-        if second in values and set(values) <= {0, 1, second}:
-            return {1: "first", second: "second", 0: "tie"}
-    raise FileFormatError(
-        f"The winners are the numbers {', '.join(map(str, sorted(set(values))[:6]))}, which can be read in several "
-        "ways. Write 'first', 'second' and 'tie', or the name of the winner."
-    )
+    coded: dict[Any, str] = {}
+    numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
+    if numbers and not all(cells["answer"] in (cells.get("first"), cells.get("second")) for cells in said):
+        second = next((code for code in (-1, 2) if code in values and set(values) <= {0, 1, code}), None)
+        if second is None:
+            raise FileFormatError(
+                f"The winners are the numbers {', '.join(map(str, sorted(set(values))[:6]))}, which can be read in "
+                "several ways. Write 'first', 'second' and 'tie', or the name of the winner."
+            )
+        coded = {1: "first", second: "second", 0: "tie"}
+
+    def winner(row: _Row) -> str:
+        answer = row.cells["answer"]
+        if coded and not is_null(answer):
+            return coded[answer]
+        return read_winner(answer, row.cells.get("first"), row.cells.get("second"))
+
+    _read(rows, winner)
 
 
 def _table(

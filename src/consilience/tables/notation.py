@@ -70,7 +70,7 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
 
 
 def _cells(votes: Votes) -> list[Any]:
-    return votes.labels[votes.observed].tolist()  # type: ignore[no-any-return]
+    return votes.labels[votes.observed].tolist()
 
 
 def _names(argument: str) -> list[str]:

@@ -171,7 +171,7 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
 
     if ties is not None and not 0.5 <= ties <= 1.0:
         raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
-    names: Sequence[Sequence[Any]]
+    names: Any
     if isinstance(space, Preferences):
         names = belief.details["candidates"]
     elif isinstance(space, Rankings) and space.names is not None and belief.labels.dtype == object:
@@ -180,7 +180,7 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
         raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
     else:  # who votes positions gets positions
         return space.to_arrow(belief.labels)
-    texts = []
+    texts: list[str | None] = []
     for row, order in enumerate(belief.labels):
         if is_null(order):
             texts.append(None)
