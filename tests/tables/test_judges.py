@@ -123,17 +123,13 @@ def test_faults_are_counted_by_judge_and_reason():
     assert "4 replies unread" in repr(table)
 
 
-def test_error_states_are_faults_whatever_the_score_says():
+def test_error_states_and_scores_beyond_the_scale_are_faults():
     frame = pd.DataFrame(
         {"item": [1, 1, 2, 2], "judge": ["a", "b"] * 2, "score": [3, 4, 0, 2], "status": ["ok", "ok", "timeout", "ok"]}
     )
     table = read_judges(frame)
     assert table.votes.observed.tolist() == [[True, True], [False, True]]
-    assert table.faults.columns["reason"] == ["error"]
-    assert table.faults.columns["example"] == ["timeout"]
-
-
-def test_scores_beyond_the_scale_are_faults():
+    assert (table.faults.columns["reason"], table.faults.columns["example"]) == (["error"], ["timeout"])
     table = read_judges(scores(("p", "a", 7), ("p", "b", 70), ("q", "a", "3/10"), ("q", "b", "3/5")), scale=(1, 10))
     assert table.votes.observed.tolist() == [[True, False], [True, False]]
     assert table.faults.columns["reason"] == ["outside the scale", "another scale"]
@@ -170,18 +166,17 @@ def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
     averaged = read_judges(frame, repeats="average").votes
     assert averaged.sources == ("a", "b", "c")
     assert averaged.labels[2].tolist() == [2.5, 2.0, 2.0]
-
-
-def test_runs_without_a_column_or_with_the_same_number_are_counted():
-    table = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))
-    assert table.votes.sources == ("a #1", "a #2", "b")
-    assert table.votes.repeated_pairs == (("a #1", "a #2"),)
+    counted = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))  # without a column
+    assert counted.votes.sources == ("a #1", "a #2", "b")
+    assert counted.votes.repeated_pairs == (("a #1", "a #2"),)
     again = read_judges([{"prompt": "p", "judge": "a", "run": run, "score": 1} for run in (1, 1, 2)])
     assert again.votes.sources == ("a #1", "a #2", "a #3")
     assert len(again.votes.repeated_pairs) == 3
+    with refused(InvalidVotesError, "needs labels that are numbers"):
+        read_judges(scores(("p", "a", "good"), ("p", "a", "bad")), repeats="average")
 
 
-def test_criteria_are_items_of_their_own_or_one_is_picked():
+def test_criteria_and_models_are_items_of_their_own_or_one_is_picked():
     rows = [
         {"id": 4, "judge": "a", "aspect": aspect, "score": score} for aspect, score in (("fluency", 3), ("meaning", 5))
     ]
@@ -189,17 +184,11 @@ def test_criteria_are_items_of_their_own_or_one_is_picked():
     assert table.votes.items.tolist() == ["4 | fluency", "4 | meaning"]
     assert table.keys.to_pylist() == [{"item": 4, "criterion": "fluency"}, {"item": 4, "criterion": "meaning"}]
     one = read_judges(rows, only="meaning")
-    assert one.votes.items.tolist() == [4]
-    assert one.votes.labels.tolist() == [[5.0]]
+    assert (one.votes.items.tolist(), one.votes.labels.tolist()) == ([4], [[5.0]])
     with refused(FileFormatError, "no criterion 'style'", "'fluency'"):
         read_judges(rows, only="style")
-
-
-def test_model_beside_a_judge_is_what_is_judged():
-    rows = [{"prompt": "p", "model": model, "judge": "j", "score": 1} for model in ("x", "y")]
-    table = read_judges(rows)
-    assert table.votes.sources == ("j",)
-    assert table.votes.items.tolist() == ["p | x", "p | y"]
+    judged = read_judges([{"prompt": "p", "model": model, "judge": "j", "score": 1} for model in ("x", "y")])
+    assert (judged.votes.sources, judged.votes.items.tolist()) == (("j",), ["p | x", "p | y"])
     assert read_judges([{"prompt": "p", "model": "x", "score": 1}]).votes.sources == ("x",)
 
 
@@ -219,49 +208,30 @@ def test_comparison_shown_in_both_orders_is_one_item():
     assert table.faults.columns["reason"] == ["no reply"]
 
 
-@pytest.mark.parametrize(
-    ("winners", "expected"),
-    [
-        ([1, -1, 0], ["first", "second", "tie"]),
-        ([1, 2, 0], ["first", "second", "tie"]),
-        ([1, 2, 1], ["first", "second", "first"]),
-    ],
-)
-def test_winners_may_be_numbers(winners, expected):
-    rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
-    assert read_judges(rows).votes.labels[:, 0].tolist() == expected
-
-
-def test_winner_may_be_the_number_that_names_it():
+def test_winners_may_be_numbers_or_names_that_are_numbers():
+    for winners in ([1, -1, 0], [1, 2, 0]):
+        rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
+        assert read_judges(rows).votes.labels[:, 0].tolist() == ["first", "second", "tie"]
+        assert read_judges(rows[:2]).votes.labels[:, 0].tolist() == ["first", "second"]
     rows = [{"judge": "j", "first": 3, "second": 5, "winner": 5}, {"judge": "k", "first": 5, "second": 3, "winner": 5}]
     table = read_judges(rows)
     assert table.votes.labels.tolist() == [["second", "second"]]
     assert table.votes.items.tolist() == ["3 | 5"]
 
 
-def test_rankings_of_the_same_things_keep_their_names():
-    rows = [
-        {"prompt": "p", "judge": "j", "ranking": "b > a = c"},
-        {"prompt": "p", "judge": "k", "ranking": "a > c > b"},
-        {"prompt": "q", "judge": "j", "ranking": "all the same"},
-        {"prompt": "q", "judge": "k", "ranking": "c > b > a"},
-    ]
-    table = read_judges(rows)
+def test_rankings_of_the_same_things_keep_their_names_and_others_are_positions_with_candidates():
+    def ranked(*rankings):
+        return read_judges([dict(zip(("prompt", "judge", "ranking"), row, strict=True)) for row in rankings])
+
+    table = ranked(
+        ("p", "j", "b > a = c"), ("p", "k", "a > c > b"), ("q", "j", "all the same"), ("q", "k", "c > b > a")
+    )  # fmt: skip
     assert table.kind == "listwise"
     assert table.space == cs.Rankings(["a", "b", "c"])
     assert table.votes.labels[0, 0] == ["b", ("a", "c")]
     assert not table.votes.observed[1, 0]
     assert table.faults.columns["reason"] == ["no ranking"]
-
-
-def test_rankings_of_other_things_per_prompt_are_positions_with_candidates():
-    rows = [
-        {"prompt": "p", "judge": "j", "ranking": ["b", "a"]},
-        {"prompt": "p", "judge": "k", "ranking": ["a", "b"]},
-        {"prompt": "q", "judge": "j", "ranking": ["z", "x", "y"]},
-        {"prompt": "q", "judge": "k", "ranking": ["x"]},
-    ]
-    table = read_judges(rows)
+    table = ranked(("p", "j", ["b", "a"]), ("p", "k", ["a", "b"]), ("q", "j", ["z", "x", "y"]), ("q", "k", ["x"]))
     assert table.space == cs.Rankings(None)
     assert table.keys["candidates"].to_pylist() == [["a", "b"], ["x", "y", "z"]]
     assert [list(label) for label in table.votes.labels.reshape(-1)] == [[1, 0], [0, 1], [1, 2, 0], [0, -1, -1]]
@@ -303,8 +273,3 @@ def test_files_are_read(tmp_path):
 def test_tables_that_cannot_be_read_are_refused(source, options, parts):
     with refused(FileFormatError, *parts):
         read_judges(source, **options)
-
-
-def test_mean_of_words_is_refused():
-    with refused(InvalidVotesError, "needs labels that are numbers"):
-        read_judges(scores(("p", "a", "good"), ("p", "a", "bad")), repeats="average")
