@@ -198,10 +198,8 @@ class Votes:
         ----------
         frame
             Any dataframe, or a dict of columns. NaN is null; the text ``"NA"`` is a label.
-        sources
-            The columns that hold votes; all but `item` if not given.
-        item
-            The column that holds the item ids; rows are counted if not given.
+        sources, item
+            The columns that hold votes, by default all but `item`; and the one that holds the item ids, if any.
 
         Examples
         --------

@@ -82,11 +82,21 @@ def _ending(path: str | Path) -> tuple[str, bool]:
 
 def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8") -> pa.Table:
     """Return a file as an Arrow table; a folder of Parquet files as one table."""
+    import pyarrow as pa
+
     if not isinstance(path, (str, Path)):
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source, name = Path(path), str(path)
     if source.is_dir():
-        return _read_folder(source)
+        files = sorted(source.rglob("*.parquet"))
+        if not files:
+            raise FileFormatError(
+                f"The folder {name!r} holds no .parquet file. Name a file, or a folder of Parquet files."
+            )
+        try:
+            return pa.concat_tables([_read_binary(file, "parquet") for file in files], promote_options="permissive")
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise FileFormatError(f"The files in {name!r} do not have the same columns: {error}.") from None
     _check_exists(source)
     kind = file_format(source)
     if source.stat().st_size == 0:
@@ -111,27 +121,12 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
 
 def _check_exists(path: Path) -> None:
     """Raise if there is no such file, with the one that may be meant."""
-    if path.exists():
-        return
     if not path.parent.is_dir():
         raise FileFormatError(f"There is no file {str(path)!r}. {str(path.parent)!r} is no folder either.")
-    close = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=1)
-    hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
-    raise FileFormatError(f"There is no file {str(path)!r}.{hint}")
-
-
-def _read_folder(folder: Path) -> pa.Table:
-    import pyarrow as pa
-
-    files = sorted(folder.rglob("*.parquet"))
-    if not files:
-        raise FileFormatError(
-            f"The folder {str(folder)!r} holds no .parquet file. Name a file, or a folder of Parquet files."
-        )
-    try:
-        return pa.concat_tables([_read_binary(file, "parquet") for file in files], promote_options="permissive")
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise FileFormatError(f"The files in {str(folder)!r} do not have the same columns: {error}.") from None
+    if not path.exists():
+        close = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=1)
+        hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
+        raise FileFormatError(f"There is no file {str(path)!r}.{hint}")
 
 
 def _read_binary(path: Path, kind: str) -> pa.Table:

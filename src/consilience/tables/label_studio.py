@@ -188,17 +188,16 @@ def _control(answers: Sequence[_Answer], field: str | None) -> tuple[str, str, s
     if not found:
         raise FileFormatError("No task has been annotated: all results are empty. Export annotated tasks.")
     listed = ", ".join(f"{name!r} ({kind})" for name, (kind, _, _) in found.items())
+    only = next(iter(found))
     if field is None and len(found) > 1:
-        raise FileFormatError(
-            f"The tasks ask for several things: {listed}. Say which to read, such as field={next(iter(found))!r}."
-        )
-    chosen = next(iter(found)) if field is None else field
-    if chosen not in found:
-        raise FileFormatError(f"No result comes from {chosen!r}; there are {listed}. Use one of these as field=.")
-    kind, to_name, task = found[chosen]
+        raise FileFormatError(f"The tasks ask for several things: {listed}. Say which to read, such as field={only!r}.")
+    field = field or only
+    if field not in found:
+        raise FileFormatError(f"No result comes from {field!r}; there are {listed}. Use one of these as field=.")
+    kind, to_name, task = found[field]
     if kind not in KINDS:
         raise FileFormatError(f"Task {task!r}: results of type {kind!r} are not read. Read are {', '.join(KINDS)}.")
-    return chosen, kind, to_name
+    return field, kind, to_name
 
 
 def _label(answer: _Answer, field: str, kind: str) -> Any:

@@ -19,7 +19,7 @@ from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import order_of_text
-from consilience.tables.vote_tables import as_group
+from consilience.tables.training import names_in_orders
 from consilience.votes import Votes, as_votes
 
 __all__ = ["NOTATIONS", "Guess", "Notation", "guess_space", "space_of_text"]
@@ -113,22 +113,17 @@ def _ordinal(argument: str, votes: Votes) -> LabelSpace:
 def _rankings(argument: str, votes: Votes) -> LabelSpace:
     if argument:
         return types.Rankings(_size_or_names(argument))
-    cells = _cells(votes)
-    orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in cells]
-    named = [[name for group in order for name in as_group(group)] for order in orders if _orders_names(order)]
-    if not named:
+    orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in _cells(votes)]
+    names = names_in_orders(orders)
+    if names is None:
         lengths = {len(order) for order in orders}
         return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
-    if max(map(len, named)) < 2:
+    if all(len(order) < 2 and not isinstance(order[0], tuple) for order in orders if order):
         raise UnsupportedError(
-            f"No vote orders two things; the first is {cells[0]!r}. Write orders as a > b = c, or name "
+            f"No vote orders two things; the first is {_cells(votes)[0]!r}. Write orders as a > b = c, or name "
             "another label type."
         )
-    return types.Rankings(list(dict.fromkeys(name for order in named for name in order)))
-
-
-def _orders_names(order: Any) -> bool:
-    return all(isinstance(name, str) for group in order for name in as_group(group))
+    return types.Rankings(names)
 
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -210,7 +210,7 @@ def ordered_rows(
             return found
     else:
         labels = rankings if isinstance(rankings, np.ndarray) else as_object_array(rankings)
-        space = Rankings(_names(labels))
+        space = Rankings(names_in_orders(labels.tolist()))
         ids = list(range(len(labels)) if items is None else items)
     if len(ids) != len(labels):
         raise InvalidLabelError(f"There are {len(labels)} rankings and {len(ids)} item ids. Give one per ranking.")
@@ -248,11 +248,11 @@ def places_of(order: Sequence[Any], names: Sequence[Any]) -> list[int]:
     return [place.get(name, -1) for name in names]
 
 
-def _names(labels: Batch) -> list[str] | None:
-    """Return the names that occur in orders of names; None where labels are positions."""
+def names_in_orders(orders: Iterable[Any]) -> list[str] | None:
+    """Return the names that occur in orders of names; None where these are positions."""
     names: dict[str, None] = {}
-    for label in labels.tolist():
-        for group in label if isinstance(label, (list, tuple, dict)) else ():
+    for order in orders:
+        for group in order if isinstance(order, (list, tuple, dict)) else ():
             entries = group if isinstance(group, (tuple, set, frozenset)) else (group,)
             names.update(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
     return list(names) or None

@@ -149,7 +149,14 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
                 "The columns 'item', 'source' and 'label' look like one row per vote. Use "
                 "Votes.from_long(frame), or say which columns are sources with sources=."
             )
-        _check_no_ids(columns)
+        for name, column in columns.items() if len(columns) > 1 else ():
+            values = column.values.tolist() if name.lower() in _ID_NAMES and not column.null.any() else []
+            if len(values) < _FEW or column.values.dtype.kind == "f" or len(set(map(str, values))) < len(values):
+                continue
+            raise InvalidVotesError(  # it would count as a source
+                f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
+                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
+            )
     names = as_names(sources) if sources is not None else tuple(name for name in columns if name != item)
     check_known(names, columns)
     n_items = len(next(iter(columns.values())).null) if columns else 0
@@ -170,19 +177,6 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
         else:
             labels[present, place] = column.values[present]
     return LabelTable(labels, observed, names, ids)
-
-
-def _check_no_ids(columns: Mapping[str, Column]) -> None:
-    """Refuse a column that by its name and its values holds the ids of the items: it would count as a source."""
-    for name, column in columns.items():
-        if name.lower() not in _ID_NAMES or column.null.any() or len(column.null) < _FEW or len(columns) < 2:
-            continue
-        values = column.values
-        if values.dtype.kind in "iuO" and len(set(map(str, values.tolist()))) == len(values):
-            raise InvalidVotesError(
-                f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
-                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
-            )
 
 
 def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
