@@ -118,10 +118,15 @@ def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
 
 def write_model(path: str | Path, space: LabelSpace, model: SourceModel, settings: dict[str, Any]) -> None:
     """Write a fitted model to one file."""
+    stored = {key: list(value) if isinstance(value, (set, frozenset)) else value for key, value in settings.items()}
+    del stored["space"]
+    for key, value in stored.items():  # an estimator object is code; what it learned is in the parameters
+        if value is not None and not isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)):
+            stored[key] = "auto"
     document = {
         **_described(space),
         "n_labels": space.n_labels,
-        "settings": {key: _storable(value) for key, value in settings.items() if key != "space"},
+        "settings": stored,
         **{name: getattr(model, name) for name in _AS_IT_IS},
         "diagnostics": [asdict(item) for item in model.diagnostics],
         "hypotheses": [{"probability": one, "parameters": parameters.as_dict()} for one, parameters in model.mixture],
@@ -132,44 +137,33 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
     write_document(path, document)
 
 
-def _storable(value: Any) -> Any:
-    if isinstance(value, (set, frozenset)):
-        return list(value)
-    if isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)) or value is None:
-        return value
-    return "auto"  # an estimator object is code; what it learned is in the parameters
-
-
 def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
     """Return the space, what was learned, and the settings."""
     document = read_document(path)
     try:
-        return _restored(document, space)
+        if space is None:
+            space = _space(document, document["space"])
+        elif type(space).__name__ != document["space"]:
+            raise ModelFormatError(
+                f"The model's labels are of type {document['space']!r}, not {type(space).__name__!r}."
+            )
+        elif space.n_labels != document["n_labels"]:
+            raise ModelFormatError(
+                f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
+                "Pass the space that the model was fitted with."
+            )
+        restore = space.law.restore
+        model = SourceModel(
+            **{name: document[name] for name in _AS_IT_IS},
+            mixture=tuple((one["probability"], restore(one["parameters"])) for one in document["hypotheses"]),
+            summary=_restored_summary(document["summary"]),
+            calibration=Calibration(**document["calibration"]),
+            diagnostics=tuple(Diagnostic(**one) for one in document["diagnostics"]),
+            baseline=None if document["baseline"] is None else restore(document["baseline"]),
+        )
+        return space, model, document["settings"]
     except KeyError as error:
         raise ModelFormatError(f"{str(path)!r} lacks {error}; it is damaged. Fit and save again.") from None
-
-
-def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
-    name = document["space"]
-    if space is None:
-        space = _space(document, name)
-    elif type(space).__name__ != name:
-        raise ModelFormatError(f"The model's labels are of type {name!r}, not {type(space).__name__!r}.")
-    elif space.n_labels != document["n_labels"]:
-        raise ModelFormatError(
-            f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
-            "Pass the space that the model was fitted with."
-        )
-    restore = space.law.restore
-    model = SourceModel(
-        **{name: document[name] for name in _AS_IT_IS},
-        mixture=tuple((one["probability"], restore(one["parameters"])) for one in document["hypotheses"]),
-        summary=_restored_summary(document["summary"]),
-        calibration=Calibration(**document["calibration"]),
-        diagnostics=tuple(Diagnostic(**one) for one in document["diagnostics"]),
-        baseline=None if document["baseline"] is None else restore(document["baseline"]),
-    )
-    return space, model, document["settings"]
 
 
 def _described_summary(summary: Summary) -> dict[str, Any]:

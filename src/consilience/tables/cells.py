@@ -46,12 +46,6 @@ def tighten(values: npt.NDArray[np.object_], null: BoolArray) -> Batch:
     """Return objects as a numeric array where every one of them is a plain number.
 
     Anything else (text, lists, a mixture) stays an object array, with None for the nulls.
-
-    Examples
-    --------
-    >>> values = np.array([1, None, 3], dtype=object)
-    >>> tighten(values, null_mask(values))
-    array([1, 0, 3])
     """
     present = values[~null]
     kinds = set(map(type, present.tolist()))
@@ -236,11 +230,6 @@ def common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """Return a dtype that holds labels of all these dtypes as they are.
 
     Numbers meet in a number; text and numbers stay themselves, as objects.
-
-    Examples
-    --------
-    >>> common_dtype([np.dtype("int8"), np.dtype("float32")]), common_dtype([np.dtype("int8"), np.dtype("<U4")])
-    (dtype('float32'), dtype('O'))
     """
     kinds = {dtype.kind for dtype in dtypes}
     if not kinds or (len(kinds) > 1 and not kinds <= set("biuf")):

@@ -34,13 +34,7 @@ class Cell:
 
 
 def table_fragment(columns: Iterable[tuple[str, Sequence[Cell]]], *, name: str = "", marked: Iterable[int] = ()) -> str:
-    """Return a table; one with a name can be sorted, and its numbers stand on the right.
-
-    Examples
-    --------
-    >>> table_fragment([("source", [Cell.text("<ann>")])])
-    '<table><thead><tr><th>source</th></tr></thead><tbody><tr><td>&lt;ann&gt;</td></tr></tbody></table>'
-    """
+    """Return a table; one with a name can be sorted, and its numbers stand on the right."""
     head, body = [], []
     for title, cells in columns:
         is_number = bool(cells) and all(isinstance(cell.key, (int, float)) for cell in cells)
@@ -63,13 +57,7 @@ def table_fragment(columns: Iterable[tuple[str, Sequence[Cell]]], *, name: str =
 
 
 def findings_fragment(findings: Iterable[Diagnostic], next_steps: Mapping[str, str] | None = None) -> str:
-    """Return a list of findings, each with its severity, its code and what to do about it.
-
-    Examples
-    --------
-    >>> findings_fragment([Diagnostic("no-signal", "warning", (), "Chance.")])
-    '<ul class="findings"><li class="warning"><b>warning</b> <code>no-signal</code> Chance.</li></ul>'
-    """
+    """Return a list of findings, each with its severity, its code and what to do about it."""
     lines = []
     for finding in findings:
         step = (next_steps or {}).get(finding.code, "")

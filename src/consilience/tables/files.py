@@ -293,15 +293,7 @@ def _table_of_json_lines(text: str, name: str) -> pa.Table:
 
 
 def typed_cells(cells: Sequence[str | None]) -> list[Any]:
-    """Return text cells as whole numbers, numbers, booleans or JSON lists if all of them are such; "" as None.
-
-    Examples
-    --------
-    >>> typed_cells(["1", "", "2"]), typed_cells(["1", "2.5"]), typed_cells(["01", "2"]), typed_cells(["NA", "2"])
-    ([1, None, 2], [1.0, 2.5], ['01', '2'], ['NA', '2'])
-    >>> typed_cells(["[2, 1]", None]), typed_cells(["true", "false"])
-    ([[2, 1], None], [True, False])
-    """
+    """Return text cells as whole numbers, numbers, booleans or JSON lists if all of them are such; "" as None."""
     texts = [cell or None for cell in cells]
     for pattern, read in _TYPES:
         if all(cell is None or pattern.fullmatch(cell) for cell in texts):

@@ -60,12 +60,6 @@ def columns_of(frame: Any) -> dict[str, Column]:
 
     NaN and null both count as null. Integers, floats and booleans stay typed; text, categories,
     lists and structs become Python objects, with None for null.
-
-    Examples
-    --------
-    >>> column = columns_of({"label": ["cat", None, "NA"]})["label"]
-    >>> column.values.tolist(), column.null.tolist()
-    (['cat', None, 'NA'], [False, True, False])
     """
     if isinstance(frame, Mapping):
         columns = {str(name): to_column(values) for name, values in frame.items()}

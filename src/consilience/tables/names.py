@@ -57,14 +57,7 @@ def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
 
 
 def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Return a code per value, in order of first appearance, and the row of that appearance.
-
-    Examples
-    --------
-    >>> codes, rows = factorize(np.array(["b", "a", "b"], dtype=object), "item id")
-    >>> codes.tolist(), rows.tolist()
-    ([0, 1, 0], [0, 1])
-    """
+    """Return a code per value, in order of first appearance, and the row of that appearance."""
     if values.dtype.kind in "biuf":
         _, first, codes = np.unique(values, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))

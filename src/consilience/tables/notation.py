@@ -46,14 +46,7 @@ class Notation(NamedTuple):
 
 
 def space_of_text(text: str, votes: Votes) -> LabelSpace:
-    """Return the label type that a text names; what it leaves open is taken from the votes.
-
-    Examples
-    --------
-    >>> votes = Votes.from_matrix([["cat", "dog"], ["cat", "cat"]])
-    >>> space_of_text("classes", votes), space_of_text("scores:1..5", votes).range
-    (Classes(['cat', 'dog']), (1.0, 5.0))
-    """
+    """Return the label type that a text names; what it leaves open is taken from the votes."""
     name, _, argument = text.strip().partition(":")
     known = {notation.name: notation for notation in NOTATIONS}
     notation = known.get(name.strip().lower())

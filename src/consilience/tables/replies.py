@@ -58,13 +58,7 @@ def failed(status: Any) -> bool:
 
 
 def read_score(cell: Any) -> tuple[float, float | None]:
-    """Return the number of a reply, and the end of its scale where it names one.
-
-    Examples
-    --------
-    >>> read_score("8/10"), read_score("**Score:** 7"), read_score("seven"), read_score('{"score": 6.5}')
-    ((8.0, 10.0), (7.0, None), (7.0, None), (6.5, None))
-    """
+    """Return the number of a reply, and the end of its scale where it names one."""
     if isinstance(cell, (bool, np.bool_)):
         raise Unread("no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):

@@ -126,11 +126,9 @@ def preference_pairs(
                 margin = 2.0 * float(ranked.before[better, worse]) - 1.0
             if margin >= min_margin:
                 records.append((ranked.item, ranked.names[better], ranked.names[worse], margin))
-    columns = [[record[place] for record in records] for place in range(4)]
-    margins = pa.array(columns.pop(), pa.float64())
-    return pa.table(
-        {**dict(zip(("item", "chosen", "rejected"), map(pa.array, columns), strict=True)), "margin": margins}
-    )
+    items_of, chosen, rejected, margins = ([record[place] for record in records] for place in range(4))
+    columns = {"item": pa.array(items_of), "chosen": pa.array(chosen), "rejected": pa.array(rejected)}
+    return pa.table({**columns, "margin": pa.array(margins, pa.float64())})
 
 
 def _chosen_pairs(positions: IntArray, pairs: str) -> list[tuple[int, int]]:
@@ -226,7 +224,8 @@ def ordered_rows(
             raise InvalidLabelError(
                 f"Row {row} ranks {len(positions)} items, but candidates names {len(names)}. Name all of them."
             )
-        found.append(Ranked(ids[row], names, positions, None if pairs is None else pair_matrix(pairs[row])))
+        before = None if pairs is None or not len(positions) else pair_matrix(pairs[row])
+        found.append(Ranked(ids[row], names, positions, before))
     return found
 
 
@@ -274,13 +273,6 @@ def shared_orders(
 
     Where all items rank the same things, labels are the orders themselves, else positions. An order may leave out what
     its source did not see.
-
-    Examples
-    --------
-    >>> shared_orders([(0, ["b", "a"]), (0, ["a", "b"]), (1, ["a", "b"])], 2)[1]
-    Rankings(['a', 'b'])
-    >>> shared_orders([(0, ["b", "a"]), (1, ["d", "c"]), (1, ["c"])], 2)
-    ([[1, 0], [1, 0], [0, -1]], Rankings(None), (('a', 'b'), ('c', 'd')))
     """
     ranked: list[set[str]] = [set() for _ in range(n_items)]
     for item, order in orders:

@@ -238,13 +238,7 @@ def _arrow_labels(labels: list[Any]) -> pa.Array:
 
 
 def storable(labels: list[Any]) -> list[Any]:
-    """Return labels as Arrow takes them: sets as sorted lists, orders of names as text if any of them has a tie.
-
-    Examples
-    --------
-    >>> storable([{"b", "a"}]), storable([["a", "b"]]), storable([["a", "b"], [("a", "b"), "c"]])
-    ([['a', 'b']], [['a', 'b']], ['a > b', 'a = b > c'])
-    """
+    """Return labels as Arrow takes them: sets as sorted lists, orders of names as text if any of them has a tie."""
     cast = [label for label in labels if label is not None]
     if all(isinstance(label, list) for label in cast):
         entries = [entry for label in cast for entry in label]
