@@ -34,12 +34,6 @@ def test_table_comes_back_as_it_was_written(tmp_path, name):
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
-def test_folder_of_parquet_files_is_one_table(tmp_path):
-    for part in range(3):
-        pa.parquet.write_table(pa.table({"x": [part]}), tmp_path / f"part-{part}.parquet")
-    assert read_table(tmp_path).column("x").to_pylist() == [0, 1, 2]
-
-
 @pytest.mark.parametrize(
     ("cells", "values"),
     [
@@ -104,6 +98,12 @@ def test_file_that_is_no_table_is_refused_with_the_place(tmp_path, name, content
     (tmp_path / name).write_bytes(content)
     with refused(FileFormatError, *parts):
         read_table(tmp_path / name)
+
+
+def test_folder_of_parquet_files_is_one_table(tmp_path):
+    for part in range(3):
+        pa.parquet.write_table(pa.table({"x": [part]}), tmp_path / f"part-{part}.parquet")
+    assert read_table(tmp_path).column("x").to_pylist() == [0, 1, 2]
 
 
 def test_missing_file_is_named_with_a_similar_one_and_an_encoding_can_be_given(tmp_path):
