@@ -26,11 +26,7 @@ MAKERS = {
     "dict": dict,
 }
 every_frame = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
-LONG = {
-    "item": ["x2", "x2", "x1", "x3"],
-    "source": ["bob", "ann", "bob", "cleo"],
-    "label": [1, 0, 2, None],
-}
+LONG = {"item": ["x2", "x2", "x1", "x3"], "source": ["bob", "ann", "bob", "cleo"], "label": [1, 0, 2, None]}
 EMPTY = ([], {}, pd.DataFrame(), pl.DataFrame(), pa.table({"item": []}))
 
 
@@ -132,10 +128,7 @@ def test_long_missing_column_offers_the_likely_one(columns, message):
         (np.zeros((3, 3)), r"ndarray is not a table.*from_matrix"),
         (pl.LazyFrame(LONG), r"lazy frame.*\.collect\(\)"),
         ([("x", 1, 0), ("x", "1", 0)], r"source name '1' occurs twice"),
-        (
-            [(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)],
-            r"Source 5 .* item 2: 1.5 in row 1 and null in row 2",
-        ),
+        ([(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)], r"Source 5 .* item 2: 1.5 in row 1 and null in row 2"),
         (pd.DataFrame(LONG).set_index("item"), r"'item' is the index.*reset_index"),
         *((empty, "no items: the table has no rows") for empty in EMPTY),
     ],

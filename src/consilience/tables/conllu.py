@@ -118,7 +118,7 @@ class Treebank:
 
     def _votes(self, *, with_relations: bool) -> Votes:
         labels = np.stack([self.trees(name, with_relations=with_relations) for name in self.sources], axis=1)
-        return Votes.from_array(labels, sources=self.sources, items=np.array(self.items))
+        return Votes.from_array(labels, sources=self.sources, items=self.items)
 
     def trees(self, source: str | None = None, *, with_relations: bool = False) -> Batch:
         """Return the trees of one parser, the first if none is named; None where it has no parse.

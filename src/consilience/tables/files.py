@@ -45,7 +45,7 @@ _MAGIC = {"parquet": (b"PAR1",), "arrow": (b"ARROW1", b"FEA1")}
 #: What cells of text may be instead: whole numbers and numbers, but no ids such as 007; booleans; JSON.
 _TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"\s*(?:0|-?[1-9]\d*)\s*", re.ASCII), int),
-    (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.ASCII | re.I), float),
+    (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.I), float),
     (re.compile(r"\s*(?:true|false)\s*", re.I), lambda cell: cell.strip().lower() == "true"),
     (re.compile(r"\s*[\[{].*", re.DOTALL), json.loads),
 )

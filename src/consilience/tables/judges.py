@@ -224,8 +224,7 @@ def read_preferences(
             ones, twos, values, items, runs = zip(*comparisons, strict=True)
             known = [None if all(map(is_null, column)) else column for column in (items, runs)]
             labels[place, judges.index(name)] = Comparisons(ones, twos, np.array(values, dtype=np.int8), *known)
-    ids = np.array(list(said), dtype=None if len(set(map(type, said))) == 1 else object)
-    return Votes.from_array(labels, sources=judges, items=ids)
+    return Votes.from_array(labels, sources=judges, items=list(said))
 
 
 def votes_of_comparisons(

@@ -115,10 +115,10 @@ def read_label_studio(
     gold: list[Any] = [None] * len(tasks)
     cells: dict[tuple[int, str], list[Any]] = {}
     for answer, label in zip(answers, labels, strict=True):
-        cell = [] if answer.truth else cells.setdefault((answer.row, answer.source), [])
-        if not is_null(label):  # a task that was skipped and done later is one vote
-            cell.append(label)
-            gold[answer.row] = label if answer.truth else gold[answer.row]
+        if not answer.truth:  # a task that was skipped and done later is one vote
+            cells.setdefault((answer.row, answer.source), []).extend([] if is_null(label) else [label])
+        elif not is_null(label):
+            gold[answer.row] = label
     sources = list(dict.fromkeys(source for _, source in cells))
     if not sources:
         raise FileFormatError(
@@ -282,17 +282,15 @@ def _read_values(kind: str, values: Sequence[Mapping[str, Any]]) -> Any:
         case "labels" | "rectanglelabels":
             regions: list[tuple[Any, ...]] = []
             for value in values:
-                place = (value["start"], value["end"]) if kind == "labels" else _rectangle(value)
+                place = [value["start"], value["end"]] if kind == "labels" else [float(value[side]) for side in _BOX]
+                if kind == "rectanglelabels":
+                    place.append(float(value.get("rotation") or 0.0))
                 regions += [(*place, name) for name in value.get(kind) or [None]]
             texts = any(isinstance(region[0], str) for region in regions)  # places in HTML
             return sorted(regions, key=lambda region: str(region) if texts else (*region[:-1], str(region[-1])))
         case "textarea":
             return first["text"] if isinstance(first["text"], str) else "\n".join(map(str, first["text"]))
     return first["selected" if kind == "pairwise" else kind]
-
-
-def _rectangle(value: Mapping[str, Any]) -> tuple[float, ...]:
-    return (*(float(value[side]) for side in _BOX), float(value.get("rotation") or 0.0))
 
 
 def _written_values(kind: str, label: Any, field: str) -> list[dict[str, Any]]:

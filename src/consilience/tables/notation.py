@@ -20,6 +20,7 @@ from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class
 from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import order_of_text
 from consilience.tables.training import names_in_orders
+from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
 
 __all__ = ["NOTATIONS", "Guess", "Notation", "guess_space", "space_of_text"]
@@ -109,9 +110,9 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
     orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in _cells(votes)]
     names = names_in_orders(orders)
     if names is None:
-        lengths = {len(order) for order in orders}
+        lengths = {len(order) for order in orders if len(order)}
         return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
-    if all(len(order) < 2 and not isinstance(order[0], tuple) for order in orders if order):
+    if all(sum(len(as_group(group)) for group in order) < 2 for order in orders):
         raise UnsupportedError(
             f"No vote orders two things; the first is {_cells(votes)[0]!r}. Write orders as a > b = c, or name "
             "another label type."
