@@ -34,6 +34,7 @@ def _registered():
     cs.label_types.register_distance("test gap", gap)
     cs.label_types.register_distance("test spread", spread)
     cs.label_types.register_distance("test points", as_points)
+    cs.label_types.register_distance("test differs", differs)
 
 
 def round_trip(model: cs.LabelModel, path: Path) -> cs.LabelModel:
@@ -122,6 +123,10 @@ def test_names_of_any_kind_survive(space, tmp_path):
     assert [type(name) for name in back.space.names] == [type(name) for name in space.names]
 
 
+def differs(left, right):
+    return float(left != right)
+
+
 @pytest.mark.parametrize(
     ("distance", "settings"),
     [
@@ -129,27 +134,17 @@ def test_names_of_any_kind_survive(space, tmp_path):
         (gap, {"candidates": np.array([0.0, 1.0])}),
         (gap, {}),
         (gap, {"embed": as_points}),
+        (differs, {"candidates": ["gray", "grey", "black"]}),
     ],
-    ids=["rows", "numbers", "none", "embedding"],
+    ids=["rows", "numbers", "none", "embedding", "text"],
 )
 def test_candidates_and_embeddings_survive(distance, settings, tmp_path):
     codes = simulated("two classes", coverage=1.0).votes.labels.astype(float)
-    votes = codes if distance is gap else np.stack([codes, codes], axis=2)
-    model = cs.LabelModel(cs.Metric(distance, vectorized=True, **settings)).fit(votes)
+    votes = {gap: codes, spread: np.stack([codes, codes], axis=2), differs: np.where(codes, "grey", "black")}[distance]
+    model = cs.LabelModel(cs.Metric(distance, vectorized=distance is not differs, **settings)).fit(votes)
     back = round_trip(model, tmp_path / "model.npz")
     assert np.array_equal(back.predict(votes), model.predict(votes))
     assert back.space.embedding is settings.get("embed")
-
-
-def test_text_candidates_survive(tmp_path):
-    def differs(left, right):
-        return float(left != right)
-
-    cs.label_types.register_distance("test differs", differs)
-    words = [["gray", "grey", "grey"], ["black", "black", "gray"]] * 10
-    space = cs.Metric(differs, candidates=["gray", "grey", "black"], vectorized=False)
-    back = round_trip(cs.LabelModel(space, method="majority").fit(words), tmp_path / "model.npz")
-    assert back.predict(words)[:2].tolist() == ["grey", "black"]
 
 
 # --- distances and spaces of one's own -------------------------------------------------------------
@@ -165,6 +160,8 @@ def test_unregistered_distance_is_refused_on_save_and_leaves_the_old_file(tmp_pa
         model.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+    with refused(ModelFormatError, "'test gap'", "another name"):
+        cs.label_types.register_distance("test gap", spread)
 
 
 def test_distance_that_is_no_longer_registered_is_refused_on_load_unless_the_space_is_passed(tmp_path, monkeypatch):
@@ -175,11 +172,6 @@ def test_distance_that_is_no_longer_registered_is_refused_on_load_unless_the_spa
         cs.LabelModel.load(tmp_path / "model.npz")
     back = cs.LabelModel.load(tmp_path / "model.npz", space=model.space)
     assert np.array_equal(back.predict(votes), model.predict(votes))
-
-
-def test_another_distance_under_a_taken_name_is_refused():
-    with refused(ModelFormatError, "'test gap'", "another name"):
-        cs.label_types.register_distance("test gap", spread)
 
 
 @dataclass(frozen=True)
@@ -196,25 +188,17 @@ class Hours(cs.LabelSpace):
 
 def test_space_of_ones_own_is_passed_to_load(tmp_path):
     rng = np.random.default_rng(0)
-    truth = rng.uniform(0, 24, size=(200, 1))
-    votes = (truth + rng.normal(size=(200, 4)) * [0.5, 1.0, 2.0, 4.0]) % 24
+    votes = (rng.uniform(0, 24, size=(200, 1)) + rng.normal(size=(200, 4)) * [0.5, 1.0, 2.0, 4.0]) % 24
     model = cs.LabelModel(Hours()).fit(votes)
     model.save(tmp_path / "model.npz")
     back = cs.LabelModel.load(tmp_path / "model.npz", space=Hours())
     assert np.array_equal(back.predict(votes), model.predict(votes))
     with refused(ModelFormatError, "'Hours'", "not part of consilience", "space=Hours(...)"):
         cs.LabelModel.load(tmp_path / "model.npz")
-
-
-@pytest.mark.parametrize(
-    ("space", "parts"),
-    [(Hours(), ["'Classes'", "'Hours'"]), (cs.Classes(4), ["3 labels", "4"])],
-    ids=["type", "size"],
-)
-def test_another_space_than_that_of_the_model_is_refused(space, parts, tmp_path):
-    fitted()[0].save(tmp_path / "model.npz")
-    with refused(ModelFormatError, *parts):
-        cs.LabelModel.load(tmp_path / "model.npz", space=space)
+    fitted()[0].save(tmp_path / "other.npz")
+    for space, parts in ((Hours(), ["'Classes'", "'Hours'"]), (cs.Classes(4), ["3 labels", "4"])):
+        with refused(ModelFormatError, *parts):
+            cs.LabelModel.load(tmp_path / "other.npz", space=space)
 
 
 # --- something else --------------------------------------------------------------------------------
@@ -234,10 +218,6 @@ def npz(**arrays: np.ndarray) -> bytes:
     return file.getvalue()
 
 
-def header(array: np.ndarray) -> bytes:
-    return npz(**{"header.json": array})
-
-
 def archive() -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as packed:
@@ -250,9 +230,9 @@ NO_MODELS = {
     "empty": b"",
     "pickle": pickle.dumps({"weight": 1}),
     "arrays": npz(weight=np.arange(3)),
-    "objects": header(np.array([{"format": 1}], dtype=object)),
-    "words": header(np.frombuffer(b"{not json", dtype=np.uint8)),
-    "list": header(np.frombuffer(b"[1, 2]", dtype=np.uint8)),
+    "objects": npz(**{"header.json": np.array([{"format": 1}], dtype=object)}),
+    "words": npz(**{"header.json": np.frombuffer(b"{not json", dtype=np.uint8)}),
+    "list": npz(**{"header.json": np.frombuffer(b"[1, 2]", dtype=np.uint8)}),
     "archive": archive(),
 }
 
@@ -270,7 +250,7 @@ def test_file_that_is_no_model_is_refused(name, tmp_path):
         cs.LabelModel.load(path)
 
 
-def test_truncated_file_is_refused(tmp_path):
+def test_file_that_is_cut_short_lacks_a_part_or_has_another_format_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "model.npz"
     fitted()[0].save(path)
     content = path.read_bytes()
@@ -278,20 +258,14 @@ def test_truncated_file_is_refused(tmp_path):
         path.write_bytes(content[: int(share * len(content))])
         with refused(ModelFormatError, "damaged"):
             cs.LabelModel.load(path)
-
-
-def test_other_format_version_is_refused(tmp_path, monkeypatch):
+    storage.write_document(path, {"space": "Classes", "space_arguments": {"names_or_k": 2}})
+    with refused(ModelFormatError, "lacks", "damaged"):
+        cs.LabelModel.load(path)
     monkeypatch.setattr(storage, "FORMAT", 99)
-    fitted()[0].save(tmp_path / "model.npz")
+    fitted()[0].save(path)
     monkeypatch.undo()
     with refused(ModelFormatError, "format 99", f"reads {storage.FORMAT}", "Fit and save"):
-        cs.LabelModel.load(tmp_path / "model.npz")
-
-
-def test_file_that_lacks_a_part_is_refused(tmp_path):
-    storage.write_document(tmp_path / "model.npz", {"space": "Classes", "space_arguments": {"names_or_k": 2}})
-    with refused(ModelFormatError, "lacks", "damaged"):
-        cs.LabelModel.load(tmp_path / "model.npz")
+        cs.LabelModel.load(path)
 
 
 # --- writing ---------------------------------------------------------------------------------------

@@ -12,40 +12,37 @@ from hypothesis.extra import numpy as hnp
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
-from consilience.tables.names import check_unique_ids
 from consilience.votes import Votes, as_votes
 
 nan = float("nan")
-matrices = hnp.arrays(
-    np.int8,
-    st.tuples(st.integers(1, 8), st.integers(1, 4)),
-    elements=st.integers(-1, 3),
-)
+matrices = hnp.arrays(np.int8, st.tuples(st.integers(1, 8), st.integers(1, 4)), elements=st.integers(-1, 3))
 
 
 def small() -> Votes:
     return Votes.from_matrix([[0, 1, -1], [1, 1, 1], [-1, 0, 2]], sources=["ann", "bob", "cleo"], items=["x", "y", "z"])
 
 
+def objects(*cells):
+    """Return one row of Python objects."""
+    array = np.empty((1, len(cells)), dtype=object)
+    for column, cell in enumerate(cells):
+        array[0, column] = cell
+    return array
+
+
 # --- from_matrix -----------------------------------------------------------------------------
 
 
-def test_matrix_marks_the_abstain_value_as_not_observed():
+def test_matrix_marks_the_abstain_value_and_makes_up_names_and_ids():
     votes = small()
     assert votes.observed.tolist() == [[True, True, False], [True] * 3, [False, True, True]]
-    assert votes.shape == (3, 3)
-    assert (votes.n_items, votes.n_sources, len(votes)) == (3, 3, 3)
-    assert votes.sources == ("ann", "bob", "cleo")
-    assert votes.items.tolist() == ["x", "y", "z"]
-    assert votes.abstain == -1
-    assert votes.names_given
-
-
-def test_matrix_makes_up_names_and_ids():
-    votes = Votes.from_matrix([[0, 1]])
-    assert votes.sources == ("source_0", "source_1")
-    assert votes.items.tolist() == [0]
-    assert not votes.names_given
+    assert votes.shape == (votes.n_items, votes.n_sources) == (3, 3)
+    assert len(votes) == 3
+    assert (votes.sources, votes.items.tolist()) == (("ann", "bob", "cleo"), ["x", "y", "z"])
+    assert (votes.abstain, votes.names_given) == (-1, True)
+    made_up = Votes.from_matrix([[0, 1]])
+    assert (made_up.sources, made_up.items.tolist()) == (("source_0", "source_1"), [0])
+    assert not made_up.names_given
 
 
 def test_matrix_neither_copies_nor_changes_an_array():
@@ -53,9 +50,9 @@ def test_matrix_neither_copies_nor_changes_an_array():
     votes = Votes.from_matrix(matrix)
     assert votes.labels.dtype == np.int8
     assert np.shares_memory(votes.labels, matrix)
-    objects = np.array([["a", nan], [None, "b"]], dtype=object)
-    assert Votes.from_matrix(objects).labels[0, 1] is None
-    assert isinstance(objects[0, 1], float)
+    given = np.array([["a", nan], [None, "b"]], dtype=object)
+    assert Votes.from_matrix(given).labels[0, 1] is None
+    assert isinstance(given[0, 1], float)
 
 
 @pytest.mark.parametrize(
@@ -102,49 +99,37 @@ def test_lists_of_numbers_with_none_stay_integers_and_do_not_become_text():
         (np.array([[0, -1]]), {"abstain": "-1"}, r"abstain='-1' is not a number.*abstain=-1"),
         (np.zeros((2, 3)), {"sources": list("abcd")}, r"3 columns of votes, but 4 source names.*one name per column"),
         (np.zeros((2, 3)), {"sources": list("aba")}, r"name 'a' occurs twice, for columns 0 and 2.*name of its own"),
+        (np.zeros((2, 3)), {"sources": ["ann", "bob"]}, r"3 columns.*2 source names.*votes\.T"),
         ([[0, 1]], {"sources": ["ann", None]}, "Source 1 has no name: None"),
         ([[0], [1]], {"items": [1, 2, 3]}, r"2 items, but the item ids have shape \(3,\)"),
         ([[0], [1]], {"items": ["a", None]}, "Row 1 has no item"),
     ],
 )
 def test_matrix_or_names_of_the_wrong_shape_say_what_to_do(matrix, options, message):
-    with pytest.raises(InvalidVotesError, match=message):
+    with pytest.raises(InvalidVotesError, match=message) as caught:
         Votes.from_matrix(matrix, **options)
+    assert isinstance(caught.value, TransposedVotesError) == message.endswith(r"votes\.T")
 
 
-def test_swapped_items_and_sources_are_recognised_by_the_names():
-    with pytest.raises(TransposedVotesError, match=r"3 columns.*2 source names.*votes\.T"):
-        Votes.from_matrix(np.zeros((2, 3)), sources=["ann", "bob"])
+# --- from_array and as_votes -----------------------------------------------------------------
 
 
-# --- from_array ------------------------------------------------------------------------------
-
-
-def test_array_takes_a_cell_of_nan_as_abstention():
+def test_array_takes_a_cell_of_nan_as_abstention_and_refuses_half_a_label_unless_a_mask_says_more():
     array = np.ones((2, 2, 3))
     array[0, 1] = nan
     votes = Votes.from_array(array)
     assert votes.observed.tolist() == [[True, False], [True, True]]
     assert np.shares_memory(votes.labels, array)
     assert votes.abstain is None
-
-
-def test_array_refuses_half_a_label_unless_a_mask_says_more():
-    array = np.ones((2, 2, 3))
     array[1, 0, 2] = nan
-    message = r"Row 1, source 'ann': only part.*\[1.0, 1.0, nan\].*observed="
-    with pytest.raises(InvalidVotesError, match=message):
+    with pytest.raises(InvalidVotesError, match=r"Row 1, source 'ann': only part.*\[1.0, 1.0, nan\].*observed="):
         Votes.from_array(array, sources=["ann", "bob"])
     with pytest.raises(InvalidVotesError, match=r"Row 1, source 'source_0'"):
         Votes.from_array(array.tolist())
-    votes = Votes.from_array(array, observed=[[1, 0], [1, 1]])
-    assert votes.observed.tolist() == [[True, False], [True, True]]
-
-
-@pytest.mark.parametrize("observed", [[True, False], [[1, 2], [0, 1]], [["a", "b"], ["c", "d"]]])
-def test_explicit_mask_of_the_wrong_kind(observed):
-    with pytest.raises(InvalidVotesError, match=r"True or False.*\(2, 2\).*Leave it out"):
-        Votes.from_array(np.ones((2, 2, 3)), observed=observed)
+    assert Votes.from_array(array, observed=[[1, 0], [1, 1]]).observed.tolist() == [[True, False], [True, True]]
+    for observed in ([True, False], [[1, 2], [0, 1]], [["a", "b"], ["c", "d"]]):
+        with pytest.raises(InvalidVotesError, match=r"True or False.*\(2, 2\).*Leave it out"):
+            Votes.from_array(array, observed=observed)
 
 
 def test_nested_lists_of_one_shape_become_numbers_and_ragged_ones_stay_lists():
@@ -159,21 +144,14 @@ def test_nested_lists_of_one_shape_become_numbers_and_ragged_ones_stay_lists():
     assert empty.observed.tolist() == [[True, False], [True, True]]
 
 
-def test_object_arrays_of_numbers_lists_and_rows_are_read_by_their_cells():
-    assert Votes.from_array(np.array([[1, None]], dtype=object)).labels.dtype == np.int64
-    deep = np.array([[[1, 2], [None, None]]], dtype=object)
-    votes = Votes.from_array(deep)
-    assert votes.labels.shape == (1, 2, 2)
-    assert votes.observed.tolist() == [[True, False]]
-    texts = Votes.from_array(np.array([[["a", "b"], ["c", "d"]]], dtype=object))
-    assert texts.labels[0, 1] == ["c", "d"]
-    array = np.empty((1, 2), dtype=object)
-    array[0, 0], array[0, 1] = [1, 2], [3, 4]
-    lists = Votes.from_array(array)
-    assert lists.labels.shape == (1, 2)
-    assert lists.labels[0, 1] == [3, 4]
-    rows = np.empty(2, dtype=object)
-    rows[0], rows[1] = [1, None], [2, 3]
+def test_object_arrays_are_read_by_their_cells():
+    assert Votes.from_array(objects(1, None)).labels.dtype == np.int64
+    deep = Votes.from_array(np.array([[[1, 2], [None, None]]], dtype=object))
+    assert deep.labels.shape == (1, 2, 2)
+    assert deep.observed.tolist() == [[True, False]]
+    assert Votes.from_array(np.array([[["a", "b"], ["c", "d"]]], dtype=object)).labels[0, 1] == ["c", "d"]
+    assert Votes.from_array(objects([1, 2], [3, 4])).labels.tolist() == [[[1, 2], [3, 4]]]
+    rows = objects([1, None], [2, 3])[0]
     assert Votes.from_array(rows).observed.tolist() == [[True, False], [True, True]]
 
 
@@ -185,9 +163,6 @@ def test_labels_of_any_python_type():
     dates = np.array([["2024-01-01", "NaT"]], dtype="datetime64[D]")
     assert Votes.from_array(dates).observed.tolist() == [[True, False]]
     assert Votes.from_array(np.array([[[0, -1], [1, -1]]])).observed.all()  # integers have no abstentions
-
-
-# --- as_votes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -210,8 +185,7 @@ def test_as_votes_knows_who_abstains(data, observed):
 def test_as_votes_names_the_sources_and_returns_votes_as_they_are():
     assert as_votes(given := small()) is given
     votes = as_votes([[0, 1]], sources=["ann", "bob"])
-    assert votes.sources == ("ann", "bob")
-    assert votes.names_given
+    assert (votes.sources, votes.names_given) == (("ann", "bob"), True)
     assert not as_votes([[0, 1]]).names_given
 
 
@@ -219,13 +193,10 @@ def test_as_votes_names_the_sources_and_returns_votes_as_they_are():
 @given(matrices)
 def test_lists_arrays_and_objects_are_read_alike(matrix):
     votes = Votes.from_matrix(matrix)
-    objects = np.where(matrix == -1, None, matrix.astype(object))
+    some = np.where(matrix == -1, None, matrix.astype(object))
     floats = np.where(matrix == -1, np.nan, matrix.astype(float))
-    for same in (matrix.tolist(), objects, objects.tolist(), floats):
+    for same in (matrix.tolist(), some, some.tolist(), floats):
         assert as_votes(same).equals(votes)
-
-
-# --- direct construction ---
 
 
 @pytest.mark.parametrize(
@@ -239,22 +210,12 @@ def test_lists_arrays_and_objects_are_read_alike(matrix):
     ],
 )
 def test_direct_construction_checks_shapes(change, message):
-    votes = small()
-    fields = {name: getattr(votes, name) for name in ("labels", "observed", "sources", "items")}
+    fields = {name: getattr(small(), name) for name in ("labels", "observed", "sources", "items")}
     with pytest.raises(InvalidVotesError, match=message):
         Votes(**(fields | change))
 
 
-# --- indexing --------------------------------------------------------------------------------
-
-
-def test_slices_are_views():
-    votes = small()
-    part = votes[1:]
-    assert part.items.tolist() == ["y", "z"]
-    assert np.shares_memory(part.labels, votes.labels)
-    assert np.shares_memory(part.observed, votes.observed)
-    assert (part.abstain, part.names_given) == (-1, True)
+# --- indexing, select, coverage, overlap -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -276,17 +237,21 @@ def test_items_are_picked_like_rows_of_an_array(key, items):
     part = small()[key]
     assert part.items.tolist() == items
     assert part.shape == (len(items), 3)
+    assert (part.abstain, part.names_given) == (-1, True)
 
 
-def test_positions_outside_are_an_index_error_and_votes_neither_iterable_nor_an_array():
+def test_slices_are_views_and_positions_outside_are_an_index_error():
+    votes = small()
+    assert np.shares_memory(votes[1:].labels, votes.labels)
+    assert np.shares_memory(votes[1:].observed, votes.observed)
     with pytest.raises(IndexError, match="no item 3; there are 3 items"):
-        small()[3]
+        votes[3]
     with pytest.raises(IndexError):
-        small()[-4]
+        votes[-4]
     with pytest.raises(TypeError):
-        iter(small())
+        iter(votes)
     with pytest.raises(TypeError):
-        np.asarray(small())
+        np.asarray(votes)
 
 
 @pytest.mark.parametrize("key", ["ann", (0, 1), (0, 1, 2), [0.5], [[0]], ["ann"]])
@@ -301,9 +266,6 @@ def test_scikit_learn_can_split_votes():
     train, test = model_selection.train_test_split(votes, test_size=0.3, random_state=0)
     assert (len(train), len(test)) == (7, 3)
     assert sorted([*train.items, *test.items]) == list(range(10))
-
-
-# --- select, coverage, overlap ---------------------------------------------------------------
 
 
 def test_select_keeps_the_order_asked_for_and_refuses_what_is_not_there():
@@ -346,39 +308,31 @@ def test_concatenation_matches_sources_by_name():
     assert votes.abstain == -1
 
 
-def test_concatenation_keeps_text_and_numbers_apart():
-    names = {"sources": ["ann"]}
-    votes = Votes.concatenate([Votes.from_matrix([[1]], **names), Votes.from_matrix(np.array([["a"]]), **names)])
-    assert votes.labels.tolist() == [[1], ["a"]]
-    numbers = Votes.concatenate([Votes.from_matrix([[1]], **names), Votes.from_array([[0.5]], **names)])
-    assert numbers.labels.dtype == np.float64
-    assert numbers.abstain is None
-    mixed = [np.array([[-1]], np.int64), np.array([[1]], np.uint64)]
-    assert Votes.concatenate([Votes.from_array(part, **names) for part in mixed]).labels.dtype == np.int64
+def test_concatenation_keeps_text_and_numbers_apart_and_ragged_labels_whole():
+    def together(*arrays):
+        return Votes.concatenate([Votes.from_array(array, sources=["ann"]) for array in arrays])
 
-
-def test_concatenation_of_ragged_parts():
-    three, four = np.zeros((1, 2, 3)), np.ones((1, 2, 4))
-    votes = Votes.concatenate([Votes.from_array(three), Votes.from_array(four)])
-    assert votes.labels.shape == (2, 2)
+    assert together([[1]], np.array([["a"]])).labels.tolist() == [[1], ["a"]]
+    assert together([[1]], [[0.5]]).labels.dtype == np.float64
+    assert together(np.array([[-1]], np.int64), np.array([[1]], np.uint64)).labels.dtype == np.int64
+    assert together([[None]], np.array([[0]], np.int8)).labels.dtype == np.int8  # nobody votes in the first
+    votes = together(np.zeros((1, 1, 3)), np.ones((1, 1, 4)))
+    assert votes.labels.shape == (2, 1)
     assert [len(label) for label in votes.labels[:, 0]] == [3, 4]
-    scalar = Votes.from_array(np.zeros((1, 2)))
+    assert Votes.concatenate([Votes.from_matrix([[1]]), Votes.from_array([[1]])]).abstain is None
     with pytest.raises(InvalidVotesError, match=r"different shapes: \(\) and \(3,\).*one label"):
-        Votes.concatenate([scalar, Votes.from_array(three)])
-
-
-def test_concatenation_ignores_the_dtype_of_parts_without_votes():
-    silent = Votes.from_array([[None, None]])
-    votes = Votes.concatenate([silent, Votes.from_matrix(np.array([[0, 1]], np.int8))])
-    assert votes.labels.dtype == np.int8
+        together([[0.0]], np.zeros((1, 1, 3)))
 
 
 def test_concatenation_refuses_the_same_item_twice_and_unnamed_sources_that_do_not_match():
     with pytest.raises(InvalidVotesError, match="nothing to concatenate"):
         Votes.concatenate([])
     first = Votes.from_matrix([[0], [1]], items=["x", "y"])
-    with pytest.raises(InvalidVotesError, match=r"Item id 'y' occurs twice, in rows 1 and 2"):
+    with pytest.raises(
+        InvalidVotesError, match=r"id 'y' occurs twice, in rows 1 and 2.*from_matrix\(table, items=ids\)"
+    ):
         Votes.concatenate([first, first[1:]])
+    assert Votes.from_matrix([[0, 1], [1, 1]], items=["x", "x"]).items.tolist() == ["x", "x"]
     unnamed = Votes.from_matrix([[0, 1]])
     with pytest.raises(InvalidVotesError, match=r"2 unnamed, 3 unnamed.*sources="):
         Votes.concatenate([unnamed, Votes.from_matrix([[0, 1, 1]])])
@@ -387,7 +341,19 @@ def test_concatenation_refuses_the_same_item_twice_and_unnamed_sources_that_do_n
     assert not Votes.concatenate([unnamed, unnamed]).names_given
 
 
-# --- equality, text -------------------------------------------------------------
+@settings(max_examples=50, deadline=None)
+@given(matrices, st.data())
+def test_cutting_and_selecting_back_and_forth_gives_the_votes_back(matrix, data):
+    votes = Votes.from_matrix(matrix)
+    cut = data.draw(st.integers(0, len(votes)))
+    assert Votes.concatenate([votes[:cut], votes[cut:]]).equals(votes)
+    names = data.draw(st.permutations(votes.sources))
+    shuffled = votes.select(names)
+    assert shuffled.select(votes.sources).equals(votes)
+    assert dict(zip(names, shuffled.coverage(), strict=True)) == dict(zip(votes.sources, votes.coverage(), strict=True))
+
+
+# --- equality, text --------------------------------------------------------------------------
 
 
 def test_votes_equal_when_what_was_said_is_equal():
@@ -401,16 +367,10 @@ def test_votes_equal_when_what_was_said_is_equal():
     assert not votes.equals(votes.select(["ann", "cleo", "bob"]))
     assert votes != small()
     assert pickle.loads(pickle.dumps(votes)).equals(votes)
-
-
-def test_ragged_votes_equal():
-    votes = Votes.from_array([[[1, 2], [3]]])
-    other = Votes.from_array([[[1, 2], [4]]])
-    assert votes.equals(Votes.from_array([[[1, 2], [3]]]))
-    assert not votes.equals(other)
-    arrays = np.empty((1, 2), dtype=object)
-    arrays[0, 0], arrays[0, 1] = np.array([1, 2]), np.array([3])
-    assert votes.equals(Votes.from_array(arrays))
+    ragged = Votes.from_array([[[1, 2], [3]]])
+    assert ragged.equals(Votes.from_array([[[1, 2], [3]]]))
+    assert ragged.equals(Votes.from_array(objects(np.array([1, 2]), np.array([3]))))
+    assert not ragged.equals(Votes.from_array([[[1, 2], [4]]]))
 
 
 @pytest.mark.parametrize(
@@ -428,26 +388,7 @@ def test_text(votes, text):
     assert votes._repr_html_().startswith(f"<p><code>{text}</code></p><table>")
 
 
-# --- properties ------------------------------------------------------------------------------
-
-
-@settings(max_examples=50, deadline=None)
-@given(matrices, st.data())
-def test_cutting_and_concatenating_gives_the_votes_back(matrix, data):
-    votes = Votes.from_matrix(matrix)
-    cut = data.draw(st.integers(0, len(votes)))
-    assert Votes.concatenate([votes[:cut], votes[cut:]]).equals(votes)
-
-
-@settings(max_examples=50, deadline=None)
-@given(matrices, st.data())
-def test_selecting_back_and_forth_gives_the_votes_back(matrix, data):
-    votes = Votes.from_matrix(matrix)
-    names = data.draw(st.permutations(votes.sources))
-    shuffled = votes.select(names)
-    assert shuffled.select(votes.sources).equals(votes)
-    assert dict(zip(names, shuffled.coverage(), strict=True)) == dict(zip(votes.sources, votes.coverage(), strict=True))
-
+# --- several votes of one source on one item -------------------------------------------------
 
 ROWS = [("x1", "ann", 3.0), ("x1", "ann", 5.0), ("x1", "bob", 4.0), ("x2", "ann", None), ("x2", "ann", 1.0)]
 
@@ -470,20 +411,21 @@ def test_repeated_votes_are_refused_with_what_can_be_done(rows, options, message
         Votes.from_long(rows, **options)
 
 
-def test_numbers_are_averaged_over_the_votes_that_are_there():
+def test_repeated_votes_are_averaged_or_become_sources_in_the_order_of_the_rows():
     votes = Votes.from_long(ROWS, repeats="average")
-    assert votes.sources == ("ann", "bob")
-    np.testing.assert_array_equal(votes.observed, [[True, True], [True, False]])
-    np.testing.assert_array_equal(votes.labels[votes.observed], [4.0, 4.0, 1.0])
-    assert votes.repeated_pairs == ()
-
-
-def test_runs_become_sources_in_the_order_of_the_rows():
+    assert (votes.sources, votes.repeated_pairs) == (("ann", "bob"), ())
+    assert votes.observed.tolist() == [[True, True], [True, False]]
+    assert votes.labels[votes.observed].tolist() == [4.0, 4.0, 1.0]
     votes = Votes.from_long(ROWS, repeats="separate")
     assert votes.sources == ("ann #1", "ann #2", "bob")
-    np.testing.assert_array_equal(votes.observed, [[True, True, True], [False, True, False]])
-    np.testing.assert_array_equal(votes.labels[votes.observed], [3.0, 5.0, 4.0, 1.0])
+    assert votes.observed.tolist() == [[True, True, True], [False, True, False]]
+    assert votes.labels[votes.observed].tolist() == [3.0, 5.0, 4.0, 1.0]
     assert votes.repeated_pairs == (("ann #1", "ann #2"),)
+    rows = [("x", "ann", 1), ("x", "bob", 2), ("y", "ann", 3)]
+    for repeats in ("average", "separate"):  # nothing is repeated
+        votes = Votes.from_long(rows, repeats=repeats)
+        assert votes.equals(Votes.from_long(rows))
+        assert votes.repeated_pairs == ()
 
 
 def test_pairs_of_runs_follow_the_sources():
@@ -496,39 +438,17 @@ def test_pairs_of_runs_follow_the_sources():
     assert Votes.concatenate([votes, other]).repeated_pairs == votes.repeated_pairs
 
 
-def test_without_repeats_nothing_changes():
-    rows = [("x", "ann", 1), ("x", "bob", 2), ("y", "ann", 3)]
-    plain = Votes.from_long(rows)
-    for repeats in ("average", "separate"):
-        votes = Votes.from_long(rows, repeats=repeats)
-        assert votes.equals(plain)
-        assert votes.repeated_pairs == ()
-
-
 def test_runs_of_one_judge_do_not_outvote_the_others():
     # Three runs of a judge share their error; told so, the model is near the one that sees the mean of the runs.
     rng = np.random.default_rng(0)
     truth = rng.normal(size=800)
     judge = truth + rng.normal(0, 1.0, 800)
-    rows = {"item": [], "source": [], "label": []}
-    for name, votes in (("a", truth + rng.normal(0, 0.7, 800)), ("b", truth + rng.normal(0, 0.7, 800))):
-        rows["item"] += range(800)
-        rows["source"] += [name] * 800
-        rows["label"] += votes.tolist()
-    for _ in range(3):
-        rows["item"] += range(800)
-        rows["source"] += ["judge"] * 800
-        rows["label"] += (judge + rng.normal(0, 0.2, 800)).tolist()
+    said = [("a", truth + rng.normal(0, 0.7, 800)), ("b", truth + rng.normal(0, 0.7, 800))]
+    said += [("judge", judge + rng.normal(0, 0.2, 800)) for _ in range(3)]
+    rows = [(item, name, vote) for name, votes in said for item, vote in enumerate(votes.tolist())]
     space = cs.Scores(mean=0.0, variance=1.0)
     averaged = Votes.from_long(rows, repeats="average")
     apart = Votes.from_long(rows, repeats="separate")
     best = cs.LabelModel(space).fit(averaged).predict(averaged)
     told = cs.LabelModel(space, dependencies=apart.repeated_pairs).fit(apart).predict(apart)
     assert np.mean((told - truth) ** 2) < 1.1 * np.mean((best - truth) ** 2)
-
-
-def test_rows_of_one_item_are_refused_where_ids_should_differ_and_say_where_they_may_not():
-    with pytest.raises(InvalidVotesError, match=r"from_matrix\(table, items=ids\)"):
-        check_unique_ids(np.array(["x", "y", "x"]))
-    votes = Votes.from_matrix([[0, 1], [1, 1]], items=["x", "x"])
-    assert votes.items.tolist() == ["x", "x"]

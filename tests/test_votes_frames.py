@@ -15,7 +15,6 @@ from hypothesis.extra import numpy as hnp
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError, UnknownSourceError
-from consilience.tables.frames import columns_of
 from consilience.votes import Votes, as_votes
 
 MAKERS = {
@@ -27,11 +26,7 @@ MAKERS = {
     "dict": dict,
 }
 every_frame = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
-LONG = {
-    "item": ["x2", "x2", "x1", "x3"],
-    "source": ["bob", "ann", "bob", "cleo"],
-    "label": [1, 0, 2, None],
-}
+LONG = {"item": ["x2", "x2", "x1", "x3"], "source": ["bob", "ann", "bob", "cleo"], "label": [1, 0, 2, None]}
 EMPTY = ([], {}, pd.DataFrame(), pl.DataFrame(), pa.table({"item": []}))
 
 
@@ -44,6 +39,12 @@ def test_long_table_by_hand(make):
     assert votes.labels[votes.observed].tolist() == [1, 0, 2]
     assert votes.labels.dtype == np.int64
     assert votes.names_given
+    renamed = make({"task": LONG["item"], "worker": LONG["source"], "answer": LONG["label"]})
+    assert Votes.from_long(renamed, item="task", source="worker", label="answer").equals(votes)
+    numbers = Votes.from_long(make({"item": [7, 7, 3], "source": [1, 2, 1], "label": ["a", "b", "a"]}))
+    assert numbers.items.tolist() == [7, 3]
+    assert numbers.items.dtype == np.int64
+    assert numbers.sources == ("1", "2")
 
 
 @every_frame
@@ -63,22 +64,6 @@ def test_long_labels_of_every_kind_keep_it(make):
     votes = Votes.from_long(make(LONG | {"label": [True, False, None, True]}))
     assert votes.labels.dtype == bool
     assert votes.labels[votes.observed].tolist() == [True, False, True]
-
-
-@every_frame
-def test_long_numbers_as_items_and_sources(make):
-    table = {"item": [7, 7, 3], "source": [1, 2, 1], "label": ["a", "b", "a"]}
-    votes = Votes.from_long(make(table))
-    assert votes.items.tolist() == [7, 3]
-    assert votes.items.dtype == np.int64
-    assert votes.sources == ("1", "2")
-
-
-@every_frame
-def test_long_with_other_column_names(make):
-    table = {"task": LONG["item"], "worker": LONG["source"], "answer": LONG["label"]}
-    votes = Votes.from_long(make(table), item="task", source="worker", label="answer")
-    assert votes.equals(Votes.from_long(make(LONG)))
 
 
 def test_long_from_records_which_may_lack_a_label_or_hold_anything():
@@ -106,14 +91,14 @@ def test_long_categories():
 
 
 @every_frame
-def test_long_duplicate_names_everything(make):
+def test_long_duplicates_and_gaps_are_named(make):
     table = {"item": ["x", "y", "x"], "source": ["ann"] * 3, "label": ["cat", "dog", "bird"]}
-    message = (
-        r"Source 'ann' votes twice on item 'x': 'cat' in row 0 and 'bird' in row 2. "
-        r"Aggregate.*different source names"
-    )
+    message = r"'ann' votes twice on item 'x': 'cat' in row 0 and 'bird' in row 2. Aggregate.*different source names"
     with pytest.raises(InvalidVotesError, match=message):
         Votes.from_long(make(table))
+    for role in ("item", "source"):
+        with pytest.raises(InvalidVotesError, match=rf"Row 2 has no {role}.*drop the row"):
+            Votes.from_long(make(LONG | {role: ["x", "y", None, "z"]}))
 
 
 @pytest.mark.parametrize(
@@ -132,13 +117,6 @@ def test_long_missing_column_offers_the_likely_one(columns, message):
         Votes.from_long(frame)
 
 
-@every_frame
-@pytest.mark.parametrize("role", ["item", "source"])
-def test_long_null_item_or_source_names_the_row(make, role):
-    with pytest.raises(InvalidVotesError, match=rf"Row 2 has no {role}.*drop the row"):
-        Votes.from_long(make(LONG | {role: ["x", "y", None, "z"]}))
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -150,10 +128,7 @@ def test_long_null_item_or_source_names_the_row(make, role):
         (np.zeros((3, 3)), r"ndarray is not a table.*from_matrix"),
         (pl.LazyFrame(LONG), r"lazy frame.*\.collect\(\)"),
         ([("x", 1, 0), ("x", "1", 0)], r"source name '1' occurs twice"),
-        (
-            [(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)],
-            r"Source 5 .* item 2: 1.5 in row 1 and null in row 2",
-        ),
+        ([(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)], r"Source 5 .* item 2: 1.5 in row 1 and null in row 2"),
         (pd.DataFrame(LONG).set_index("item"), r"'item' is the index.*reset_index"),
         *((empty, "no items: the table has no rows") for empty in EMPTY),
     ],
@@ -203,14 +178,16 @@ def test_wide_table_by_hand(make):
     assert votes.labels.dtype == np.int64
     assert votes.labels[votes.observed].tolist() == [0, 2, 1, 1]
     assert votes.names_given
-
-
-@every_frame
-def test_wide_sources_in_the_order_asked_for(make):
-    votes = Votes.from_frame(make(WIDE), sources=["bob", "ann"])
-    assert votes.sources == ("bob", "ann")
-    assert votes.items.tolist() == [0, 1, 2]
-    assert Votes.from_frame(make(WIDE), sources="bob").shape == (3, 1)
+    picked = Votes.from_frame(make(WIDE), sources=["bob", "ann"])
+    assert picked.sources == ("bob", "ann")
+    assert picked.items.tolist() == [0, 1, 2]
+    assert as_votes(make(WIDE), sources=["bob"]).equals(Votes.from_frame(make(WIDE), sources="bob"))
+    table = {"ann": WIDE["ann"], "bob": WIDE["bob"]}
+    assert as_votes(make(table)).equals(Votes.from_frame(table))
+    with pytest.raises(InvalidVotesError, match=r"Item id 'x' occurs twice, in rows 0 and 2.*id of its own"):
+        Votes.from_frame(make(WIDE | {"id": ["x", "y", "x"]}), item="id")
+    with pytest.raises(InvalidVotesError, match=r"Row 1 has no item"):
+        Votes.from_frame(make(WIDE | {"id": ["x", None, "z"]}), item="id")
 
 
 @every_frame
@@ -227,23 +204,15 @@ def test_wide_columns_of_mixed_kinds_keep_their_values_and_numbers_become_floats
     assert not Votes.from_frame(make({"b": [None, None]})).observed.any()
 
 
-@pytest.mark.parametrize("make", [MAKERS["polars"], MAKERS["arrow"], MAKERS["pandas"]])
-def test_wide_lists_stay_lists(make):
-    votes = Votes.from_frame(make({"a": [[1, 2], None], "b": [[3], []]}))
-    assert votes.labels.tolist() == [[[1, 2], [3]], [None, []]]
-    assert votes.observed.tolist() == [[1, 1], [0, 1]]
-
-
-@pytest.mark.parametrize("make", [MAKERS["polars"], MAKERS["arrow"]])
-def test_wide_structs_become_dicts(make):
-    votes = Votes.from_frame(make({"a": [{"x": 1}, None]}))
-    assert votes.labels.tolist() == [[{"x": 1}], [None]]
-
-
-def test_nan_abstains_in_every_frame():
+def test_wide_lists_structs_and_nan_in_every_frame():
+    for name in ("polars", "arrow", "pandas"):
+        votes = Votes.from_frame(MAKERS[name]({"a": [[1, 2], None], "b": [[3], []]}))
+        assert votes.labels.tolist() == [[[1, 2], [3]], [None, []]]
+        assert votes.observed.tolist() == [[1, 1], [0, 1]]
+    for name in ("polars", "arrow"):
+        assert Votes.from_frame(MAKERS[name]({"a": [{"x": 1}, None]})).labels.tolist() == [[{"x": 1}], [None]]
     for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
-        votes = Votes.from_frame(make({"a": np.array([0.5, nan])}))
-        assert votes.observed.tolist() == [[True], [False]]
+        assert Votes.from_frame(make({"a": np.array([0.5, nan])})).observed.tolist() == [[True], [False]]
 
 
 @pytest.mark.parametrize(
@@ -264,26 +233,15 @@ def test_columns_keep_their_kind_and_their_exact_values(frame, dtype, first):
     assert dtype is None or labels.dtype == dtype
 
 
-def test_numbered_pandas_columns_are_no_names():
-    votes = Votes.from_frame(pd.DataFrame([[0, 1], [1, 1]]))
-    assert votes.sources == ("0", "1")
-    assert not votes.names_given
-
-
-def test_matrix_from_a_frame_keeps_the_names():
-    frame = pd.DataFrame({"ann": [0, -1], "bob": [1, None]})
-    votes = Votes.from_matrix(frame, items=["x", "y"])
+def test_frames_of_pandas_keep_the_names_that_somebody_chose():
+    numbered = Votes.from_frame(pd.DataFrame([[0, 1], [1, 1]]))
+    assert numbered.sources == ("0", "1")
+    assert not numbered.names_given
+    votes = Votes.from_matrix(pd.DataFrame({"ann": [0, -1], "bob": [1, None]}), items=["x", "y"])
     assert votes.sources == ("ann", "bob")
     assert votes.observed.tolist() == [[1, 1], [0, 0]]
     assert votes.items.tolist() == ["x", "y"]
     assert votes.abstain == -1
-
-
-@every_frame
-def test_as_votes_reads_a_wide_frame(make):
-    table = {"ann": WIDE["ann"], "bob": WIDE["bob"]}
-    assert as_votes(make(table)).equals(Votes.from_frame(table))
-    assert as_votes(make(WIDE), sources=["bob"]).sources == ("bob",)
 
 
 def test_wide_unknown_columns_and_tables_that_look_long_are_refused():
@@ -293,15 +251,6 @@ def test_wide_unknown_columns_and_tables_that_look_long_are_refused():
         Votes.from_frame(WIDE, item="item")
     with pytest.raises(InvalidVotesError, match=r"one row per vote.*from_long.*sources="):
         as_votes(pd.DataFrame(LONG))
-
-
-@every_frame
-def test_wide_item_ids_must_differ(make):
-    message = r"Item id 'x' occurs twice, in rows 0 and 2.*id of its own"
-    with pytest.raises(InvalidVotesError, match=message):
-        Votes.from_frame(make(WIDE | {"id": ["x", "y", "x"]}), item="id")
-    with pytest.raises(InvalidVotesError, match=r"Row 1 has no item"):
-        Votes.from_frame(make(WIDE | {"id": ["x", None, "z"]}), item="id")
 
 
 @pytest.mark.parametrize(
@@ -322,12 +271,9 @@ def test_wide_from_something_else(frame, item, message):
 
 
 def test_dict_columns_may_be_arrays_and_series():
-    columns = columns_of({"a": np.arange(2, dtype=np.uint8), "b": pd.Series(["x", None])})
-    assert columns["a"].values.dtype == np.int64
-    assert columns["b"].values.tolist() == ["x", None]
-    rows = columns_of({"a": np.ones((2, 3))})["a"].values
-    assert rows.shape == (2,)
-    assert rows[0].tolist() == [1, 1, 1]
+    votes = Votes.from_frame({"a": np.arange(2, dtype=np.uint8), "b": pd.Series(["x", None]), "c": np.ones((2, 3))})
+    assert votes.labels[:, :2].tolist() == [[0, "x"], [1, None]]
+    assert votes.labels[0, 2].tolist() == [1, 1, 1]
 
 
 # --- back to a table -------------------------------------------------------------------------
@@ -335,17 +281,13 @@ def test_dict_columns_may_be_arrays_and_series():
 
 def test_to_long_by_hand():
     votes = Votes.from_matrix([[0, -1], [-1, -1]], sources=["ann", "bob"], items=["x", "y"])
-    rows = votes.to_long().to_pylist()
-    assert rows == [
+    assert votes.to_long().to_pylist() == [
         {"item": "x", "source": "ann", "label": 0},
         {"item": "y", "source": "ann", "label": None},
         {"item": "x", "source": "bob", "label": None},
     ]
-
-
-def test_to_long_of_lists_of_no_items_and_of_mixed_labels():
-    votes = Votes.from_array(np.arange(8).reshape(2, 2, 2))
-    assert votes.to_long()["label"].to_pylist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    lists = Votes.from_array(np.arange(8).reshape(2, 2, 2))
+    assert lists.to_long()["label"].to_pylist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert Votes.from_array([[[1], [2, 3]]]).to_long()["label"].to_pylist() == [[1], [2, 3]]
     assert Votes.from_matrix([[0]])[:0].to_long().num_rows == 0
     with pytest.raises(InvalidVotesError, match=r"one Arrow column.*into text"):
@@ -376,7 +318,4 @@ def test_column_of_ids_is_no_source(name):
         cs.LabelModel(cs.Scores()).fit(frame)
     assert Votes.from_frame(frame, item=name).sources == ("ann", "bob", "cleo")
     assert Votes.from_frame(frame, sources=[name, "ann"]).sources == (name, "ann")
-
-
-def test_votes_of_a_source_that_is_called_like_ids_are_votes():
-    assert Votes.from_frame({"id": [0, 1, 1], "ann": [0, 1, 0]}).sources == ("id", "ann")
+    assert Votes.from_frame({name: [0, 1, 1], "ann": [0, 1, 0]}).sources == (name, "ann")  # votes by their values

@@ -9,20 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Batch",
-    "BoolArray",
-    "FloatArray",
-    "IntArray",
-    "as_object_array",
-    "few_votes",
-    "hash_priority",
-    "is_null",
-    "log_sum_exp",
-    "softmax",
-    "votes_per_item",
-]
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -64,14 +50,6 @@ def is_null(value: object) -> bool:
         return False
 
 
-def log_sum_exp(scores: FloatArray) -> FloatArray:
-    """Return ``log(sum(exp(scores)))`` over the last axis without overflow."""
-    top = scores.max(axis=-1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    total: FloatArray = np.log(np.exp(scores - top).sum(axis=-1)) + top[..., 0]
-    return total
-
-
 def softmax(scores: FloatArray) -> FloatArray:
     """Return probabilities proportional to ``exp(scores)`` over the last axis."""
     weights: FloatArray = np.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -88,7 +66,8 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
     if ids.dtype.kind in "iu":
         keys = ids.astype(np.int64 if ids.dtype.kind == "i" else np.uint64, copy=False).view(np.uint64)
     else:
-        keys = np.array([_text_key(value) for value in ids.tolist()], dtype=np.uint64)
+        texts = [repr(value).encode() for value in ids.tolist()]
+        keys = np.array([zlib.crc32(text) | (zlib.adler32(text) << 32) for text in texts], dtype=np.uint64)
     with np.errstate(over="ignore"):
         mixed = keys + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
         shifted = np.empty(min(len(mixed), HASHED_AT_ONCE), dtype=np.uint64)
@@ -101,11 +80,6 @@ def hash_priority(ids: npt.NDArray[Any], seed: int = 0) -> npt.NDArray[np.uint64
                 if factor > 1:
                     block *= np.uint64(factor)
         return mixed
-
-
-def _text_key(value: object) -> int:
-    data = repr(value).encode()
-    return zlib.crc32(data) | (zlib.adler32(data) << 32)
 
 
 def votes_per_item(observed: BoolArray) -> IntArray:

@@ -7,19 +7,17 @@ from typing import Any, Self
 
 from consilience.exceptions import UnsupportedError
 
-__all__ = ["Configurable"]
-
 
 class Configurable:
     """Base of classes whose constructor stores its arguments under their own names."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
-        return {name: getattr(self, name) for name in _settings(type(self))}
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> Self:
         """Change settings by name."""
-        known = _settings(type(self))
+        known = self.get_params()
         for name, value in params.items():
             if name not in known:
                 raise UnsupportedError(f"{type(self).__name__} has no setting {name!r}. Settings: {', '.join(known)}.")
@@ -46,10 +44,6 @@ class Configurable:
                 continue
             shown.append(f"{name}={value!r}" if parameter.kind is parameter.KEYWORD_ONLY else f"{value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _settings(cls: type) -> list[str]:
-    return [name for name in inspect.signature(cls).parameters if name != "self"]
 
 
 def _same(left: Any, right: Any) -> bool:

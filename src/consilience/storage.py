@@ -22,11 +22,19 @@ from consilience.label_types.base import LabelSpace
 from consilience.prediction.source_model import SourceModel
 from consilience.tables.files import replace_file
 
-__all__ = ["FORMAT", "read_document", "read_model", "write_document", "write_model"]
-
 #: Version of the file format; files of another version are refused with a message.
 FORMAT = 1
 _HEADER = "header.json"
+#: What a file holds of a model as it is.
+_AS_IT_IS = ("sources", "names_given", "n_items", "votes", "method", "reason", "dependencies", "quality", "changed")
+#: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
+SPACES: dict[str, type[LabelSpace]] = {
+    name: space
+    for name in spaces.__all__
+    if isinstance(space := getattr(spaces, name), type)
+    and issubclass(space, LabelSpace)
+    and space not in (LabelSpace, spaces.Manifold)
+}
 
 
 def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
@@ -52,9 +60,12 @@ def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
 def read_document(path: str | Path) -> dict[str, Any]:
     """Return what `write_document` wrote."""
     foreign = f"{str(path)!r} is not a consilience model, or it is damaged"
+    arrays: dict[str, npt.NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
-            arrays = {name.removesuffix(".npy"): _read_array(archive, name) for name in archive.namelist()}
+            for name in archive.namelist():
+                with archive.open(name) as file:
+                    arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
         header = json.loads(arrays.pop(_HEADER).tobytes().decode())
     except FileNotFoundError:
         raise ModelFormatError(f"There is no model at {str(path)!r}. Check the path.") from None
@@ -71,12 +82,8 @@ def read_document(path: str | Path) -> dict[str, Any]:
     return document
 
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-    with archive.open(name) as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
 def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
+    """Return a value as JSON; arrays go to `arrays`, and a dict with one key stands for what JSON lacks."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         name = f"array{len(arrays)}{path.replace('/', '.')}"
         arrays[name] = value
@@ -85,66 +92,47 @@ def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
         return {"__list__": [_split(item, arrays, path) for item in value.tolist()]}
     if isinstance(value, Mapping):
         return {str(key): _split(item, arrays, f"{path}/{key}") for key, item in value.items()}
-    if isinstance(value, tuple):
-        return {"__tuple__": [_split(item, arrays, path) for item in value]}
-    if isinstance(value, list):
-        return [_split(item, arrays, path) for item in value]
+    if isinstance(value, (tuple, list)):
+        parts = [_split(item, arrays, path) for item in value]
+        return {"__tuple__": parts} if isinstance(value, tuple) else parts
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"__array__"}:
-            if value["__array__"] not in arrays:
-                raise ModelFormatError(f"The model file lacks the array {value['__array__']!r}; it is damaged.")
-            return arrays[value["__array__"]]
-        if set(value) == {"__list__"}:
-            return as_object_array(_merge(item, arrays) for item in value["__list__"])
-        if set(value) == {"__tuple__"}:
-            return tuple(_merge(item, arrays) for item in value["__tuple__"])
-        return {key: _merge(item, arrays) for key, item in value.items()}
+    """Return what `_split` took apart."""
     if isinstance(value, list):
         return [_merge(item, arrays) for item in value]
-    return value
-
-
-#: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
-SPACES: dict[str, type[LabelSpace]] = {
-    name: space
-    for name in spaces.__all__
-    if isinstance(space := getattr(spaces, name), type)
-    and issubclass(space, LabelSpace)
-    and space not in (LabelSpace, spaces.Manifold)
-}
-
-
-#: Arrays of a summary, one entry per source each.
-SUMMARY_ARRAYS = ("expected_cost", "weight", "standard_error", "cost_standard_error", "correlation")
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"__array__": name, **rest} if not rest:
+            if name not in arrays:
+                raise ModelFormatError(f"The model file lacks the array {name!r}; it is damaged.")
+            return arrays[name]
+        case {"__list__": items, **rest} if not rest:
+            return as_object_array(_merge(items, arrays))
+        case {"__tuple__": items, **rest} if not rest:
+            return tuple(_merge(items, arrays))
+    return {key: _merge(item, arrays) for key, item in value.items()}
 
 
 def write_model(path: str | Path, space: LabelSpace, model: SourceModel, settings: dict[str, Any]) -> None:
     """Write a fitted model to one file."""
+    stored = {key: list(value) if isinstance(value, (set, frozenset)) else value for key, value in settings.items()}
+    del stored["space"]
+    for key, value in stored.items():  # an estimator object is code; what it learned is in the parameters
+        if value is not None and not isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)):
+            stored[key] = "auto"
     document = {
         **_described(space),
         "n_labels": space.n_labels,
-        "settings": {key: _storable(value) for key, value in settings.items() if key != "space"},
-        "sources": list(model.sources),
-        "names_given": model.names_given,
-        "n_items": model.n_items,
-        "votes": model.votes,
-        "method": model.method,
-        "reason": model.reason,
-        "dependencies": [list(pair) for pair in model.dependencies],
+        "settings": stored,
+        **{name: getattr(model, name) for name in _AS_IT_IS},
         "diagnostics": [asdict(item) for item in model.diagnostics],
-        "hypotheses": [
-            {"probability": probability, "parameters": parameters.as_dict()}
-            for probability, parameters in model.mixture
-        ],
+        "hypotheses": [{"probability": one, "parameters": parameters.as_dict()} for one, parameters in model.mixture],
         "summary": _described_summary(model.summary),
         "calibration": asdict(model.calibration),
-        "quality": model.quality,
         "baseline": None if model.baseline is None else model.baseline.as_dict(),
-        "changed": model.changed,
     }
     write_document(path, document)
 
@@ -153,75 +141,45 @@ def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[Label
     """Return the space, what was learned, and the settings."""
     document = read_document(path)
     try:
-        return _restored(document, space)
+        if space is None:
+            space = _space(document, document["space"])
+        elif type(space).__name__ != document["space"]:
+            raise ModelFormatError(
+                f"The model's labels are of type {document['space']!r}, not {type(space).__name__!r}."
+            )
+        elif space.n_labels != document["n_labels"]:
+            raise ModelFormatError(
+                f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
+                "Pass the space that the model was fitted with."
+            )
+        restore = space.law.restore
+        model = SourceModel(
+            **{name: document[name] for name in _AS_IT_IS},
+            mixture=tuple((one["probability"], restore(one["parameters"])) for one in document["hypotheses"]),
+            summary=_restored_summary(document["summary"]),
+            calibration=Calibration(**document["calibration"]),
+            diagnostics=tuple(Diagnostic(**one) for one in document["diagnostics"]),
+            baseline=None if document["baseline"] is None else restore(document["baseline"]),
+        )
+        return space, model, document["settings"]
     except KeyError as error:
         raise ModelFormatError(f"{str(path)!r} lacks {error}; it is damaged. Fit and save again.") from None
 
 
-def _restored(document: dict[str, Any], space: LabelSpace | None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
-    name = document["space"]
-    if space is None:
-        space = _space(document, name)
-    elif type(space).__name__ != name:
-        raise ModelFormatError(f"The model's labels are of type {name!r}, not {type(space).__name__!r}.")
-    elif space.n_labels != document["n_labels"]:
-        raise ModelFormatError(
-            f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
-            "Pass the space that the model was fitted with."
-        )
-    model = SourceModel(
-        sources=tuple(document["sources"]),
-        mixture=tuple(
-            (float(one["probability"]), space.law.restore(one["parameters"])) for one in document["hypotheses"]
-        ),
-        summary=_restored_summary(document["summary"]),
-        calibration=Calibration(**document["calibration"]),
-        quality=None if document["quality"] is None else np.asarray(document["quality"]),
-        n_items=int(document["n_items"]),
-        votes=np.asarray(document["votes"]),
-        method=document["method"],
-        reason=document["reason"],
-        dependencies=tuple((pair[0], pair[1]) for pair in document["dependencies"]),
-        diagnostics=tuple(
-            Diagnostic(item["code"], item["severity"], tuple(item["sources"]), item["message"], item.get("part", ""))
-            for item in document["diagnostics"]
-        ),
-        names_given=bool(document["names_given"]),
-        baseline=None if document["baseline"] is None else space.law.restore(document["baseline"]),
-        changed=float(document.get("changed", "nan")),
-    )
-    return space, model, document["settings"]
-
-
 def _described_summary(summary: Summary) -> dict[str, Any]:
-    return {
-        **{name: getattr(summary, name) for name in SUMMARY_ARRAYS},
-        "parts": {name: _described_summary(part) for name, part in summary.parts.items()},
-        "columns": dict(summary.columns),
-        "effective_range": None if summary.effective_range is None else list(summary.effective_range),
-    }
+    return {**vars(summary), "parts": {name: _described_summary(part) for name, part in summary.parts.items()}}
 
 
 def _restored_summary(document: dict[str, Any]) -> Summary:
-    bounds = document["effective_range"]
-    return Summary(
-        **{name: document[name] for name in SUMMARY_ARRAYS},
-        parts={name: _restored_summary(part) for name, part in document["parts"].items()},
-        columns=document["columns"],
-        effective_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
-    )
+    return Summary(**{**document, "parts": {name: _restored_summary(part) for name, part in document["parts"].items()}})
 
 
 def _described(space: LabelSpace) -> dict[str, Any]:
     """Return the type of a space and its arguments, among them other spaces."""
     name = type(space).__name__
     arguments = space.spec() if name in SPACES else {}
-    return {
-        "space": name,
-        "space_arguments": {
-            key: _described(value) if isinstance(value, LabelSpace) else value for key, value in arguments.items()
-        },
-    }
+    described = {key: _described(value) if isinstance(value, LabelSpace) else value for key, value in arguments.items()}
+    return {"space": name, "space_arguments": described}
 
 
 def _space(described: dict[str, Any], outermost: str) -> LabelSpace:
@@ -237,11 +195,3 @@ def _space(described: dict[str, Any], outermost: str) -> LabelSpace:
         for key, value in described["space_arguments"].items()
     }
     return SPACES[name](**arguments)
-
-
-def _storable(value: Any) -> Any:
-    if isinstance(value, (set, frozenset)):
-        return list(value)
-    if isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)) or value is None:
-        return value
-    return "auto"  # an estimator object is code; what it learned is in the parameters

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,19 +16,10 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import differs_from, read_cells, same_labels, spelled_out, stack_ids, stack_labels
-from consilience.tables.display import votes_fragment
+from consilience.tables.cells import common_dtype, differs_from, read_cells, same_labels, spelled_out, stack_labels
+from consilience.tables.display import Cell, table_fragment
 from consilience.tables.frames import is_frame
-from consilience.tables.names import (
-    as_mask,
-    as_names,
-    check_alignable,
-    check_known,
-    check_names,
-    check_shapes,
-    default_names,
-    item_positions,
-)
+from consilience.tables.names import as_names, check_known, check_names, check_unique_ids, default_names
 from consilience.tables.vote_tables import LabelTable, item_ids, long_arrow, read_long, read_wide
 
 if TYPE_CHECKING:
@@ -54,8 +46,8 @@ class Votes:
     sources
         One name per source.
     items
-        One id per row, shape ``(n_items,)``. Rows of one id are about the same item: they stay together in samples,
-        and standard errors do not take them for independent.
+        One id per row. Rows of one id are about the same item: they stay together in samples, and standard errors do
+        not take them for independent.
     abstain
         The value that stood for an abstention where the votes came from, if the caller named one.
     names_given
@@ -68,10 +60,8 @@ class Votes:
     Examples
     --------
     >>> votes = Votes.from_matrix([[0, 1, -1], [1, 1, 1]], sources=["ann", "bob", "cleo"])
-    >>> votes
-    Votes(2 items, 3 sources, 83% observed)
-    >>> votes.select(["cleo"]).coverage()
-    array([0.5])
+    >>> votes, votes.select(["cleo"]).coverage()
+    (Votes(2 items, 3 sources, 83% observed), array([0.5]))
     """
 
     labels: Batch
@@ -88,16 +78,27 @@ class Votes:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sources", tuple(self.sources))
-        check_shapes(self.labels, self.observed, self.items)
-        check_names(self.sources, *self.observed.shape)
+        shape = self.observed.shape
+        if len(shape) != 2 or self.observed.dtype != bool:
+            raise InvalidVotesError(
+                f"observed must be a boolean array of shape (items, sources), not {self.observed.dtype} "
+                f"of shape {shape}. Pass for example labels != -1."
+            )
+        if self.labels.shape[:2] != shape:
+            raise InvalidVotesError(
+                f"labels have shape {self.labels.shape}, but observed has {shape}. "
+                f"Their first two axes, items and sources, must be the same."
+            )
+        if self.items.shape != shape[:1]:
+            raise InvalidVotesError(
+                f"There are {shape[0]} items, but the item ids have shape {self.items.shape}. "
+                "Pass one id per row of votes."
+            )
+        check_names(self.sources, *shape)
 
     @classmethod
     def from_matrix(
-        cls,
-        matrix: Any,
-        abstain: Any = -1,
-        sources: Sequence[str] | None = None,
-        items: Any = None,
+        cls, matrix: Any, abstain: Any = -1, sources: Sequence[str] | None = None, items: Any = None
     ) -> Self:
         """Make votes from a table of scalars in which one value stands for "abstains".
 
@@ -109,8 +110,7 @@ class Votes:
         abstain
             The value that stands for an abstention; None if there is no such value.
         sources, items
-            Names of the columns and ids of the rows; numbered if not given. The columns of a
-            frame have names already: there `sources` picks some of them.
+            Names of the columns and ids of the rows; numbered if not given. Of a frame `sources` picks columns.
 
         Examples
         --------
@@ -121,8 +121,7 @@ class Votes:
         if is_frame(matrix):
             votes = cls.from_frame(matrix, sources)
             seen = votes.observed & differs_from(votes.labels, abstain)
-            ids = item_ids(items, len(votes))
-            return replace(votes, observed=seen, abstain=abstain, items=ids)
+            return replace(votes, observed=seen, abstain=abstain, items=item_ids(items, len(votes)))
         labels, observed = read_cells(matrix, sources)
         if labels.ndim > 2:
             raise InvalidVotesError(
@@ -134,11 +133,7 @@ class Votes:
 
     @classmethod
     def from_array(
-        cls,
-        array: Any,
-        observed: Any = None,
-        sources: Sequence[str] | None = None,
-        items: Any = None,
+        cls, array: Any, observed: Any = None, sources: Sequence[str] | None = None, items: Any = None
     ) -> Self:
         """Make votes from an array of labels of any type.
 
@@ -156,14 +151,18 @@ class Votes:
         --------
         >>> Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 2, 1]]]).labels.shape
         (2, 2, 3)
-        >>> Votes.from_array([[[2, 0], None], [[2, 0, 2], [0, 1, 2]]]).labels.shape
-        (2, 2)
         """
-        if observed is None:
-            labels, seen = read_cells(array, sources)
-            return cls._numbered(labels, seen, sources, items)
-        labels, _ = read_cells(array, sources, allow_partial=True)
-        return cls._numbered(labels, as_mask(observed, labels), sources, items)
+        labels, seen = read_cells(array, sources, allow_partial=observed is not None)
+        if observed is not None:
+            mask = np.asarray(observed)
+            if mask.shape != seen.shape or not np.isin(mask, (0, 1)).all():
+                raise InvalidVotesError(
+                    f"observed must be True or False for each item and source, shape {seen.shape}, "
+                    f"but it is {mask.dtype} of shape {mask.shape}. "
+                    f"Leave it out to take None and NaN as abstentions."
+                )
+            seen = mask.astype(bool)
+        return cls._numbered(labels, seen, sources, items)
 
     @classmethod
     def from_long(
@@ -184,10 +183,6 @@ class Votes:
 
         Examples
         --------
-        >>> records = [("x1", "ann", "cat"), ("x1", "bob", "dog"), ("x2", "bob", None)]
-        >>> Votes.from_long(records).labels
-        array([['cat', 'dog'],
-               [None, None]], dtype=object)
         >>> runs = Votes.from_long([("x1", "ann", 3), ("x1", "ann", 5), ("x1", "bob", 4)], repeats="separate")
         >>> runs.sources, runs.repeated_pairs
         (('ann #1', 'ann #2', 'bob'), (('ann #1', 'ann #2'),))
@@ -203,10 +198,8 @@ class Votes:
         ----------
         frame
             Any dataframe, or a dict of columns. NaN is null; the text ``"NA"`` is a label.
-        sources
-            The columns that hold votes; all but `item` if not given.
-        item
-            The column that holds the item ids; rows are counted if not given.
+        sources, item
+            The columns that hold votes, by default all but `item`; and the one that holds the item ids, if any.
 
         Examples
         --------
@@ -236,22 +229,31 @@ class Votes:
                [False,  True,  True]])
         """
         votes = list(parts)
-        named = check_alignable([(part.names_given, part.n_sources) for part in votes])
+        if not votes:
+            raise InvalidVotesError("There is nothing to concatenate. Pass at least one Votes.")
+        if len({(part.names_given, part.n_sources) for part in votes}) > 1 and not all(p.names_given for p in votes):
+            listed = ", ".join(f"{part.n_sources} {'named' if part.names_given else 'unnamed'}" for part in votes)
+            raise InvalidVotesError(
+                f"The parts have {listed} sources, so it is not known which belong together. "
+                f"Name them with sources= when making the votes."
+            )
         names = tuple(dict.fromkeys(name for part in votes for name in part.sources))
         place = {name: column for column, name in enumerate(names)}
-        columns = [np.array([place[name] for name in part.sources]) for part in votes]
-        labels, observed = stack_labels(
-            [(part.labels, part.observed, at) for part, at in zip(votes, columns, strict=True)],
-            len(names),
-        )
-        sentinels = {repr(part.abstain) for part in votes}
+        tables = [(part.labels, part.observed, np.array([place[name] for name in part.sources])) for part in votes]
+        labels, observed = stack_labels(tables, len(names))
+        ids = [part.items for part in votes]
+        if all(own.dtype.kind in "iu" and np.array_equal(own, np.arange(len(own))) for own in ids):
+            items = np.arange(len(labels))
+        else:
+            items = np.concatenate(ids, dtype=common_dtype([own.dtype for own in ids]))
+            check_unique_ids(items)
         return cls(
             labels,
             observed,
             names,
-            stack_ids([part.items for part in votes]),
-            abstain=votes[0].abstain if len(sentinels) == 1 else None,
-            names_given=named,
+            items,
+            abstain=votes[0].abstain if len({repr(part.abstain) for part in votes}) == 1 else None,
+            names_given=votes[0].names_given,
             spelling=votes[0].spelling if len({part.spelling for part in votes}) == 1 else None,
             repeated_pairs=tuple(dict.fromkeys(pair for part in votes for pair in part.repeated_pairs)),
         )
@@ -276,7 +278,21 @@ class Votes:
 
     def __getitem__(self, key: Any) -> Self:
         """Return some of the items: a slice, positions, a boolean mask, or one position."""
-        key = item_positions(key, self.n_items)
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], (slice, EllipsisType)):
+            key = key[0] if key[1] in (..., slice(None)) else key  # scikit-learn writes votes[rows, ...]
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+            position = int(key) + self.n_items * int(key < 0)
+            if not 0 <= position < self.n_items:
+                raise IndexError(f"There is no item {key}; there are {self.n_items} items.")
+            key = slice(position, position + 1)
+        elif not isinstance(key, slice):
+            positions = np.zeros(()) if isinstance(key, tuple) else np.asarray(key)
+            if positions.shape != (0,) and (positions.ndim != 1 or positions.dtype.kind not in "biu"):
+                raise InvalidVotesError(
+                    f"Votes are indexed by item: a slice, positions or a mask, not {key!r}. "
+                    f"Use votes.select(names) to choose sources."
+                )
+            key = positions if len(positions) else positions.astype(np.intp)  # an empty list would become floats
         return replace(self, labels=self.labels[key], observed=self.observed[key], items=self.items[key])
 
     def select(self, sources: str | Iterable[str]) -> Self:
@@ -300,12 +316,7 @@ class Votes:
         return coverage
 
     def overlap(self) -> FloatArray:
-        """Return how often each two sources vote on the same item.
-
-        Returns
-        -------
-        array of shape (n_sources, n_sources)
-            Fraction of items, between 0 and 1; the diagonal is the coverage.
+        """Return the fraction of items on which each two sources vote; the diagonal is the coverage.
 
         Examples
         --------
@@ -342,49 +353,42 @@ class Votes:
     def __repr__(self) -> str:
         items = f"{self.n_items} item{'s' * (self.n_items != 1)}"
         sources = f"{self.n_sources} source{'s' * (self.n_sources != 1)}"
-        return f"Votes({items}, {sources}, {self._share_observed()} observed)"
+        votes = int(np.count_nonzero(self.observed))
+        share = f"{votes / max(1, self.observed.size):.0%}"
+        # Rounding must not hide a few abstentions, nor a few votes.
+        if share == "100%" and votes < self.observed.size:
+            share = "over 99%"
+        elif share == "0%" and votes:
+            share = "under 1%"
+        return f"Votes({items}, {sources}, {share} observed)"
 
     def _repr_html_(self) -> str:
-        corner = LabelTable(self.labels[:5, :8], self.observed[:5, :8], self.sources[:8], self.items[:5])
-        return f"<p><code>{self!r}</code></p>{votes_fragment(*corner, more=self.n_sources > 8)}"
-
-    def _share_observed(self) -> str:
-        votes = int(np.count_nonzero(self.observed))
-        shown = f"{votes / max(1, self.observed.size):.0%}"
-        # Rounding must not hide a few abstentions, nor a few votes.
-        if shown == "100%" and votes < self.observed.size:
-            return "over 99%"
-        return "under 1%" if shown == "0%" and votes else shown
+        part = self[:5]
+        columns = [("item", list(map(str, part.items.tolist())))]
+        for source, labels, seen in zip(self.sources[:8], part.labels.swapaxes(0, 1), part.observed.T, strict=False):
+            texts = (str(label.tolist() if hasattr(label, "tolist") else label) for label in labels)
+            short = (text if len(text) <= 40 else text[:39] + "…" for text in texts)
+            columns.append((source, [text if voted else "" for text, voted in zip(short, seen, strict=True)]))
+        if self.n_sources > 8:
+            columns.append(("…", ["…"] * len(part)))
+        table = table_fragment((name, [Cell.text(text) for text in texts]) for name, texts in columns)
+        return f"<p><code>{self!r}</code></p>{table}"
 
     @classmethod
     def _numbered(
-        cls,
-        labels: Batch,
-        observed: BoolArray,
-        sources: Sequence[str] | None,
-        items: Any,
-        abstain: Any = None,
+        cls, labels: Batch, observed: BoolArray, sources: Sequence[str] | None, items: Any, abstain: Any = None
     ) -> Self:
         """Return votes, with source names and item ids counted where the caller gave none."""
         names = default_names(labels.shape[1]) if sources is None else as_names(sources)
-        ids = item_ids(items, len(labels))
-        return cls(labels, observed, names, ids, abstain, names_given=sources is not None)
+        return cls(labels, observed, names, item_ids(items, len(labels)), abstain, names_given=sources is not None)
 
 
 def as_votes(data: Any, sources: Sequence[str] | None = None, *, minus_one_abstains: bool = True) -> Votes:
     """Return votes from whatever `fit` and `predict` accept.
 
-    Votes stay as they are. A frame has one column per source and nulls for abstentions.
-    In a table of integers -1 abstains; in any other array, or nested lists, NaN and None do.
-
-    Parameters
-    ----------
-    data
-        Votes, a frame (pandas, polars, Arrow, a dict of columns), an array or nested lists.
-    sources
-        Names for the columns of an array; the columns to take from a frame.
-    minus_one_abstains
-        Whether -1 abstains in a table of integers; not where it is a label.
+    Votes stay as they are. A frame, or a dict of columns, has one column per source and nulls for abstentions; there
+    `sources` picks columns. In a table of integers -1 abstains, unless it is a label; in any other array, or nested
+    lists, NaN and None do.
 
     Examples
     --------
@@ -398,6 +402,5 @@ def as_votes(data: Any, sources: Sequence[str] | None = None, *, minus_one_absta
         return Votes.from_frame(data, sources)
     votes = Votes.from_array(data, sources=sources)
     if minus_one_abstains and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu":
-        observed = votes.observed & differs_from(votes.labels, -1)
-        return replace(votes, observed=observed, abstain=-1)
+        return replace(votes, observed=votes.observed & (votes.labels != -1), abstain=-1)
     return votes

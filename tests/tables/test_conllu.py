@@ -28,7 +28,7 @@ GOLD = """\
 OTHER = GOLD.replace("\t4\tadvmod\t_", "\t2\tneg\t_")
 
 
-def test_heads_are_those_of_the_words_alone():
+def test_heads_are_those_of_the_words_alone_and_their_consensus_is_written(tmp_path):
     bank = cs.tables.read_conllu({"gold": GOLD, "other": OTHER})
     assert bank.sources == ("gold", "other")
     assert bank.votes.items.tolist() == ["a-1", "a-2"]
@@ -38,6 +38,11 @@ def test_heads_are_those_of_the_words_alone():
     assert bank.sentences[0].forms == ("I", "ca", "n't", "go")
     assert repr(bank) == "Treebank(2 sentences, 5 words, parsers: gold, other)"
     assert len(bank) == 2
+    third = GOLD.replace("\t4\taux", "\t1\taux")
+    bank = cs.tables.read_conllu({"one": GOLD, "two": OTHER, "three": third})
+    model = cs.LabelModel(cs.DependencyTrees(), method="majority").fit(bank.votes)
+    cs.tables.write_conllu(tmp_path / "consensus.conllu", bank, model.predict(bank.votes))
+    assert (tmp_path / "consensus.conllu").read_text() == GOLD
 
 
 @pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz"])
@@ -55,19 +60,16 @@ def test_what_is_written_keeps_all_but_the_tree(tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]  # nothing temporary is left
 
 
-def test_relations_are_written_by_name(tmp_path):
+def test_relations_are_written_by_name_and_a_missing_tree_as_an_abstention(tmp_path):
     bank = cs.tables.read_conllu({"gold": GOLD, "other": OTHER})
     labels = bank.trees("other", with_relations=True)
-    cs.tables.write_conllu(tmp_path / "out.conllu", bank, labels, relations=bank.relations)
-    assert (tmp_path / "out.conllu").read_text() == OTHER
-    cs.tables.write_conllu(tmp_path / "out.conllu", bank, cs.DependencyTrees(bank.relations).named(labels))
-    assert (tmp_path / "out.conllu").read_text() == OTHER
-
-
-def test_a_missing_tree_is_written_empty_and_read_as_an_abstention(tmp_path):
-    bank = cs.tables.read_conllu(GOLD)
-    cs.tables.write_conllu(tmp_path / "out.conllu", bank, [None, [0]])
-    both = cs.tables.read_conllu({"gold": GOLD, "silent": tmp_path / "out.conllu"})
+    path = tmp_path / "out.conllu"
+    cs.tables.write_conllu(path, bank, labels, relations=bank.relations)
+    assert path.read_text() == OTHER
+    cs.tables.write_conllu(path, bank, cs.DependencyTrees(bank.relations).named(labels))
+    assert path.read_text() == OTHER
+    cs.tables.write_conllu(path, bank, [None, [0]])
+    both = cs.tables.read_conllu({"gold": GOLD, "silent": path})
     assert both.votes.observed.tolist() == [[True, False], [True, True]]
     assert both.trees("silent")[0] is None
 
@@ -132,15 +134,6 @@ def test_trees_that_do_not_fit_the_sentences_are_refused(tmp_path):
     with pytest.raises(UnknownSourceError, match="'nobody' is no parser"):
         bank.trees("nobody")
     assert not target.exists()
-
-
-def test_the_consensus_of_files_is_written_as_a_file(tmp_path):
-    third = GOLD.replace("\t4\taux", "\t1\taux")
-    bank = cs.tables.read_conllu({"one": GOLD, "two": OTHER, "three": third})
-    votes = bank.votes
-    model = cs.LabelModel(cs.DependencyTrees(), method="majority").fit(votes)
-    cs.tables.write_conllu(tmp_path / "consensus.conllu", bank, model.predict(votes))
-    assert (tmp_path / "consensus.conllu").read_text() == GOLD
 
 
 @pytest.mark.data

@@ -17,7 +17,7 @@ def applied(space, *columns):
     return cs.apply(functions, pd.DataFrame(dict(zip("ab", columns, strict=False))), space)
 
 
-def test_names_stored_as_codes_come_out_as_names():
+def test_names_stored_as_codes_come_out_as_names_and_never_as_codes():
     space = cs.Classes(["ham", "spam"])
     votes = applied(space, ["spam", None], ["ham", "ham"])
     assert votes.labels.dtype == np.int8
@@ -26,18 +26,12 @@ def test_names_stored_as_codes_come_out_as_names():
         {"item": 0, "a": "spam", "b": "ham"},
         {"item": 1, "a": None, "b": "ham"},
     ]
-
-
-def test_codes_without_their_label_type_are_not_passed_off_as_labels():
-    votes = applied(cs.Classes(["ham", "spam"]), ["spam", None])
     for table in (votes.to_long, lambda: cs.tables.wide_table(votes)):
         with refused(InvalidVotesError, "stored as codes", "votes.to_long(space)"):
             table()
-
-
-def test_numbers_stay_numbers_with_and_without_the_label_type():
-    votes = applied(cs.Classes(3), [2, 0], [1, 1])
-    assert votes.to_long()["label"].to_pylist() == votes.to_long(cs.Classes(3))["label"].to_pylist() == [2, 1, 0, 1]
+    numbers = applied(cs.Classes(3), [2, 0], [1, 1])
+    for given in (None, cs.Classes(3)):
+        assert numbers.to_long(given)["label"].to_pylist() == [2, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +87,9 @@ def test_frames_of_crowd_kit_are_read_as_they_are(make, source):
     assert votes.sources == ("w1", "w2")
     assert votes.items.tolist() == ["t1", "t2"]
     assert votes.labels[votes.observed].tolist() == ["cat", "dog", "cat"]
-
-
-def test_wide_frames_with_gaps_are_read_as_they_are():
-    votes = cs.read_votes(pd.DataFrame({"id": ["x", "y"], "ann": [1, None], "bob": [0, 1]}))
-    assert votes.labels.dtype.kind == "i"
-    assert votes.observed.tolist() == [[True, True], [False, True]]
+    wide = cs.read_votes(make({"id": ["x", "y"], "ann": [1, None], "bob": [0, 1]}))
+    assert wide.labels.dtype.kind == "i"
+    assert wide.observed.tolist() == [[True, True], [False, True]]
 
 
 @pytest.mark.parametrize(

@@ -11,133 +11,96 @@ from tests.refusals import refused
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidVotesError
 from consilience.tables import read_judges
-from consilience.tables.replies import read_order, read_score, read_winner, read_word
-
-
-@pytest.mark.parametrize(
-    ("reply", "value"),
-    [
-        (7, 7.0),
-        (6.5, 6.5),
-        (np.int64(3), 3.0),
-        ("7", 7.0),
-        (" 7.5. ", 7.5),
-        ("-1", -1.0),
-        ("8/10", 8.0),
-        ("8 out of 10", 8.0),
-        ("seven", 7.0),
-        ("Score: 7", 7.0),
-        ("**Score:** 7/10", 7.0),
-        ("The text is fluent but dull.\n\nFinal rating: 6.5", 6.5),
-        ("Score: 7. I repeat, score: 7.", 7.0),
-        ("The score is 4", 4.0),
-        ('{"score": 6}', 6.0),
-        ('```json\n{"reason": "fine", "score": "6/10"}\n```', 6.0),
-        ({"rating": 3}, 3.0),
-    ],
-)
-def test_number_that_can_be_read_in_one_way_is_read(reply, value):
-    assert read_score(reply).value == value
-    assert read_score(reply).reason is None
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [
-        (None, "no reply"),
-        ("", "no reply"),
-        (float("nan"), "no reply"),
-        ("N/A", "no answer"),
-        ("None", "no answer"),
-        ("I cannot rate this text.", "refused"),
-        ("I'm sorry, but I can't help with 2 of these.", "refused"),
-        ("As an AI, I have no opinion.", "refused"),
-        ("between 6 and 8", "no clear number"),
-        ("6-8", "no clear number"),
-        ("7,5", "no clear number"),
-        ("1,000", "no clear number"),
-        ("Score: 7, or rather score: 8", "no clear number"),
-        ("Score: 7-8", "no clear number"),
-        ("Score: 7,5", "no clear number"),
-        ("Score: 7 or 8", "no clear number"),
-        ("Score (1-10): 7", "no clear number"),
-        ("[7, 8]", "no clear number"),
-        (float("inf"), "no clear number"),
-        ("very good", "no number"),
-        ("85/10", "outside the scale"),
-        ('{"reason": "fine"}', "no answer"),
-        ('{"score": 4, "rating": 5}', "several answers"),
-        ('{"score": null}', "no reply"),
-    ],
-)
-def test_reply_that_is_no_number_has_a_reason(reply, reason):
-    assert read_score(reply).value is None
-    assert read_score(reply).reason == reason
-
-
-@pytest.mark.parametrize(
-    ("reply", "labels", "value", "reason"),
-    [
-        ("good", None, "good", None),
-        ("Verdict: good", None, "good", None),
-        ('{"label": "good"}', None, "good", None),
-        ("unknown", None, None, "no answer"),
-        ("I would say that it is rather good", None, None, "not a label"),
-        ("I can't say", None, None, "refused"),
-        (True, None, True, None),
-        ("GOOD", ["good", "none"], "good", None),
-        ("None", ["good", "none"], "none", None),
-        ("fair", ["good", "none"], None, "not a label"),
-    ],
-)
-def test_words_are_labels_and_sentences_are_not_and_a_list_decides(reply, labels, value, reason):
-    read = read_word(reply) if labels is None else read_word(reply, labels)
-    assert (read.value, read.reason) == (value, reason)
-
-
-@pytest.mark.parametrize(
-    ("reply", "side"),
-    [
-        ("A", "first"),
-        ("model_b", "second"),
-        ("Response B", "second"),
-        ("tie", "tie"),
-        ("[[C]]", "tie"),
-        ("A is vivid, B is not. [[A]]", "first"),
-        ("Winner: gpt", "second"),
-        ("llama", "first"),
-        ('{"winner": "B"}', "second"),
-        (1, "first"),
-        ("[[A]] or [[B]]", None),
-        ("mistral", None),
-        ("both are fine in their own way", None),
-    ],
-)
-def test_winner_is_read_from_sides_and_names(reply, side):
-    read = read_winner(reply, "llama", "gpt")
-    assert (read.value, read.reason) == (side, None if side else "no clear winner")
-
-
-@pytest.mark.parametrize(
-    ("reply", "order", "reason"),
-    [
-        ("b > a = c", ["b", ("a", "c")], None),
-        ("[2] > [1] > [3]", ["2", "1", "3"], None),
-        ('["b", "a"]', ["b", "a"], None),
-        ([2, 1], ["2", "1"], None),
-        ('{"ranking": ["b", "a"]}', ["b", "a"], None),
-        ("a > a", None, "names one twice"),
-        ("a >> b", None, "no ranking"),
-        ("the second", None, "no ranking"),
-        ("I cannot rank", None, "refused"),
-    ],
-)
-def test_orders_are_read_best_first_or_not_with_a_reason(reply, order, reason):
-    assert (read_order(reply).value, read_order(reply).reason) == (order, reason)
 
 
 def scores(*rows):
     return [dict(zip(("prompt", "judge", "score"), row, strict=True)) for row in rows]
+
+
+SCORES = {
+    7.0: [7, "7", "Score: 7", "**Score:** 7/10", "seven", "Score: 7. I repeat, score: 7."],
+    7.5: [" 7.5. "],
+    6.5: [6.5, "The text is fluent but dull.\n\nFinal rating: 6.5"],
+    3.0: [np.int64(3), {"rating": 3}],
+    -1.0: ["-1"],
+    8.0: ["8/10", "8 out of 10"],
+    4.0: ["The score is 4"],
+    6.0: ['{"score": 6}', '```json\n{"reason": "fine", "score": "6/10"}\n```'],
+    "no reply": [None, "", float("nan"), '{"score": null}'],
+    "no answer": ["N/A", "None", '{"reason": "fine"}'],
+    "refused": [
+        "I cannot rate this text.",
+        "I'm sorry, but I can't help with 2 of these.",
+        "As an AI, I have no opinion.",
+    ],
+    "no clear number": [
+        *("between 6 and 8", "6-8", "7,5", "1,000", "Score: 7, or rather score: 8", "Score: 7-8", "Score: 7,5"),
+        *("Score: 7 or 8", "Score (1-10): 7", "[7, 8]", float("inf")),
+    ],
+    "no number": ["very good"],
+    "outside the scale": ["85/10"],
+    "several answers": ['{"score": 4, "rating": 5}'],
+}
+WORDS = {
+    "good": ["good", "Verdict: good", '{"label": "good"}'],
+    "no answer": ["unknown"],
+    "not a label": ["I would say that it is rather good"],
+    "refused": ["I can't say"],
+}
+WINNERS = {
+    "first": ["A", "A is vivid, B is not. [[A]]", "llama", 1],
+    "second": ["model_b", "Response B", "Winner: gpt", '{"winner": "B"}'],
+    "tie": ["tie", "[[C]]"],
+    "no clear winner": ["[[A]] or [[B]]", "mistral", "both are fine in their own way"],
+}
+CASES = [
+    (kind, value, reply)
+    for kind, cases in (("score", SCORES), ("label", WORDS), ("winner", WINNERS))
+    for value, replies in cases.items()
+    for reply in replies
+]
+
+
+@pytest.mark.parametrize(("kind", "expected", "reply"), CASES)
+def test_reply_that_can_be_read_in_one_way_is_read_and_any_other_has_a_reason(kind, expected, reply):
+    others = {"score": [5, 5, 5], "label": ["bad", "good", "bad"], "winner": ["A", "B", "tie"]}[kind]
+    rows = [{"prompt": row, "judge": "j", kind: cell} for row, cell in enumerate([reply, *others])]
+    if kind == "winner":
+        rows = [{**row, "model_a": "llama", "model_b": "gpt"} for row in rows]
+    table = read_judges(rows)
+    assert table.votes.observed[1:].all()
+    if table.votes.observed[0]:
+        assert table.votes.labels[0, 0] == expected
+    else:
+        assert table.faults.columns["reason"] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"), [("GOOD", "good"), ("None", "none"), ("fair", None), ("I say good", None), (True, None)]
+)
+def test_a_list_of_labels_decides_what_a_label_is(reply, value):
+    table = read_judges(scores(("p", "j", reply)), labels=["good", "none"])
+    assert table.votes.labels.tolist() == [[value]]
+    assert table.faults.columns["reason"] == ([] if value else ["not a label"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("b > a = c", ["b", ("a", "c")]),
+        ("[2] > [1] > [3]", ["2", "1", "3"]),
+        ('["b", "a"]', ["b", "a"]),
+        ([2, 1], ["2", "1"]),
+        ('{"ranking": ["b", "a"]}', ["b", "a"]),
+        ("a > a", "names one twice"),
+        ("a >> b", "no ranking"),
+        ("the second", "no ranking"),
+        ("I cannot rank", "refused"),
+    ],
+)
+def test_orders_are_read_best_first_or_not_with_a_reason(reply, expected):
+    table = read_judges([{"prompt": "p", "judge": "j", "ranking": reply}])
+    assert (table.votes.labels[0, 0] or table.faults.columns["reason"][0]) == expected
 
 
 def test_faults_are_counted_by_judge_and_reason():
@@ -160,17 +123,13 @@ def test_faults_are_counted_by_judge_and_reason():
     assert "4 replies unread" in repr(table)
 
 
-def test_error_states_are_faults_whatever_the_score_says():
+def test_error_states_and_scores_beyond_the_scale_are_faults():
     frame = pd.DataFrame(
         {"item": [1, 1, 2, 2], "judge": ["a", "b"] * 2, "score": [3, 4, 0, 2], "status": ["ok", "ok", "timeout", "ok"]}
     )
     table = read_judges(frame)
     assert table.votes.observed.tolist() == [[True, True], [False, True]]
-    assert table.faults.columns["reason"] == ["error"]
-    assert table.faults.columns["example"] == ["timeout"]
-
-
-def test_scores_beyond_the_scale_are_faults():
+    assert (table.faults.columns["reason"], table.faults.columns["example"]) == (["error"], ["timeout"])
     table = read_judges(scores(("p", "a", 7), ("p", "b", 70), ("q", "a", "3/10"), ("q", "b", "3/5")), scale=(1, 10))
     assert table.votes.observed.tolist() == [[True, False], [True, False]]
     assert table.faults.columns["reason"] == ["outside the scale", "another scale"]
@@ -207,18 +166,17 @@ def test_runs_of_a_judge_are_sources_that_are_marked_as_dependent():
     averaged = read_judges(frame, repeats="average").votes
     assert averaged.sources == ("a", "b", "c")
     assert averaged.labels[2].tolist() == [2.5, 2.0, 2.0]
-
-
-def test_runs_without_a_column_or_with_the_same_number_are_counted():
-    table = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))
-    assert table.votes.sources == ("a #1", "a #2", "b")
-    assert table.votes.repeated_pairs == (("a #1", "a #2"),)
+    counted = read_judges(scores(("p", "a", 1), ("p", "a", 2), ("p", "b", 2), ("q", "a", 3)))  # without a column
+    assert counted.votes.sources == ("a #1", "a #2", "b")
+    assert counted.votes.repeated_pairs == (("a #1", "a #2"),)
     again = read_judges([{"prompt": "p", "judge": "a", "run": run, "score": 1} for run in (1, 1, 2)])
     assert again.votes.sources == ("a #1", "a #2", "a #3")
     assert len(again.votes.repeated_pairs) == 3
+    with refused(InvalidVotesError, "needs labels that are numbers"):
+        read_judges(scores(("p", "a", "good"), ("p", "a", "bad")), repeats="average")
 
 
-def test_criteria_are_items_of_their_own_or_one_is_picked():
+def test_criteria_and_models_are_items_of_their_own_or_one_is_picked():
     rows = [
         {"id": 4, "judge": "a", "aspect": aspect, "score": score} for aspect, score in (("fluency", 3), ("meaning", 5))
     ]
@@ -226,17 +184,11 @@ def test_criteria_are_items_of_their_own_or_one_is_picked():
     assert table.votes.items.tolist() == ["4 | fluency", "4 | meaning"]
     assert table.keys.to_pylist() == [{"item": 4, "criterion": "fluency"}, {"item": 4, "criterion": "meaning"}]
     one = read_judges(rows, only="meaning")
-    assert one.votes.items.tolist() == [4]
-    assert one.votes.labels.tolist() == [[5.0]]
+    assert (one.votes.items.tolist(), one.votes.labels.tolist()) == ([4], [[5.0]])
     with refused(FileFormatError, "no criterion 'style'", "'fluency'"):
         read_judges(rows, only="style")
-
-
-def test_model_beside_a_judge_is_what_is_judged():
-    rows = [{"prompt": "p", "model": model, "judge": "j", "score": 1} for model in ("x", "y")]
-    table = read_judges(rows)
-    assert table.votes.sources == ("j",)
-    assert table.votes.items.tolist() == ["p | x", "p | y"]
+    judged = read_judges([{"prompt": "p", "model": model, "judge": "j", "score": 1} for model in ("x", "y")])
+    assert (judged.votes.sources, judged.votes.items.tolist()) == (("j",), ["p | x", "p | y"])
     assert read_judges([{"prompt": "p", "model": "x", "score": 1}]).votes.sources == ("x",)
 
 
@@ -256,49 +208,30 @@ def test_comparison_shown_in_both_orders_is_one_item():
     assert table.faults.columns["reason"] == ["no reply"]
 
 
-@pytest.mark.parametrize(
-    ("winners", "expected"),
-    [
-        ([1, -1, 0], ["first", "second", "tie"]),
-        ([1, 2, 0], ["first", "second", "tie"]),
-        ([1, 2, 1], ["first", "second", "first"]),
-    ],
-)
-def test_winners_may_be_numbers(winners, expected):
-    rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
-    assert read_judges(rows).votes.labels[:, 0].tolist() == expected
-
-
-def test_winner_may_be_the_number_that_names_it():
+def test_winners_may_be_numbers_or_names_that_are_numbers():
+    for winners in ([1, -1, 0], [1, 2, 0]):
+        rows = [{"prompt": row, "judge": "j", "winner": winner} for row, winner in enumerate(winners)]
+        assert read_judges(rows).votes.labels[:, 0].tolist() == ["first", "second", "tie"]
+        assert read_judges(rows[:2]).votes.labels[:, 0].tolist() == ["first", "second"]
     rows = [{"judge": "j", "first": 3, "second": 5, "winner": 5}, {"judge": "k", "first": 5, "second": 3, "winner": 5}]
     table = read_judges(rows)
     assert table.votes.labels.tolist() == [["second", "second"]]
     assert table.votes.items.tolist() == ["3 | 5"]
 
 
-def test_rankings_of_the_same_things_keep_their_names():
-    rows = [
-        {"prompt": "p", "judge": "j", "ranking": "b > a = c"},
-        {"prompt": "p", "judge": "k", "ranking": "a > c > b"},
-        {"prompt": "q", "judge": "j", "ranking": "all the same"},
-        {"prompt": "q", "judge": "k", "ranking": "c > b > a"},
-    ]
-    table = read_judges(rows)
+def test_rankings_of_the_same_things_keep_their_names_and_others_are_positions_with_candidates():
+    def ranked(*rankings):
+        return read_judges([dict(zip(("prompt", "judge", "ranking"), row, strict=True)) for row in rankings])
+
+    table = ranked(
+        ("p", "j", "b > a = c"), ("p", "k", "a > c > b"), ("q", "j", "all the same"), ("q", "k", "c > b > a")
+    )  # fmt: skip
     assert table.kind == "listwise"
     assert table.space == cs.Rankings(["a", "b", "c"])
     assert table.votes.labels[0, 0] == ["b", ("a", "c")]
     assert not table.votes.observed[1, 0]
     assert table.faults.columns["reason"] == ["no ranking"]
-
-
-def test_rankings_of_other_things_per_prompt_are_positions_with_candidates():
-    rows = [
-        {"prompt": "p", "judge": "j", "ranking": ["b", "a"]},
-        {"prompt": "p", "judge": "k", "ranking": ["a", "b"]},
-        {"prompt": "q", "judge": "j", "ranking": ["z", "x", "y"]},
-        {"prompt": "q", "judge": "k", "ranking": ["x"]},
-    ]
-    table = read_judges(rows)
+    table = ranked(("p", "j", ["b", "a"]), ("p", "k", ["a", "b"]), ("q", "j", ["z", "x", "y"]), ("q", "k", ["x"]))
     assert table.space == cs.Rankings(None)
     assert table.keys["candidates"].to_pylist() == [["a", "b"], ["x", "y", "z"]]
     assert [list(label) for label in table.votes.labels.reshape(-1)] == [[1, 0], [0, 1], [1, 2, 0], [0, -1, -1]]
@@ -340,8 +273,3 @@ def test_files_are_read(tmp_path):
 def test_tables_that_cannot_be_read_are_refused(source, options, parts):
     with refused(FileFormatError, *parts):
         read_judges(source, **options)
-
-
-def test_mean_of_words_is_refused():
-    with refused(InvalidVotesError, "needs labels that are numbers"):
-        read_judges(scores(("p", "a", "good"), ("p", "a", "bad")), repeats="average")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.refusals import refused
 
 from consilience.exceptions import FileFormatError
-from consilience.tables.files import csv_of_table, read_table, replace_file, table_of_csv, typed_cells, write_table
+from consilience.tables.files import read_table, replace_file, write_table
 
 TABLE = pa.table(
     {
@@ -34,19 +34,21 @@ def test_table_comes_back_as_it_was_written(tmp_path, name):
     assert [entry.name for entry in tmp_path.iterdir()] == [name]
 
 
-def test_folder_of_parquet_files_is_one_table(tmp_path):
-    for part in range(3):
-        pa.parquet.write_table(pa.table({"x": [part]}), tmp_path / f"part-{part}.parquet")
-    assert read_table(tmp_path).column("x").to_pylist() == [0, 1, 2]
-
-
-def test_column_is_numbers_only_if_every_cell_is_one():
-    assert typed_cells(["1", "2", ""]) == [1, 2, None]
-    assert typed_cells(["1", "x"]) == ["1", "x"]
-    assert typed_cells(["007", "12"]) == ["007", "12"]
-    assert typed_cells(["1e3", "2"]) == [1000.0, 2.0]
-    assert typed_cells(["nan", "1"]) == ["nan", "1"]
-    assert typed_cells(["", ""]) == [None, None]
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1", "2", ""], [1, 2, None]),
+        (["1", "x"], ["1", "x"]),
+        (["007", "12"], ["007", "12"]),
+        (["1e3", "2"], [1000.0, 2.0]),
+        (["nan", "1"], ["nan", "1"]),
+        (["", ""], [None, None]),
+        (["true", "False"], [True, False]),
+    ],
+)
+def test_column_is_numbers_only_if_every_cell_is_one(tmp_path, cells, values):
+    (tmp_path / "t.csv").write_text("item,a\n" + "".join(f"{row},{cell}\n" for row, cell in enumerate(cells)))
+    assert read_table(tmp_path / "t.csv")["a"].to_pylist() == values
 
 
 @given(
@@ -55,14 +57,11 @@ def test_column_is_numbers_only_if_every_cell_is_one():
         max_size=5,
     )
 )
-def test_text_survives_csv(rows):
-    table = pa.table(
-        {
-            "a": pa.array([f"x{row[0]}" for row in rows], pa.string()),
-            "b": pa.array([f"y{row[1]}" for row in rows], pa.string()),
-        }
-    )
-    assert table_of_csv(csv_of_table(table), "t.csv", ",").to_pylist() == table.to_pylist()
+def test_text_survives_csv(tmp_path_factory, rows):
+    columns = {name: pa.array([f"{name}{row[place]}" for row in rows], pa.string()) for place, name in enumerate("xy")}
+    path = tmp_path_factory.getbasetemp() / "text.csv"
+    write_table(path, pa.table(columns), force=True)
+    assert read_table(path).to_pylist() == pa.table(columns).to_pylist()
 
 
 def parquet_bytes(table):
@@ -99,6 +98,12 @@ def test_file_that_is_no_table_is_refused_with_the_place(tmp_path, name, content
     (tmp_path / name).write_bytes(content)
     with refused(FileFormatError, *parts):
         read_table(tmp_path / name)
+
+
+def test_folder_of_parquet_files_is_one_table(tmp_path):
+    for part in range(3):
+        pa.parquet.write_table(pa.table({"x": [part]}), tmp_path / f"part-{part}.parquet")
+    assert read_table(tmp_path).column("x").to_pylist() == [0, 1, 2]
 
 
 def test_missing_file_is_named_with_a_similar_one_and_an_encoding_can_be_given(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from numbers import Number
 from operator import is_
@@ -14,12 +14,16 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.names import check_unique_ids, default_names
+from consilience.tables.names import default_names
 
 # Values of these types are never null, so a column of them needs no look at each value.
 _NEVER_NULL = frozenset({str, bytes, int, bool, list, tuple, dict, set, frozenset, np.ndarray})
-_INTEGERS = (int, bool)
-_NUMBERS = (int, bool, float)
+#: Dtypes of plain numbers: the types of Python, not their subclasses such as enums, and those of NumPy.
+_NUMBERS: tuple[tuple[type, tuple[type, ...], tuple[type, ...]], ...] = (
+    (bool, (bool,), (np.bool_,)),
+    (np.int64, (int, bool), (np.integer,)),
+    (np.float64, (int, bool, float), (np.integer, np.floating)),
+)
 
 
 def blank(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Batch:
@@ -33,8 +37,7 @@ def blank(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Batch:
 def null_mask(values: npt.NDArray[np.object_]) -> BoolArray:
     """Return which objects stand for "no label" (None, NaN, NaT, a pandas NA)."""
     listed = values.reshape(-1).tolist()
-    kinds = set(map(type, listed)) - _NEVER_NULL
-    only_none = kinds <= {type(None)}
+    only_none = set(map(type, listed)) - _NEVER_NULL <= {type(None)}
     nulls = map(is_, listed, repeat(None)) if only_none else map(is_null, listed)
     return np.fromiter(nulls, dtype=bool, count=len(listed)).reshape(values.shape)
 
@@ -43,29 +46,18 @@ def tighten(values: npt.NDArray[np.object_], null: BoolArray) -> Batch:
     """Return objects as a numeric array where every one of them is a plain number.
 
     Anything else (text, lists, a mixture) stays an object array, with None for the nulls.
-
-    Examples
-    --------
-    >>> values = np.array([1, None, 3], dtype=object)
-    >>> tighten(values, null_mask(values))
-    array([1, 0, 3])
     """
     present = values[~null]
     kinds = set(map(type, present.tolist()))
-    dtype: type | None = None
-    if kinds and all(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-        dtype = bool
-    elif kinds and all(kind in _INTEGERS or issubclass(kind, np.integer) for kind in kinds):
-        dtype = np.int64
-    elif kinds and all(kind in _NUMBERS or issubclass(kind, (np.integer, np.floating)) for kind in kinds):
-        dtype = np.float64
-    if dtype is not None:
+    for dtype, plain, generic in _NUMBERS if kinds else ():
+        if not all(kind in plain or issubclass(kind, generic) for kind in kinds):
+            continue
         try:
             typed = blank(values.shape, dtype)
             typed[~null] = present.astype(dtype)
             return typed
         except OverflowError:  # a whole number beyond 64 bits stays a Python integer
-            pass
+            break
     if null.any():
         values = values.copy()
         values[null] = None
@@ -96,8 +88,7 @@ def differs_from(labels: Batch, abstain: Any) -> BoolArray:
             f"abstain={abstain!r} is not a number, but the votes are ({labels.dtype}). "
             f"Pass the number that stands for an abstention, for example abstain=-1."
         )
-    differs: BoolArray = np.asarray(labels != abstain, dtype=bool)
-    return differs
+    return np.asarray(labels != abstain, dtype=bool)
 
 
 def read_cells(
@@ -108,62 +99,71 @@ def read_cells(
     NaN, None and what a masked array masks are no labels. An array is not copied unless it holds objects.
     """
     if isinstance(data, np.ma.MaskedArray):
-        return _read_masked(data, sources, allow_partial)
+        _check_shape(data)
+        seen = _whole_cells(np.ma.getmaskarray(data), data, sources, allow_partial)
+        array = np.asarray(data.data)
+        if array.dtype.kind in "fcO" and not seen.all():  # what lies below the mask means nothing
+            array = array.copy()
+            array[~seen] = None if array.dtype == object else np.nan
+        labels, observed = read_cells(array, sources, allow_partial=allow_partial)
+        return labels, observed & seen
     array = _nested(data) if isinstance(data, (list, tuple)) else np.asarray(data)
     if array.dtype == object and array.ndim == 1 and any(map(_is_row, array)):
         array = _nested(array.tolist())
-    _check_shape(array, data)
+    _check_shape(array, type(data).__name__)
     if array.dtype == object and array.ndim > 2:
-        array = _numbers_or_cells(array)
-    kind = array.dtype.kind
-    observed: BoolArray
-    if kind == "O":
-        null = null_mask(array)
-        array, observed = tighten(array, null), ~null
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            array = _nested(array.tolist())
+    observed = np.ones(array.shape[:2], dtype=bool)
+    if array.dtype == object:
+        observed = ~null_mask(array)
+        array = tighten(array, ~observed)
         # Who passes an object array has chosen objects; nested lists have no such choice.
         if array.dtype == object and not isinstance(data, np.ndarray):
             array = _stack(array, observed)
-            if array.ndim > 2 and array.dtype.kind == "f":
-                observed = _observed_numbers(array, sources, allow_partial)
-    elif kind in "fc":
-        observed = _observed_numbers(array, sources, allow_partial)
-    elif kind in "mM":
-        observed = ~_all_of_cell(np.isnat(array))
-    else:
-        observed = np.ones(array.shape[:2], dtype=bool)
+    if array.dtype.kind in "fc":
+        observed = observed & _whole_cells(np.isnan(array), array, sources, allow_partial)
+    elif array.dtype.kind in "mM":
+        observed = ~np.all(np.isnat(array), axis=tuple(range(2, array.ndim)))
     return array, observed
 
 
-def _read_masked(
-    data: np.ma.MaskedArray[Any, Any], sources: Sequence[str] | None, allow_partial: bool
-) -> tuple[Batch, BoolArray]:
-    """Return the labels of a masked array; a masked cell is an abstention, whatever lies below the mask."""
-    array, mask = np.asarray(data.data), np.ma.getmaskarray(data)
-    _check_shape(array, data)
-    hidden = _all_of_cell(mask)
-    if not allow_partial:
-        fault = "the mask covers only part of the label. Mask all of it where the source abstains, or none of it."
-        _refuse_partial(mask, sources, lambda row, column: fault)
-    if hidden.any() and array.dtype.kind in "fcO":
-        array = array.copy()
-        array[hidden] = None if array.dtype == object else np.nan
-    labels, observed = read_cells(array, sources, allow_partial=allow_partial)
-    return labels, observed & ~hidden
+def _check_shape(array: npt.NDArray[Any], kind: str = "array") -> None:
+    if array.ndim == 0:
+        raise InvalidVotesError(
+            f"A table of votes is needed, but this is a single {kind}. Pass an "
+            f"array of shape (items, sources), and call .toarray() on a sparse matrix first."
+        )
+    for size, what, part in zip(array.shape, ("items", "sources"), ("row", "column"), strict=False):
+        if size == 0:
+            raise InvalidVotesError(
+                f"There are no {what}: the votes have shape {array.shape}. Pass at least one {part}."
+            )
+    if array.ndim == 1:
+        raise InvalidVotesError(
+            f"The votes are one-dimensional, shape {array.shape}, but need one row per item and one column per source. "
+            "For a single source pass votes.reshape(-1, 1); for an (item, source, label) table use Votes.from_long."
+        )
 
 
-def same_labels(left: Batch, right: Batch) -> bool:
-    """Return whether two batches hold the same labels, whatever their dtypes."""
-    if left.dtype.kind == "O" or right.dtype.kind == "O":
-        return all(map(_same_label, left.tolist(), right.tolist()))
-    return np.array_equal(left, right, equal_nan=left.dtype.kind == right.dtype.kind == "f")
-
-
-def _same_label(left: Any, right: Any) -> bool:
-    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        return np.array_equal(left, right)
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same_label(left[key], right[key]) for key in left)
-    return bool(left == right)
+def _whole_cells(missing: BoolArray, array: Batch, sources: Sequence[str] | None, allow_partial: bool) -> BoolArray:
+    """Return which cells hold a label, and refuse one that is there only in part."""
+    if missing.ndim == 2:
+        return ~missing
+    axes = tuple(range(2, missing.ndim))
+    absent: BoolArray = np.all(missing, axis=axes)
+    partly = np.argwhere(missing.any(axis=axes) & ~absent)
+    if len(partly) and not allow_partial:
+        row, column = partly[0].tolist()
+        names = sources if sources and len(sources) == missing.shape[1] else default_names(missing.shape[1])
+        raise InvalidVotesError(
+            f"Row {row}, source {names[column]!r}: only part of the label is there, {array[row, column].tolist()}. "
+            "Give the whole label, make all of it NaN (or masked) where the source abstains, or say what counts as a "
+            "vote with observed=."
+        )
+    return ~absent
 
 
 def _is_row(value: object) -> bool:
@@ -195,37 +195,6 @@ def _nested(data: Sequence[Any]) -> npt.NDArray[np.object_]:
     return as_object_array([cell for row in rows for cell in row]).reshape(len(rows), width)
 
 
-def _check_shape(array: npt.NDArray[Any], data: Any) -> None:
-    if array.ndim == 0:
-        raise InvalidVotesError(
-            f"A table of votes is needed, but this is a single {type(data).__name__}. Pass an "
-            f"array of shape (items, sources), and call .toarray() on a sparse matrix first."
-        )
-    if len(array) == 0:
-        raise InvalidVotesError(
-            f"There are no items: the votes have shape {array.shape}. Pass at least one row, one per item."
-        )
-    if array.ndim == 1:
-        raise InvalidVotesError(
-            f"The votes are one-dimensional, shape {array.shape}, but need one row per item and "
-            f"one column per source. For a single source pass votes.reshape(-1, 1); for an "
-            f"(item, source, label) table use Votes.from_long."
-        )
-    if array.shape[1] == 0:
-        raise InvalidVotesError(
-            f"There are no sources: the votes have shape {array.shape}. Pass at least one column, one per source."
-        )
-
-
-def _numbers_or_cells(array: npt.NDArray[np.object_]) -> Batch:
-    """Return numbers where all objects are numbers or None, else one list per cell."""
-    try:
-        numbers: Batch = array.astype(np.float64)
-        return numbers
-    except (TypeError, ValueError):
-        return _nested(array.tolist())
-
-
 def _stack(labels: npt.NDArray[np.object_], observed: BoolArray) -> Batch:
     """Return cells that are number lists of one common shape as one array, others as they are."""
     present = labels[observed].tolist()
@@ -242,99 +211,58 @@ def _stack(labels: npt.NDArray[np.object_], observed: BoolArray) -> Batch:
     return stacked
 
 
-def _observed_numbers(array: Batch, sources: Sequence[str] | None, allow_partial: bool) -> BoolArray:
-    missing = np.isnan(array)
-    if array.ndim == 2:
-        return ~missing
-    absent = _all_of_cell(missing)
-    if not allow_partial:
-        _refuse_partial(
-            missing,
-            sources,
-            lambda row, column: (
-                f"only part of the label is there, {array[row, column].tolist()}. Give the whole label, "
-                "make all of its numbers NaN where the source abstains, or say what counts as a vote with observed=."
-            ),
-        )
-    return ~absent
+def same_labels(left: Batch, right: Batch) -> bool:
+    """Return whether two batches hold the same labels, whatever their dtypes."""
+    if left.dtype.kind == "O" or right.dtype.kind == "O":
+        return all(map(_same_label, left.tolist(), right.tolist()))
+    return np.array_equal(left, right, equal_nan=left.dtype.kind == right.dtype.kind == "f")
 
 
-def _refuse_partial(missing: BoolArray, sources: Sequence[str] | None, fault: Callable[[int, int], str]) -> None:
-    """Raise if only a part of a label is missing, and name the row and the source."""
-    partly = np.argwhere(_all_of_cell(missing) == _all_of_cell(~missing))
-    if len(partly):
-        row, column = partly[0].tolist()
-        names = sources if sources and len(sources) == missing.shape[1] else default_names(missing.shape[1])
-        raise InvalidVotesError(f"Row {row}, source {names[column]!r}: {fault(row, column)}")
-
-
-def _all_of_cell(flags: BoolArray) -> BoolArray:
-    cells: BoolArray = np.all(flags, axis=tuple(range(2, flags.ndim)))
-    return cells
+def _same_label(left: Any, right: Any) -> bool:
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return np.array_equal(left, right)
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same_label(left[key], right[key]) for key in left)
+    return bool(left == right)
 
 
 def common_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """Return a dtype that holds labels of all these dtypes as they are.
 
     Numbers meet in a number; text and numbers stay themselves, as objects.
-
-    Examples
-    --------
-    >>> common_dtype([np.dtype("int8"), np.dtype("float32")])
-    dtype('float32')
-    >>> common_dtype([np.dtype("int8"), np.dtype("<U4")])
-    dtype('O')
     """
     kinds = {dtype.kind for dtype in dtypes}
     if not kinds or (len(kinds) > 1 and not kinds <= set("biuf")):
         return np.dtype(object)
     together = np.result_type(*dtypes)
-    if kinds <= set("biu") and together.kind == "f":
-        return np.dtype(np.int64)  # unsigned and signed; a float would round them
-    return together
+    # Unsigned and signed integers meet in a float, which would round them.
+    return np.dtype(np.int64) if kinds <= set("biu") and together.kind == "f" else together
 
 
 def stack_labels(
     parts: Sequence[tuple[Batch, BoolArray, npt.NDArray[np.intp]]], n_sources: int
 ) -> tuple[Batch, BoolArray]:
-    """Return several tables below each other."""
+    """Return several tables below each other: labels, observed mask and the columns of each one's sources."""
     observed = np.zeros((sum(len(seen) for _, seen, _ in parts), n_sources), dtype=bool)
     voting = [labels for labels, seen, _ in parts if seen.any()] or [part[0] for part in parts]
-    labels = _blank_for(voting, observed.shape)
+    label_shapes = {labels.shape[2:] for labels in voting}
+    if len(label_shapes) == 1:
+        labels = blank(observed.shape + label_shapes.pop(), common_dtype([part.dtype for part in voting]))
+    elif any(part.ndim == 2 and part.dtype != object for part in voting):
+        raise InvalidVotesError(
+            f"The parts have labels of different shapes: {' and '.join(map(str, sorted(label_shapes)))}. "
+            "Concatenate votes of one label type only."
+        )
+    else:
+        labels = blank(observed.shape, object)
     start = 0
     for part, seen, places in parts:
-        stop = start + len(seen)
-        observed[start:stop, places] = seen
+        observed[start : start + len(seen), places] = seen
         rows, columns = np.nonzero(seen)
         votes = part[rows, columns]
-        cells = votes if votes.ndim == labels.ndim - 1 else as_object_array(votes)
-        labels[start + rows, places[columns]] = cells
-        start = stop
+        labels[start + rows, places[columns]] = votes if votes.ndim == labels.ndim - 1 else as_object_array(votes)
+        start += len(seen)
     return labels, observed
-
-
-def stack_ids(parts: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Return the item ids of several tables; counted ids (0, 1, ...) are counted on."""
-    if all(ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))) for ids in parts):
-        return np.arange(sum(map(len, parts)))
-    dtype = common_dtype([ids.dtype for ids in parts])
-    ids = np.concatenate([part.astype(dtype, copy=False) for part in parts])
-    check_unique_ids(ids)
-    return ids
-
-
-def _blank_for(tables: Sequence[Batch], shape: tuple[int, ...]) -> Batch:
-    """Return blank labels that can take the labels of all these tables."""
-    label_shapes = {labels.shape[2:] for labels in tables}
-    if len(label_shapes) == 1:
-        return blank(shape + label_shapes.pop(), common_dtype([part.dtype for part in tables]))
-    if any(labels.ndim == 2 and labels.dtype != object for labels in tables):
-        raise InvalidVotesError(
-            f"The parts have labels of different shapes: "
-            f"{' and '.join(map(str, sorted(label_shapes)))}. "
-            f"Concatenate votes of one label type only."
-        )
-    return blank(shape, object)
 
 
 def spelled_out(labels: Batch, observed: BoolArray, space: LabelSpace | None, spelling: np.dtype[Any] | None) -> Batch:

@@ -19,8 +19,6 @@ from consilience.votes import Votes
 if TYPE_CHECKING:
     from consilience.label_model import LabelModel
 
-__all__ = ["CocoVotes", "read_coco", "write_coco"]
-
 #: Boxes may end this many pixels beyond the image, as by rounding.
 SLACK = 1.0
 _FORM = "A COCO file has the lists images, annotations and categories."
@@ -28,21 +26,14 @@ _FORM = "A COCO file has the lists images, annotations and categories."
 
 @dataclass(frozen=True, eq=False)
 class CocoVotes:
-    """Boxes of several sources on the same images.
+    """Boxes of several sources on the same images."""
 
-    Attributes
-    ----------
-    votes : Votes
-        Files are the sources, images the items. An image without annotations is an empty vote; one that a file does
-        not list is an abstention.
-    space : Boxes
-        With the names of the categories, unless there is only one.
-    images, categories : tuples of dicts
-        As the files have them.
-    """
-
+    #: Files are the sources, images the items. An image without annotations is an empty vote; one that a file does not
+    #: list is an abstention.
     votes: Votes
+    #: With the names of the categories, unless there is only one.
     space: Boxes
+    #: Images and categories as the files have them.
     images: tuple[Mapping[str, Any], ...]
     categories: tuple[Mapping[str, Any], ...]
 
@@ -51,12 +42,7 @@ class CocoVotes:
 
 
 def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
-    """Read one COCO file per source: every image that it lists was seen, with or without boxes.
-
-    Parameters
-    ----------
-    files
-        Name of each source, and the path of its file or what is in it.
+    """Read one COCO file per source (its path, or what is in it): every image that it lists was seen, boxes or not.
 
     Examples
     --------
@@ -73,43 +59,36 @@ def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
     categories: dict[Any, Mapping[str, Any]] = {}
     images: dict[Any, Mapping[str, Any]] = {}
     for name, document in documents.items():
-        for category in document["categories"]:
-            known = categories.setdefault(category["id"], category)
-            if known.get("name") != category.get("name"):
+        images |= {image["id"]: image for image in document["images"] if image["id"] not in images}
+        for entry in document["categories"]:
+            known = categories.setdefault(entry["id"], entry)
+            if known.get("name") != entry.get("name"):
                 raise FileFormatError(
-                    f"Category {category['id']!r} is {category.get('name')!r} for {name!r} and {known.get('name')!r} "
+                    f"Category {entry['id']!r} is {entry.get('name')!r} for {name!r} and {known.get('name')!r} "
                     "for another source. Number the categories alike in all files."
                 )
-        for image in document["images"]:
-            images.setdefault(image["id"], image)
     names = {key: str(category.get("name", key)) for key, category in categories.items()}
-    space = Boxes(list(names.values())) if len(names) > 1 else Boxes()
-    place = {identity: row for row, identity in enumerate(images)}
+    rows = {identity: row for row, identity in enumerate(images)}
     cells = np.full((len(images), len(documents)), None, dtype=object)
     for column, (name, document) in enumerate(documents.items()):
-        for image in document["images"]:
-            cells[place[image["id"]], column] = []
+        drawn: dict[Any, list[Any]] = {image["id"]: [] for image in document["images"]}
         for number, annotation in enumerate(document["annotations"]):
-            row = place.get(annotation.get("image_id"), -1)
-            if row < 0 or cells[row, column] is None:
+            place = f"{name!r}: annotation {number}"
+            image, category = annotation.get("image_id"), annotation.get("category_id")
+            if image not in drawn:
                 raise FileFormatError(
-                    f"{name!r}: annotation {number} is about image {annotation.get('image_id')!r}, which the file does "
-                    "not list. Add it to images."
+                    f"{place} is about image {image!r}, which the file does not list. Add it to images."
                 )
-            box = _box(annotation, images[annotation["image_id"]], f"{name!r}: annotation {number}")
-            if len(names) > 1:
-                if annotation.get("category_id") not in names:
-                    raise FileFormatError(
-                        f"{name!r}: annotation {number} has the category {annotation.get('category_id')!r}, which no "
-                        "file lists. Add it to categories."
-                    )
-                cells[row, column].append((*box, names[annotation["category_id"]]))
-            else:
-                cells[row, column].append(box)
-    observed = np.array([[cell is not None for cell in row] for row in cells])
-    for row, column in np.argwhere(observed):
-        cells[row, column] = np.array(cells[row, column]).reshape(-1, 4) if len(names) < 2 else cells[row, column]
-    votes = Votes.from_array(cells, observed=observed, sources=list(documents), items=list(images))
+            box = _box(annotation, images[image], place)
+            if len(names) > 1 and category not in names:
+                raise FileFormatError(
+                    f"{place} has the category {category!r}, which no file lists. Add it to categories."
+                )
+            drawn[image].append((*box, names[category]) if len(names) > 1 else box)
+        for image, boxes in drawn.items():
+            cells[rows[image], column] = boxes if len(names) > 1 else np.array(boxes).reshape(-1, 4)
+    votes = Votes.from_array(cells, sources=list(documents), items=list(images))
+    space = Boxes(list(names.values())) if len(names) > 1 else Boxes()
     return CocoVotes(votes, space, tuple(images.values()), tuple(categories.values()))
 
 
@@ -124,30 +103,30 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes,
     belief = model.posterior(table)
     ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
     only = next(iter(ids.values()), 1)
+    items = table.items.tolist()
     annotations: list[dict[str, Any]] = []
-    for row, item in enumerate(table.items.tolist()):
-        label = belief.labels[row]
-        if not table.observed[row].any():
-            continue
-        boxes = label.tolist() if isinstance(label, np.ndarray) else label
-        for box, probability in zip(boxes, belief.details["element_probability"][row].tolist(), strict=True):
+    for row in np.flatnonzero(table.observed.any(axis=1)).tolist():
+        for box, probability in zip(
+            belief.labels[row], belief.details["element_probability"][row].tolist(), strict=True
+        ):
             x1, y1, x2, y2 = (float(value) for value in box[:4])
-            annotations.append(
-                {
-                    "id": len(annotations) + 1,
-                    "image_id": item,
-                    "category_id": ids[box[4]] if len(box) > 4 else only,
-                    "bbox": [x1, y1, x2 - x1, y2 - y1],
-                    "area": (x2 - x1) * (y2 - y1),
-                    "iscrowd": 0,
-                    "score": probability,
-                }
-            )
-    known = set(table.items.tolist())
-    images = [dict(image) for image in like.images if image["id"] in known]
-    document = {"images": images, "annotations": annotations, "categories": [dict(one) for one in like.categories]}
-    text = json.dumps(document, ensure_ascii=False, indent=1)
-    write_text(path, text + "\n", force=force)
+            annotation = {
+                "id": len(annotations) + 1,
+                "image_id": items[row],
+                "category_id": ids[box[4]] if len(box) > 4 else only,
+                "bbox": [x1, y1, x2 - x1, y2 - y1],
+                "area": (x2 - x1) * (y2 - y1),
+                "iscrowd": 0,
+                "score": probability,
+            }
+            annotations.append(annotation)
+    known = set(items)
+    document = {
+        "images": [dict(image) for image in like.images if image["id"] in known],
+        "annotations": annotations,
+        "categories": [dict(category) for category in like.categories],
+    }
+    write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n", force=force)
 
 
 def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:

@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, as_object_array, few_votes
-from consilience.exceptions import InvalidLabelError, InvalidVotesError
+from consilience.arrays import Batch, as_object_array, few_votes
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, SourceMismatchError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes, as_votes
-
-__all__ = ["align_sources", "encode", "read_gold", "votes_for"]
 
 #: Rows converted at a time, so that no second copy of a large table is made.
 ROWS = 1 << 16
@@ -30,110 +28,86 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
         if space.n_labels is None:  # nothing to encode; the cells as they are keep the type of a missing label
             return votes
         return replace(votes, labels=np.zeros(votes.observed.shape, dtype=np.int8))
-    if votes.labels.dtype == object or len(votes) <= ROWS:
-        return replace(votes, labels=_encode_rows(votes, space, 0, votes))
-    parts = [_encode_rows(votes[start : start + ROWS], space, start, votes) for start in range(0, len(votes), ROWS)]
-    if all(np.may_share_memory(part, votes.labels) for part in parts):  # already as the space wants them
-        return votes
-    return replace(votes, labels=np.concatenate(parts))
+    step = len(votes) if votes.labels.dtype == object else ROWS
+    starts = [start for start in range(0, len(votes), step) if votes.observed[start : start + step].any()]
+    parts = [_encode_rows(votes, space, start, start + step) for start in starts]
+    if all(part.dtype == votes.labels.dtype and np.may_share_memory(part, votes.labels) for part in parts):
+        return votes  # already as the space wants them
+    if len(parts[0]) == len(votes):
+        return replace(votes, labels=parts[0])
+    labels = np.zeros((len(votes), *parts[0].shape[1:]), dtype=np.result_type(*(part.dtype for part in parts)))
+    for start, part in zip(starts, parts, strict=True):
+        labels[start : start + step] = part
+    return replace(votes, labels=labels)
 
 
-def _encode_rows(votes: Votes, space: LabelSpace, start: int, whole: Votes) -> Batch:
-    labels, observed = votes.labels, votes.observed
+def _encode_rows(votes: Votes, space: LabelSpace, start: int, stop: int) -> Batch:
+    labels, observed = votes.labels[start:stop], votes.observed[start:stop]
     n, m = observed.shape
-    if not observed.any():
-        labels = np.broadcast_to(whole.labels[_first_cell(whole.observed)], labels.shape)
-        observed = np.ones_like(observed)
-    rows = columns = np.zeros(0, dtype=np.int64)
+    position = None
     try:
         cells = space.as_cells(labels, observed)
         if cells is not None:
             return cells
-        if labels.dtype == object or (labels.dtype.kind in "iu" and few_votes(observed)):
-            rows, columns = np.nonzero(observed)
-            cast = labels[rows, columns]
+        cast = labels.reshape(n * m, *labels.shape[2:])
+        if observed.all():
             batch = space.as_batch(cast)
-            if labels.dtype != object and batch.dtype.kind in "iu" and np.array_equal(batch, cast):
-                return labels  # numbers already as the space wants them: a copy would be mostly empty cells
-            encoded = np.zeros((n, m, *batch.shape[1:]), dtype=batch.dtype)
-            encoded[rows, columns] = batch
-            return encoded
-        filled = labels
-        if not observed.all():  # an abstaining cell borrows a valid label, so that one check serves all
-            first = _first_cell(observed)
-            mask = observed.reshape(n, m, *([1] * (labels.ndim - 2)))
-            filled = np.where(mask, labels, labels[first])
-        batch = space.as_batch(filled.reshape(n * m, *labels.shape[2:]))
-        return batch.reshape(n, m, *batch.shape[1:])
+            return batch.reshape(n, m, *batch.shape[1:])
+        position = np.flatnonzero(observed)
+        cast = cast[position]
+        batch = space.as_batch(cast)
+        if {labels.dtype.kind, batch.dtype.kind} <= {"i", "u"} and few_votes(observed) and np.array_equal(batch, cast):
+            return labels  # numbers already as the space wants them: a copy would be mostly empty cells
+        encoded = np.zeros((n * m, *batch.shape[1:]), dtype=batch.dtype)
+        if batch.dtype.kind == "f":
+            encoded[:] = batch[0]  # a point, also where nobody votes
+        encoded[position] = batch
+        return encoded.reshape(n, m, *batch.shape[1:])
     except InvalidLabelError as error:
         if error.index is None:
             raise
-        row, source = (int(rows[error.index]), int(columns[error.index])) if len(rows) else divmod(error.index, m)
-        row += start
-        if not whole.observed[row, source]:  # the borrowed label is the wrong one
-            from_here = votes.observed.any()
-            row, source = _first_cell(votes.observed if from_here else whole.observed)
-            row += start if from_here else 0
-        item = whole.items[row : row + 1].tolist()[0]
-        place = f"Row {row}" if item == row else f"Row {row} (item {item!r})"
+        row, source = divmod(error.index if position is None else int(position[error.index]), m)
+        item = votes.items[start + row : start + row + 1].tolist()[0]
+        place = f"Row {start + row}" if item == start + row else f"Row {start + row} (item {item!r})"
         raise InvalidLabelError(f"{place}, source {votes.sources[source]!r}: {error}", error.index) from None
-
-
-def _first_cell(observed: BoolArray) -> tuple[int, int]:
-    row, column = divmod(int(observed.argmax()), observed.shape[1])
-    return row, column
 
 
 def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
     """Return known labels as the votes of one infallible source, or None if there are none.
 
-    Parameters
-    ----------
-    gold
-        One label per item, with NaN, None or -1 where unknown; or a pair ``(labels, known)``.
+    Known labels come one per item, with NaN, None or -1 where unknown; or as a pair ``(labels, known)``.
     """
     if gold is None:
         return None
     known = None
     if isinstance(gold, tuple) and len(gold) == 2 and np.asarray(gold[1]).dtype == bool:
         gold, known = gold
-    column = _column(gold)
-    if len(column) != n_items:
-        raise InvalidVotesError(
-            f"gold has {len(column)} labels for {n_items} items. Give one per item, None where it is unknown."
-        )
-    if known is not None:
-        mask = np.asarray(known).reshape(-1, 1)
-        if len(mask) != n_items:
-            raise InvalidVotesError(
-                f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
-                "Give one True or False per item."
-            )
-        votes = Votes.from_array(column, observed=mask, sources=["gold"])
-    else:
-        votes = Votes.from_array(column, sources=["gold"])
-        if votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
-            votes = replace(votes, observed=votes.observed & (votes.labels != -1))
-    if not votes.observed.any():
-        return None
-    known_labels = encode(votes, space)
-    told = known_labels.observed[:, 0].copy()
-    told[told] = space.has_opinion(known_labels.labels[told, 0])
-    return replace(known_labels, observed=told[:, None]) if told.any() else None
-
-
-def _column(gold: Any) -> Batch:
-    if isinstance(gold, np.ndarray) and gold.dtype != object:
-        return gold[:, None]
-    array = np.asarray(gold) if not isinstance(gold, (list, tuple)) else None
-    if array is not None and array.dtype.kind in "iufb" and array.ndim >= 1:
-        return array[:, None]
+    array = None if isinstance(gold, (list, tuple)) else np.asanyarray(gold)
     if array is not None and array.ndim == 0:
         raise InvalidVotesError(f"gold={gold!r} is not a list of labels. Give one per item, None where it is unknown.")
-    items = list(gold)
-    if items and all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items):
-        return np.array(items)[:, None]
-    return as_object_array(items)[:, None]
+    if array is None or array.dtype == object:
+        items = list(gold)
+        integers = all(isinstance(item, (int, np.integer)) and not isinstance(item, bool) for item in items)
+        array = np.array(items) if items and integers else as_object_array(items)
+    if len(array) != n_items:
+        raise InvalidVotesError(
+            f"gold has {len(array)} labels for {n_items} items. Give one per item, None where it is unknown."
+        )
+    mask = None if known is None else np.asarray(known).reshape(-1, 1)
+    if mask is not None and len(mask) != n_items:
+        raise InvalidVotesError(
+            f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
+            "Give one True or False per item."
+        )
+    votes = Votes.from_array(array[:, None], observed=mask, sources=["gold"])
+    if mask is None and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
+        votes = replace(votes, observed=votes.observed & (votes.labels != -1))
+    if not votes.observed.any():
+        return None
+    told = encode(votes, space)
+    says = told.observed[:, 0].copy()
+    says[says] = space.has_opinion(told.labels[says, 0])
+    return replace(told, observed=says[:, None]) if says.any() else None
 
 
 def votes_for(votes: Any, space: LabelSpace) -> Votes:
@@ -143,8 +117,6 @@ def votes_for(votes: Any, space: LabelSpace) -> Votes:
 
 def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names_given: bool) -> Votes:
     """Return votes whose columns are the fitted sources in order, or say what differs."""
-    from consilience.exceptions import SourceMismatchError
-
     table = votes_for(votes, space)
     if table.sources == sources:
         return table
@@ -152,20 +124,18 @@ def align_sources(votes: Any, space: LabelSpace, sources: tuple[str, ...], names
         missing = [name for name in sources if name not in table.sources]
         extra = [name for name in table.sources if name not in sources]
         if missing or extra:
-            parts = [f"missing {missing}" if missing else "", f"unknown {extra}" if extra else ""]
-            steps = ["Leave unknown ones out with votes.select([...])"] if extra else []
-            steps += ["Give a source that is silent here a column of None"] if missing else []
+            parts = [f"missing {missing}"] * bool(missing) + [f"unknown {extra}"] * bool(extra)
+            steps = ["Leave unknown ones out with votes.select([...]). "] * bool(extra)
+            steps += ["Give a source that is silent here a column of None. "] * bool(missing)
             raise SourceMismatchError(
-                f"The votes come from other sources than the model was fitted on: {', '.join(p for p in parts if p)}. "
-                f"{'. '.join(steps)}. Or fit again."
+                f"The votes come from other sources than the model was fitted on: {', '.join(parts)}. "
+                f"{''.join(steps)}Or fit again."
             )
         return table.select(sources)
     if table.n_sources != len(sources):
-        hint = ""
-        if table.n_items == len(sources):
-            hint = " The table looks transposed: pass it with one row per item."
+        swapped = " The table looks transposed: pass it with one row per item." * (table.n_items == len(sources))
         raise SourceMismatchError(
-            f"The votes have {table.n_sources} sources, the model was fitted on {len(sources)}.{hint} "
+            f"The votes have {table.n_sources} sources, the model was fitted on {len(sources)}.{swapped} "
             "Pass one column per fitted source."
         )
     return replace(table, sources=sources)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,40 +19,35 @@ from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import order_of_text
+from consilience.tables.training import names_in_orders
 from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
 
-__all__ = ["Guess", "NOTATIONS", "Notation", "guess_space", "space_of_text"]
+__all__ = ["NOTATIONS", "Guess", "Notation", "guess_space", "space_of_text"]
+
+#: More different whole numbers than this are scores; at most that many could be classes just as well.
+MOST_CLASSES = 20
+#: Text of which more than this share is used only once is no list of classes.
+MOST_SINGLE = 0.5
+#: Label types that are lists of things which are no plain numbers.
+_LISTS = "'boxes', 'spans', 'tags', 'rankings' or another one"
 
 
-@dataclass(frozen=True)
-class Notation:
-    """How one label type is written.
+class Notation(NamedTuple):
+    """How one label type and one of its labels are written."""
 
-    Parameters
-    ----------
-    build
-        From what stands behind the colon (possibly nothing) and the votes to the space.
-    cell
-        What a cell of a file looks like.
-    """
-
-    name: str
     example: str
     meaning: str
     cell: str
-    build: Callable[[str, Votes], LabelSpace]
+
+    @property
+    def name(self) -> str:
+        """What stands before the colon."""
+        return self.example.partition(":")[0]
 
 
 def space_of_text(text: str, votes: Votes) -> LabelSpace:
-    """Return the label type that a text names; what it leaves open is taken from the votes.
-
-    Examples
-    --------
-    >>> votes = Votes.from_matrix([["cat", "dog"], ["cat", "cat"]])
-    >>> space_of_text("classes", votes), space_of_text("scores:1..5", votes).range
-    (Classes(['cat', 'dog']), (1.0, 5.0))
-    """
+    """Return the label type that a text names; what it leaves open is taken from the votes."""
     name, _, argument = text.strip().partition(":")
     known = {notation.name: notation for notation in NOTATIONS}
     notation = known.get(name.strip().lower())
@@ -60,103 +56,23 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
         hint = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(known)}."
         raise UnsupportedError(f"There is no label type {name.strip()!r}. {hint}")
     try:
-        return notation.build(argument.strip(), votes)
+        return _BUILD[notation.name](argument.strip(), votes)
+    except UnsupportedError:
+        raise
     except (ValueError, TypeError) as error:
-        if isinstance(error, UnsupportedError):
-            raise
         raise UnsupportedError(f"{text!r} is no label type: {error} Write it as {notation.example!r}.") from None
 
 
-def _classes(argument: str, votes: Votes) -> LabelSpace:
-    return types.Classes(_size_or_names(argument)) if argument else types.Classes.of(votes)
-
-
-def _ordinal(argument: str, votes: Votes) -> LabelSpace:
-    if ".." in argument:
-        low, high = _interval(argument)
-        steps = range(int(low), int(high) + 1)
-        names: list[str] | list[int] = list(map(str, steps)) if _holds_text(votes) else list(steps)
-    else:
-        names = _names(argument)
-    if len(names) < 2:
-        raise UnsupportedError("An ordinal scale needs its steps in order. Write it as 'ordinal:bad,fair,good'.")
-    return types.FiniteMetric(list(pairwise(names)))
-
-
-def _rankings(argument: str, votes: Votes) -> LabelSpace:
-    if argument:
-        return types.Rankings(_size_or_names(argument))
-    cells = votes.labels[votes.observed]
-    if cells.ndim == 2:
-        return types.Rankings(cells.shape[1])
-    names: dict[str, None] = {}
-    lengths, longest = set(), 0
-    for cell in cells.tolist():
-        if isinstance(cell, str):
-            listed = [name for group in order_of_text(cell) for name in as_group(group)]
-        elif isinstance(cell, list | tuple) and all(isinstance(entry, str) for entry in cell):
-            listed = list(cell)
-        else:
-            lengths.add(len(cell))
-            continue
-        names.update(dict.fromkeys(listed))
-        longest = max(longest, len(listed))
-    if names and longest < 2:
-        raise UnsupportedError(
-            f"No vote orders two things; the first is {cells.tolist()[0]!r}. Write orders as a > b = c, or name "
-            "another label type."
-        )
-    if names:
-        return types.Rankings(list(names))
-    return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
-
-
-def _tags(argument: str, votes: Votes) -> LabelSpace:
-    return types.Tags(_size_or_names(argument) if argument else _width(votes, "tags"))
-
-
-def _sequences(argument: str, votes: Votes) -> LabelSpace:
-    if argument:
-        return types.Sequences(_size_or_names(argument), chain=True)
-    tags = {plain_value(tag) for cell in votes.labels[votes.observed].tolist() for tag in cell if not is_null(tag)}
-    if tags and all(isinstance(tag, (bool, int, float)) for tag in tags):
-        return types.Sequences(max(2, int(max(tags)) + 1), chain=True)
-    return types.Sequences(sorted(tags, key=str), chain=True)
-
-
-def _hyperbolic(argument: str, votes: Votes) -> LabelSpace:
-    dimension, _, curvature = argument.partition(",")
-    size = int(dimension) if dimension else _width(votes, "hyperbolic") - 1
-    return types.Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
-
-
-def _sized(build: Callable[[int], LabelSpace], name: str, extra: int = 0) -> Callable[[str, Votes], LabelSpace]:
-    """Return what builds a space of the given size, or of the length of a label less `extra`."""
-    return lambda argument, votes: build(int(argument) if argument else _width(votes, name) - extra)
-
-
-def _records(argument: str, votes: Votes) -> LabelSpace:
-    if not argument:
-        return guess_space(votes).space
-    parts = dict(part.split("=", 1) for part in argument.split(";") if part.strip())
-    factors = {name.strip(): space_of_text(text, _field(votes, name.strip())) for name, text in parts.items()}
-    return types.Product(weights=None, **factors)
-
-
-def _field(votes: Votes, name: str) -> Votes:
-    cells = np.empty(votes.observed.shape, dtype=object)
-    for row, column in np.argwhere(votes.observed):
-        cell = votes.labels[row, column]
-        cells[row, column] = cell.get(name) if isinstance(cell, dict) else None
-    return Votes.from_array(cells, sources=votes.sources)
-
-
-def _size_or_names(argument: str) -> int | list[str]:
-    return int(argument) if argument.isdigit() else _names(argument)
+def _cells(votes: Votes) -> list[Any]:
+    return votes.labels[votes.observed].tolist()
 
 
 def _names(argument: str) -> list[str]:
     return [name.strip() for name in argument.split(",") if name.strip()]
+
+
+def _size_or_names(argument: str) -> int | list[str]:
+    return int(argument) if argument.isdigit() else _names(argument)
 
 
 def _interval(argument: str) -> tuple[float, float]:
@@ -166,26 +82,62 @@ def _interval(argument: str) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _holds_text(votes: Votes) -> bool:
-    return any(isinstance(cell, str) for cell in votes.labels[votes.observed][:100].tolist())
-
-
-def _width(votes: Votes, name: str) -> int:
-    cells = votes.labels[votes.observed]
-    sizes = (
-        {cells.shape[1]}
-        if cells.ndim > 1
-        else {len(c) for c in cells.tolist() if not is_null(c) and not np.isscalar(c)}
-    )
+def _size(argument: str, votes: Votes, name: str) -> int:
+    """Return the given size, or how long the labels are."""
+    if argument:
+        return int(argument)
+    sizes = {len(cell) for cell in _cells(votes) if not is_null(cell) and not np.isscalar(cell)}
     if len(sizes) != 1:
         raise UnsupportedError(f"How long a label is cannot be seen in the votes. Write it as '{name}:3'.")
-    return int(sizes.pop())
+    return sizes.pop()
+
+
+def _ordinal(argument: str, votes: Votes) -> LabelSpace:
+    names: list[Any] = _names(argument)
+    if ".." in argument:
+        low, high = _interval(argument)
+        names = list(range(int(low), int(high) + 1))
+        if any(isinstance(cell, str) for cell in _cells(votes)[:100]):
+            names = list(map(str, names))
+    if len(names) < 2:
+        raise UnsupportedError("An ordinal scale needs its steps in order. Write it as 'ordinal:bad,fair,good'.")
+    return types.FiniteMetric(list(pairwise(names)))
+
+
+def _rankings(argument: str, votes: Votes) -> LabelSpace:
+    if argument:
+        return types.Rankings(_size_or_names(argument))
+    orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in _cells(votes)]
+    names = names_in_orders(orders)
+    if names is None:
+        lengths = {len(order) for order in orders if len(order)}
+        return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
+    if all(sum(len(as_group(group)) for group in order) < 2 for order in orders):
+        raise UnsupportedError(
+            f"No vote orders two things; the first is {_cells(votes)[0]!r}. Write orders as a > b = c, or name "
+            "another label type."
+        )
+    return types.Rankings(names)
+
+
+def _sequences(argument: str, votes: Votes) -> LabelSpace:
+    if argument:
+        return types.Sequences(_size_or_names(argument), chain=True)
+    tags = {plain_value(tag) for cell in _cells(votes) for tag in cell if not is_null(tag)}
+    if tags and all(isinstance(tag, (bool, int, float)) for tag in tags):
+        return types.Sequences(max(2, int(max(tags)) + 1), chain=True)
+    return types.Sequences(sorted(tags, key=str), chain=True)
+
+
+def _hyperbolic(argument: str, votes: Votes) -> LabelSpace:
+    dimension, _, curvature = argument.partition(",")
+    size = int(dimension) if dimension else _size("", votes, "hyperbolic") - 1
+    return types.Hyperbolic(size, curvature=float(curvature) if curvature else -1.0)
 
 
 def _boxes(argument: str, votes: Votes) -> LabelSpace:
     names, options = _names_and_options(argument, ("size",))
-    size = options.get("size")
-    sides = None if size is None else tuple(float(side) for side in size.lower().split("x"))
+    sides = tuple(float(side) for side in options["size"].lower().split("x")) if "size" in options else None
     return types.Boxes(names or _classes_of_elements(votes, 4), size=sides)  # type: ignore[arg-type]
 
 
@@ -219,77 +171,68 @@ def _classes_of_elements(votes: Votes, corners: int) -> list[str] | None:
     return sorted(str(plain_value(name)) for name in found if isinstance(name, Hashable) and not is_null(name)) or None
 
 
+def _records(argument: str, votes: Votes) -> LabelSpace:
+    if not argument:
+        return guess_space(votes).space
+    factors = {}
+    for part in filter(str.strip, argument.split(";")):
+        name, text = part.split("=", 1)
+        field = [[cell.get(name.strip()) if isinstance(cell, dict) else None] for cell in _cells(votes)]
+        factors[name.strip()] = space_of_text(text, Votes.from_array(field))
+    return types.Product(weights=None, **factors)
+
+
 NOTATIONS = (
-    Notation("classes", "classes:ham,spam", "one of several classes", "spam", _classes),
-    Notation("ordinal", "ordinal:1..5", "classes in an order, neighbors less wrong than others", "4", _ordinal),
+    Notation("classes:ham,spam", "one of several classes", "spam"),
+    Notation("ordinal:1..5", "classes in an order, neighbors less wrong than others", "4"),
+    Notation("scores:0..100", "a number; every source may use a scale of its own", "71.5"),
+    Notation("rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c"),
     Notation(
-        "scores",
-        "scores:0..100",
-        "a number; every source may use a scale of its own",
-        "71.5",
-        lambda argument, votes: types.Scores(range=_interval(argument) if argument else None),
-    ),
-    Notation("rankings", "rankings:a,b,c", "an order of things, with ties and gaps", "a > b = c", _rankings),
-    Notation(
-        "preferences",
         "preferences:prompt",
         "which of two is better, from rows of judge, first, second, winner; one ranking, or one per prompt",
         "a > b = c",
-        lambda argument, votes: types.Preferences(by=argument or None),
     ),
-    Notation("tags", "tags:news,sport", "any number of several tags", "[1, 0]", _tags),
-    Notation("sequences", "sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]', _sequences),
-    Notation("vectors", "vectors:3", "a point of space", "[0.1, 2.5, -1.0]", _sized(types.Vectors, "vectors")),
+    Notation("tags:news,sport", "any number of several tags", "[1, 0]"),
+    Notation("sequences:O,B,I", "one tag per position, any length", '["O", "B", "I"]'),
+    Notation("vectors:3", "a point of space", "[0.1, 2.5, -1.0]"),
+    Notation("trees", "a dependency tree: the head of each token, 0 for the root", "[2, 0, 2]"),
+    Notation("hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]"),
+    Notation("sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]"),
+    Notation("spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]"),
+    Notation("rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]"),
     Notation(
-        "trees",
-        "trees",
-        "a dependency tree: the head of each token, 0 for the root",
-        "[2, 0, 2]",
-        lambda *_: types.DependencyTrees(),
-    ),
-    Notation("hyperbolic", "hyperbolic:2", "a point of the hyperboloid", "[1.5, 1.0, 0.5]", _hyperbolic),
-    Notation(
-        "sphere", "sphere:2", "a direction: a vector of length 1", "[0.6, 0.8, 0.0]", _sized(types.Sphere, "sphere", 1)
-    ),
-    Notation("spd", "spd:2", "a symmetric positive definite matrix", "[[2, 0], [0, 1]]", _sized(types.SPD, "spd")),
-    Notation("rotations", "rotations", "a rotation of space, as a quaternion", "[1, 0, 0, 0]", lambda *_: types.SO3()),
-    Notation(
-        "boxes",
         "boxes:car,bus",
         "any number of boxes, with or without a class; size=640x480 refuses boxes outside of the image",
         '[{"x1": 10, "y1": 5, "x2": 60, "y2": 40, "label": "car"}]',
-        _boxes,
     ),
     Notation(
-        "spans",
         "spans:who,where",
         "any number of spans of text, with or without a class; length=500, overlap=forbid refuse others",
         '[{"start": 0, "end": 5, "label": "who"}]',
-        _spans,
     ),
-    Notation(
-        "texts",
-        "texts:gleu",
-        "a text, compared by words (or sequences of words)",
-        "the cat sat",
-        lambda argument, _: types.Texts(argument or "words"),
-    ),
-    Notation(
-        "records",
-        "records:stars=scores;topic=classes",
-        "several labels at once",
-        '{"stars": 4, "topic": "art"}',
-        _records,
-    ),
+    Notation("texts:gleu", "a text, compared by words (or sequences of words)", "the cat sat"),
+    Notation("records:stars=scores;topic=classes", "several labels at once", '{"stars": 4, "topic": "art"}'),
 )
-
-
-#: More different whole numbers than this are scores; at most that many could be classes just as well.
-MOST_CLASSES = 20
-#: Text of which more than this share is used only once is no list of classes.
-MOST_SINGLE = 0.5
-#: Label types that are lists of things which are no plain numbers.
-_LISTS = "'boxes', 'spans', 'tags', 'rankings' or another one"
+#: From what stands behind the colon, if anything, and the votes to the label type.
+_BUILD: dict[str, Callable[[str, Votes], LabelSpace]] = {
+    "classes": lambda text, votes: types.Classes(_size_or_names(text)) if text else types.Classes.of(votes),
+    "ordinal": _ordinal,
+    "scores": lambda text, _: types.Scores(range=_interval(text) if text else None),
+    "rankings": _rankings,
+    "preferences": lambda text, _: types.Preferences(by=text or None),
+    "tags": lambda text, votes: types.Tags(_size_or_names(text) if text else _size("", votes, "tags")),
+    "sequences": _sequences,
+    "vectors": lambda text, votes: types.Vectors(_size(text, votes, "vectors")),
+    "trees": lambda *_: types.DependencyTrees(),
+    "hyperbolic": _hyperbolic,
+    "sphere": lambda text, votes: types.Sphere(_size(text, votes, "sphere") - (not text)),
+    "spd": lambda text, votes: types.SPD(_size(text, votes, "spd")),
+    "rotations": lambda *_: types.SO3(),
+    "boxes": _boxes,
+    "spans": _spans,
+    "texts": lambda text, _: types.Texts(text or "words"),
+    "records": _records,
+}
 
 
 @dataclass(frozen=True)
@@ -317,31 +260,24 @@ def guess_space(votes: Votes) -> Guess:
     kind = cells.dtype.kind
     if kind == "b":
         return Guess(types.Classes([False, True]), "true and false")
-    if kind in "iu":
-        return _of_whole_numbers(cells)
-    if kind == "f":
-        whole = bool(((cells == np.round(cells)) & np.isfinite(cells)).all())
-        return _of_whole_numbers(cells.astype(np.int64)) if whole else Guess(types.Scores(), "numbers with fractions")
+    if kind in "iuf":
+        if kind == "f" and not ((cells == np.round(cells)) & np.isfinite(cells)).all():
+            return Guess(types.Scores(), "numbers with fractions")
+        return _of_whole_numbers(cells.astype(np.int64))
     listed = cells.tolist()
     if all(isinstance(cell, Comparisons) for cell in listed):
         return Guess(types.Preferences(), "comparisons of two items at a time")
     if all(isinstance(cell, str) for cell in listed):
         return _of_text(listed, votes)
     if all(isinstance(cell, dict) for cell in listed):
-        return _of_records(listed, votes)
+        return _of_records(listed)
     if all(isinstance(cell, (list, tuple, np.ndarray)) for cell in listed):
         return _of_lists(listed)
-    raise _mixture(listed, votes)
-
-
-def _mixture(listed: list[Any], votes: Votes) -> FileFormatError:
-    """Return the error for votes of several types, with one example of each and who cast it."""
-    columns = np.nonzero(votes.observed)[1]
     examples: dict[str, str] = {}
-    for cell, column in zip(listed, columns.tolist(), strict=True):
+    for cell, column in zip(listed, np.nonzero(votes.observed)[1].tolist(), strict=True):
         examples.setdefault(type(cell).__name__, f"{cell!r} by {votes.sources[column]!r}")
     shown = ", ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
-    return FileFormatError(
+    raise FileFormatError(
         f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
         "label type."
     )
@@ -363,7 +299,7 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     if all(cell.lstrip().startswith("[") for cell in cells):
         raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
     if all(">" in cell for cell in cells):
-        names = dict.fromkeys(name for cell in cells for name in _ranked_names(cell))
+        names = dict.fromkeys(name.strip() for cell in cells for name in re.split("[>=]", cell))
         return Guess(types.Rankings(list(names)), f"orders such as {cells[0]!r}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
     single = float((counts == 1).mean())
@@ -375,67 +311,39 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     return Guess(types.Classes.of(votes), f"{len(values)} different word{'s' * (len(values) != 1)}")
 
 
-def _ranked_names(order: str) -> list[str]:
-    return [name.strip() for group in order.split(">") for name in group.split("=")]
-
-
-def _of_records(cells: list[dict[str, Any]], votes: Votes) -> Guess:
-    names = dict.fromkeys(key for cell in cells for key in cell)
+def _of_records(cells: list[dict[str, Any]]) -> Guess:
     parts = {}
-    for name in names:
-        column = [[cell.get(name)] for cell in cells]
+    for name in dict.fromkeys(key for cell in cells for key in cell):
         try:
-            parts[name] = guess_space(Votes.from_array(column)).space
+            parts[name] = guess_space(Votes.from_array([[cell.get(name)] for cell in cells])).space
         except FileFormatError as error:
             raise FileFormatError(f"Field {name!r} of the records: {error}") from None
-    return Guess(types.Product(weights=None, **parts), f"records of {', '.join(names)}")
-
-
-def _of_elements(cells: list[Any]) -> Guess | None:
-    """Return boxes or spans where every element is a record of one; their classes are those that occur."""
-    elements = [element for cell in cells for element in cell]
-    if not elements or not all(isinstance(element, dict) for element in elements):
-        return None
-    for space, forms, what in ((types.Boxes, BOX_FORMS, "boxes"), (types.Spans, SPAN_FORMS, "spans")):
-        if all(corners_and_class(element, forms) is not None for element in elements):
-            classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
-            return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
-    return None
+    return Guess(types.Product(weights=None, **parts), f"records of {', '.join(parts)}")
 
 
 def _of_lists(cells: list[Any]) -> Guess:
-    found = _of_elements(cells)
-    if found is not None:
-        return found
+    elements = [element for cell in cells for element in cell]
+    if elements and all(isinstance(element, dict) for element in elements):
+        for space, forms, what in ((types.Boxes, BOX_FORMS, "boxes"), (types.Spans, SPAN_FORMS, "spans")):
+            if all(corners_and_class(element, forms) is not None for element in elements):
+                classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
+                return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
     arrays = [np.asarray(cell) for cell in cells]
     if any(array.dtype.kind not in "biuf" or array.ndim != 1 for array in arrays):
         raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: {_LISTS}.")
     lengths = {len(array) for array in arrays}
-    whole = all(array.dtype.kind in "biu" for array in arrays)
     length = lengths.pop() if len(lengths) == 1 else None
-    if not whole:
+    if any(array.dtype.kind == "f" for array in arrays):
         if length is None:
             raise FileFormatError("The votes are lists of numbers of different lengths, which no label type has.")
         return Guess(types.Vectors(length), f"lists of {length} numbers")
-    if length is not None and all(((array == 0) | (array == 1)).all() for array in arrays) and length > 2:
+    if length is not None and length > 2 and all(np.isin(array, (0, 1)).all() for array in arrays):
         return Guess(types.Tags(length), f"lists of {length} zeros and ones")
     if length is not None and all(sorted(array.tolist()) == list(range(length)) for array in arrays):
         return Guess(types.Rankings(length), f"each list holds the positions 0 to {length - 1}")
-    if all(_is_tree(array.tolist()) for array in arrays):
+    if all(types.DependencyTrees().contains(array) for array in arrays):
         return Guess(types.DependencyTrees(), "each list holds the head of every token, 0 for the root")
     raise FileFormatError(
         f"The votes are lists such as {list(cells[0])!r}: positions, tags or a vector? Name the label type: "
         "'rankings', 'tags' or 'vectors'."
     )
-
-
-def _is_tree(heads: list[int]) -> bool:
-    if heads.count(0) != 1 or not all(0 <= head <= len(heads) for head in heads):
-        return False
-    for token in range(1, len(heads) + 1):
-        steps, at = 0, token
-        while at and steps <= len(heads):
-            at, steps = heads[at - 1], steps + 1
-        if at:
-            return False
-    return True

@@ -13,8 +13,8 @@ from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import FileFormatError, InvalidLabelError
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import null_mask, spelled_out, tighten
-from consilience.tables.files import read_table, write_table
+from consilience.tables.cells import spelled_out, tighten
+from consilience.tables.files import read_table, typed_cells, write_table
 from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.vote_tables import LabelTable, wide_arrow
@@ -78,9 +78,10 @@ def read_votes(
     >>> read_votes(file)
     Votes(2 items, 2 sources, 75% observed)
     """
-    framed = is_frame(path)
-    table = path if framed else read_table(path, delimiter=delimiter, encoding=encoding)
-    name = "the table" if framed else str(path)
+    if is_frame(path):
+        table, name = path, "the table"
+    else:
+        table, name = read_table(path, delimiter=delimiter, encoding=encoding), str(path)
     if isinstance(space, Preferences) and layout == "auto":
         votes = votes_of_comparisons(table, space.by, judge=source, outcome=label)
         if votes is not None:
@@ -123,9 +124,10 @@ class Reading:
         if layout == "long":
             missing = [role for role, column in found.items() if column is None]
             if missing:
+                listed, needed = ", ".join(map(repr, names)), ", ".join(f"{role}=..." for role in missing)
                 raise FileFormatError(
-                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {_listed(names)}. "
-                    f"Say which it is: {', '.join(f'{role}=...' for role in missing)}, or layout='wide'."
+                    f"{name!r} has no column for {' and '.join(missing)}; its columns are {listed}. "
+                    f"Say which it is: {needed}, or layout='wide'."
                 )
             roles = {role: str(column) for role, column in found.items()}
             return _without(Votes.from_long(table, **roles, repeats=self.repeats), self.abstain)
@@ -143,7 +145,16 @@ def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Vot
     rows, columns = np.nonzero(votes.observed)
     cells = votes.labels[rows, columns]
     if space is None:
-        _check_mixture(cells, rows, columns, votes, name)
+        is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
+        for column, source in enumerate(votes.sources):
+            mine = columns == column
+            if mine.any() and 0.5 < is_number[mine].mean() < 1.0:  # a few that are no numbers are mistakes
+                odd = int(np.flatnonzero(mine & ~is_number)[0])
+                raise FileFormatError(
+                    f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
+                    f"{votes.items.tolist()[rows[odd]]!r}. Correct the cell, leave it empty, or pass "
+                    f"abstain={cells[odd]!r} if it means that the source abstains."
+                )
         return votes
     if not any(isinstance(cell, str) for cell in cells.tolist()):
         return votes
@@ -152,93 +163,50 @@ def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Vot
     except InvalidLabelError as error:
         if error.index is None:
             raise
-        row, column = int(rows[error.index]), int(columns[error.index])
-        raise FileFormatError(
-            f"{name!r}, item {votes.items.tolist()[row]!r}, source {votes.sources[column]!r}: {error}"
-        ) from None
+        item, source = votes.items.tolist()[rows[error.index]], votes.sources[columns[error.index]]
+        raise FileFormatError(f"{name!r}, item {item!r}, source {source!r}: {error}") from None
     labels: Batch = np.empty(votes.labels.shape, dtype=object)
     labels[rows, columns] = as_object_array(read)
     return replace(votes, labels=tighten(labels, ~votes.observed))
 
 
 def _without(votes: Votes, abstain: Any) -> Votes:
+    """Return votes in which a value, written as a number or as text, means that the source abstains."""
     if abstain is None:
         return votes
-    wanted = {abstain, str(abstain)}
     cells = votes.labels
     if cells.dtype != object:
-        same = np.isin(cells, [value for value in wanted if not isinstance(value, str)] + _as_numbers(abstain))
-        return replace(votes, observed=votes.observed & ~same)
-    same = np.array([isinstance(cell, (str, int, float)) and cell in wanted for cell in cells.reshape(-1).tolist()])
+        return replace(votes, observed=votes.observed & (cells != _as_number(abstain)))
+    wanted = {abstain, str(abstain)}
+    listed = cells.reshape(-1).tolist()
+    same = np.array([isinstance(cell, (str, int, float)) and cell in wanted for cell in listed])
     observed = votes.observed & ~same.reshape(cells.shape)
-    labels = tighten(cells, ~observed)  # numbers that were text only because of the sign for "abstains"
-    if labels.dtype == object:
-        from consilience.tables.files import typed_cells
-
-        flat = [cell if seen else None for cell, seen in zip(cells.reshape(-1), observed.reshape(-1), strict=True)]
-        if all(cell is None or isinstance(cell, str) for cell in flat):
-            typed = as_object_array(typed_cells(flat)).reshape(cells.shape)
-            labels = tighten(typed, null_mask(typed))
-    return replace(votes, labels=labels, observed=observed, abstain=None)
+    left = [cell if seen else None for cell, seen in zip(listed, observed.reshape(-1), strict=True)]
+    if all(cell is None or isinstance(cell, str) for cell in left):  # perhaps numbers, but for the sign of abstention
+        left = typed_cells(left)
+    return replace(votes, labels=tighten(as_object_array(left).reshape(cells.shape), ~observed), observed=observed)
 
 
-def _as_numbers(value: Any) -> list[float]:
+def _as_number(value: Any) -> float | None:
     try:
-        return [float(value)]
+        return float(value)
     except (TypeError, ValueError):
-        return []
+        return None
 
 
 def _alias(role: str, names: list[str]) -> str | None:
     """Return the only column whose name says that it has this role; the role's own name before all others."""
-    own = [name for name in names if name.lower() == role]
-    if len(own) == 1:
-        return own[0]
-    for aliases in (ALIASES, RARER_ALIASES):
-        likely = [name for name in names if name.lower() in aliases[role]]
-        if likely:
+    for aliases in ({role}, ALIASES[role], RARER_ALIASES[role]):
+        likely = [name for name in names if name.lower() in aliases]
+        if len(likely) == 1 or (likely and role not in aliases):
             return likely[0] if len(likely) == 1 else None
     return None
 
 
-def _check_mixture(cells: Batch, rows: Any, columns: Any, votes: Votes, name: str) -> None:
-    """Refuse a source most of whose votes are numbers and a few are not."""
-    number = np.array([_is_number(cell) for cell in cells.tolist()], dtype=bool)
-    for column, source in enumerate(votes.sources):
-        mine = columns == column
-        share = float(number[mine].mean()) if mine.any() else 0.0
-        if 0.5 < share < 1.0:
-            where = int(np.flatnonzero(mine & ~number)[0])
-            identity = votes.items.tolist()[int(rows[where])]
-            raise FileFormatError(
-                f"{name!r}: source {source!r} mixes numbers and text: {cells[where]!r} for item {identity!r}. Correct "
-                f"the cell, leave it empty, or pass abstain={cells[where]!r} if it means that the source abstains."
-            )
-
-
-def _is_number(cell: Any) -> bool:
-    if isinstance(cell, (int, float)):
-        return True
-    try:
-        float(cell)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
-    """Return an Arrow table with one row per item and one column per source; null abstains.
+    """Return an Arrow table with a column of ids, called `item`, and one column per source; null abstains.
 
-    Parameters
-    ----------
-    space
-        What a label is; needed where names are stored as codes.
-    item
-        Name of the column of ids.
+    The label type is needed where names are stored as codes.
 
     Examples
     --------
@@ -250,16 +218,9 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
 
 
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
-    """Read votes from one file and write them to another, wide or long, in the format of the other's name.
+    """Read votes from a file and write them to another, "wide" or "long", in the format of its name.
 
-    Parameters
-    ----------
-    to
-        "wide" or "long".
-    force
-        Whether a file that is there is replaced.
-    reading
-        What `read_votes` takes: layout, item, source, label, sources, drop, abstain, delimiter, encoding.
+    A file that is there is replaced only with `force`; `reading` is what `read_votes` takes.
     """
     if to not in ("wide", "long"):
         raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")

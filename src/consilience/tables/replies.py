@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,6 @@ from consilience.arrays import is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.labels import order_of_text
 from consilience.tables.vote_tables import as_group
-
-__all__ = ["UNREAD", "Reply", "failed", "read_order", "read_score", "read_winner", "read_word"]
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _SCALE = rf"(?:\s*(?:/|out of)\s*({_NUMBER}))?"
@@ -37,171 +35,136 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = {"", "-", "--", "?", "n/a", "na", "nan", "none", "null", "not applicable", "unknown"}
-_WORDS = {
-    word: number
-    for number, word in enumerate(
-        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    )
-}
+_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _KEYS = ("score", "rating", "grade", "label", "verdict", "winner", "ranking", "answer", "value")
-_FIRST = {"a", "first", "1", "model_a", "response_a", "option_a", "answer_a", "assistant_a", "left"}
-_SECOND = {"b", "second", "2", "model_b", "response_b", "option_b", "answer_b", "assistant_b", "right"}
-_TIE = {"tie", "c", "equal", "draw", "both", "same", "tie (bothbad)", "bothbad", "both_bad", "neither"}
+_SIDES = {
+    "first": {"a", "first", "1", "model_a", "response_a", "option_a", "answer_a", "assistant_a", "left"},
+    "second": {"b", "second", "2", "model_b", "response_b", "option_b", "answer_b", "assistant_b", "right"},
+    "tie": {"tie", "c", "equal", "draw", "both", "same", "tie (bothbad)", "bothbad", "both_bad", "neither"},
+}
+#: States of a reply that came.
+_FINE = {"", "ok", "success", "succeeded", "completed", "done", "parsed", "none", "false", "0", "200"}
 #: Longer replies without a mark are sentences, not labels.
 MOST_WORDS = 4
 
 
-class Reply(NamedTuple):
-    """What was read, or why nothing was.
-
-    Parameters
-    ----------
-    out_of
-        The end of the scale, where the reply names it ("7/10").
-    """
-
-    value: Any = None
-    reason: str | None = None
-    out_of: float | None = None
-
-
-#: Before anything was read.
-UNREAD = Reply()
+class Unread(Exception):  # noqa: N818  it never leaves the package
+    """A reply that is no vote, and in few words why."""
 
 
 def failed(status: Any) -> bool:
-    """Return whether a column of states or errors says that there is no reply.
-
-    Examples
-    --------
-    >>> [failed(status) for status in (None, "ok", False, 200, "timeout", True)]
-    [False, False, False, False, True, True]
-    """
-    if is_null(status):
-        return False
-    text = str(status).strip().lower()
-    return text not in {"", "ok", "success", "succeeded", "completed", "done", "parsed", "none", "false", "0", "200"}
+    """Return whether a column of states or errors says that there is no reply: "timeout" does, "ok" and 200 do not."""
+    return not is_null(status) and str(status).strip().lower() not in _FINE
 
 
-def read_score(cell: Any) -> Reply:
-    """Return the number of a reply: 7, "7", "7/10", "7 out of 10", "seven", "Score: 7", or JSON with a score.
-
-    Examples
-    --------
-    >>> read_score("8/10").value, read_score("**Score:** 7").value, read_score('{"score": 6.5}').value
-    (8.0, 7.0, 6.5)
-    >>> read_score("between 6 and 8").reason, read_score("I cannot rate this.").reason, read_score("N/A").reason
-    ('no clear number', 'refused', 'no answer')
-    """
+def read_score(cell: Any) -> tuple[float, float | None]:
+    """Return the number of a reply, and the end of its scale where it names one."""
     if isinstance(cell, (bool, np.bool_)):
-        return Reply(reason="no number")
+        raise Unread("no number")
     if isinstance(cell, (int, float, np.number)) and not is_null(cell):
-        return Reply(float(cell)) if math.isfinite(cell) else Reply(reason="no clear number")
-    text, reason = _plain(cell)
-    if text is None:
-        return Reply(reason=reason)
+        if not math.isfinite(cell):
+            raise Unread("no clear number")
+        return float(cell), None
+    text = _plain(cell)
+    if isinstance(text, (list, dict)):
+        raise Unread("no clear number")
     if not isinstance(text, str):
-        return Reply(reason="no clear number") if isinstance(text, (list, dict)) else read_score(text)
-    if whole := _WHOLE.fullmatch(text):
-        return _scored(whole)
+        return read_score(text)
     if text.lower() in _WORDS:
-        return Reply(float(_WORDS[text.lower()]))
-    named = {(found[1], found[2]): found for found in _NAMED.finditer(text)}
-    if len(named) == 1:
-        return _scored(next(iter(named.values())))
-    if _REFUSAL.search(text):
-        return Reply(reason="refused")
-    return Reply(reason="no clear number" if re.search(r"\d", text) else "no number")
+        return float(_WORDS.index(text.lower())), None
+    found = _WHOLE.fullmatch(text)
+    if found is None:
+        named = {(match[1], match[2]): match for match in _NAMED.finditer(text)}
+        if len(named) != 1:
+            raise Unread(_refusal(text, "no clear number" if re.search(r"\d", text) else "no number"))
+        found = next(iter(named.values()))
+    value, end = float(found[1]), None if found[2] is None else float(found[2])
+    if end is not None and not 0 <= value <= end:
+        raise Unread("outside the scale")
+    return value, end
 
 
-def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Reply:
+def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Any:
     """Return the label of a reply: a word, "Verdict: good", or JSON with a label."""
     known = None if allowed is None else {str(name).lower(): name for name in allowed}
     if known is not None and str(cell).strip().lower() in known:  # "none" may be a label
-        return Reply(known[str(cell).strip().lower()])
-    text, reason = _plain(cell)
-    if text is None:
-        return Reply(reason=reason)
+        return known[str(cell).strip().lower()]
+    text = _plain(cell)
     if isinstance(text, str):
-        named = _VERDICT.match(text)
-        text = named[1].strip(" *\"'") if named else text
+        text = _verdict(text)
         if (known is None and len(text.split()) > MOST_WORDS) or _REFUSAL.search(text):
-            return Reply(reason="refused" if _REFUSAL.search(text) else "not a label")
-    if known is None:
-        return Reply(reason="not a label") if isinstance(text, (list, dict)) else Reply(text)
-    return Reply(known[str(text).lower()]) if str(text).lower() in known else Reply(reason="not a label")
+            raise Unread(_refusal(text, "not a label"))
+    if isinstance(text, (list, dict)) if known is None else str(text).lower() not in known:
+        raise Unread("not a label")
+    return text if known is None else known[str(text).lower()]
 
 
-def read_winner(cell: Any, first: Any = None, second: Any = None) -> Reply:
+def read_winner(cell: Any, first: Any = None, second: Any = None) -> str:
     """Return "first", "second" or "tie": from A, B, tie, [[A]], "Winner: A", JSON, 1, 2, 0, or the winner's name."""
-    text, reason = _plain(cell)
-    if text is None:
-        return Reply(reason=reason)
-    word = str(text)
-    if named := _VERDICT.match(word):
-        word = named[1].strip(" *\"'")
+    word = _verdict(str(_plain(cell)))
     if marked := re.findall(r"\[\[\s*([^\[\]]+?)\s*\]\]", word):
         if len(set(marked)) > 1:
-            return Reply(reason="no clear winner")
+            raise Unread("no clear winner")
         word = marked[0]
     for name, side in ((first, "first"), (second, "second")):
         if name is not None and word == str(name):
-            return Reply(side)
+            return side
     key = re.sub(r"^(?:response|option|answer|assistant|model)[\s_]+(?=[ab12]$)", "", word.strip().lower())
-    for names, side in ((_FIRST, "first"), (_SECOND, "second"), (_TIE, "tie")):
+    for side, names in _SIDES.items():
         if key in names:
-            return Reply(side)
-    if _REFUSAL.search(word):
-        return Reply(reason="refused")
-    return Reply(reason="no clear winner")
+            return side
+    raise Unread(_refusal(word, "no clear winner"))
 
 
-def read_order(cell: Any) -> Reply:
+def read_order(cell: Any) -> list[Any]:
     """Return an order of names, best first: a list, a JSON list, "a > b = c", or "[2] > [1]"."""
-    text, reason = _plain(cell)
-    if text is None:
-        return Reply(reason=reason)
+    text = _plain(cell)
     try:
         if isinstance(text, str):
             if ">" not in text:
-                return Reply(reason="refused" if _REFUSAL.search(text) else "no ranking")
+                raise Unread(_refusal(text, "no ranking"))
             order = order_of_text(re.sub(r"\[\s*([^\[\]<>=]+?)\s*\]", r"\1", text))
         else:
             order = [tuple(map(str, one)) if isinstance(one, (list, tuple, set)) else str(one) for one in text]
     except (InvalidLabelError, TypeError):
-        return Reply(reason="no ranking")
+        raise Unread("no ranking") from None
     names = [name for entry in order for name in as_group(entry)]
     if len(set(names)) < len(names):
-        return Reply(reason="names one twice")
-    return Reply(order) if names else Reply(reason="no ranking")
+        raise Unread("names one twice")
+    if not names:
+        raise Unread("no ranking")
+    return order
 
 
-def _scored(found: re.Match[str]) -> Reply:
-    value, end = float(found[1]), None if found[2] is None else float(found[2])
-    if end is not None and not 0 <= value <= end:
-        return Reply(reason="outside the scale")
-    return Reply(value, out_of=end)
+def _refusal(text: str, otherwise: str) -> str:
+    return "refused" if _REFUSAL.search(text) else otherwise
 
 
-def _plain(cell: Any) -> tuple[Any, str | None]:
-    """Return a reply without fences, stars and JSON around it; or None, and why there is no reply."""
+def _verdict(text: str) -> str:
+    """Return what stands behind "Verdict:" or the like, if anything does."""
+    named = _VERDICT.match(text)
+    return named[1].strip(" *\"'") if named else text
+
+
+def _plain(cell: Any) -> Any:
+    """Return a reply without fences, stars and JSON around it."""
     if isinstance(cell, np.ndarray):
         cell = cell.tolist()
     if is_null(cell):
-        return None, "no reply"
+        raise Unread("no reply")
     if isinstance(cell, str):
         text = re.sub(r"^```\w*\s*|\s*```$", "", cell.strip()).strip().strip("*\"' ").replace("**", "")
         if text.lower().rstrip(".") in _NOTHING:
-            return None, "no answer" if text else "no reply"
+            raise Unread("no answer" if text else "no reply")
         if not text.startswith(("{", "[")) or text.startswith("[["):
-            return text, None
+            return text
         try:
             cell = json.loads(text)
         except ValueError:
-            return text, None
+            return text
     if isinstance(cell, dict):
         found = [cell[key] for key in _KEYS if key in cell]
         if len(found) != 1:
-            return None, "no answer" if not found else "several answers"
-        return _plain(found[0]) if isinstance(found[0], str) or is_null(found[0]) else (found[0], None)
-    return cell, None
+            raise Unread("several answers" if found else "no answer")
+        return _plain(found[0]) if isinstance(found[0], str) or is_null(found[0]) else found[0]
+    return cell

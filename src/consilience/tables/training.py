@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +31,12 @@ PAIRS = ("all", "adjacent", "best")
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``.
+    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``."""
 
-    Attributes
-    ----------
-    X : rows of the data in their own type, or None
-    y : array of labels
-    sample_weight : array of confidences
-    items : array of ids
-    """
-
+    #: Rows of the data in their own type, or None.
     X: Any
     y: Batch
+    #: Confidence of the labels.
     sample_weight: FloatArray
     items: npt.NDArray[Any]
 
@@ -52,34 +46,23 @@ class TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class RankingGroups:
-    """Rankings as LightGBM's lambdarank takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``.
+    """Rankings as LightGBM takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``."""
 
-    Attributes
-    ----------
-    relevance : array of shape (n_documents,)
-        0 for the last of a group, larger for better ones; equal where tied.
-    sizes : array of shape (n_groups,)
-        Number of documents of each group.
-    rows : array of shape (n_documents,)
-        Which documents are kept, counted over all documents of all items in turn.
-    items : array of ids, one per group
-    """
-
+    #: One per document: 0 for the last of a group, larger for better ones; equal where tied.
     relevance: IntArray
+    #: Number of documents of each group.
     sizes: IntArray
+    #: Which documents are kept, counted over all documents of all items in turn.
     rows: IntArray
+    #: Ids of the groups.
     items: npt.NDArray[Any]
 
 
 def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence: float = 0.0) -> TrainingSet:
-    """Return the labelled items with their confidence as weight; items nobody voted on are left out.
+    """Return the labelled items with their confidence as weight.
 
-    Parameters
-    ----------
-    X
-        One row per item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list.
-    min_confidence
-        Items whose label is less sure are left out.
+    Items nobody voted on are left out, and those whose label is less sure than `min_confidence`. `X` has one row per
+    item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list.
 
     Examples
     --------
@@ -89,13 +72,22 @@ def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence
     >>> data.X[:3].tolist(), data.y[:3].tolist(), len(data)
     ([[0], [1], [3]], [0, 1, 0], 30)
     """
+    import narwhals as nw
+
     table = votes_for(votes, model.space)
     belief = model.posterior(table)
     keep = np.flatnonzero(table.observed.any(axis=1) & (belief.confidence >= min_confidence))
-    if X is not None and (n := _length(X)) != len(table):
-        raise InvalidVotesError(f"X has {n} rows for {len(table)} items. Give one row per item, in the same order.")
-    rows = None if X is None else _rows(X, keep)
-    return TrainingSet(rows, belief.labels[keep], belief.confidence[keep], table.items[keep])
+    if X is not None:
+        size = X.shape[0] if hasattr(X, "shape") else len(X)
+        if size != len(table):
+            raise InvalidVotesError(
+                f"X has {size} rows for {len(table)} items. Give one row per item, in the same order."
+            )
+        if is_frame(X):
+            X = nw.from_native(X, eager_only=True)[keep.tolist()].to_native()
+        else:
+            X = X[keep] if hasattr(X, "shape") else [X[row] for row in keep.tolist()]
+    return TrainingSet(X, belief.labels[keep], belief.confidence[keep], table.items[keep])
 
 
 def preference_pairs(
@@ -109,23 +101,13 @@ def preference_pairs(
 ) -> pa.Table:
     """Return pairs (item, chosen, rejected, margin) from rankings, as preference learning takes them.
 
-    Ties and items that a ranking does not see make no pair.
+    `rankings` are positions, or lists of names, best first; or a fitted model of `Rankings` or `Preferences` with its
+    `votes`. Ties and items that a ranking does not see make no pair. `candidates` are what is ranked, for each item in
+    the order of its positions (by default the names of the label type, or numbers from 0); `items` are ids of the rows.
+    `pairs` are "all", the "adjacent" ones, or the "best" against each of the others.
 
-    Parameters
-    ----------
-    rankings
-        A fitted model of `Rankings` or `Preferences` with its `votes`, or rankings: positions, or lists of names,
-        best first.
-    candidates
-        What is ranked, for each item a list in the order of its positions; by default the names of the label
-        type, or numbers from 0.
-    items
-        Ids of the rows where there is no model; counted by default.
-    pairs
-        "all"; "adjacent" ones only; or the "best" against each of the others.
-    min_margin
-        Pairs of a smaller margin are left out. With a model the margin is the probability that the chosen one is
-        better, minus that of the opposite, between -1 and 1; else how many places lie between them.
+    Pairs of a margin below `min_margin` are left out. With a model the margin is the probability that the chosen one
+    is better, minus that of the opposite, between -1 and 1; else how many places lie between them.
 
     Examples
     --------
@@ -136,30 +118,33 @@ def preference_pairs(
 
     if pairs not in PAIRS:
         raise UnsupportedError(f"pairs={pairs!r} is unknown. Use one of {', '.join(map(repr, PAIRS))}.")
-    found = ordered_rows(rankings, votes, candidates, items)
-    records = [
-        (found.items[row], found.names(row)[better], found.names(row)[worse], found.margin(row, better, worse))
-        for row, positions in enumerate(found.positions)
-        for better, worse in _chosen_pairs(positions, pairs)
-    ]
-    kept = [record for record in records if record[3] >= min_margin]
-    columns = zip(*kept, strict=True) if kept else [()] * 4
-    names = ("item", "chosen", "rejected", "margin")
-    table = {name: pa.array(list(column)) for name, column in zip(names, columns, strict=True)}
-    return pa.table({**table, "margin": table["margin"].cast(pa.float64())})
+    records = []
+    for ranked in ordered_rows(rankings, votes, candidates, items):
+        for better, worse in _chosen_pairs(ranked.positions, pairs):
+            margin = float(ranked.positions[worse] - ranked.positions[better])
+            if ranked.before is not None:
+                margin = 2.0 * float(ranked.before[better, worse]) - 1.0
+            if margin >= min_margin:
+                records.append((ranked.item, ranked.names[better], ranked.names[worse], margin))
+    items_of, chosen, rejected, margins = ([record[place] for record in records] for place in range(4))
+    columns = {"item": pa.array(items_of), "chosen": pa.array(chosen), "rejected": pa.array(rejected)}
+    return pa.table({**columns, "margin": pa.array(margins, pa.float64())})
+
+
+def _chosen_pairs(positions: IntArray, pairs: str) -> list[tuple[int, int]]:
+    seen = [int(place) for place in np.argsort(positions, kind="stable") if positions[place] >= 0]
+    every = [(one, two) for at, one in enumerate(seen) for two in seen[at + 1 :] if positions[one] < positions[two]]
+    if pairs == "adjacent":
+        after = dict(pairwise(sorted({int(positions[place]) for place in seen})))
+        return [(one, two) for one, two in every if after[int(positions[one])] == positions[two]]
+    return [(one, two) for one, two in every if pairs == "all" or positions[one] == positions[seen[0]]]
 
 
 def ranking_groups(rankings: Any, votes: Any = None, *, levels: int = LEVELS) -> RankingGroups:
     """Return relevance and group sizes from rankings, for learning to rank.
 
-    Documents that nobody saw, and items without a ranking, are left out; `rows` says which are kept.
-
-    Parameters
-    ----------
-    rankings
-        A fitted model of `Rankings` with its `votes`, or rankings: positions, or lists of names, best first.
-    levels
-        Relevance runs from 0 to ``levels - 1`` at most; in longer rankings all behind are 0.
+    `rankings` are what `preference_pairs` takes. Documents that nobody saw, and items without a ranking, are left out;
+    `rows` says which are kept. Relevance runs from 0 to ``levels - 1`` at most; in longer rankings all behind are 0.
 
     Examples
     --------
@@ -169,138 +154,104 @@ def ranking_groups(rankings: Any, votes: Any = None, *, levels: int = LEVELS) ->
     """
     if levels < 2:
         raise UnsupportedError(f"levels={levels} leaves no order. Use 2 or more.")
-    found = ordered_rows(rankings, votes, None, None)
     relevance: list[int] = []
     rows: list[int] = []
     sizes: list[int] = []
     items: list[Any] = []
     start = 0
-    for row, positions in enumerate(found.positions):
-        seen = np.flatnonzero(positions >= 0)
+    for ranked in ordered_rows(rankings, votes, None, None):
+        seen = np.flatnonzero(ranked.positions >= 0)
         if len(seen):
-            top = min(int(positions[seen].max()), levels - 1)
-            relevance += np.maximum(top - positions[seen], 0).tolist()
+            places = ranked.positions[seen]
+            relevance += np.maximum(min(int(places.max()), levels - 1) - places, 0).tolist()
             rows += (start + seen).tolist()
             sizes.append(len(seen))
-            items.append(found.items[row])
-        start += len(positions)
-    counted = [np.array(numbers, dtype=np.int64) for numbers in (relevance, sizes, rows)]
-    return RankingGroups(counted[0], counted[1], counted[2], np.array(items))
+            items.append(ranked.item)
+        start += len(ranked.positions)
+    relevances, counts, kept = (np.array(numbers, dtype=np.int64) for numbers in (relevance, sizes, rows))
+    return RankingGroups(relevances, counts, kept, np.array(items))
 
 
-def _chosen_pairs(positions: IntArray, pairs: str) -> list[tuple[int, int]]:
-    seen = [int(place) for place in np.argsort(positions, kind="stable") if positions[place] >= 0]
-    every = [(one, two) for at, one in enumerate(seen) for two in seen[at + 1 :] if positions[one] < positions[two]]
-    levels = sorted({int(positions[place]) for place in seen})
-    after = dict(pairwise(levels))
-    if pairs == "adjacent":
-        return [(one, two) for one, two in every if after[int(positions[one])] == positions[two]]
-    return [(one, two) for one, two in every if pairs == "all" or positions[one] == levels[0]]
+class Ranked(NamedTuple):
+    """The ranking of one item."""
 
-
-def _length(data: Any) -> int:
-    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
-
-
-def _rows(data: Any, keep: npt.NDArray[np.intp]) -> Any:
-    if is_frame(data):
-        import narwhals as nw
-
-        return nw.from_native(data, eager_only=True)[keep.tolist()].to_native()
-    return data[keep] if hasattr(data, "shape") else [data[row] for row in keep.tolist()]
-
-
-@dataclass(frozen=True, eq=False)
-class Orders:
-    """Rankings as positions per item, with the names of what is ranked.
-
-    Parameters
-    ----------
-    positions
-        One array per row; empty where there is no ranking, -1 for what it does not see.
-    probability
-        For each row the probabilities that the first is better, of pairs (0, 1), (0, 2), ...; or None.
-    """
-
-    positions: list[IntArray]
-    items: list[Any]
-    candidates: Sequence[Sequence[Any]] | None = None
-    probability: Sequence[FloatArray] | Batch | None = None
-
-    def names(self, row: int) -> Sequence[Any]:
-        """Return what is ranked in a row."""
-        size = len(self.positions[row])
-        if self.candidates is None:
-            return range(size)
-        own = self.candidates[row]
-        if len(own) < size:
-            raise InvalidLabelError(f"Row {row} ranks {size} items, but candidates names {len(own)}. Name all of them.")
-        return own
-
-    def margin(self, row: int, better: int, worse: int) -> float:
-        """Return how much speaks for `better` before `worse`."""
-        if self.probability is None:
-            return float(self.positions[row][worse] - self.positions[row][better])
-        own = self.probability[row]
-        width = int((1 + np.sqrt(1 + 8 * len(own))) / 2)
-        low, high = min(better, worse), max(better, worse)
-        first = float(own[low * width - low * (low + 1) // 2 + high - low - 1])
-        return 2.0 * first - 1.0 if better == low else 1.0 - 2.0 * first
+    item: Any
+    #: What is ranked.
+    names: Sequence[Any]
+    #: One per name, -1 for what the ranking does not see; none where there is no ranking.
+    positions: IntArray
+    #: The probability that one is better than the other, for each two names; None where it is not known.
+    before: FloatArray | None = None
 
 
 def ordered_rows(
     rankings: Any, votes: Any, candidates: Sequence[Sequence[Any]] | None, items: Sequence[Any] | None
-) -> Orders:
+) -> list[Ranked]:
     """Return the rankings that a model predicts, or those given, row by row."""
     from consilience.label_model import LabelModel
 
+    pairs: Any = None
     if isinstance(rankings, LabelModel):
         space = rankings.space
-        if isinstance(space, Preferences):
-            return _preferred(rankings, votes)
-        if not isinstance(space, Rankings):
+        if not isinstance(space, (Preferences, Rankings)):
             raise UnsupportedError(f"The model labels with {type(space).__name__}, not with rankings.")
         if votes is None:
             raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
         table = votes_for(votes, space)
         belief = rankings.posterior(table)
-        labels: Batch = belief.labels
-        ids, probability = table.items.tolist(), belief.details["pair_probability"]
+        labels, ids, pairs = belief.labels, table.items.tolist(), belief.details["pair_probability"]
+        if isinstance(space, Preferences):
+            found = []
+            for row in np.flatnonzero(table.observed.any(axis=1)).tolist():
+                names = belief.details["candidates"][row]
+                found.append(Ranked(ids[row], names, np.array(places_of(labels[row], names)), pairs[row]))
+            return found
     else:
         labels = rankings if isinstance(rankings, np.ndarray) else as_object_array(rankings)
-        space = Rankings(_names(labels))
-        ids, probability = list(range(len(labels)) if items is None else items), None
+        space = Rankings(names_in_orders(labels.tolist()))
+        ids = list(range(len(labels)) if items is None else items)
     if len(ids) != len(labels):
         raise InvalidLabelError(f"There are {len(labels)} rankings and {len(ids)} item ids. Give one per ranking.")
     if candidates is None and space.names is not None:
         candidates = [space.names] * len(labels)
     if candidates is not None and len(candidates) != len(labels):
         raise InvalidLabelError(f"There are {len(labels)} rankings and {len(candidates)} lists of candidates.")
-    return Orders([_positions(label, space) for label in labels], ids, candidates, probability)
+    found = []
+    for row, label in enumerate(labels):
+        positions = _positions(label, space)
+        names = range(len(positions)) if candidates is None else candidates[row]
+        if len(names) < len(positions):
+            raise InvalidLabelError(
+                f"Row {row} ranks {len(positions)} items, but candidates names {len(names)}. Name all of them."
+            )
+        before = None if pairs is None or not len(positions) else pair_matrix(pairs[row])
+        found.append(Ranked(ids[row], names, positions, before))
+    return found
 
 
-def _preferred(model: LabelModel, votes: Any) -> Orders:
-    """Return the rankings that a model of `Preferences` predicts, candidates best first."""
-    if votes is None:
-        raise UnsupportedError("A model needs the votes to rank. Pass them as the second argument.")
-    table = votes_for(votes, model.space)
-    belief = model.posterior(table)
-    rows = np.flatnonzero(table.observed.any(axis=1)).tolist()
-    candidates = [belief.details["candidates"][row] for row in rows]
-    positions = []
-    for row, names in zip(rows, candidates, strict=True):
-        place = {name: at for at, group in enumerate(belief.labels[row]) for name in as_group(group)}
-        positions.append(np.array([place[name] for name in names], dtype=np.int64))
-    probability = [belief.details["pair_probability"][row] for row in rows]
-    upper = [chance[np.triu_indices(len(chance), 1)] for chance in probability]
-    return Orders(positions, [table.items.tolist()[row] for row in rows], candidates, upper)
+def pair_matrix(pairs: FloatArray) -> FloatArray:
+    """Return P(i before j) for all pairs as a matrix; they may come for (0, 1), (0, 2), ... only."""
+    if pairs.ndim == 2:
+        return pairs
+    size = int((1 + np.sqrt(1 + 8 * len(pairs))) / 2)
+    before = np.full((size, size), 0.5)
+    upper = np.triu_indices(size, 1)
+    before[upper] = pairs
+    before.T[upper] = 1.0 - pairs
+    return before
 
 
-def _names(labels: Batch) -> list[str] | None:
-    """Return the names that occur in orders of names; None where labels are positions."""
+def places_of(order: Sequence[Any], names: Sequence[Any]) -> list[int]:
+    """Return where in an order each name stands, -1 where it does not; tied names stand in the same place."""
+    place = {name: position for position, entry in enumerate(order) for name in as_group(entry)}
+    return [place.get(name, -1) for name in names]
+
+
+def names_in_orders(orders: Iterable[Any]) -> list[str] | None:
+    """Return the names that occur in orders of names; None where these are positions."""
     names: dict[str, None] = {}
-    for label in labels.tolist():
-        for group in label if isinstance(label, (list, tuple, dict)) else ():
+    for order in orders:
+        for group in order if isinstance(order, (list, tuple, dict)) else ():
             entries = group if isinstance(group, (tuple, set, frozenset)) else (group,)
             names.update(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
     return list(names) or None
@@ -315,41 +266,20 @@ def _positions(label: Any, space: Rankings) -> IntArray:
     return np.asarray(row[row > -2])
 
 
-@dataclass(frozen=True, eq=False)
-class SharedOrders:
-    """Orders of names, best first, as labels of one label type.
+def shared_orders(
+    orders: Sequence[tuple[int, list[Any] | None]], n_items: int
+) -> tuple[list[Any], Rankings, tuple[tuple[str, ...], ...]]:
+    """Return labels from (item, order) pairs, their type, and what is ranked in each item.
 
-    Where all items rank the same things, labels are the orders themselves; else positions in `candidates`.
-    """
-
-    labels: list[Any]
-    space: Rankings
-    candidates: tuple[tuple[str, ...], ...]
-
-
-def shared_orders(orders: Sequence[tuple[int, list[str] | None]], n_items: int) -> SharedOrders:
-    """Return labels from (item, order) pairs; an order may leave out what its source did not see.
-
-    Examples
-    --------
-    >>> shared_orders([(0, ["b", "a"]), (0, ["a", "b"]), (1, ["a", "b"])], 2).space
-    Rankings(['a', 'b'])
-    >>> found = shared_orders([(0, ["b", "a"]), (1, ["d", "c"]), (1, ["c"])], 2)
-    >>> found.space, found.labels, found.candidates
-    (Rankings(None), [[1, 0], [1, 0], [0, -1]], (('a', 'b'), ('c', 'd')))
+    Where all items rank the same things, labels are the orders themselves, else positions. An order may leave out what
+    its source did not see.
     """
     ranked: list[set[str]] = [set() for _ in range(n_items)]
     for item, order in orders:
-        for entry in order or ():
-            ranked[item].update(as_group(entry))
+        ranked[item].update(name for entry in order or () for name in as_group(entry))
     candidates = tuple(tuple(sorted(names)) for names in ranked)
     distinct = {names for names in candidates if names}
     if len(distinct) == 1:
-        return SharedOrders([order for _, order in orders], Rankings(list(distinct.pop())), candidates)
-    labels = [None if order is None else _in(order, candidates[item]) for item, order in orders]
-    return SharedOrders(labels, Rankings(None), candidates)
-
-
-def _in(order: list[Any], names: tuple[str, ...]) -> list[int]:
-    place = {name: position for position, entry in enumerate(order) for name in as_group(entry)}
-    return [place.get(name, -1) for name in names]
+        return [order for _, order in orders], Rankings(list(distinct.pop())), candidates
+    labels = [None if order is None else places_of(order, candidates[item]) for item, order in orders]
+    return labels, Rankings(None), candidates

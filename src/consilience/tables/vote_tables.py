@@ -12,23 +12,19 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
 from consilience.tables.cells import blank, common_dtype
-from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, records_to_columns, to_column
-from consilience.tables.names import (
-    as_names,
-    check_known,
-    check_names,
-    check_unique_ids,
-    factorize,
-)
+from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, to_column
+from consilience.tables.names import as_names, check_known, check_names, check_unique_ids, factorize
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
-
 #: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
 _ID_NAMES, _FEW = ALIASES["item"] | {"item", "unnamed: 0"}, 3
+#: What becomes of several votes of one source on one item.
+REPEATS = ("refuse", "average", "separate")
 #: Names of sources, two and two.
 Pairs = tuple[tuple[str, str], ...]
+Codes = npt.NDArray[np.intp]
 
 
 class LabelTable(NamedTuple):
@@ -44,238 +40,69 @@ def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> t
     """Return the table of (item, source, label) rows, and pairs of runs of one source; a null label abstains."""
     if repeats not in REPEATS:
         raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
-    names = {"item": item, "source": source, "label": label}
-    if isinstance(frame, (list, tuple)):
-        columns = records_to_columns(frame, list(names.values()))
-    else:
-        columns = columns_of(frame)
+    roles = {"item": item, "source": source, "label": label}
+    columns = columns_of(_by_column(frame, list(roles.values())) if isinstance(frame, (list, tuple)) else frame)
     if not any(len(column.null) for column in columns.values()):
         raise InvalidVotesError(
             "There are no items: the table has no rows. Pass at least one row (item, source, label)."
         )
-    for role, name in names.items():
+    for role, name in roles.items():
         if name not in columns:
             raise missing_column(name, role, columns, frame)
-    for role in ("item", "source"):
-        _check_present(columns[names[role]], role)
-    return _pivot(columns[item], columns[source], columns[label], repeats)
-
-
-def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> LabelTable:
-    """Return the table of a frame with one column per source; null is an abstention."""
-    columns = columns_of(frame)
-    if item is not None and item not in columns:
-        raise missing_column(item, "item", columns, frame)
-    if sources is not None:
-        names = as_names(sources)
-    elif item is None and {"item", "source", "label"} <= columns.keys():
-        raise InvalidVotesError(
-            "The columns 'item', 'source' and 'label' look like one row per vote. Use "
-            "Votes.from_long(frame), or say which columns are sources with sources=."
-        )
-    else:
-        names = tuple(name for name in columns if name != item)
-        if item is None:
-            _check_no_ids(columns)
-    check_known(names, columns)
-    n_items = len(next(iter(columns.values())).null) if columns else 0
-    check_names(names, n_items, len(names))
-    if n_items == 0:
-        raise InvalidVotesError("There are no items: the table has no rows. Pass at least one row, one per item.")
-    if item is None:
-        ids: npt.NDArray[Any] = np.arange(n_items)
-    else:
-        _check_present(columns[item], "item")
-        ids = columns[item].values
-        check_unique_ids(ids)
-    labels, observed = _side_by_side({name: columns[name] for name in names})
-    return LabelTable(labels, observed, names, ids)
-
-
-def _check_no_ids(columns: Mapping[str, Column]) -> None:
-    """Refuse a column that by its name and its values holds the ids of the items: it would count as a source."""
-    for name, column in columns.items():
-        if name.lower() not in _ID_NAMES or column.null.any() or len(column.null) < _FEW or len(columns) < 2:
-            continue
-        values = column.values
-        if values.dtype.kind in "iuO" and len(set(map(str, values.tolist()))) == len(values):
-            raise InvalidVotesError(
-                f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
-                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
-            )
-
-
-def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
-    """Return the ids a caller gave, or 0, 1, ... if none were given."""
-    if items is None:
-        return np.arange(n_items)
-    column = to_column(items)
-    _check_present(column, "item")
-    return column.values
-
-
-def long_arrow(table: LabelTable) -> pa.Table:
-    """Return one row (item, source, label) per vote, and one with a null for who has none."""
-    import pyarrow as pa
-
-    rows, columns = np.nonzero(table.observed)
-    labels: list[Any] = table.labels[rows, columns].tolist()
-    if len(table.items):
-        silent_items = np.flatnonzero(~table.observed.any(axis=1))
-        silent_sources = np.flatnonzero(~table.observed.any(axis=0))
-        rows = np.concatenate([rows, silent_items, np.zeros_like(silent_sources)])
-        columns = np.concatenate([columns, np.zeros_like(silent_items), silent_sources])
-        # A silent first source is there already if the first item is silent, too.
-        twice = len(silent_items) and len(silent_sources)
-        if twice and silent_items[0] == 0 and silent_sources[0] == 0:
-            keep = np.arange(len(rows)) != len(labels)
-            rows, columns = rows[keep], columns[keep]
-        labels += [None] * (len(rows) - len(labels))
-    stored = _arrow_labels(storable(labels))
-    names = pa.array(table.sources, pa.string()).take(pa.array(columns))
-    ids = pa.array(table.items[rows].tolist())
-    return pa.table({"item": ids, "source": names, "label": stored})
-
-
-def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
-    """Return one row per item with a column of ids and one per source, null where it abstains."""
-    import pyarrow as pa
-
-    if item in table.sources:
-        raise InvalidVotesError(f"A source is called {item!r}, as the column of ids is. Name that column differently.")
-    rows, places = np.nonzero(table.observed)
-    cells = np.full(table.observed.shape, None, dtype=object)
-    cells[rows, places] = as_object_array(storable(table.labels[rows, places].tolist()))
-    columns = {item: pa.array(table.items.tolist())}
-    for place, name in enumerate(table.sources):
-        columns[name] = _arrow_labels(cells[:, place].tolist())
-    return pa.table(columns)
-
-
-def storable(labels: list[Any]) -> list[Any]:
-    """Return labels as Arrow takes them: sets as sorted lists, orders of names as text if any of them has a tie.
-
-    Examples
-    --------
-    >>> storable([{"b", "a"}]), storable([["a", "b"]]), storable([["a", "b"], [("a", "b"), "c"]])
-    ([['a', 'b']], [['a', 'b']], ['a > b', 'a = b > c'])
-    """
-    if any(isinstance(label, list) and any(map(_is_tie, label)) for label in labels) and all(map(_is_order, labels)):
-        return [None if label is None else order_as_text(label) for label in labels]
-    return [_plain(label) for label in labels]
-
-
-def _plain(label: Any) -> Any:
-    if isinstance(label, (set, frozenset)):
-        return sorted(label, key=str)
-    return label.tolist() if isinstance(label, (np.ndarray, np.generic)) else label
-
-
-def _is_order(label: Any) -> bool:
-    if label is None:
-        return True
-    return isinstance(label, list) and all(isinstance(entry, str) or _is_tie(entry) for entry in label)
-
-
-def _is_tie(entry: Any) -> bool:
-    return isinstance(entry, tuple) and all(isinstance(name, str) for name in entry)
-
-
-def as_group(entry: Any) -> tuple[Any, ...]:
-    """Return an entry of an order, which is a name or a tuple of tied ones, as a tuple."""
-    return entry if isinstance(entry, tuple) else (entry,)
-
-
-def order_as_text(order: list[Any]) -> str:
-    """Return names, best first, as text; ties are tuples.
-
-    Examples
-    --------
-    >>> order_as_text(["a", ("b", "c")])
-    'a > b = c'
-    """
-    return " > ".join(" = ".join(map(str, as_group(entry))) for entry in order)
-
-
-def _arrow_labels(labels: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
-    try:
-        return pa.array(labels)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InvalidVotesError(
-            f"The labels do not fit into one Arrow column: {error}. Turn labels of mixed types into text first."
-        ) from error
-
-
-def _check_present(column: Column, role: str) -> None:
-    if column.null.any():
-        row = int(np.argmax(column.null))
-        raise InvalidVotesError(
-            f"Row {row} has no {role}. Fill in its {role}, or drop the row; only a label may be "
-            f"null, which means that the source abstains."
-        )
-
-
-def _pivot(item: Column, source: Column, label: Column, repeats: str) -> tuple[LabelTable, Pairs]:
-    item_codes, item_rows = factorize(item.values, "item id")
-    source_codes, source_rows = factorize(source.values, "source name")
-    names = tuple(map(str, source.values[source_rows].tolist()))
-    pairs: Pairs = ()
+    ids, voters, said = _present(columns[item], "item"), _present(columns[source], "source"), columns[label]
+    item_codes, item_rows = factorize(ids, "item id")
+    source_codes, source_rows = factorize(voters, "source name")
+    names = tuple(map(str, voters[source_rows].tolist()))
     cells = item_codes * len(names) + source_codes
-    if repeats == "refuse":
-        check_single_votes(cells, item, source, label)
-    elif repeats == "average":
-        cells, label = average_repeats(cells, label)
-    else:
-        runs, names, pairs = separate_repeats(cells, source_codes, names)
+    pairs: Pairs = ()
+    run = _runs(cells)
+    if repeats == "separate":
+        runs, names, pairs = _separate_repeats(run, source_codes, names)
         cells = item_codes * len(names) + runs
-    shape = (len(item_rows), len(names))
-    present = ~label.null
-    dtype = np.dtype(np.int64) if label.values.dtype.kind == "i" else label.values.dtype
-    labels, observed = blank(shape, dtype), np.zeros(shape, dtype=bool)
-    labels.reshape(-1)[cells[present]] = label.values[present]
+    elif repeats == "average":
+        cells, said = _average_repeats(cells, said)
+    elif run.any():
+        second = int(np.argmax(run > 0))
+        first = int(np.argmax(cells == cells[second]))
+        votes = ["null" if said.null[row] else repr(said.values[row : row + 1].tolist()[0]) for row in (first, second)]
+        who, what = (values[first : first + 1].tolist()[0] for values in (voters, ids))
+        raise InvalidVotesError(
+            f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
+            f"in row {second}. Aggregate repeated votes first, or give them different source names; "
+            f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
+        )
+    shape, present = (len(item_rows), len(names)), ~said.null
+    labels = blank(shape, np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
+    observed = np.zeros(shape, dtype=bool)
+    labels.reshape(-1)[cells[present]] = said.values[present]
     observed.reshape(-1)[cells[present]] = True
-    return LabelTable(labels, observed, names, item.values[item_rows]), pairs
+    return LabelTable(labels, observed, names, ids[item_rows]), pairs
 
 
-def _side_by_side(columns: Mapping[str, Column]) -> tuple[Batch, BoolArray]:
-    voting = [column.values.dtype for column in columns.values() if not column.null.all()]
-    shape = (len(next(iter(columns.values())).null), len(columns))
-    labels, observed = blank(shape, common_dtype(voting)), np.zeros(shape, dtype=bool)
-    for place, column in enumerate(columns.values()):
-        present = ~column.null
-        observed[:, place] = present
-        if column.values.dtype.kind == labels.dtype.kind or not column.null.any():
-            labels[:, place] = column.values  # which hold the same nothing where there is no label
-        else:
-            labels[present, place] = column.values[present]
-    return labels, observed
+def _by_column(records: list[Any] | tuple[Any, ...], names: list[str]) -> dict[str, list[Any]]:
+    """Return the columns of a list of dicts, or of tuples in the order of `names`."""
+    if all(isinstance(record, Mapping) for record in records):
+        found = dict.fromkeys(key for record in records for key in record)
+        return {key: [record.get(key) for record in records] for key in found}
+    for row, record in enumerate(records):
+        if not isinstance(record, (tuple, list)) or len(record) != len(names):
+            raise InvalidVotesError(
+                f"Row {row} is {record!r}, but a record has {len(names)} entries: "
+                f"({', '.join(names)}). Pass tuples like that, dicts, or a dataframe."
+            )
+    return {name: [record[place] for record in records] for place, name in enumerate(names)}
 
 
-REPEATS = ("refuse", "average", "separate")
-
-Codes = npt.NDArray[np.intp]
-
-
-def check_single_votes(cells: Codes, item: Column, source: Column, label: Column) -> None:
-    """Raise if a source votes twice on an item; `cells` numbers item and source of every row together."""
+def _runs(cells: Codes) -> Codes:
+    """Return how many votes on the same cell come before each one."""
     order = np.argsort(cells, kind="stable")
-    again = np.flatnonzero(np.diff(cells[order]) == 0)
-    if not len(again):
-        return
-    earliest = again[np.argmin(order[again + 1])]
-    first, second = int(order[earliest]), int(order[earliest + 1])
-    votes = ["null" if label.null[row] else repr(label.values[row : row + 1].tolist()[0]) for row in (first, second)]
-    who, what = (column.values[first : first + 1].tolist()[0] for column in (source, item))
-    raise InvalidVotesError(
-        f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
-        f"in row {second}. Aggregate repeated votes first, or give them different source names; "
-        f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
-    )
+    begins = np.append(True, np.diff(cells[order]) != 0)
+    run = np.empty(len(cells), dtype=np.intp)
+    run[order] = np.arange(len(cells)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+    return run
 
 
-def average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
+def _average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
     """Return every cell once, with the mean of its labels that are not null."""
     if label.values.dtype.kind not in "biuf":
         kind = next((type(value).__name__ for value in label.values[~label.null].tolist()), "nothing")
@@ -290,18 +117,11 @@ def average_repeats(cells: Codes, label: Column) -> tuple[Codes, Column]:
     return unique, Column(total / np.maximum(seen, 1.0), seen == 0)
 
 
-def separate_repeats(
-    cells: Codes, source: Codes, names: tuple[str, ...]
-) -> tuple[Codes, tuple[str, ...], tuple[tuple[str, str], ...]]:
+def _separate_repeats(run: Codes, source: Codes, names: tuple[str, ...]) -> tuple[Codes, tuple[str, ...], Pairs]:
     """Return the source of every row, the names of sources, and the pairs of runs of one source.
 
     The k-th vote of "judge" on an item comes from "judge #k", if "judge" repeats any vote.
     """
-    order = np.argsort(cells, kind="stable")
-    begins = np.append(True, np.diff(cells[order]) != 0)
-    start = np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    run = np.empty(len(cells), dtype=np.intp)
-    run[order] = np.arange(len(cells)) - start
     runs = np.zeros(len(names), dtype=np.intp)
     np.maximum.at(runs, source, run + 1)
     apart: list[str] = []
@@ -315,5 +135,133 @@ def separate_repeats(
             )
         apart += own
         pairs += combinations(own, 2)
-    first = np.cumsum(runs) - runs
-    return first[source] + run, tuple(apart), tuple(pairs)
+    return (np.cumsum(runs) - runs)[source] + run, tuple(apart), tuple(pairs)
+
+
+def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> LabelTable:
+    """Return the table of a frame with one column per source; null is an abstention."""
+    columns = columns_of(frame)
+    if item is not None and item not in columns:
+        raise missing_column(item, "item", columns, frame)
+    if sources is None and item is None:
+        if {"item", "source", "label"} <= columns.keys():
+            raise InvalidVotesError(
+                "The columns 'item', 'source' and 'label' look like one row per vote. Use "
+                "Votes.from_long(frame), or say which columns are sources with sources=."
+            )
+        for name, column in columns.items() if len(columns) > 1 else ():
+            values = column.values.tolist() if name.lower() in _ID_NAMES and not column.null.any() else []
+            if len(values) < _FEW or column.values.dtype.kind == "f" or len(set(map(str, values))) < len(values):
+                continue
+            raise InvalidVotesError(  # it would count as a source
+                f"Column {name!r} looks like ids of items, not like votes. Set it aside with "
+                f"Votes.from_frame(frame, item={name!r}), or say which columns vote with sources=."
+            )
+    names = as_names(sources) if sources is not None else tuple(name for name in columns if name != item)
+    check_known(names, columns)
+    n_items = len(next(iter(columns.values())).null) if columns else 0
+    check_names(names, n_items, len(names))
+    if n_items == 0:
+        raise InvalidVotesError("There are no items: the table has no rows. Pass at least one row, one per item.")
+    ids: npt.NDArray[Any] = np.arange(n_items)
+    if item is not None:
+        ids = _present(columns[item], "item")
+        check_unique_ids(ids)
+    chosen = [columns[name] for name in names]
+    labels = blank((n_items, len(names)), common_dtype([one.values.dtype for one in chosen if not one.null.all()]))
+    observed = np.zeros(labels.shape, dtype=bool)
+    for place, column in enumerate(chosen):
+        present = observed[:, place] = ~column.null
+        if column.values.dtype.kind == labels.dtype.kind or present.all():
+            labels[:, place] = column.values  # which hold the same nothing where there is no label
+        else:
+            labels[present, place] = column.values[present]
+    return LabelTable(labels, observed, names, ids)
+
+
+def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
+    """Return the ids a caller gave, or 0, 1, ... if none were given."""
+    return np.arange(n_items) if items is None else _present(to_column(items), "item")
+
+
+def _present(column: Column, role: str) -> Batch:
+    """Return the values of a column that has no gaps."""
+    if column.null.any():
+        raise InvalidVotesError(
+            f"Row {int(np.argmax(column.null))} has no {role}. Fill in its {role}, or drop the row; only a label may "
+            "be null, which means that the source abstains."
+        )
+    return column.values
+
+
+def long_arrow(table: LabelTable) -> pa.Table:
+    """Return one row (item, source, label) per vote, and one with a null for who has none."""
+    import pyarrow as pa
+
+    rows, columns = np.nonzero(table.observed)
+    labels: list[Any] = table.labels[rows, columns].tolist()
+    if len(table.items):
+        silent_items = np.flatnonzero(~table.observed.any(axis=1))
+        silent_sources = np.flatnonzero(~table.observed.any(axis=0))
+        # A silent first source is there already if the first item is silent, too.
+        if len(silent_items) and silent_items[0] == 0 and len(silent_sources) and silent_sources[0] == 0:
+            silent_items = silent_items[1:]
+        rows = np.concatenate([rows, silent_items, np.zeros_like(silent_sources)])
+        columns = np.concatenate([columns, np.zeros_like(silent_items), silent_sources])
+        labels += [None] * (len(rows) - len(labels))
+    names = pa.array(table.sources, pa.string()).take(pa.array(columns))
+    ids = pa.array(table.items[rows].tolist())
+    return pa.table({"item": ids, "source": names, "label": _arrow_labels(storable(labels))})
+
+
+def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
+    """Return one row per item with a column of ids and one per source, null where it abstains."""
+    import pyarrow as pa
+
+    if item in table.sources:
+        raise InvalidVotesError(f"A source is called {item!r}, as the column of ids is. Name that column differently.")
+    cells = np.full(table.observed.shape, None, dtype=object)
+    cells[table.observed] = as_object_array(storable(table.labels[table.observed].tolist()))
+    columns = {name: _arrow_labels(cells[:, place].tolist()) for place, name in enumerate(table.sources)}
+    return pa.table({item: pa.array(table.items.tolist()), **columns})
+
+
+def _arrow_labels(labels: list[Any]) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.array(labels)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InvalidVotesError(
+            f"The labels do not fit into one Arrow column: {error}. Turn labels of mixed types into text first."
+        ) from error
+
+
+def storable(labels: list[Any]) -> list[Any]:
+    """Return labels as Arrow takes them: sets as sorted lists, orders of names as text if any of them has a tie."""
+    cast = [label for label in labels if label is not None]
+    if all(isinstance(label, list) for label in cast):
+        entries = [entry for label in cast for entry in label]
+        if any(map(_is_tie, entries)) and all(isinstance(entry, str) or _is_tie(entry) for entry in entries):
+            return [None if label is None else order_as_text(label) for label in labels]
+    return [_plain(label) for label in labels]
+
+
+def _plain(label: Any) -> Any:
+    if isinstance(label, (set, frozenset)):
+        return sorted(label, key=str)
+    return label.tolist() if isinstance(label, (np.ndarray, np.generic)) else label
+
+
+def _is_tie(entry: Any) -> bool:
+    return isinstance(entry, tuple) and all(isinstance(name, str) for name in entry)
+
+
+def as_group(entry: Any) -> tuple[Any, ...]:
+    """Return an entry of an order, which is a name or a tuple of tied ones, as a tuple."""
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+def order_as_text(order: list[Any]) -> str:
+    """Return names, best first, as text such as ``a > b = c``; ties are tuples."""
+    return " > ".join(" = ".join(map(str, as_group(entry))) for entry in order)

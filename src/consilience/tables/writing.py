@@ -16,6 +16,7 @@ from consilience.label_types import Preferences, Rankings
 from consilience.label_types.base import LabelSpace
 from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import write_table
+from consilience.tables.training import pair_matrix
 from consilience.tables.vote_tables import as_group, order_as_text
 from consilience.votes import Votes
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
     from consilience.label_model import LabelModel
     from consilience.partitions.base import VotePartitions
-
-__all__ = ["label_column", "label_frame", "label_table", "unrelated_distance", "write_labels"]
-
 
 #: Items that tell how far votes are from the label of another item.
 UNRELATED_ITEMS = 5_000
@@ -62,7 +60,14 @@ def label_table(
     from consilience.partitions.base import VotePartitions
 
     if isinstance(votes, VotePartitions):
-        return _of_partitions(model, votes, ties, unrelated)
+        if votes.remote:
+            raise UnsupportedError(
+                f"The votes of {type(votes).__name__} stay where they are, and so do their labels. Use "
+                "consilience.partitions.predict_frame(model, votes), which has the same columns, or predict_to."
+            )
+        distance = unrelated_distance(model, votes) if unrelated is None else unrelated
+        tables = votes.map(lambda part: label_table(model, part.votes, ties=ties, unrelated=distance))
+        return pa.concat_tables(tables, promote_options="permissive")
     source_model = model.source_model_
     table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
     belief = model.posterior(table)
@@ -81,21 +86,6 @@ def label_table(
             "agreement": pa.array(agreement, mask=cast == 0),
         }
     )
-
-
-def _of_partitions(
-    model: LabelModel, partitions: VotePartitions, ties: float | None, unrelated: float | None
-) -> pa.Table:
-    import pyarrow as pa
-
-    if partitions.remote:
-        raise UnsupportedError(
-            f"The votes of {type(partitions).__name__} stay where they are, and so do their labels. Use "
-            "consilience.partitions.predict_frame(model, votes), which has the same columns, or predict_to."
-        )
-    distance = unrelated_distance(model, partitions) if unrelated is None else unrelated
-    tables = partitions.map(lambda part: label_table(model, part.votes, ties=ties, unrelated=distance))
-    return pa.concat_tables(tables, promote_options="permissive")
 
 
 def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float | None:
@@ -181,33 +171,29 @@ def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None
 
     if ties is not None and not 0.5 <= ties <= 1.0:
         raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
+    names: Any
     if isinstance(space, Preferences):
-        names, pairs = belief.details["candidates"], belief.details["pair_probability"]
-        rows = zip(belief.labels, names, pairs, strict=True)
+        names = belief.details["candidates"]
     elif isinstance(space, Rankings) and space.names is not None and belief.labels.dtype == object:
-        pairs = belief.labels if ties is None else belief.details["pair_probability"]  # not looked at without ties
-        rows = zip(belief.labels, [space.names] * len(belief.labels), pairs, strict=True)
+        names = [space.names] * len(belief.labels)
     elif ties is not None:
         raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
     else:  # who votes positions gets positions
         return space.to_arrow(belief.labels)
-    orders = (
-        order if ties is None or is_null(order) else _tied(order, names, pairs, ties) for order, names, pairs in rows
-    )
-    return pa.array([None if is_null(order) else order_as_text(order) for order in orders], pa.string())
+    texts: list[str | None] = []
+    for row, order in enumerate(belief.labels):
+        if is_null(order):
+            texts.append(None)
+        elif ties is None:
+            texts.append(order_as_text(order))
+        else:
+            texts.append(order_as_text(_tied(order, names[row], belief.details["pair_probability"][row], ties)))
+    return pa.array(texts, pa.string())
 
 
 def _tied(order: list[Any], names: Sequence[Any], pairs: FloatArray, ties: float) -> list[tuple[Any, ...]]:
-    """Return the order with uncertain neighbors joined.
-
-    `pairs` holds P(i before j) for all pairs of names, as a matrix or for (0, 1), (0, 2), ...
-    """
-    before = pairs
-    if pairs.ndim == 1:
-        before = np.full((len(names), len(names)), 0.5)
-        upper = np.triu_indices(len(names), 1)
-        before[upper] = pairs
-        before.T[upper] = 1.0 - pairs
+    """Return the order with uncertain neighbors joined."""
+    before = pair_matrix(pairs)
     place = {name: index for index, name in enumerate(names)}
     groups: list[tuple[Any, ...]] = []
     for name in (name for entry in order for name in as_group(entry)):
