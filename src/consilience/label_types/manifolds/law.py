@@ -28,7 +28,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.label_types.manifolds.geometry import Geometry
-from consilience.label_types.pair_costs import mismatched_costs, with_least_error
+from consilience.label_types.pair_costs import mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ManifoldLaw", "ManifoldParameters"]
@@ -134,13 +134,13 @@ class ManifoldLaw(Law):
         found = replace(
             table,
             value=np.where(diagonal, 1.0, near),
-            error=_scaled(table.error, slope),
+            error=np.maximum(_scaled(table.error, slope), 0.5 / (table.both + 1.0)),
             gold_value=gold_value,
             gold_error=gold_error,
             linked=linked,
             cost=np.where(diagonal, 0.0, cost),
         )
-        return with_least_error(found)
+        return found
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
         """Return the agreement of votes so far apart, and the size of its slope."""
