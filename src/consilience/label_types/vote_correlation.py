@@ -42,21 +42,9 @@ def gls_weights(
 
     With votes and truth embedded as vectors of one length, ``E`` the mean products of the votes of two sources and
     ``d`` those of each source with the truth, these are the weights ``E^-1 d`` of generalized least squares, for the
-    sources that voted. Weights below zero are left out.
-
-    Parameters
-    ----------
-    observed : array of shape (n, m)
-        Who voted on what.
-    moments, quality : arrays of shape (m, m) and (m,)
-        ``E``, with ones on the diagonal, and ``d``.
-    who : array of shape (n, cells), optional
-        The sources of the cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new.
-
-    Returns
-    -------
-    weights, together : arrays of shape (n, m) and (n,)
-        Weights, 0 where there is no vote; and the correlation of the prediction with the truth, at most 1.
+    sources that voted, 0 for others. Weights below zero are left out. `who` ``(n, cells)`` names the sources of the
+    cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new. Also returned is the
+    correlation ``(n,)`` of the prediction with the truth, at most 1.
 
     Examples
     --------

@@ -184,19 +184,11 @@ class Geometry(ABC):
     # --- means --------------------------------------------------------------------------------------------
 
     def means(self, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None) -> Means:
-        """Return the points of least ``sum_a weights_a distance_a^2`` of each item.
+        """Return the points of least ``sum_a weights_a distance_a^2`` to the votes ``(n, m, *point_shape)``.
 
-        Here by gradient steps from the vote of least cost that are halved wherever the cost would grow, so that a mean
-        never costs more than any vote.
-
-        Parameters
-        ----------
-        votes
-            ``(n, m, *point_shape)``.
-        weights
-            ``(n, m)``; zero = not there. An item without any weight gets some point.
-        volume
-            ``(n, m)`` weight of the volume factor of each vote, in spaces of constant curvature.
+        Votes of weight zero are not there, and an item without any weight gets some point. `volume` ``(n, m)`` is the
+        weight of the volume factor of each vote, in spaces of constant curvature. Here by gradient steps from the vote
+        of least cost that are halved wherever the cost would grow, so that a mean never costs more than any vote.
         """
         n, m = weights.shape
         items = np.arange(n)

@@ -235,8 +235,9 @@ class ManifoldLaw(Law):
         """Average precisions and correlations over the hypotheses."""
         if len(mixture) == 1:
             return mixture
-        precise: Any = [(share, replace(one, scale=one.scale**-2.0)) for share, one in mixture]
-        ((_, merged),) = merged_weights(tuple(precise))
+        each: Any = mixture
+        precise = tuple((share, replace(one, scale=one.scale**-2.0)) for share, one in each)
+        merged: Any = merged_weights(precise)[0][1]
         return ((1.0, replace(merged, scale=merged.scale**-0.5)),)
 
     # --- level 3 ----------------------------------------------------------------------------------------

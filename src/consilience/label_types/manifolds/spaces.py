@@ -86,7 +86,7 @@ class GeometricSpace(LabelSpace):
                 0 if array.ndim == 1 and len(array) else None,
             )
         numbers = array.astype(np.float64)
-        finite = np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim)))
+        finite = np.asarray(np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim))))
         self._refuse(~finite, numbers, lambda index: "has a number that is not finite")
         return self.as_points(numbers)
 
