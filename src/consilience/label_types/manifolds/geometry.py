@@ -149,36 +149,31 @@ class Geometry(ABC):
 
         The ``(len(left), len(right))`` numbers are interpolated in a table, flat beyond its ends.
         """
+        from scipy.ndimage import map_coordinates
+
         scales, table = self._stretches
         knots = np.arange(len(scales))
-
-        def shares(scale: FloatArray) -> FloatArray:
-            place = np.interp(np.log(np.maximum(scale, 1e-300)), np.log(scales), knots)
-            return np.maximum(1.0 - np.abs(place[:, None] - knots), 0.0)
-
-        return shares(left) @ table @ shares(right).T
+        places = [np.interp(np.log(np.maximum(each, 1e-300)), np.log(scales), knots) for each in (left, right)]
+        return np.asarray(map_coordinates(table, np.meshgrid(*places, indexing="ij"), order=1))
 
     @cached_property
     def _stretches(self) -> tuple[FloatArray, FloatArray]:
-        """Scales, and stretches simulated around `probes`.
-
-        The second vote goes in opposite directions in turn, so that nothing is left of chance in a flat space.
-        """
+        """Scales, and stretches simulated around `probes`."""
         rng = np.random.default_rng(0)
         points = np.array(self.probes(SIMULATED_PAIRS, rng))
         one, two = self.random_tangent(points, rng), self.random_tangent(points, rng)
         scales = self.scale_of_cost((SIMULATED_REACH * self.unit) ** 2)
-        votes, there, back = (
-            [self.noisy(points, float(scale), rng, tangents) for scale in scales] for tangents in (one, two, -two)
+        first, second, opposite = (
+            np.stack([self.noisy(points, float(scale), rng, tangents) for scale in scales])
+            for tangents in (one, two, -two)
         )
 
-        def cost(left: FloatArray, right: FloatArray) -> float:
-            return float((self.distance(left, right) ** 2).mean())
+        def cost(left: FloatArray) -> FloatArray:
+            """Return costs to second votes; opposite directions in turn leave nothing of chance in a flat space."""
+            return np.mean([(self.distance(left, right) ** 2).mean(axis=-1) for right in (second, opposite)], axis=0)
 
-        own = [cost(points, vote) for vote in votes]
-        theirs = [(cost(points, one) + cost(points, two)) / 2.0 for one, two in zip(there, back, strict=True)]
-        apart = [[(cost(v, one) + cost(v, two)) / 2.0 for one, two in zip(there, back, strict=True)] for v in votes]
-        table = np.array(apart) / np.add.outer(own, theirs)
+        own = (self.distance(points, first) ** 2).mean(axis=-1)
+        table = np.stack([cost(vote) for vote in first]) / np.add.outer(own, cost(points))
         return scales, (table + table.T) / 2.0
 
     # --- means --------------------------------------------------------------------------------------------
