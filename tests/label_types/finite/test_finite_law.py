@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import consilience as cs
 from consilience.estimation.protocol import Posterior
-from consilience.exceptions import ConsilienceWarning
 from consilience.label_types.cost_curve import pair_cost
 from consilience.label_types.finite.law import FiniteLaw
 
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
 
 
 def fit(space, votes, gold=None, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(space, **settings).fit(votes, gold=gold)
+    return cs.LabelModel(space, **settings).fit(votes, gold=gold)
 
 
 def ring(size):
     gap = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     return np.minimum(gap, size - gap).astype(float)
-
-
-def law(matrix, weight):
-    mass = np.exp(-weight * matrix)
-    return mass / mass.sum(axis=1, keepdims=True)
 
 
 def known(*weights):
@@ -40,7 +33,7 @@ def known(*weights):
 
 
 def test_pair_cost_equals_enumeration():
-    one, two = law(LADDER, 0.7), law(LADDER, 1.9)
+    one, two = softmax(-0.7 * LADDER, axis=1), softmax(-1.9 * LADDER, axis=1)
     total = sum(one[y, u] * two[y, v] * LADDER[u, v] / 6 for y, u, v in product(range(6), repeat=3))
     assert pair_cost(LADDER, np.array([0.7]), np.array([1.9]))[0] == pytest.approx(total)
 
@@ -64,9 +57,8 @@ def test_posterior_equals_bayes_rule_by_enumeration(prior):
     for row, item in enumerate(votes):
         joint = np.array(prior) if isinstance(prior, tuple) else np.ones(6)
         for vote, weight in zip(item, weights, strict=True):
-            if vote >= 0:
-                given = np.exp(-weight * LADDER) if prior == "gibbs" else law(LADDER, weight)
-                joint = joint * given[:, vote]
+            given = np.exp(-weight * LADDER) if prior == "gibbs" else softmax(-weight * LADDER, axis=1)
+            joint = joint * given[:, vote] if vote >= 0 else joint
         assert np.allclose(model.predict_proba(votes)[row], joint / joint.sum())
 
 
@@ -128,9 +120,8 @@ def test_known_labels_are_one_more_column():
 
 
 def test_probabilities_are_averaged_over_hypotheses():
-    beliefs = [
-        (share, Posterior(np.array([code]), np.ones(1), np.eye(6)[[code]])) for share, code in ((0.75, 0), (0.25, 5))
-    ]
+    one, two = (Posterior(np.array([code]), np.ones(1), np.eye(6)[[code]]) for code in (0, 5))
+    beliefs = [(0.75, one), (0.25, two)]
     likely, cheap = (FiniteLaw(LADDER).average(beliefs, decode) for decode in ("map", "bayes"))
     assert likely.probabilities[0].tolist() == [0.75, 0, 0, 0, 0, 0.25]
     assert likely.confidence[0] == 0.75

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import DistanceError, InvalidLabelError, PriorError, UnsupportedError
+from consilience.exceptions import DistanceError, InvalidLabelError
 
 nan = float("nan")
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -163,15 +163,6 @@ def test_labels_beat_the_unweighted_mean(space):
     models = (cs.LabelModel(space, method=method).fit(votes) for method in ("auto", "majority"))
     learned, plain = (space.cost(space.as_batch(model.predict(votes)), truth).mean() for model in models)
     assert learned < 0.9 * plain
-
-
-def test_methods_that_mean_nothing_here_are_refused():
-    votes, _ = simulated(cs.Sphere(2))
-    for method in ("em", "quadratic"):
-        with pytest.raises(UnsupportedError, match=f"{method}.*auto, majority, isotropic, triplets, labelled"):
-            cs.LabelModel(cs.Sphere(2), method=method).fit(votes)
-    with pytest.raises(PriorError, match="no meaning"):
-        cs.LabelModel(cs.Sphere(2), prior="uniform").fit(votes)
 
 
 def test_opposite_votes_are_flagged_as_without_a_unique_mean():
