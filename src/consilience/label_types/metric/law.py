@@ -209,8 +209,7 @@ class MetricLaw(Law):
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         table = agreement_table(statistics)
-        chance, own, unit = self._chance(statistics)
-        power = self._power(statistics)
+        chance, own, unit, power = self._units(statistics)
         value, error = _raised((chance - table.value) / unit, table.error / unit, power)
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
@@ -236,52 +235,41 @@ class MetricLaw(Law):
             gold_cost=table.gold_value,
         )
 
-    def _chance(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the measure between votes on different items ``(m, m)``, within sources ``(m,)``, and its unit."""
-        m, labels = len(statistics["both"]), self.pool_labels
+    def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return the measure between votes on different items ``(m, m)``, in sources ``(m,)``, its unit, and a power.
+
+        The power takes the middle agreement to 1 / e, and is 1 where that is lower already. A power of a product is a
+        product of powers. It moves sources that are all good, on the scale of how labels scatter, to where their
+        differences show.
+        """
+        count, labels = statistics["agreement_count"], self.pool_labels
         if self.mismatch is not None:
             chance = self.mismatch
         elif labels is None:
-            chance = np.full((m, m), self.chance_cost**self.exponent)
+            chance = np.full(count.shape, self.chance_cost**self.exponent)
         else:
-            chance = np.full((m, m), max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300))
-        own = np.diag(chance)
-        usual = float(np.median(own))
-        own = np.maximum(own, STILL * usual)
-        # Votes over a list have all about the same scatter; elsewhere noise widens it, and correlations are due.
-        unit = np.full((m, m), usual) if self._is_listed else np.sqrt(np.outer(own, own))
-        return chance, own, np.maximum(unit, 1e-300)
-
-    def _power(self, statistics: Statistics) -> float:
-        """Return the power that takes the middle agreement to 1 / e, or 1 where that is lower already.
-
-        A power of a product is a product of powers. It moves sources that are all good, on the scale of how labels
-        scatter, to where their differences show.
-        """
-        count = statistics["agreement_count"]
+            chance = np.full(count.shape, max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300))
+        usual = float(np.median(np.diag(chance)))
+        own = np.maximum(np.diag(chance), STILL * usual)
+        if self._is_listed:  # votes over a list have all about the same scatter
+            return chance, own, np.full(count.shape, max(usual, 1e-300)), 1.0
+        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise widens the scatter, and correlations are due
         met = (count > 0) & ~np.eye(len(count), dtype=bool)
-        if self._is_listed or not met.any():
-            return 1.0
-        chance, _, unit = self._chance(statistics)
         value = ((chance - statistics["agreement"] / np.maximum(count, 1.0)) / unit)[met]
-        middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3))
-        return max(1.0, -1.0 / float(np.log(middle)))
+        middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3)) if met.any() else 0.1
+        return chance, own, unit, max(1.0, -1.0 / float(np.log(middle)))
 
     def forward(self, statistics: Statistics) -> Forward:
-        if self._is_listed and self.listed_costs is not None:
-            between = partial(pair_cost, self.listed_costs)
-            return Forward.of_pair_cost(self.weight_from_cost, between, self.chance_cost, points=81)
-        if callable(self.coordinates) or self.sample is None or self.references is None:
-            return Forward()
-        return self._simulated_forward(self.sample, self.references, self._power(statistics))
-
-    def _simulated_forward(
-        self, sample: Callable[[Batch, float, np.random.Generator], Batch], references: Batch, power: float
-    ) -> Forward:
-        """Return the agreement of two sources whose votes the space itself draws around the references.
+        """Return the exact agreement over a list, or that of votes which the space itself draws around the references.
 
         The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
         """
+        if self._is_listed and self.listed_costs is not None:
+            between = partial(pair_cost, self.listed_costs)
+            return Forward.of_pair_cost(self.weight_from_cost, between, self.chance_cost, points=81)
+        sample, references, power = self.sample, self.references, self._units(statistics)[-1]
+        if callable(self.coordinates) or sample is None or references is None:
+            return Forward()
         rng = np.random.default_rng(0)
         truth = references[rng.integers(len(references), size=SIMULATED_TRUTHS)]
         weights = self.weight_from_cost(np.linspace(0.95, 0.02, SIMULATED_QUALITIES) * self.chance_cost)
@@ -325,9 +313,8 @@ class MetricLaw(Law):
         if self._is_listed:
             found = self._of_costs(chance * (1.0 - quality), chance)
             return replace(found, correlation=hypothesis.correlation)
-        power = self._power(statistics)
+        _, own, _, power = self._units(statistics)
         raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
-        _, own, _ = self._chance(statistics)
         # The truth scatters as the votes of good sources do; noise widens those of bad ones.
         truth = float(np.average(own, weights=np.clip(quality, 0.01, 1.0) ** 8)) if m else 1.0
         cost = np.maximum((own + truth) / 2.0 - quality * np.sqrt(own * truth), 1e-6 * truth)
