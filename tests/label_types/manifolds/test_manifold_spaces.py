@@ -207,24 +207,20 @@ class FakeManifold:
 
 
 @pytest.mark.parametrize(
-    "adapted", [cs.Manifold.from_geomstats(FakeSpace()), cs.Manifold.from_pymanopt(FakeManifold())], ids=repr
+    "adapt", [lambda: cs.Manifold.from_geomstats(FakeSpace()), lambda: cs.Manifold.from_pymanopt(FakeManifold())]
 )
-def test_manifolds_of_other_packages_give_the_labels_of_ours(adapted):
+def test_manifolds_of_other_packages_give_the_labels_of_ours_and_follow_the_generator(adapt):
+    np.random.seed(3)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    adapted = adapt()
+    one, two = (adapted.random(5, np.random.default_rng(4)) for _ in range(2))
+    np.testing.assert_array_equal(one, two)
+    assert adapted.geometry.dimension == 2
     # near enough together that curvature hardly matters, so that both ways of learning agree
     sphere = cs.Sphere(2, noise="riemannian")
     votes, truth = simulated(sphere, 60, (200.0, 100.0, 50.0, 50.0))
-    ours = cs.LabelModel(sphere).fit(votes).predict(votes)
-    theirs = cs.LabelModel(adapted).fit(votes).predict(votes)
+    ours, theirs = (cs.LabelModel(space).fit(votes).predict(votes) for space in (sphere, adapted))
     assert sphere.distance(ours, theirs).mean() < 0.2 * sphere.distance(ours, truth).mean()
-    assert adapted.geometry.dimension == 2
-
-
-def test_adapters_leave_numpys_global_random_state_alone_and_follow_the_generator():
-    np.random.seed(3)  # noqa: NPY002
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
-    space = cs.Manifold.from_geomstats(FakeSpace())
-    one, two = (space.random(5, np.random.default_rng(4)) for _ in range(2))
-    np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
