@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from consilience.estimation.protocol import Law
 
-__all__ = ["LabelSpace", "check_distances", "is_missing", "with_missing"]
+__all__ = ["LabelSpace", "as_numbers", "check_distances", "is_missing", "with_missing"]
 
 #: Size of the pool of random labels from which the default `sample_around` picks.
 POOL = 512
@@ -27,11 +27,9 @@ POOL = 512
 class LabelSpace(ABC):
     """A set of labels with a distance.
 
-    A new label type writes `distance` and `random`; every other method has a default that works from
-    these two, and may be sharpened. Subclasses are frozen dataclasses and final.
-
-    A *batch* is an array whose first axis is the item: ``(n, *label_shape)``, or ``(n,)`` objects for
-    labels without a fixed shape.
+    A new label type writes `distance` and `random`; every other method has a default that works from these two, and
+    may be sharpened. Subclasses are frozen dataclasses and final. A *batch* is an array whose first axis is the item:
+    ``(n, *label_shape)``, or ``(n,)`` objects for labels without a fixed shape.
     """
 
     #: ``cost = distance ** power`` is what the model adds up.
@@ -49,32 +47,23 @@ class LabelSpace(ABC):
 
     def as_batch(self, labels: Any) -> Batch:
         """Return labels in the form the space computes with, or say which one is wrong."""
-        if isinstance(labels, np.ndarray):
-            return labels
-        return as_object_array(labels)
+        return labels if isinstance(labels, np.ndarray) else as_object_array(labels)
 
     def read_text(self, cells: Batch) -> Batch:
-        """Return labels from the cells of a file; cells of text that the space has a notation for are read.
-
-        The default leaves them as they are. An error carries the position of the wrong cell.
-        """
+        """Return labels from the cells of a file, texts read where the space has a notation; errors name the cell."""
         return cells
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         """Return a whole ``(n, m)`` table of votes in the form the space computes with, without copying it.
 
-        None where that cannot be done; the cells then go through `as_batch`. An error carries the
-        position of the wrong cell in the flattened table.
+        None where that cannot be done; the cells then go through `as_batch`. Errors carry a position in the flat table.
         """
         return None
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return a batch as the user writes labels; the inverse of `as_batch`.
 
-        Parameters
-        ----------
-        like
-            Type of the labels as they came, where a space knows two spellings (names and codes).
+        `like` is the type of the labels as they came, where a space knows two spellings (names and codes).
         """
         return batch
 
@@ -110,17 +99,10 @@ class LabelSpace(ABC):
         return None
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the label of least weighted cost to the votes of each item.
+        """Return the label of least weighted cost to the votes ``(n, m, *label_shape)`` of each item.
 
-        By default the best vote is chosen: ties go to the vote of the larger weight, then to the
-        first source.
-
-        Parameters
-        ----------
-        votes
-            ``(n, m, *label_shape)``.
-        weights
-            ``(n, m)``; zero = not there.
+        Votes of weight zero are not there. By default the best vote is chosen: ties go to the vote of the larger
+        weight, then to the first source.
         """
         from consilience.label_types.pair_costs import best_vote
 
@@ -155,12 +137,9 @@ class LabelSpace(ABC):
 
         The default picks from a pool of random labels; write your own where that is too coarse.
         """
-        from consilience.label_types.pair_costs import cost_table
+        from consilience.label_types.pair_costs import drawn_from
 
-        pool = self.random(POOL, rng)
-        costs = cost_table(self.cost, centers, pool)
-        noise = rng.gumbel(size=costs.shape)
-        return np.asarray(pool[np.argmax(noise - weight * costs, axis=1)])
+        return drawn_from(self.cost, self.random(POOL, rng), centers, weight, rng)
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return how good the labels are, larger is better: minus the mean distance to the truth."""
@@ -174,14 +153,14 @@ class LabelSpace(ABC):
         """Return labels as an Arrow column; nulls where the label is missing."""
         import pyarrow as pa
 
-        return pa.array([None if is_missing(label) else _plain(label) for label in batch])
+        values = [label.tolist() if isinstance(label, np.ndarray) else plain_value(label) for label in batch]
+        return pa.array([None if is_missing(label) else value for label, value in zip(batch, values, strict=True)])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         """Return the labels stored by `to_arrow`."""
         values = column.to_pylist()
-        if values and isinstance(values[0], list):
-            return np.array(values)
-        return np.array(values) if all(isinstance(value, (int, float)) for value in values) else as_object_array(values)
+        plain = all(isinstance(value, (int, float)) for value in values) or isinstance(values[0], list)
+        return np.array(values) if plain else as_object_array(values)
 
 
 def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
@@ -208,20 +187,30 @@ def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
     return array
 
 
+def as_numbers(labels: Any) -> Batch:
+    """Return a batch of numbers, or of arrays of one shape, where labels are such; else one of objects."""
+    if isinstance(labels, np.ndarray):
+        return labels
+    items = list(labels)
+    if items and all(isinstance(item, (int, float, np.number)) and not isinstance(item, bool) for item in items):
+        return np.array(items)
+    if items and all(isinstance(item, np.ndarray) and item.shape == items[0].shape for item in items):
+        return np.stack(items)
+    return as_object_array(items)
+
+
 def with_missing(labels: Batch, missing: BoolArray, minus_one_is_free: bool = True) -> Batch:
     """Return labels with the value for "no label" put in: NaN, -1 (where that is no label) or None, by type."""
     if not missing.any():
         return labels
-    result = labels.copy()
-    if result.dtype.kind == "f":
-        result[missing] = np.nan
-    elif result.dtype.kind in "iu" and minus_one_is_free:
-        result = result.astype(np.int64)
-        result[missing] = -1
-    else:
-        result = result.astype(object)
-        for row in np.flatnonzero(missing):
-            result[row] = None
+    kind: Any = object
+    nothing: float | None = None
+    if labels.dtype.kind == "f":
+        kind, nothing = labels.dtype, np.nan
+    elif labels.dtype.kind in "iu" and minus_one_is_free:
+        kind, nothing = np.int64, -1
+    result = labels.astype(kind)
+    result[missing] = nothing
     return result
 
 
@@ -230,9 +219,3 @@ def is_missing(label: Any) -> bool:
     if isinstance(label, np.ndarray):
         return bool(label.dtype.kind == "f" and label.size > 0 and np.isnan(label).all())
     return is_null(label)
-
-
-def _plain(label: Any) -> Any:
-    if isinstance(label, np.ndarray):
-        return label.tolist()
-    return label.item() if isinstance(label, np.generic) else label

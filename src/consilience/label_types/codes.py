@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, IntArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 
 __all__ = ["Codebook", "checked_names", "is_listed", "locate", "plain_value"]
 
 #: Whole numbers from here on are not codes, and floats cannot tell them apart.
 BEYOND = 2**53
-ABSTAIN_STEP = "Correct it, or name the value that means 'abstains' (Votes.from_matrix(..., abstain=...))."
 
 
 @dataclass(frozen=True)
@@ -40,9 +39,7 @@ class Codebook:
         unfit = next((name for name in plain if not isinstance(name, Hashable)), None)
         if unfit is not None:
             raise InvalidLabelError(f"A {noun} cannot be called {unfit!r}. Use text or numbers.")
-        if len(set(plain)) < len(plain):
-            twice = next(name for name in plain if plain.count(name) > 1)
-            raise InvalidLabelError(f"{noun.capitalize()} {twice!r} is named twice. Name each one once.")
+        _refuse_twice(plain, noun.capitalize())
         return cls(plain, len(plain), noun, builder)
 
     @property
@@ -60,11 +57,35 @@ class Codebook:
 
     def encode(self, array: Batch) -> Batch:
         """Return the codes of labels given as codes, whole floats or names."""
-        if array.dtype.kind in "biu" and not self.numeric_names:
+        kind, numeric_names = array.dtype.kind, self.numeric_names
+        if kind in "biu" and not numeric_names:
             return self.check(array)
-        if array.dtype.kind == "f" and not self.numeric_names:
-            return self.check(self._whole(array))
-        return self._from_objects(array)
+        if kind == "f" and not numeric_names:
+            wrong = ~(np.abs(array) < BEYOND) | (array != np.round(array))
+            if wrong.any():
+                step = "Round it if it is one; real-valued labels need a space of their own, such as Metric."
+                raise locate(array, wrong, self.expected, step)
+            return self.check(array.astype(np.int64))
+        known = {name: code for code, name in enumerate(self.names or ())}
+        below = BEYOND if self.names is None else 0 if numeric_names else self.k  # numbers that are taken for codes
+        codes = np.empty(len(array), dtype=np.int64)
+        for position, value in enumerate(array.tolist()):
+            try:
+                code = known.get(value)
+            except TypeError:
+                raise InvalidLabelError(
+                    f"label {value!r} is a {type(value).__name__}, which cannot name one label.", position
+                ) from None
+            if code is None:
+                number = plain_value(value)  # numbers from NumPy count like any others
+                is_code = isinstance(number, (int, float)) and 0 <= number < below and number == int(number)
+                code = known[value] = int(number) if is_code else -1
+            codes[position] = code
+        if (codes < 0).any():
+            step = f"Correct the spelling, add it to {self.builder}, or leave the cell empty to abstain."
+            step = f"To use names, say {self.builder}." if self.names is None else step
+            raise locate(array, codes < 0, self.expected, step)
+        return self.check(codes)
 
     def decode(self, codes: Batch, like: npt.DTypeLike | None) -> Batch:
         """Return names, or the codes where the votes came as codes."""
@@ -75,70 +96,21 @@ class Codebook:
             names = as_object_array(self.names)
         return np.asarray(names[codes.astype(np.int64)])
 
-    def check(self, codes: Batch) -> Batch:
+    def check(self, codes: Batch, observed: BoolArray | None = None) -> Batch:
         """Return integer codes in the smallest type, or name the first that is out of range."""
         wrong = (codes < 0) | (codes >= self.k)
+        if observed is not None:
+            wrong &= observed
         if wrong.any():
-            raise locate(codes, wrong, self.expected, ABSTAIN_STEP)
-        return codes if codes.dtype == self._small else codes.astype(self._small)
+            step = "Correct it, or name the value that means 'abstains' (Votes.from_matrix(..., abstain=...))."
+            raise locate(codes.ravel(), wrong.ravel(), self.expected, step)
+        return codes.astype(np.int8 if self.k <= 127 else np.int32, copy=False)
 
     def check_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         """Return a table of integer codes as it is, or name its first wrong cell; None for other types."""
         if labels.ndim != 2 or labels.dtype.kind not in "iu" or self.numeric_names:
             return None
-        unsigned = labels.view(labels.dtype.str.replace("i", "u"))  # a negative code becomes a huge one
-        wrong = (unsigned >= self.k) & observed
-        if wrong.any():
-            raise locate(labels.ravel(), wrong.ravel(), self.expected, ABSTAIN_STEP)
-        return labels if labels.dtype == self._small else labels.astype(self._small)
-
-    @property
-    def _small(self) -> np.dtype[Any]:
-        return np.dtype(np.int8 if self.k <= 127 else np.int32)
-
-    def _whole(self, array: Batch) -> Batch:
-        wrong = ~(np.abs(array) < BEYOND) | (array != np.round(array))
-        if wrong.any():
-            step = "Round it if it is one; real-valued labels need a space of their own, such as Metric."
-            raise locate(array, wrong, self.expected, step)
-        return array.astype(np.int64)
-
-    def _from_objects(self, array: Batch) -> Batch:
-        values, inverse = factorise(array)
-        if self.names is None:
-            wrong = np.array([not _is_code(value) for value in values], dtype=bool)
-            if wrong.any():
-                raise locate(array, wrong[inverse], self.expected, f"To use names, say {self.builder}.")
-            return self.check(np.array([int(value) for value in values], dtype=np.int64)[inverse])
-        known = {name: code for code, name in enumerate(self.names)}
-        codes = np.array([self._code(value, known) for value in values], dtype=np.int64)
-        if (codes < 0).any():
-            step = f"Correct the spelling, add it to {self.builder}, or leave the cell empty to abstain."
-            raise locate(array, (codes < 0)[inverse], self.expected, step)
-        return self.check(codes[inverse])
-
-    def _code(self, value: Any, known: dict[Any, int]) -> int:
-        try:
-            code = known.get(value, -1)
-        except TypeError:  # unhashable: certainly not a name
-            return -1
-        if code < 0 and not self.numeric_names and _is_code(value) and value < self.k:
-            return int(value)
-        return code
-
-
-def factorise(array: Batch) -> tuple[list[Any], IntArray]:
-    """Return the distinct values of any types, and which of them each cell holds."""
-    index: dict[Any, int] = {}
-    inverse = np.empty(len(array), dtype=np.int64)
-    for position, value in enumerate(array.tolist()):
-        try:
-            inverse[position] = index.setdefault(value, len(index))
-        except TypeError:
-            raise InvalidLabelError(
-                f"label {value!r} is a {type(value).__name__}, which cannot name one label.", position
-            ) from None
-    return list(index), inverse
+        return self.check(labels, observed)
 
 
 def locate(labels: Sequence[Any] | Batch, wrong: npt.NDArray[np.bool_], expected: str, step: str) -> InvalidLabelError:
@@ -150,11 +122,6 @@ def locate(labels: Sequence[Any] | Batch, wrong: npt.NDArray[np.bool_], expected
 def plain_value(value: Any) -> Any:
     """Return a Python number instead of a NumPy one."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _is_code(value: Any) -> bool:
-    number = plain_value(value)  # numbers from NumPy count like any others
-    return isinstance(number, (bool, int, float)) and 0 <= number < BEYOND and number == int(number)
 
 
 def is_listed(value: Any) -> bool:
@@ -172,7 +139,11 @@ def checked_names(setting: str, names: Any, noun: str, example: str) -> tuple[st
     unfit = next((name for name in found if not isinstance(name, str) or not name), None)
     if not found or unfit is not None:
         raise InvalidLabelError(f"{setting} holds {unfit!r}. Give at least one name, each a text that is not empty.")
-    twice = next((name for name in found if found.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidLabelError(f"{noun} {twice!r} is named twice. Name each one once.")
+    _refuse_twice(found, noun)
     return found
+
+
+def _refuse_twice(names: tuple[Any, ...], noun: str) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidLabelError(f"{noun} {twice!r} is named twice. Name each one once.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, softmax
 
 __all__ = ["shrink_counts"]
 
@@ -15,16 +15,9 @@ AS_EXPECTED = 0.5
 
 
 def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
-    """Return rates ``(..., k)`` from counts, with a Dirichlet prior around `center`.
+    """Return rates ``(..., k)`` from counts, possibly fractional, with a Dirichlet prior around the rates `center`.
 
     All rows share one strength. The rates are the mean over strengths, by their Dirichlet-multinomial evidence.
-
-    Parameters
-    ----------
-    count
-        ``(..., k)`` counts, possibly fractional.
-    center
-        ``(..., k)`` expected rates; each row adds up to one.
 
     Examples
     --------
@@ -36,21 +29,13 @@ def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
     """
     from scipy.special import gammaln
 
-    center = np.maximum(np.broadcast_to(center, count.shape), 1e-6)
-    size = count.shape[-1]
-
-    def evidence(strength: float) -> float:
-        alpha = strength * size * center
-        total = alpha.sum(axis=-1)
-        rows = gammaln(total) - gammaln(total + count.sum(axis=-1))
-        return float(rows.sum() + (gammaln(alpha + count) - gammaln(alpha)).sum())
-
+    size, cells = count.shape[-1], tuple(range(1, count.ndim + 1))
+    strength = np.reshape(STRENGTHS, (-1, *[1] * count.ndim))
+    alpha = strength * size * np.maximum(np.broadcast_to(center, count.shape), 1e-6)
+    after = alpha + count
+    total = gammaln(alpha.sum(axis=-1)) - gammaln(after.sum(axis=-1))
+    evidence = total.sum(axis=cells[:-1]) + (gammaln(after) - gammaln(alpha)).sum(axis=cells)
     before = np.full(len(STRENGTHS), (1.0 - AS_EXPECTED) / (len(STRENGTHS) - 1))
     before[-1] = AS_EXPECTED
-    weight = np.log(before) + np.array([evidence(strength) for strength in STRENGTHS])
-    weight = np.exp(weight - weight.max())
-    rates = np.zeros(count.shape)
-    for strength, share in zip(STRENGTHS, weight / weight.sum(), strict=True):
-        alpha = strength * size * center
-        rates += share * (count + alpha) / (count + alpha).sum(axis=-1, keepdims=True)
-    return rates
+    weight = softmax(np.log(before) + evidence)
+    return np.tensordot(weight, after / after.sum(axis=-1, keepdims=True), axes=1)

@@ -1,4 +1,4 @@
-"""Distances and spaces by name, so that a saved model can be read back without executing code."""
+"""Distances by name, so that a saved model can be read back without executing code."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def register_distance(name: str, function: Callable[..., Any]) -> Callable[..., 
     """
     if not isinstance(name, str) or not callable(function):
         raise DistanceError(f"register_distance({name!r}, {function!r}): expected a name and a function of two labels.")
-    known = _DISTANCES.get(name)
-    if known is not None and known is not function and known.__qualname__ != function.__qualname__:
+    known = _DISTANCES.setdefault(name, function)
+    if known is not function and known.__qualname__ != function.__qualname__:
         raise ModelFormatError(f"A different distance is already registered as {name!r}. Choose another name.")
     _DISTANCES[name] = function
     return function
@@ -33,11 +33,11 @@ def register_distance(name: str, function: Callable[..., Any]) -> Callable[..., 
 
 def distance_by_name(name: str) -> Callable[..., Any]:
     """Return a registered distance."""
-    if name not in _DISTANCES:
-        raise ModelFormatError(
-            f"No distance is registered as {name!r}. Call label_types.register_distance({name!r}, function) first."
-        )
-    return _DISTANCES[name]
+    if name in _DISTANCES:
+        return _DISTANCES[name]
+    raise ModelFormatError(
+        f"No distance is registered as {name!r}. Call label_types.register_distance({name!r}, function) first."
+    )
 
 
 def name_of_distance(function: Callable[..., Any]) -> str:

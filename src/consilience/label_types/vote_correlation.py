@@ -16,22 +16,11 @@ BATCH = 4096
 
 
 def discount_correlated(observed: BoolArray, correlation: FloatArray) -> FloatArray:
-    """Return by how much each vote counts, given who else voted on the item.
+    """Return by how much each vote ``(n, m)`` counts, given who else voted on the item; 0 where there is no vote.
 
     A vote counts ``1 / (1 + sum_b correlation[a, b] observed[i, b])``. For a group with one common correlation this is
-    the weight of generalized least squares: k perfect copies count 1/k each, independent sources 1.
-
-    Parameters
-    ----------
-    observed : array of shape (n, m)
-        Who voted on what.
-    correlation : array of shape (m, m)
-        Correlation of the errors of two sources, between 0 and 1; the diagonal is ignored.
-
-    Returns
-    -------
-    array of shape (n, m)
-        Between 0 and 1; 0 where there is no vote.
+    the weight of generalized least squares: k perfect copies count 1/k each, independent sources 1. Correlations
+    ``(m, m)`` of errors are between 0 and 1, and their diagonal is ignored.
 
     Examples
     --------
@@ -53,25 +42,9 @@ def gls_weights(
 
     With votes and truth embedded as vectors of one length, ``E`` the mean products of the votes of two sources and
     ``d`` those of each source with the truth, these are the weights ``E^-1 d`` of generalized least squares, for the
-    sources that voted. Weights below zero are left out.
-
-    Parameters
-    ----------
-    observed : array of shape (n, m)
-        Who voted on what.
-    moments : array of shape (m, m)
-        ``E``, with ones on the diagonal.
-    quality : array of shape (m,)
-        ``d``.
-    who : array of shape (n, cells), optional
-        The sources of the cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new.
-
-    Returns
-    -------
-    weights : array of shape (n, m)
-        0 where there is no vote.
-    together : array of shape (n,)
-        The correlation of the prediction with the truth, at most 1.
+    sources that voted, 0 for others. Weights below zero are left out. `who` ``(n, cells)`` names the sources of the
+    cells, where `observed` holds few cells of many sources; ``(1, m)`` says nothing new. Also returned is the
+    correlation ``(n,)`` of the prediction with the truth, at most 1.
 
     Examples
     --------
@@ -83,10 +56,26 @@ def gls_weights(
     array([[0.2, 0.2, 0.4]])
     """
     if who is not None and len(who) > 1:  # of so many sources hardly any pattern of votes comes twice
-        return _best_of_patterns(observed.copy(), moments, quality, who)
-    first, position = distinct_rows(observed)
-    weights, together = _best_of_patterns(observed[first], moments, quality, None)
-    return weights[position], together[position]
+        patterns, own, kind = observed.copy(), quality[who], np.arange(len(observed))
+    else:
+        first, kind = distinct_rows(observed)
+        patterns, own, who = observed[first], np.broadcast_to(quality, (len(first), len(quality))), None
+    weights: FloatArray = np.zeros(patterns.shape)
+    identity, rows = np.eye(patterns.shape[1]), np.arange(len(patterns))
+    while len(rows):
+        for start in range(0, len(rows), BATCH):
+            some = rows[start : start + BATCH]
+            between = moments if who is None else moments[who[some, :, None], who[some, None, :]]
+            # For sources that are not seen the system is that of the identity, and the answer 0.
+            seen = patterns[some].astype(np.float64)
+            matrices = seen[:, :, None] * seen[:, None, :] * between * (1.0 - identity) + identity * (1.0 + RIDGE)
+            weights[some] = np.linalg.solve(matrices, (seen * own[some])[:, :, None])[:, :, 0]
+        # Votes of negative weight are left out, and the others weighed again.
+        negative = patterns & (weights < 0) & (own > 0)
+        patterns &= ~negative
+        rows = np.flatnonzero(negative.any(axis=1))
+    together: FloatArray = np.sqrt(np.clip((weights * own).sum(axis=1), 0.0, 1.0))
+    return weights[kind], together[kind]
 
 
 def distinct_rows(observed: BoolArray) -> tuple[IntArray, IntArray]:
@@ -104,31 +93,3 @@ def distinct_rows(observed: BoolArray) -> tuple[IntArray, IntArray]:
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
     return first, kind.reshape(-1)
-
-
-def _best_of_patterns(
-    patterns: BoolArray, moments: FloatArray, quality: FloatArray, who: IntArray | None
-) -> tuple[FloatArray, FloatArray]:
-    own = np.broadcast_to(quality, patterns.shape) if who is None else quality[who]
-    weights: FloatArray = np.zeros(patterns.shape)
-    rows = np.arange(len(patterns))
-    while len(rows):
-        for start in range(0, len(rows), BATCH):
-            some = rows[start : start + BATCH]
-            between = moments if who is None else moments[who[some, :, None], who[some, None, :]]
-            weights[some] = _solve_seen(patterns[some].astype(np.float64), between, own[some])
-        # Votes of negative weight are left out, and the others weighed again.
-        negative = patterns & (weights < 0) & (own > 0)
-        patterns &= ~negative
-        rows = np.flatnonzero(negative.any(axis=1))
-    together: FloatArray = np.sqrt(np.clip((weights * own).sum(axis=1), 0.0, 1.0))
-    return weights, together
-
-
-def _solve_seen(seen: FloatArray, moments: FloatArray, quality: FloatArray) -> FloatArray:
-    """Solve for the sources that are seen; for the others the system is that of the identity, and the answer 0."""
-    identity = np.eye(seen.shape[1])
-    matrices = seen[:, :, None] * seen[:, None, :] * moments
-    matrices = matrices * (1.0 - identity) + identity * (1.0 + RIDGE)
-    solution = np.linalg.solve(matrices, (seen * quality)[:, :, None])[:, :, 0]
-    return np.asarray(solution, dtype=np.float64)

@@ -37,10 +37,7 @@ class SimilarityLaw(Law):
 
     def cost(self, left: Batch, right: Batch) -> FloatArray:
         """Return the costs between two batches, pair by pair."""
-        n = len(left)
-        both = np.empty(2 * n, dtype=object)
-        both[:n], both[n:] = left, right
-        return self.pair_costs(both, np.arange(2 * n).reshape(2, n).T)
+        return self.pair_costs(np.concatenate([left, right], dtype=object), np.arange(2 * len(left)).reshape(2, -1).T)
 
     def similarity(self, cost: FloatArray) -> FloatArray:
         """Return one minus the cost over the scale, at least 0."""
@@ -97,20 +94,15 @@ def above_chance(chance: float) -> Callable[[FloatArray, FloatArray], tuple[Floa
 
 
 def vote_pairs(item_start: IntArray) -> IntArray:
-    """Return all pairs of votes within items ``(p, 2)``, item by item.
-
-    Parameters
-    ----------
-    item_start
-        ``(n + 1,)`` first vote of each item.
+    """Return all pairs of votes within items ``(p, 2)``, item by item, from the ``(n + 1,)`` first vote of each item.
 
     Examples
     --------
     >>> vote_pairs(np.array([0, 1, 4])).tolist()
     [[1, 2], [1, 3], [2, 3]]
     """
-    sizes = np.diff(item_start)
-    behind = np.repeat(item_start[1:], sizes) - np.arange(item_start[-1]) - 1  # later votes on the same item
-    left = np.repeat(np.arange(item_start[-1]), behind)
+    votes = np.arange(item_start[-1])
+    behind = np.repeat(item_start[1:], np.diff(item_start)) - votes - 1  # later votes on the same item
+    left = np.repeat(votes, behind)
     first = np.repeat(np.cumsum(behind) - behind, behind)
     return np.stack([left, left + 1 + np.arange(len(left)) - first], axis=1)

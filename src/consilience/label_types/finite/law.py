@@ -38,31 +38,16 @@ MAX_WEIGHT = 8.0
 
 @dataclass(frozen=True)
 class FiniteParameters(Parameters):
-    """Weights of sources over a finite space.
+    """Weights of sources over a finite space."""
 
-    Parameters
-    ----------
-    weight
-        ``(m,)``.
-    prior
-        ``(K,)`` over the labels.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    spread
-        ``(m,)`` how far EM may move the weights: their standard deviation after the pair table.
-    normalized
-        Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is
-        right only if the truth follows the joint Gibbs law.
-    learns_prior
-        Whether EM learns how frequent the labels are.
-    """
-
-    weight: FloatArray
-    prior: FloatArray
-    correlation: FloatArray
-    spread: FloatArray
+    weight: FloatArray  # (m,)
+    prior: FloatArray  # (K,) over the labels
+    correlation: FloatArray  # (m, m) of errors given the truth
+    spread: FloatArray  # (m,) how far EM may move the weights: their standard deviation after the pair table
+    # Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is right
+    # only if the truth follows the joint Gibbs law.
     normalized: bool = True
-    learns_prior: bool = False
+    learns_prior: bool = False  # whether EM learns how frequent the labels are
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,14 +109,13 @@ class FiniteLaw(Law):
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        share = _shares(statistics)
-        pooled = statistics["votes"].sum(axis=0) / max(int(statistics["votes"].sum()), 1)
+        votes, table = statistics["votes"], agreement_table(statistics)
+        share = votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)
+        pooled = votes.sum(axis=0) / max(int(votes.sum()), 1)
         # What two sources agree by voting as often for each label as they do, whatever the item.
         by_chance = share @ self.kernel @ share.T
         spread = float(pooled @ np.diag(self.kernel) - pooled @ self.kernel @ pooled)
         spread = max(spread, 1e-3 * self.chance_cost)
-        table = agreement_table(statistics)
-        cost = self.chance_cost - 2.0 * table.value
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = (gold_value - by_chance.mean(axis=1)) / spread, gold_error / spread
@@ -141,7 +125,7 @@ class FiniteLaw(Law):
             error=table.error / spread,
             gold_value=gold_value,
             gold_error=gold_error,
-            cost=cost,
+            cost=self.chance_cost - 2.0 * table.value,
         )
 
     def forward(self, statistics: Statistics) -> Forward:
@@ -157,8 +141,7 @@ class FiniteLaw(Law):
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         votes = statistics["votes"]
-        constant: BoolArray = ((votes > 0).sum(axis=1) == 1) & (votes.sum(axis=1) >= 10)
-        return constant
+        return np.asarray(((votes > 0).sum(axis=1) == 1) & (votes.sum(axis=1) >= 10))
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -179,16 +162,15 @@ class FiniteLaw(Law):
             belief[rows] = 0.0
             belief[rows, prepared.known[rows].astype(np.int64)] = 1.0
         covered = prepared.observed.any(axis=1)
-        m, size = len(parameters.weight), belief.shape[1]
+        size = belief.shape[1]
         # Doubtful items carry less than one item of information about how frequent the labels are.
         known = ((belief[covered] ** 2).sum(axis=1) - 1.0 / size) / (1.0 - 1.0 / size)
         belief[~covered] = 0.0
-        mass, spent = np.zeros((m, size)), np.zeros(m)
-        for source in range(m):
-            voted = np.flatnonzero(prepared.observed[:, source])
-            mass[source] = belief[voted].sum(axis=0)
-            spent[source] = (belief[voted] * self.matrix[prepared.labels[voted, source].astype(np.int64)]).sum()
-        known_share = np.array([known.sum(), covered.sum()])
+        spent = np.zeros(len(parameters.weight))
+        for source, voted in enumerate(prepared.observed.T):
+            codes = prepared.labels[voted, source].astype(np.int64)
+            spent[source] = (belief[voted] * self.matrix[codes]).sum()
+        mass, known_share = prepared.observed.T @ belief, np.array([known.sum(), covered.sum()])
         return Statistics({"labels": belief.sum(axis=0), "known": known_share, "mass": mass, "spent": spent})
 
     def m_step(self, parameters: FiniteParameters, statistics: Statistics, start: FiniteParameters) -> FiniteParameters:
@@ -242,26 +224,19 @@ class FiniteLaw(Law):
         return Summary(cost, parameters.weight, unknown, unknown, parameters.correlation)
 
     def from_weights(self, weight: FloatArray, request: Request) -> FiniteParameters:
-        m = len(weight)
+        m, normalized = len(weight), not request.prior_is("gibbs")
         weight = np.clip(weight, -MAX_WEIGHT, MAX_WEIGHT)
-        return FiniteParameters(
-            weight, self._prior(request), np.zeros((m, m)), np.zeros(m), normalized=not request.prior_is("gibbs")
-        )
+        return FiniteParameters(weight, self._prior(request), np.zeros((m, m)), np.zeros(m), normalized)
 
     def restore(self, fields: Mapping[str, Any]) -> FiniteParameters:
         return FiniteParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
-        return self.curve.expected_cost(np.asarray(weight, dtype=float))
+        return self.curve.expected_cost(weight)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        return self.curve.weight_from_cost(np.asarray(cost, dtype=float))
+        return self.curve.weight_from_cost(cost)
 
     def _prior(self, request: Request) -> FloatArray:
         size = len(self.matrix)
         return np.full(size, 1.0 / size) if isinstance(request.prior, str) else request.prior
-
-
-def _shares(statistics: Statistics) -> FloatArray:
-    votes = statistics["votes"]
-    return np.asarray(votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0))

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.estimation.protocol import Law
 from consilience.exceptions import DistanceError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import LabelSpace, as_numbers
 from consilience.label_types.codes import Codebook
 from consilience.label_types.cost_curve import conditional
 from consilience.label_types.finite.law import FiniteLaw
@@ -51,26 +51,33 @@ class FiniteMetric(LabelSpace):
     names: tuple[Any, ...] | None
 
     def __init__(self, matrix_or_graph: Any, names: Sequence[Any] | None = None) -> None:
-        if hasattr(matrix_or_graph, "adjacency") and hasattr(matrix_or_graph, "edges"):
-            edges = [(u, v, data.get("weight", 1.0)) for u, v, data in matrix_or_graph.edges(data=True)]
-            names, matrix = _of_graph(list(matrix_or_graph.nodes), edges, names)
-        elif _is_edge_list(matrix_or_graph):
-            edges = [(edge[0], edge[1], edge[2] if len(edge) == 3 else 1.0) for edge in matrix_or_graph]
-            nodes = list(dict.fromkeys(node for edge in edges for node in edge[:2]))
+        given, nodes = matrix_or_graph, None
+        if hasattr(given, "adjacency") and hasattr(given, "edges"):
+            nodes = list(given.nodes)
+            matrix = _shortest_paths(nodes, [(u, v, data.get("weight", 1.0)) for u, v, data in given.edges(data=True)])
+        elif isinstance(given, (list, tuple, set)) and given and all(map(_is_edge, given)):
+            nodes = list(dict.fromkeys(node for edge in given for node in edge[:2]))
             if all(isinstance(node, (int, np.integer)) for node in nodes):
                 nodes = sorted(nodes)
-            names, matrix = _of_graph(nodes, edges, names)
+            matrix = _shortest_paths(nodes, [(*edge, 1.0)[:3] for edge in given])
         else:
-            matrix = _as_matrix(matrix_or_graph)
+            try:
+                matrix = np.array(given, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise DistanceError(
+                    f"{given!r:.60} is neither a matrix of numbers nor a graph. Give a (K, K) matrix, a networkx "
+                    "graph, or a list of edges written as tuples (u, v)."
+                ) from None
         _check_matrix(matrix)
+        if names is None and nodes != list(range(len(matrix))):
+            names = nodes
         if names is not None:
-            names = Codebook.of_names(list(names), "node", "names=[...]").names
-            if len(names or ()) != len(matrix):
-                raise DistanceError(f"{len(names or ())} names were given for {len(matrix)} nodes. Give one per node.")
-        matrix = matrix.copy()
+            names = Codebook.of_names(list(names), "node", "names=[...]").names or ()
+            if len(names) != len(matrix):
+                raise DistanceError(f"{len(names)} names were given for {len(matrix)} nodes. Give one per node.")
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
-        object.__setattr__(self, "names", None if names is None else tuple(names))
+        object.__setattr__(self, "names", names)
 
     def __repr__(self) -> str:
         shown = [] if self.names is None else [*map(repr, self.names[:6]), *["..."] * (self.k > 6)]
@@ -101,8 +108,7 @@ class FiniteMetric(LabelSpace):
         return rng.integers(self.k, size=n)
 
     def as_batch(self, labels: Any) -> Batch:
-        array = labels if isinstance(labels, np.ndarray) else _numbers_or_objects(labels)
-        return self.codebook.encode(array)
+        return self.codebook.encode(as_numbers(labels))
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         return self.codebook.check_cells(labels, observed)
@@ -111,11 +117,9 @@ class FiniteMetric(LabelSpace):
         return self.codebook.decode(batch, like)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        totals: FloatArray = np.zeros((len(weights), self.k))
-        for source in range(weights.shape[1]):
-            codes = np.where(weights[:, source] > 0, votes[:, source], 0).astype(np.int64)
-            totals += weights[:, source, None] * self.matrix[codes]
-        return np.asarray(totals.argmin(axis=1))
+        codes = np.where(weights > 0, votes, 0).astype(np.int64)
+        each = (weight[:, None] * self.matrix[code] for weight, code in zip(weights.T, codes.T, strict=True))
+        return sum(each, start=np.zeros((len(weights), self.k))).argmin(axis=1)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         law = np.cumsum(conditional(self.matrix, weight).probability, axis=1)
@@ -130,33 +134,14 @@ class FiniteMetric(LabelSpace):
         return pa.array(batch.tolist())
 
     def from_arrow(self, column: pa.Array) -> Batch:
-        return _numbers_or_objects(column.to_pylist())
+        return as_numbers(column.to_pylist())
 
     def spec(self) -> dict[str, Any]:
         return {"matrix_or_graph": self.matrix, "names": None if self.names is None else list(self.names)}
 
 
-def _as_matrix(value: Any) -> FloatArray:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DistanceError(
-            f"{value!r:.60} is neither a matrix of numbers nor a graph. Give a (K, K) matrix, a networkx graph, or a "
-            "list of edges written as tuples (u, v)."
-        ) from None
-
-
-def _of_graph(nodes: list[Any], edges: list[tuple[Any, Any, float]], names: Any) -> tuple[Any, FloatArray]:
-    """Return the names, those of the nodes unless they are given or just numbers, and the distances."""
-    if names is None and nodes != list(range(len(nodes))):
-        names = nodes
-    return names, _shortest_paths(nodes, edges)
-
-
-def _is_edge_list(value: Any) -> bool:
-    if isinstance(value, np.ndarray) or not isinstance(value, (list, tuple, set)):
-        return False
-    return all(isinstance(edge, tuple) and len(edge) in (2, 3) for edge in value) and len(value) > 0
+def _is_edge(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) in (2, 3)
 
 
 def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> FloatArray:
@@ -168,11 +153,10 @@ def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> Fl
     for u, v, length in edges:
         if not (isinstance(length, (int, float, np.number)) and np.isfinite(length) and length > 0):
             raise DistanceError(f"Edge {u!r} - {v!r} has length {length!r}. Lengths are positive numbers.")
-        ends = (position[u], position[v])
-        shortest[ends] = min(float(length), shortest.get(ends, np.inf))
-    rows, columns = zip(*shortest, strict=True) if shortest else ((), ())
-    shape = (len(nodes), len(nodes))
-    graph = coo_array((list(shortest.values()), (rows, columns)), shape=shape).tocsr()
+        pair = (position[u], position[v])
+        shortest[pair] = min(float(length), shortest.get(pair, np.inf))
+    ends = np.array(list(shortest), dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((list(shortest.values()), tuple(ends)), shape=(len(nodes), len(nodes))).tocsr()
     matrix = np.asarray(shortest_path(graph, directed=False), dtype=np.float64)
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]
@@ -207,10 +191,3 @@ def _check_matrix(matrix: FloatArray) -> None:
         )
     if not matrix.any():
         raise DistanceError("All distances are 0, so all labels are the same label.")
-
-
-def _numbers_or_objects(labels: Any) -> Batch:
-    items = list(labels)
-    if items and all(isinstance(item, (int, float, np.number)) for item in items):
-        return np.array(items)
-    return as_object_array(items)

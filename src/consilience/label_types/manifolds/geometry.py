@@ -73,6 +73,45 @@ class Geometry(ABC):
         """Length that simulated distances are multiples of: the radius, where there is one."""
         return self.radius if np.isfinite(self.radius) else 1.0
 
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return numbers that are a little off the manifold as points on it, where that is known."""
+        return points
+
+    @abstractmethod
+    def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the lengths of the shortest paths between points."""
+
+    @abstractmethod
+    def exp(self, point: FloatArray, tangent: FloatArray) -> FloatArray:
+        """Return where the geodesics from `point` with these velocities are at time one."""
+
+    @abstractmethod
+    def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
+        """Return the velocities with which geodesics reach `other` at time one; the inverse of `exp`."""
+
+    @abstractmethod
+    def inner(self, point: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Return the inner products of tangent vectors at `point`."""
+
+    @abstractmethod
+    def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return standard normal tangent vectors, one per point."""
+
+    def transport(self, start: FloatArray, end: FloatArray, tangent: FloatArray) -> FloatArray:
+        """Return tangent vectors at `start` carried to `end` along the geodesic, where that is known."""
+        raise NotImplementedError
+
+    def curvature_bound(self, distance: FloatArray) -> FloatArray:
+        """Return an upper bound on the second derivative of ``distance^2 / 2`` at this distance."""
+        length = np.maximum(distance / self.radius, 1e-6)
+        return length / np.tanh(length) if self.curvature < 0 else np.ones_like(distance)
+
+    def widen(self, values: FloatArray) -> FloatArray:
+        """Return numbers with the axes of a point added at the end."""
+        return np.reshape(values, (*np.shape(values), *[1] * len(self.point_shape)))
+
+    # --- noise --------------------------------------------------------------------------------------------
+
     def cost_of_scale(self, scale: FloatArray) -> FloatArray:
         """Return the mean squared distance to the truth of votes of this scale."""
         return self.dimension * np.asarray(scale) ** 2
@@ -93,95 +132,101 @@ class Geometry(ABC):
         """Return how far votes of this scale lie from the truth, for lengths of standard normal tangent vectors."""
         return scale * lengths
 
-    def noisy(self, points: FloatArray, scale: float, rng: np.random.Generator) -> FloatArray:
-        """Return one vote of this scale around each point."""
-        return self._moved(points, self.random_tangent(points, rng), scale)
-
-    def _moved(self, points: FloatArray, tangents: FloatArray, scale: float) -> FloatArray:
+    def noisy(
+        self, points: FloatArray, scale: float, rng: np.random.Generator, tangents: FloatArray | None = None
+    ) -> FloatArray:
+        """Return one vote of this scale around each point, in the directions of standard normal `tangents`."""
+        tangents = self.random_tangent(points, rng) if tangents is None else tangents
         length = np.sqrt(np.maximum(self.inner(points, tangents, tangents), 1e-300))
-        factor = self.reach(scale, length) / length
-        return self.exp(points, self.widen(factor) * tangents)
+        return self.exp(points, self.widen(self.reach(scale, length) / length) * tangents)
 
     def probes(self, count: int, rng: np.random.Generator) -> FloatArray:
         """Return points around which votes are simulated; all are alike in a homogeneous space."""
         return np.broadcast_to(self.origin, (count, *self.point_shape))
 
     def stretch(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return how many times the sum of two costs independent votes cost each other, ``(len(left), len(right))``.
+        """Return how many times the sum of two costs independent votes of these scales cost each other.
 
-        Simulated around `probes` and interpolated; the second vote goes in opposite directions in turn, so that
-        nothing is left of chance in a flat space.
-
-        Parameters
-        ----------
-        left, right
-            Scales.
+        The ``(len(left), len(right))`` numbers are interpolated in a table, flat beyond its ends.
         """
+        from scipy.ndimage import map_coordinates
+
         scales, table = self._stretches
         knots = np.arange(len(scales))
-
-        def shares(scale: FloatArray) -> FloatArray:
-            """Return the weights of linear interpolation, flat beyond the ends of the table."""
-            place = np.interp(np.log(np.maximum(scale, 1e-300)), np.log(scales), knots)
-            return np.maximum(1.0 - np.abs(place[:, None] - knots), 0.0)
-
-        return shares(left) @ table @ shares(right).T
+        places = [np.interp(np.log(np.maximum(each, 1e-300)), np.log(scales), knots) for each in (left, right)]
+        return np.asarray(map_coordinates(table, np.meshgrid(*places, indexing="ij"), order=1))
 
     @cached_property
     def _stretches(self) -> tuple[FloatArray, FloatArray]:
+        """Scales, and stretches simulated around `probes`."""
         rng = np.random.default_rng(0)
         points = np.array(self.probes(SIMULATED_PAIRS, rng))
         one, two = self.random_tangent(points, rng), self.random_tangent(points, rng)
         scales = self.scale_of_cost((SIMULATED_REACH * self.unit) ** 2)
+        first, second, opposite = (
+            np.stack([self.noisy(points, float(scale), rng, tangents) for scale in scales])
+            for tangents in (one, two, -two)
+        )
 
-        def cost(left: FloatArray, right: FloatArray) -> float:
-            return float((self.distance(left, right) ** 2).mean())
+        def cost(left: FloatArray) -> FloatArray:
+            """Return costs to second votes; opposite directions in turn leave nothing of chance in a flat space."""
+            return np.mean([(self.distance(left, right) ** 2).mean(axis=-1) for right in (second, opposite)], axis=0)
 
-        votes = [self._moved(points, one, float(scale)) for scale in scales]
-        others = [[self._moved(points, sign * two, float(scale)) for sign in (1.0, -1.0)] for scale in scales]
-        own = [cost(points, vote) for vote in votes]
-        their = [np.mean([cost(points, vote) for vote in pair]) for pair in others]
-        apart = [[np.mean([cost(vote, other) for other in pair]) for pair in others] for vote in votes]
-        table = np.array(apart) / np.add.outer(own, their)
+        own = (self.distance(points, first) ** 2).mean(axis=-1)
+        table = np.stack([cost(vote) for vote in first]) / np.add.outer(own, cost(points))
         return scales, (table + table.T) / 2.0
 
-    @abstractmethod
-    def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the lengths of the shortest paths between points."""
-
-    @abstractmethod
-    def exp(self, point: FloatArray, tangent: FloatArray) -> FloatArray:
-        """Return where the geodesics from `point` with these velocities are at time one."""
-
-    @abstractmethod
-    def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
-        """Return the velocities with which geodesics reach `other` at time one; the inverse of `exp`."""
-
-    def transport(self, start: FloatArray, end: FloatArray, tangent: FloatArray) -> FloatArray:
-        """Return tangent vectors at `start` carried to `end` along the geodesic, where that is known."""
-        raise NotImplementedError
-
-    @abstractmethod
-    def inner(self, point: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-        """Return the inner products of tangent vectors at `point`."""
-
-    @abstractmethod
-    def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Return standard normal tangent vectors, one per point."""
+    # --- means --------------------------------------------------------------------------------------------
 
     def means(self, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None) -> Means:
-        """Return the points of least ``sum_a weights_a distance_a^2`` of each item.
+        """Return the points of least ``sum_a weights_a distance_a^2`` to the votes ``(n, m, *point_shape)``.
 
-        Parameters
-        ----------
-        votes
-            ``(n, m, *point_shape)``.
-        weights
-            ``(n, m)``; zero = not there. An item without any weight gets some point.
-        volume
-            ``(n, m)`` weight of the volume factor of each vote where the geometry has one (see `RadialLaw`).
+        Votes of weight zero are not there, and an item without any weight gets some point. `volume` ``(n, m)`` is the
+        weight of the volume factor of each vote, in spaces of constant curvature. Here by gradient steps from the vote
+        of least cost that are halved wherever the cost would grow, so that a mean never costs more than any vote.
         """
-        return _descend(self, votes, weights)
+        n, m = weights.shape
+        items = np.arange(n)
+        weights = np.maximum(weights, 0.0)
+        total = weights.sum(axis=1)
+        present = total > 0
+        share = weights / np.where(present, total, 1.0)[:, None]
+        # A vote without weight may be anything: one that is there stands in for it.
+        votes = np.where(self.widen(share) > 0, votes, votes[items, share.argmax(axis=1)][:, None])
+
+        def spent(points: FloatArray, rows: IntArray) -> FloatArray:
+            return (share[rows] * self.distance(points[:, None], votes[rows]) ** 2).sum(axis=1)
+
+        costs = np.stack([spent(votes[:, a], items) for a in range(m)], axis=1)
+        costs[share <= 0] = np.inf
+        best = np.where(present, costs.argmin(axis=1), 0)
+        points = votes[items, best].copy()
+        cost = np.where(present, costs[items, best], 0.0)
+        converged, factor = ~present, np.ones(n)
+        scale = np.sqrt(np.maximum(cost, 1e-300))
+        active = np.flatnonzero(present)
+        for _ in range(500):
+            if len(active) == 0:
+                break
+            here, theirs, part = points[active], votes[active], share[active]
+            slope = (self.widen(part) * self.log(here[:, None], theirs)).sum(axis=1)
+            length = np.sqrt(np.maximum(self.inner(here, slope, slope), 0.0))
+            distance = self.distance(here[:, None], theirs)
+            bound = (part * self.curvature_bound(distance + length[:, None])).sum(axis=1)
+            step = factor[active] / bound
+            moved = self.exp(here, self.widen(step) * slope)
+            reached = spent(moved, active)
+            better = reached <= cost[active] * (1.0 + 1e-13)
+            rested = step * length <= np.maximum(TOLERANCE * scale[active], 1e-14)
+            accepted = active[better]
+            points[accepted], cost[accepted] = moved[better], np.minimum(reached[better], cost[accepted])
+            factor[accepted] = np.minimum(2.0 * factor[accepted], 1.0)
+            factor[active[~better]] *= 0.5
+            stuck = factor[active] < 1e-6
+            # At the accuracy of the distances themselves no step lowers the cost any more.
+            converged[active[rested | (stuck & (step * length <= 1e-4 * scale[active]))]] = True
+            active = active[~(rested | stuck)]
+        return Means(points, converged, np.ones(n, dtype=bool))
 
     def information(
         self, points: FloatArray, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None
@@ -192,63 +237,6 @@ class Geometry(ABC):
         `means`; here it is that of flat space.
         """
         return 2.0 * np.maximum(weights, 0.0).sum(axis=1)
-
-    def curvature_bound(self, distance: FloatArray) -> FloatArray:
-        """Return an upper bound on the second derivative of ``distance^2 / 2`` at this distance."""
-        return np.ones_like(distance)
-
-    def widen(self, values: FloatArray) -> FloatArray:
-        """Return numbers with the axes of a point added at the end."""
-        return np.reshape(values, (*np.shape(values), *[1] * len(self.point_shape)))
-
-
-def _descend(geometry: Geometry, votes: FloatArray, weights: FloatArray, max_steps: int = 500) -> Means:
-    """Return weighted means by gradient steps that are halved wherever the cost would grow.
-
-    Starts at the vote of least cost, so that a mean never costs more than any vote.
-    """
-    n, m = weights.shape
-    items = np.arange(n)
-    weights = np.maximum(weights, 0.0)
-    total = weights.sum(axis=1)
-    present = total > 0
-    share = weights / np.where(present, total, 1.0)[:, None]
-    # A vote without weight may be anything: one that is there stands in for it.
-    votes = np.where(geometry.widen(share) > 0, votes, votes[items, share.argmax(axis=1)][:, None])
-
-    def spent(points: FloatArray, rows: IntArray) -> FloatArray:
-        return (share[rows] * geometry.distance(points[:, None], votes[rows]) ** 2).sum(axis=1)
-
-    costs = np.stack([spent(votes[:, a], items) for a in range(m)], axis=1)
-    costs[share <= 0] = np.inf
-    best = np.where(present, costs.argmin(axis=1), 0)
-    points = votes[items, best].copy()
-    cost = np.where(present, costs[items, best], 0.0)
-    converged, factor = ~present, np.ones(n)
-    scale = np.sqrt(np.maximum(cost, 1e-300))
-    active = np.flatnonzero(present)
-    for _ in range(max_steps):
-        if len(active) == 0:
-            break
-        here, theirs, part = points[active], votes[active], share[active]
-        slope = (geometry.widen(part) * geometry.log(here[:, None], theirs)).sum(axis=1)
-        length = np.sqrt(np.maximum(geometry.inner(here, slope, slope), 0.0))
-        distance = geometry.distance(here[:, None], theirs)
-        bound = (part * geometry.curvature_bound(distance + length[:, None])).sum(axis=1)
-        step = factor[active] / bound
-        moved = geometry.exp(here, geometry.widen(step) * slope)
-        reached = spent(moved, active)
-        better = reached <= cost[active] * (1.0 + 1e-13)
-        rested = step * length <= np.maximum(TOLERANCE * scale[active], 1e-14)
-        accepted = active[better]
-        points[accepted], cost[accepted] = moved[better], np.minimum(reached[better], cost[accepted])
-        factor[accepted] = np.minimum(2.0 * factor[accepted], 1.0)
-        factor[active[~better]] *= 0.5
-        stuck = factor[active] < 1e-6
-        # At the accuracy of the distances themselves no step lowers the cost any more.
-        converged[active[rested | (stuck & (step * length <= 1e-4 * scale[active]))]] = True
-        active = active[~(rested | stuck)]
-    return Means(points, converged, np.ones(n, dtype=bool))
 
 
 # --- positive definite matrices ------------------------------------------------------------------------
@@ -268,13 +256,6 @@ def _log(matrices: FloatArray) -> FloatArray:
     return matrix_function(matrices, lambda values: np.log(np.maximum(values, 1e-300)))
 
 
-def _symmetric_noise(shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-    """Return symmetric matrices that are standard normal in the Frobenius norm."""
-    noise = np.triu(rng.normal(size=shape))
-    off = np.triu(noise, 1)
-    return noise - off + (off + np.swapaxes(off, -1, -2)) / np.sqrt(2.0)
-
-
 @dataclass(frozen=True)
 class _Matrices(Geometry):
     """What the two geometries of positive definite matrices have in common."""
@@ -292,6 +273,12 @@ class _Matrices(Geometry):
     @property
     def origin(self) -> FloatArray:
         return np.eye(self.size)
+
+    def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Return symmetric matrices that are standard normal in the Frobenius norm."""
+        noise = np.triu(rng.normal(size=np.shape(point)))
+        off = np.triu(noise, 1)
+        return noise - off + (off + np.swapaxes(off, -1, -2)) / np.sqrt(2.0)
 
 
 @dataclass(frozen=True)
@@ -334,11 +321,7 @@ class SPDGeometry(_Matrices):
 
     def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
         root, _ = self._roots(point)
-        return root @ _symmetric_noise(np.shape(point), rng) @ root
-
-    def curvature_bound(self, distance: FloatArray) -> FloatArray:
-        length = np.maximum(distance / np.sqrt(2.0), 1e-6)
-        return length / np.tanh(length)
+        return root @ super().random_tangent(point, rng) @ root
 
 
 @dataclass(frozen=True)
@@ -362,14 +345,10 @@ class LogEuclideanGeometry(_Matrices):
     def log(self, point: FloatArray, other: FloatArray) -> FloatArray:
         return _log(np.asarray(other)) - _log(np.asarray(point))
 
-    def random_tangent(self, point: FloatArray, rng: np.random.Generator) -> FloatArray:
-        return _symmetric_noise(np.shape(point), rng)
-
     def means(self, votes: FloatArray, weights: FloatArray, volume: FloatArray | None = None) -> Means:
-        n, m = weights.shape
         total = weights.sum(axis=1)
         share = np.maximum(weights, 0.0) / np.where(total > 0, total, 1.0)[:, None]
-        logs = np.zeros((n, m, self.size, self.size))
+        logs = np.zeros((*share.shape, *self.point_shape))
         logs[share > 0] = _log(votes[share > 0])
         points = matrix_function((self.widen(share) * logs).sum(axis=1), np.exp)
-        return Means(points, np.ones(n, dtype=bool), np.ones(n, dtype=bool))
+        return Means(points, np.ones(len(points), dtype=bool), np.ones(len(points), dtype=bool))

@@ -7,7 +7,7 @@ the geometry simulates once. On spheres and for rotations mean cosines and chara
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.label_types.manifolds.geometry import Geometry
-from consilience.label_types.pair_costs import mismatched_costs, with_least_error
+from consilience.label_types.pair_costs import merged_weights, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ManifoldLaw", "ManifoldParameters"]
@@ -110,37 +110,35 @@ class ManifoldLaw(Law):
         return Statistics({**parts, "same": same, **({"pair_cost": cost} if closed else {})})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = agreement_table(statistics)
+        table, closed = agreement_table(statistics), self.geometry.is_closed
         sharpness, chance = self._sharpness(statistics), self._chance(statistics)
         near, slope = self._quality_of(table.value, sharpness)
         far, _ = self._quality_of(chance, sharpness)
-        if self.geometry.is_closed or self.geometry.is_flat:
+        if closed or self.geometry.is_flat:
             # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
             met = table.usable & (near > LEAST_QUALITY**2)
             share = float(np.median(far[met] / near[met])) if met.any() else 0.0
-            near, slope = (near - far) / max(1.0 - share, LEAST_SIGNAL), slope / max(1.0 - share, LEAST_SIGNAL)
+            signal = max(1.0 - share, LEAST_SIGNAL)
+            near, slope = (near - far) / signal, slope / signal
         else:  # not so in a curved space; there it is enough that chance agreement is small
             still = np.diag(chance) <= STILL * float(np.median(np.diag(chance)))
             near = np.where(np.outer(still, still), 0.0, near)
+        gold_value, gold_error = table.gold_value, table.gold_error
+        if gold_value is not None and gold_error is not None:
+            gold_value, gold_slope = self._quality_of(gold_value, sharpness)
+            gold_error = _scaled(gold_error, gold_slope)
         diagonal = np.eye(len(near), dtype=bool)
-        gold_value = gold_error = None
-        if table.gold_value is not None and table.gold_error is not None:
-            gold_value, gold_slope = self._quality_of(table.gold_value, sharpness)
-            gold_error = _scaled(table.gold_error, gold_slope)
-        linked = (statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None
-        cost = table.value
-        if self.geometry.is_closed:
-            cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
-        found = replace(
+        count = np.maximum(statistics["agreement_count"], 1.0)
+        return replace(
             table,
             value=np.where(diagonal, 1.0, near),
-            error=_scaled(table.error, slope),
+            # at least half an item's worth: votes that never differ may differ on the next
+            error=np.maximum(_scaled(table.error, slope), 0.5 / (table.both + 1.0)),
             gold_value=gold_value,
             gold_error=gold_error,
-            linked=linked,
-            cost=np.where(diagonal, 0.0, cost),
+            linked=(statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None,
+            cost=np.where(diagonal, 0.0, statistics["pair_cost"] / count if closed else table.value),
         )
-        return with_least_error(found)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
         """Return the agreement of votes so far apart, and the size of its slope."""
@@ -148,8 +146,8 @@ class ManifoldLaw(Law):
             near = np.exp(-sharpness * apart)
             return near, sharpness * near
         close = 1.0 - apart
-        size = np.maximum(np.abs(close), 1e-3)
-        return np.sign(close) * np.abs(close) ** sharpness, sharpness * size ** (sharpness - 1.0)
+        size = np.abs(close)
+        return np.sign(close) * size**sharpness, sharpness * np.maximum(size, 1e-3) ** (sharpness - 1.0)
 
     def _scale_of_quality(self, quality: FloatArray, sharpness: float) -> FloatArray:
         """Return the scale of sources that agree with the truth to this degree."""
@@ -162,8 +160,8 @@ class ManifoldLaw(Law):
         """Return how far votes on different items are apart ``(m, m)``."""
         if self.mismatch is not None:
             return self.mismatch
-        m = len(statistics["both"])
-        return np.full((m, m), 1.0 if self.geometry.is_closed else 4.0 * self._typical(statistics))
+        usual = 1.0 if self.geometry.is_closed else 4.0 * self._typical(statistics)
+        return np.full(statistics["both"].shape, usual)
 
     def _typical(self, statistics: Statistics) -> float:
         """Return how far the middle pair of sources is apart."""
@@ -201,21 +199,25 @@ class ManifoldLaw(Law):
         return Forward.of_table(grid, np.outer(sign, sign) * np.exp(-sharpness * between))
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
-        votes = np.diag(statistics["both"])
         if self.mismatch is None:
-            return np.zeros(len(votes), dtype=bool)
-        return (votes >= MIN_VOTES) & (np.diag(self.mismatch) <= 1e-12 * max(float(self.mismatch.max()), 1e-300))
+            return super().constant_sources(statistics)
+        still = np.diag(self.mismatch) <= 1e-12 * max(float(self.mismatch.max()), 1e-300)
+        return still & (np.diag(statistics["both"]) >= MIN_VOTES)
 
     # --- level 2 ----------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ManifoldParameters:
-        m, sharpness = len(hypothesis.u), self._sharpness(statistics)
-        quality, correlation = hypothesis.quality, hypothesis.correlation
+        sharpness, quality = self._sharpness(statistics), hypothesis.quality
         if hypothesis.is_plain:
-            quality = np.full(m, np.exp(-sharpness * self._nats(self._typical(statistics)) / 2.0))
+            quality = np.full(len(quality), np.exp(-sharpness * self._nats(self._typical(statistics)) / 2.0))
         quality = np.clip(quality, LEAST_QUALITY, np.tanh(LIMIT))
         scale = self._scale_of_quality(quality, sharpness)
-        return ManifoldParameters(scale, _of_errors(correlation, quality), self._dispersion(scale), sharpness)
+        # With noise of correlation r the cost of a pair is c_a + c_b - 2 r sqrt(c_a c_b), and agreement its
+        # exponential; the engine has it as q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2)).
+        rest, root = np.sqrt(1.0 - quality**2), np.sqrt(-np.log(quality))
+        gain = np.log1p(hypothesis.correlation * np.outer(rest, rest) / np.outer(quality, quality))
+        correlation = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
+        return ManifoldParameters(scale, correlation, self._dispersion(scale), sharpness)
 
     def _dispersion(self, scale: FloatArray) -> float:
         """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
@@ -233,19 +235,10 @@ class ManifoldLaw(Law):
         """Average precisions and correlations over the hypotheses."""
         if len(mixture) == 1:
             return mixture
-        each: list[tuple[float, Any]] = list(mixture)
-        total = sum(share for share, _ in each)
-
-        def mean(value: Callable[[Any], Any]) -> Any:
-            return sum(share / total * value(one) for share, one in each)
-
-        merged = ManifoldParameters(
-            scale=mean(lambda one: one.scale**-2.0) ** -0.5,
-            correlation=mean(lambda one: one.correlation),
-            dispersion=float(mean(lambda one: one.dispersion)),
-            sharpness=each[0][1].sharpness,
-        )
-        return ((1.0, merged),)
+        each: Any = mixture
+        precise = tuple((share, replace(one, scale=one.scale**-2.0)) for share, one in each)
+        merged: Any = merged_weights(precise)[0][1]
+        return ((1.0, replace(merged, scale=merged.scale**-0.5)),)
 
     # --- level 3 ----------------------------------------------------------------------------------------
 
@@ -294,13 +287,12 @@ class ManifoldLaw(Law):
         return slope * error, weight_slope * error
 
     def from_weights(self, weight: FloatArray, request: Request) -> ManifoldParameters:
-        m = len(weight)
-        cost = self.expected_cost(np.asarray(weight, dtype=np.float64))
+        cost = self.expected_cost(weight)
         known = np.isfinite(cost)
         largest = float(cost[known].max()) if known.any() else 1.0
         scale = self.geometry.scale_of_cost(np.where(known, cost, 1e4 * largest))
         dispersion = 4.0 * largest if self.mismatch is None else self._dispersion(scale)
-        return ManifoldParameters(scale, np.zeros((m, m)), dispersion, 1.0 / largest)
+        return ManifoldParameters(scale, np.zeros((len(cost), len(cost))), dispersion, 1.0 / largest)
 
     def restore(self, fields: Mapping[str, Any]) -> ManifoldParameters:
         return ManifoldParameters(**fields)
@@ -325,15 +317,3 @@ def _scaled(error: FloatArray, slope: FloatArray) -> FloatArray:
     """Return errors times slopes, infinite ones kept."""
     known = np.isfinite(error)
     return np.where(known, np.where(known, error, 0.0) * slope + 1e-6, np.inf)
-
-
-def _of_errors(shared: FloatArray, quality: FloatArray) -> FloatArray:
-    """Return the correlations of tangent noise that belong to shared agreement.
-
-    With noise of correlation r the cost of a pair is ``c_a + c_b - 2 r sqrt(c_a c_b)``, and agreement its exponential;
-    the engine has it as ``q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2))``.
-    """
-    rest = np.sqrt(1.0 - quality**2)
-    gain = np.log1p(shared * np.outer(rest, rest) / np.outer(quality, quality))
-    root = np.sqrt(-np.log(quality))
-    return np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -59,13 +58,9 @@ class GivenGeometry(Geometry):
         return max(int(np.linalg.matrix_rank(tangents, tol=1e-6 * float(np.abs(tangents).max(initial=1e-300)))), 1)
 
     @cached_property
-    def spread(self) -> float:
-        """Mean squared distance between two random points."""
-        return float(np.mean(self.distance(self._probe[:-1], self._probe[1:]) ** 2))
-
-    @property
     def unit(self) -> float:
-        return float(np.sqrt(self.spread))
+        """Root mean squared distance between two random points."""
+        return float(np.sqrt(np.mean(self.distance(self._probe[:-1], self._probe[1:]) ** 2)))
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return self._call(self.distance_function, "distance", left, right)
@@ -97,7 +92,7 @@ class GivenGeometry(Geometry):
     def _call(self, function: Callable[..., FloatArray], name: str, *arrays: FloatArray) -> FloatArray:
         """Call a function with flat batches, check what comes back, and put it into the shape of the batches."""
         wide = np.broadcast_arrays(*(np.asarray(array, dtype=np.float64) for array in arrays))
-        lead, rank = wide[0].shape, len(self.point_shape)
+        lead = wide[0].shape
         flat = [array.reshape(-1, *self.point_shape) for array in wide]
         try:
             result = np.asarray(function(*flat), dtype=np.float64)
@@ -117,7 +112,7 @@ class GivenGeometry(Geometry):
             row = int(np.argwhere(~np.isfinite(result))[0, 0])
             given = ", ".join(str(array[row].tolist()) for array in flat)
             raise DistanceError(f"The function {name!r} of the manifold returned NaN or infinity for {given}.")
-        return result.reshape(lead[: len(lead) - rank] if numbers else lead)
+        return result.reshape(lead[: len(lead) - len(self.point_shape)] if numbers else lead)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -196,20 +191,15 @@ class Manifold(GeometricSpace):
         Uses ``space.dim``, ``space.random_point`` and the ``exp``, ``log``, ``dist`` and ``inner_product`` of
         ``space.metric``; geomstats itself is not imported.
         """
-        metric = _part(space, "metric", "geomstats space")
-        draw = _part(space, "random_point", "geomstats space")
-
-        def random(count: int, rng: np.random.Generator) -> FloatArray:
-            with _seeded(rng):
-                return np.asarray(draw(count)).reshape(count, *np.shape(draw(1)))
-
+        _check_parts(space, "geomstats space", "metric", "random_point", "dim")
+        metric, draw = space.metric, space.random_point
         return cls(
             exp=lambda points, tangents: metric.exp(tangents, points),
             log=lambda points, others: metric.log(others, points),
             distance=lambda left, right: np.atleast_1d(metric.dist(left, right)),
-            random=random,
+            random=_seeded(lambda count: np.asarray(draw(count)).reshape(count, *np.shape(draw(1)))),
             inner=lambda points, left, right: np.atleast_1d(metric.inner_product(left, right, points)),
-            dimension=int(_part(space, "dim", "geomstats space")),
+            dimension=int(space.dim),
             name=name or type(space).__name__,
         )
 
@@ -220,21 +210,16 @@ class Manifold(GeometricSpace):
         Uses its ``exp``, ``log``, ``dist``, ``inner_product``, ``random_point`` and ``dim``, one point at a time;
         pymanopt itself is not imported.
         """
-        for part in ("exp", "log", "dist", "inner_product", "random_point", "dim"):
-            _part(manifold, part, "pymanopt manifold")
+        _check_parts(manifold, "pymanopt manifold", "exp", "log", "dist", "inner_product", "random_point", "dim")
 
         def each(function: Callable[..., Any]) -> Callable[..., FloatArray]:
             return lambda *arrays: np.array([function(*rows) for rows in zip(*arrays, strict=True)], dtype=np.float64)
-
-        def random(count: int, rng: np.random.Generator) -> FloatArray:
-            with _seeded(rng):
-                return np.array([manifold.random_point() for _ in range(count)], dtype=np.float64)
 
         return cls(
             exp=each(manifold.exp),
             log=each(manifold.log),
             distance=each(manifold.dist),
-            random=random,
+            random=_seeded(lambda count: np.array([manifold.random_point() for _ in range(count)])),
             inner=each(manifold.inner_product),
             dimension=int(manifold.dim),
             name=name or type(manifold).__name__,
@@ -246,39 +231,36 @@ class Manifold(GeometricSpace):
 
     @property
     def chance(self) -> float:
-        return self.geometry.spread / 2.0
+        return self.geometry.unit**2 / 2.0
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return self.geometry.probes(n, rng)
-
-    def contains(self, label: object) -> bool:
-        return getattr(np.asarray(label), "shape", None) == self.geometry.point_shape and super().contains(label)
-
-    def as_points(self, numbers: FloatArray) -> FloatArray:
-        return numbers
 
     def spec(self) -> dict[str, Any]:
         return {}
 
 
-def _part(owner: Any, name: str, kind: str) -> Any:
-    if not hasattr(owner, name):
-        raise DistanceError(
-            f"{type(owner).__name__} has no {name!r}, which every {kind} has. "
-            "Pass the functions to Manifold(...) instead."
-        )
-    return getattr(owner, name)
+def _check_parts(owner: Any, kind: str, *names: str) -> None:
+    for name in names:
+        if not hasattr(owner, name):
+            raise DistanceError(
+                f"{type(owner).__name__} has no {name!r}, which every {kind} has. "
+                "Pass the functions to Manifold(...) instead."
+            )
 
 
-@contextmanager
-def _seeded(rng: np.random.Generator) -> Iterator[None]:
-    """Make packages that draw from numpy's global state draw from a generator, and leave no trace."""
-    before = np.random.get_state()  # noqa: NPY002  both packages draw from there
-    np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(before)  # noqa: NPY002
+def _seeded(draw: Callable[[int], FloatArray]) -> Callable[[int, np.random.Generator], FloatArray]:
+    """Make a function that draws from numpy's global state draw from a generator, and leave no trace."""
+
+    def drawn(count: int, rng: np.random.Generator) -> FloatArray:
+        before = np.random.get_state()  # noqa: NPY002  both packages draw from there
+        np.random.seed(int(rng.integers(2**32)))  # noqa: NPY002
+        try:
+            return draw(count)
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
+
+    return drawn
 
 
 def _check(geometry: GivenGeometry, name: str) -> None:

@@ -19,7 +19,7 @@ from consilience.label_types.manifolds.curved import HyperbolicGeometry, Rotatio
 from consilience.label_types.manifolds.geometry import Geometry, LogEuclideanGeometry, SPDGeometry, matrix_function
 from consilience.label_types.manifolds.law import ManifoldLaw
 
-__all__ = ["SO3", "SPD", "GeometricSpace", "Hyperbolic", "Sphere", "checked_choice", "checked_size"]
+__all__ = ["SO3", "SPD", "GeometricSpace", "Hyperbolic", "Sphere", "checked_size"]
 
 #: Numbers may be off the manifold by these shares, as after rounding to single precision: lengths of unit vectors,
 #: time-like coordinates, and symmetric entries.
@@ -29,7 +29,6 @@ FARTHEST = 1e130
 #: Votes whose angles to the truth have this root mean square (in radians) tell nothing, in simulations: for uniform
 #: directions in space it is 1.7, for rotations 2.1.
 UNRELATED_DIRECTION, UNRELATED_ROTATION = 1.6, 2.0
-NOISES = ("wrapped", "riemannian")
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
 
@@ -50,22 +49,18 @@ class GeometricSpace(LabelSpace):
         """Squared distance of a vote that tells nothing, for simulations."""
 
     @property
-    def wrapped(self) -> bool:
-        """Whether labels take account of how fast volume grows with distance."""
-        return getattr(self, "noise", "") == "wrapped"
-
-    @property
     def label_shape(self) -> tuple[int, ...]:
         """Shape of a label as users write it."""
         return self.geometry.point_shape
 
-    @abstractmethod
     def as_points(self, numbers: FloatArray) -> FloatArray:
         """Return labels, finite and of the right shape, as points; or say which one is none."""
+        return numbers
 
     @cached_property
     def law(self) -> ManifoldLaw:
-        return ManifoldLaw(self.geometry, wrapped=self.wrapped, chance=self.chance)
+        # Wrapped noise: labels take account of how fast volume grows with distance.
+        return ManifoldLaw(self.geometry, wrapped=getattr(self, "noise", "") == "wrapped", chance=self.chance)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return self.geometry.distance(np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
@@ -82,32 +77,34 @@ class GeometricSpace(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
         shape = self.label_shape
-        if array.dtype.kind in "biuf":
-            if array.shape[1:] != shape:
-                raise InvalidLabelError(
-                    f"Labels of shape {array.shape[1:]} are no points of {self!r}, which have shape {shape}. "
-                    "Pass an array with one such point per item and source.",
-                    0 if array.ndim == 1 and len(array) else None,
-                )
-            numbers = array.astype(np.float64)
-        else:
-            numbers = _stacked(array, shape, repr(self))
-        self._refuse(
-            np.asarray(~np.isfinite(numbers).reshape(len(numbers), int(np.prod(shape))).all(axis=1)),
-            numbers,
-            lambda index: "has a number that is not finite",
-        )
+        if array.dtype.kind not in "biuf":
+            array = self._stacked(array)
+        elif array.shape[1:] != shape:
+            raise InvalidLabelError(
+                f"Labels of shape {array.shape[1:]} are no points of {self!r}, which have shape {shape}. "
+                "Pass an array with one such point per item and source.",
+                0 if array.ndim == 1 and len(array) else None,
+            )
+        numbers = array.astype(np.float64)
+        finite = np.asarray(np.isfinite(numbers).all(axis=tuple(range(1, numbers.ndim))))
+        self._refuse(~finite, numbers, lambda index: "has a number that is not finite")
         return self.as_points(numbers)
 
-    def _check_unit_length(self, numbers: FloatArray, reason: str, noun: str) -> None:
-        length = np.linalg.norm(numbers, axis=1)
-        gap = np.abs(length - 1.0)
-        self._refuse(
-            ~(gap <= UNIT_TOLERANCE),
-            numbers,
-            lambda index: reason.format(length=length[index], gap=gap[index]),
-            f"Scale it to length one: space.project({noun}).",
-        )
+    def _stacked(self, labels: Batch) -> FloatArray:
+        """Return labels given one by one as an array, or say which one is none of this shape."""
+        shape = self.label_shape
+        numbers = np.empty((len(labels), *shape))
+        for index, value in enumerate(labels):
+            fault = f"is not an array of numbers of shape {shape}"
+            try:
+                point = np.asarray(value, dtype=np.float64)
+                if point.shape != shape:
+                    fault = f"has shape {point.shape}, and points of {self!r} have {shape}"
+                    raise ValueError
+            except (TypeError, ValueError):
+                raise InvalidLabelError(f"label {plain_value(value)!r} {fault}. {STEP}", index) from None
+            numbers[index] = point
+        return numbers
 
     def _refuse(self, wrong: BoolArray, numbers: FloatArray, reason: Callable[[int], str], step: str = STEP) -> None:
         """Raise an error about the first label that is wrong, if one is."""
@@ -117,36 +114,16 @@ class GeometricSpace(LabelSpace):
             raise InvalidLabelError(f"label {shown} {reason(index)}. {step}", index)
 
 
-def checked_size(name: str, value: Any, least: int = 1) -> int:
-    """Return a whole number that is large enough, or refuse it."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a whole number of {least} or more.")
+def checked_size(name: str, value: Any) -> int:
+    """Return a whole number of one or more, or refuse it."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise InvalidLabelError(f"{name}={plain_value(value)!r} is not a whole number of 1 or more.")
     return int(value)
 
 
-def checked_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return one of the choices, or refuse the value."""
+def _check_choice(name: str, value: Any, choices: tuple[str, str] = ("wrapped", "riemannian")) -> None:
     if value not in choices:
         raise InvalidLabelError(f"{name}={value!r} is unknown. Use {' or '.join(map(repr, choices))}.")
-    return str(value)
-
-
-def _stacked(array: Batch, shape: tuple[int, ...], space: str) -> FloatArray:
-    numbers = np.empty((len(array), *shape))
-    for index, value in enumerate(array):
-        try:
-            point = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidLabelError(
-                f"label {plain_value(value)!r} is not an array of numbers of shape {shape}. {STEP}", index
-            ) from None
-        if point.shape != shape:
-            raise InvalidLabelError(
-                f"label {plain_value(value)!r} has shape {point.shape}, and points of {space} have {shape}. {STEP}",
-                index,
-            )
-        numbers[index] = point
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -197,8 +174,8 @@ class Hyperbolic(GeometricSpace):
                 "use Sphere for points on a sphere."
             )
         object.__setattr__(self, "curvature", curvature)
-        checked_choice("noise", self.noise, NOISES)
-        checked_choice("coordinates", self.coordinates, ("hyperboloid", "ball"))
+        _check_choice("noise", self.noise)
+        _check_choice("coordinates", self.coordinates, ("hyperboloid", "ball"))
 
     @cached_property
     def geometry(self) -> HyperbolicGeometry:
@@ -225,23 +202,21 @@ class Hyperbolic(GeometricSpace):
 
     def project(self, points: Any) -> FloatArray:
         """Return points on the hyperboloid with these space-like coordinates (all but the first)."""
-        return self.geometry.project(np.asarray(points, dtype=np.float64))
+        return self.geometry.project(points)
 
     def from_poincare(self, points: Any) -> FloatArray:
         """Return the points of the hyperboloid that belong to points of the Poincare ball, ``(.., d)``."""
         ball = np.asarray(points, dtype=np.float64) / self.radius
         square = (ball**2).sum(axis=-1, keepdims=True)
-        outside = ~(square < 1.0)
-        if outside.any():
-            index = int(np.flatnonzero(outside.ravel())[0])
-            length = self.radius * float(np.sqrt(square.ravel()[index]))
+        outside = np.flatnonzero(~(square < 1.0))
+        if len(outside):
+            length = self.radius * float(np.sqrt(square.ravel()[outside[0]]))
             raise InvalidLabelError(
-                f"point {index} of the Poincare ball has length {length:.6g}, and the ball the radius "
+                f"point {outside[0]} of the Poincare ball has length {length:.6g}, and the ball the radius "
                 f"{self.radius:.6g}. Move it inside.",
-                index,
+                int(outside[0]),
             )
-        time = (1.0 + square) / (1.0 - square)
-        return self.radius * np.concatenate([time, 2.0 * ball / (1.0 - square)], axis=-1)
+        return self.radius * np.concatenate([1.0 + square, 2.0 * ball], axis=-1) / (1.0 - square)
 
     def to_poincare(self, points: Any) -> FloatArray:
         """Return the points of the Poincare ball that belong to points of the hyperboloid, ``(.., d + 1)``."""
@@ -251,14 +226,9 @@ class Hyperbolic(GeometricSpace):
     def as_points(self, numbers: FloatArray) -> FloatArray:
         if self.coordinates == "ball":
             return self.from_poincare(numbers)
-        self._refuse(
-            ~(np.abs(numbers).max(axis=1) < FARTHEST * self.radius),
-            numbers,
-            lambda _: (
-                f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers overflow"
-            ),
-            "Use a curvature nearer to zero, or move the points.",
-        )
+        far = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers overflow"
+        too_far = ~(np.abs(numbers).max(axis=1) < FARTHEST * self.radius)
+        self._refuse(too_far, numbers, lambda _: far, "Use a curvature nearer to zero, or move the points.")
         time, projected = numbers[:, 0], self.project(numbers)
 
         def reason(index: int) -> str:
@@ -268,21 +238,51 @@ class Hyperbolic(GeometricSpace):
                 f"coordinate is {time[index]:.6g} and should be {projected[index, 0]:.6g}"
             )
 
-        self._refuse(
-            ~(np.abs(time - projected[:, 0]) <= TIME_TOLERANCE * projected[:, 0]),
-            numbers,
-            reason,
+        step = (
             "Points drift by rounding: space.project(points) puts them back. "
-            "For points of the Poincare ball use coordinates='ball'.",
+            "For points of the Poincare ball use coordinates='ball'."
         )
+        off = ~(np.abs(time - projected[:, 0]) <= TIME_TOLERANCE * projected[:, 0])
+        self._refuse(off, numbers, reason, step)
         return projected
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return self.to_poincare(batch) if self.coordinates == "ball" else batch
 
 
+class _UnitVectors(GeometricSpace):
+    """Directions and rotations: vectors of length one."""
+
+    nouns: ClassVar[str]
+    #: What is wrong with a vector of length zero, and with one of another length than one.
+    zero: ClassVar[str]
+    off: ClassVar[str]
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        """Return uniform points."""
+        return self.geometry.project(rng.normal(size=(n, *self.geometry.point_shape)))
+
+    def project(self, points: Any) -> FloatArray:
+        """Return vectors scaled to length one; of quaternions those whose first number is positive."""
+        points = np.asarray(points, dtype=np.float64)
+        if not (np.linalg.norm(points, axis=-1) > 0).all():
+            raise InvalidLabelError(f"A {self.zero}. Leave it out.")
+        return self.geometry.project(points)
+
+    def as_points(self, numbers: FloatArray) -> FloatArray:
+        length = np.linalg.norm(numbers, axis=1)
+        gap = np.abs(length - 1.0)
+        self._refuse(
+            ~(gap <= UNIT_TOLERANCE),
+            numbers,
+            lambda index: self.off.format(length=length[index], gap=gap[index]),
+            f"Scale it to length one: space.project({self.nouns}).",
+        )
+        return self.geometry.project(numbers)
+
+
 @dataclass(frozen=True)
-class Sphere(GeometricSpace):
+class Sphere(_UnitVectors):
     """Unit vectors of d + 1 coordinates; the cost is the squared angle.
 
     Parameters
@@ -303,10 +303,13 @@ class Sphere(GeometricSpace):
 
     d: int
     noise: str = field(default="wrapped", kw_only=True)
+    nouns: ClassVar[str] = "points"
+    zero: ClassVar[str] = "vector of length zero has no direction"
+    off: ClassVar[str] = "has length {length:.6g}, off the unit sphere by {gap:.3g}"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "d", checked_size("d", self.d))
-        checked_choice("noise", self.noise, NOISES)
+        _check_choice("noise", self.noise)
 
     @cached_property
     def geometry(self) -> SphereGeometry:
@@ -314,26 +317,11 @@ class Sphere(GeometricSpace):
 
     @property
     def chance(self) -> float:
-        return float(self.geometry.law.vote_cost(np.array([UNRELATED_DIRECTION / np.sqrt(self.d)]))[0])
-
-    def random(self, n: int, rng: np.random.Generator) -> Batch:
-        """Return uniform directions."""
-        return self.geometry.project(rng.normal(size=(n, self.d + 1)))
-
-    def project(self, points: Any) -> FloatArray:
-        """Return vectors scaled to length one."""
-        points = np.asarray(points, dtype=np.float64)
-        if not (np.linalg.norm(points, axis=-1) > 0).all():
-            raise InvalidLabelError("A vector of length zero has no direction. Leave it out.")
-        return self.geometry.project(points)
-
-    def as_points(self, numbers: FloatArray) -> FloatArray:
-        self._check_unit_length(numbers, "has length {length:.6g}, off the unit sphere by {gap:.3g}", "points")
-        return self.geometry.project(numbers)
+        return float(self.geometry.cost_of_scale(UNRELATED_DIRECTION / np.sqrt(self.d)))
 
 
 @dataclass(frozen=True)
-class SO3(GeometricSpace):
+class SO3(_UnitVectors):
     """Rotations as unit quaternions ``(w, x, y, z)``; the cost is the squared angle of the rotation between two.
 
     A quaternion and its negative are the same rotation, and may be mixed; labels come back with ``w >= 0``.
@@ -355,9 +343,12 @@ class SO3(GeometricSpace):
     """
 
     noise: str = field(default="wrapped", kw_only=True)
+    nouns: ClassVar[str] = "quaternions"
+    zero: ClassVar[str] = "quaternion of length zero is no rotation"
+    off: ClassVar[str] = "is no unit quaternion: its length is {length:.6g}"
 
     def __post_init__(self) -> None:
-        checked_choice("noise", self.noise, NOISES)
+        _check_choice("noise", self.noise)
 
     @cached_property
     def geometry(self) -> RotationGeometry:
@@ -365,21 +356,12 @@ class SO3(GeometricSpace):
 
     @property
     def chance(self) -> float:
-        return 4.0 * float(self.geometry.law.vote_cost(np.array([UNRELATED_ROTATION / 2.0 / np.sqrt(3.0)]))[0])
-
-    def random(self, n: int, rng: np.random.Generator) -> Batch:
-        """Return uniform rotations."""
-        return self.geometry.project(rng.normal(size=(n, 4)))
-
-    def project(self, quaternions: Any) -> FloatArray:
-        """Return quaternions scaled to length one, with the sign that makes the first number positive."""
-        quaternions = np.asarray(quaternions, dtype=np.float64)
-        if not (np.linalg.norm(quaternions, axis=-1) > 0).all():
-            raise InvalidLabelError("A quaternion of length zero is no rotation. Leave it out.")
-        return self.geometry.project(quaternions)
+        return float(self.geometry.cost_of_scale(UNRELATED_ROTATION / np.sqrt(3.0)))
 
     def from_matrix(self, matrices: Any) -> FloatArray:
         """Return the quaternions of rotation matrices, ``(.., 3, 3)``."""
+        from scipy.spatial.transform import Rotation
+
         matrices = np.asarray(matrices, dtype=np.float64)
         gap = np.abs(matrices @ np.swapaxes(matrices, -1, -2) - np.eye(3)).max(axis=(-1, -2))
         if not ((gap < 1e-6) & (np.linalg.det(matrices) > 0)).all():
@@ -387,8 +369,6 @@ class SO3(GeometricSpace):
                 f"A matrix is no rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. "
                 "Correct it."
             )
-        from scipy.spatial.transform import Rotation
-
         scalar_last = Rotation.from_matrix(matrices.reshape(-1, 3, 3)).as_quat().reshape(*matrices.shape[:-2], 4)
         return self.geometry.project(np.roll(scalar_last, 1, axis=-1))
 
@@ -400,12 +380,8 @@ class SO3(GeometricSpace):
         scalar_last = np.roll(unit, -1, axis=-1).reshape(-1, 4)
         return np.asarray(Rotation.from_quat(scalar_last).as_matrix()).reshape(*unit.shape[:-1], 3, 3)
 
-    def as_points(self, numbers: FloatArray) -> FloatArray:
-        self._check_unit_length(numbers, "is no unit quaternion: its length is {length:.6g}", "quaternions")
-        return self.geometry.project(numbers)
-
-    def as_labels(self, batch: Batch, like: Any = None) -> Batch:
-        return self.geometry.project(batch) if len(batch) else batch
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return self.geometry.project(batch)
 
 
 @dataclass(frozen=True)
@@ -433,13 +409,12 @@ class SPD(GeometricSpace):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", checked_size("n", self.n))
-        checked_choice("metric", self.metric, ("affine-invariant", "log-euclidean"))
+        _check_choice("metric", self.metric, ("affine-invariant", "log-euclidean"))
 
     @cached_property
     def geometry(self) -> Geometry:
-        if self.metric == "log-euclidean" or self.n == 1:
-            return LogEuclideanGeometry(self.n)
-        return SPDGeometry(self.n)
+        flat = self.metric == "log-euclidean" or self.n == 1
+        return LogEuclideanGeometry(self.n) if flat else SPDGeometry(self.n)
 
     @property
     def chance(self) -> float:
@@ -452,12 +427,11 @@ class SPD(GeometricSpace):
 
     def project(self, matrices: Any, smallest: float = 1e-6) -> FloatArray:
         """Return the nearest symmetric matrices whose eigenvalues are at least `smallest` times the largest."""
-        matrices = np.asarray(matrices, dtype=np.float64)
 
         def lifted(values: FloatArray) -> FloatArray:
             return np.maximum(values, smallest * np.maximum(np.abs(values).max(axis=-1, keepdims=True), 1e-300))
 
-        return matrix_function(matrices, lifted)
+        return matrix_function(np.asarray(matrices, dtype=np.float64), lifted)
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
         turned = np.swapaxes(numbers, 1, 2)

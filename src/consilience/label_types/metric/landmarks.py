@@ -28,33 +28,25 @@ class Landmarks:
     [[2.0], [1.0], [3.0], [1.0]]
     """
 
-    cost: CostFunction  # (n, ...), (n, ...) -> (n,)
+    cost: CostFunction
     labels: Batch  # (l, ...) the landmarks
     projection: FloatArray  # (d, l) turns centered squared distances to the landmarks into coordinates
     mean_squared: FloatArray  # (l,) mean squared distance of the landmarks to each landmark
 
     @classmethod
     def of(cls, cost: CostFunction, labels: Batch, max_dimension: int = 10, explained: float = 0.95) -> Landmarks:
-        """Return the embedding with as few coordinates as needed, at least one.
-
-        Parameters
-        ----------
-        explained
-            Share of the scatter that a flat space can hold from which no more coordinates are added.
-        """
+        """Return the embedding with as few coordinates, at least one, as explain this share of the flat scatter."""
         squared = cost_table(cost, labels, labels)
         squared = (squared + squared.T) / 2.0
         mean_squared = squared.mean(axis=0)
         centered = -0.5 * (squared - mean_squared - mean_squared[:, None] + mean_squared.mean())
-        values, vectors = np.linalg.eigh(centered)
-        values, vectors = values[::-1], vectors[:, ::-1]
+        values, vectors = (part[..., ::-1] for part in np.linalg.eigh(centered))
         # Eigenvalues are accurate to rounding of the largest one; smaller ones would be divided by.
         positive = np.where(values > 1e-12 * len(values) * np.abs(values).max(), values, 0.0)
         if not positive.any():
             return cls(cost, labels, np.zeros((1, len(squared))), mean_squared)
         share = np.cumsum(positive) / positive.sum()
-        enough = int(np.argmax(share >= min(explained, share[-1]))) + 1
-        kept = min(max_dimension, enough)
+        kept = min(max_dimension, int(np.argmax(share >= min(explained, share[-1]))) + 1)
         # An eigenvector's sign is arbitrary; fixed, the same distances give the same coordinates.
         directions = vectors[:, :kept]
         directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(kept)])

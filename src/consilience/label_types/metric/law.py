@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -28,30 +28,22 @@ from consilience.estimation.protocol import (
     Summary,
     count_statistics,
 )
-from consilience.exceptions import DistanceError, UnsupportedError
-from consilience.label_types.cost_curve import CostCurve, conditional
-from consilience.label_types.metric.curve import PooledCurve
+from consilience.exceptions import DistanceError
+from consilience.label_types.cost_curve import CostCurve, pair_cost
+from consilience.label_types.metric.curve import SteppedCurve, cost_step, pooled_curve
 from consilience.label_types.metric.landmarks import Landmarks
-from consilience.label_types.pair_costs import (
-    CostFunction,
-    best_vote,
-    cost_table,
-    merged_weights,
-    mismatched_costs,
-    removed_share,
-    with_least_error,
-)
+from consilience.label_types.pair_costs import CostFunction, best_vote, cost_table, merged_weights, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["MetricLaw", "MetricParameters"]
+__all__ = ["MetricLaw", "MetricParameters", "best_candidate"]
 
 #: Labels that stand for the whole space, and random ones that do before any vote is seen; budgets of time, as the
 #: table of their costs grows with the square.
 REFERENCES, POOL = 48, 128
 #: Up to this many candidates, or labels that recur from item to item, count as the whole space; budgets of time.
 MAX_LISTED, MAX_RECURRING = 256, 64
-#: Votes that are looked through for labels that the references lack.
-LOOKED = 1000
+#: Votes that are looked through for labels that the references lack, and items for the smallest cost.
+LOOKED, LOOKED_ITEMS = 1000, 60
 #: Share of negative spectrum that squared distances of a flat space may have, for rounding of the labels.
 BENT = 0.03
 #: Qualities at which votes are simulated, and truths around which they are drawn: an agreement to about .05, which a
@@ -67,27 +59,15 @@ MIN_VOTES = 10
 
 @dataclass(frozen=True)
 class MetricParameters(Parameters):
-    """Expected costs and weights of m sources."""
+    """Expected costs and weights of m sources, each ``(m,)`` if nothing else is said."""
 
-    # expected_cost and weight: (m,)
     expected_cost: FloatArray
     weight: FloatArray
     correlation: FloatArray  # (m, m) of errors given the truth
-    cost_slope: FloatArray  # (m,) how fast the cost falls with the quality of a source
-    # (m,) standard error of the cost for given qualities, as it is not known how far the truth itself scatters
-    gauge_error: FloatArray
-    weight_slope: FloatArray  # (m,) how fast the weight falls with the cost
+    cost_slope: FloatArray  # how fast the cost falls with the quality of a source
+    gauge_error: FloatArray  # standard error of the cost for given qualities: the scatter of the truth is not known
+    weight_slope: FloatArray  # how fast the weight falls with the cost
     chance: float  # mean cost between unrelated labels
-
-
-@dataclass(frozen=True, eq=False)
-class Background:
-    """What votes on *different* items look like, from a sample."""
-
-    references: Batch  # votes on different items, one each
-    chance: FloatArray  # (m, m) mean cost between votes of two sources on different items
-    smallest: float = 0.0  # smallest positive cost between votes on the same item; 0 where costs are continuous
-    recurring: Batch | None = None  # the different labels, where they are few and recur from item to item; else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,21 +85,37 @@ class MetricLaw(Law):
     # centers, weight, rng -> votes of the space's own, or None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
     exponent: float = 1.0  # power of the cost that is the squared distance of a flat space, or 1
-    background: Background | None = None  # what votes on different items look like, taken from the votes by `adapt`
+    # What `adapt` takes from the votes: votes on different items, one each; the measure (m, m) between votes of two
+    # sources on different items; the step of costs, or 0; the different labels where they are few and recur, or None
+    references: Batch | None = None
+    mismatch: FloatArray | None = None
+    step: float = 0.0
+    recurring: Batch | None = None
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> MetricLaw:
         """Look at votes on different items, and learn coordinates where asked for."""
-        law = self._flattened(self.pool_labels if sample is None else _references(sample, seed))
-        return law if sample is None else replace(law, background=_background(law, sample, seed))
+        return self._adapted(self.pool_labels if sample is None else _references(sample, seed), sample, seed)
 
     def adapt_in_parts(self, sample: Chunk, n_items: int, seed: int) -> Law:
         # The measure has to be the same in all parts, so that it rests on the votes only where nothing else is known.
-        if self.pool_labels is None:
-            return self.adapt(sample, n_items, seed)
-        law = self._flattened(self.pool_labels)
-        return replace(law, background=_background(law, sample, seed))
+        pool = self.pool_labels
+        return self._adapted(_references(sample, seed) if pool is None else pool, sample, seed)
+
+    def _adapted(self, labels: Batch | None, sample: Chunk | None, seed: int) -> MetricLaw:
+        """Return the law with a measure that suits these labels, and with what the votes of a sample look like."""
+        law = self._flattened(labels)
+        if sample is None or not sample.observed.any():
+            return law
+        references, rng = _references(sample, seed), np.random.default_rng(seed)
+        _check_symmetric(self.cost, references[:12])
+        mismatch, _ = mismatched_costs(law.measure, sample, rng)
+        rows, columns = np.nonzero(sample.observed)
+        some = rng.permutation(len(rows))[:LOOKED]
+        recurring = _recurring(self.cost, references, sample.labels[rows[some], columns[some]])
+        step = _smallest_cost(self.cost, sample)
+        return replace(law, references=references, mismatch=mismatch, step=step, recurring=recurring)
 
     def _flattened(self, labels: Batch | None) -> MetricLaw:
         """Return the law with coordinates, or with the exponent that makes costs squared distances of a flat space."""
@@ -127,12 +123,15 @@ class MetricLaw(Law):
             return self
         if self.coordinates == "mds":
             return replace(self, coordinates=Landmarks.of(self.cost, labels))
-        costs = cost_table(self.cost, labels, labels)
         # Over a list of labels the agreement of two sources is worked out exactly, for costs as they are.
         few = self.candidates is not None and len(self.candidates) <= MAX_LISTED
-        if few or _recurring(self.cost, labels[:REFERENCES], labels) is not None or not _is_flat(costs**2):
+        if few or _recurring(self.cost, labels[:REFERENCES], labels) is not None:
             return self
-        return replace(self, exponent=2.0)
+        squared = cost_table(self.cost, labels, labels) ** 2
+        centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
+        values = np.linalg.eigvalsh(-(centered + centered.T) / 4.0)
+        is_flat = np.maximum(-values, 0.0).sum() <= BENT * np.abs(values).sum()
+        return replace(self, exponent=2.0) if is_flat else self
 
     def measures_like(self, other: Law) -> bool:
         if not isinstance(other, MetricLaw):
@@ -143,11 +142,6 @@ class MetricLaw(Law):
         return isinstance(mine, Landmarks) == isinstance(theirs, Landmarks) and self.exponent == other.exponent
 
     # --- the space, as far as it is known ---------------------------------------------------------------
-
-    @property
-    def is_placed(self) -> bool:
-        """Whether votes have coordinates."""
-        return callable(self.coordinates)
 
     def measure(self, left: Batch, right: Batch) -> FloatArray:
         """Return what agreement is measured by: squared distances in a flat space where there is one, or else costs."""
@@ -163,34 +157,35 @@ class MetricLaw(Law):
     @cached_property
     def reference_costs(self) -> FloatArray:
         """``(L, L)`` costs among the references."""
-        labels = self.pool_labels if self.background is None else self.background.references
+        labels = self.pool_labels if self.references is None else self.references
         costs = np.zeros((0, 0)) if labels is None else cost_table(self.cost, labels, labels)
         return costs if costs.max(initial=0.0) > 0 else np.array([[0.0, 1.0], [1.0, 0.0]])
 
     @cached_property
     def listed_costs(self) -> FloatArray | None:
         """``(K, K)`` costs between all labels, where they are known: few candidates, or few labels that recur."""
-        labels = self.candidates
-        if labels is None and self.background is not None:
-            labels = self.background.recurring
+        labels = self.recurring if self.candidates is None else self.candidates
         if labels is None or not 1 < len(labels) <= MAX_LISTED:
             return None
         costs = cost_table(self.cost, labels, labels)
         return costs if costs.max() > 0 else None
 
     @cached_property
-    def curve(self) -> PooledCurve:
+    def curve(self) -> CostCurve | SteppedCurve:
         """Mean cost against weight, if votes were drawn from all labels or from the references."""
         if self.listed_costs is not None:
-            return PooledCurve.of(self.listed_costs, complete=True)
-        smallest = None if self.background is None or self.background.smallest <= 0 else self.background.smallest
-        return PooledCurve.of(self.reference_costs, quantum=smallest)
+            return pooled_curve(self.listed_costs, complete=True)
+        return pooled_curve(self.reference_costs, step=self.step)
+
+    @property
+    def _is_listed(self) -> bool:
+        return not callable(self.coordinates) and self.exponent == 1.0 and self.listed_costs is not None
 
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed, known, gold = chunk.labels, chunk.observed, chunk.known, chunk.gold_rows
-        pair_cost = np.zeros((observed.shape[1], observed.shape[1]))
+        pair_costs = np.zeros((observed.shape[1], observed.shape[1]))
         placed: FloatArray | None = None
         if callable(self.coordinates):
             points = self.coordinates(labels[observed])
@@ -199,14 +194,14 @@ class MetricLaw(Law):
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
             cost = self.cost(labels[rows, a], labels[rows, b])
-            pair_cost[a, b] = pair_cost[b, a] = cost.sum()
+            pair_costs[a, b] = pair_costs[b, a] = cost.sum()
             if placed is None:
                 return cost**self.exponent
             return ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
 
         to_gold = None if known is None else lambda rows, a: self.measure(labels[rows, a], known[rows])
         parts = count_statistics(chunk) | agreement_sums(between, observed, to_gold, gold)
-        parts["pair_cost"] = pair_cost
+        parts["pair_cost"] = pair_costs
         if known is not None and len(gold) > 1:
             apart = self.measure(known[gold], known[np.roll(gold, 1)])
             parts["gold_chance"] = np.array([apart.sum(), len(apart)])
@@ -214,131 +209,143 @@ class MetricLaw(Law):
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         table = agreement_table(statistics)
-        chance, own, unit = self._chance(statistics)
-        power = self._power(statistics)
+        chance, own, unit, power = self._units(statistics)
         value, error = _raised((chance - table.value) / unit, table.error / unit, power)
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
-            total, count = statistics.parts.get("gold_chance", (0.0, 0.0))
-            usual = float(np.median(own))
-            truth = usual if self._is_listed else (total + BORROWED_GOLD * usual) / (count + BORROWED_GOLD)
-            gold_unit = np.full_like(own, usual) if self._is_listed else np.sqrt(own * truth)
+            truth = float(np.median(own))
+            gold_unit = np.full_like(own, truth)
+            if not self._is_listed:
+                total, count = statistics.parts.get("gold_chance", (0.0, 0.0))
+                truth = (total + BORROWED_GOLD * truth) / (count + BORROWED_GOLD)
+                gold_unit = np.sqrt(own * truth)
             gold_unit = np.maximum(gold_unit, 1e-300)
-            gold_value, gold_error = _raised(
-                ((own + truth) / 2.0 - gold_value) / gold_unit, gold_error / gold_unit, power
-            )
+            gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
+            gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
         diagonal = np.eye(len(value), dtype=bool)
         cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
-        found = replace(
+        return replace(
             table,
             value=np.where(diagonal, 1.0, value),
-            error=error,
+            # at least half an item's worth: votes that never differ may differ on the next
+            error=np.maximum(error, 0.5 / (table.both + 1.0)),
             gold_value=gold_value,
             gold_error=gold_error,
             cost=np.where(diagonal, 0.0, cost),
             gold_cost=table.gold_value,
         )
-        return with_least_error(found)
 
-    @property
-    def _is_listed(self) -> bool:
-        return not self.is_placed and self.exponent == 1.0 and self.listed_costs is not None
+    def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """Return the measure between votes on different items ``(m, m)``, in sources ``(m,)``, its unit, and a power.
 
-    def _chance(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the measure between votes on different items ``(m, m)``, within sources ``(m,)``, and its unit."""
-        m = len(statistics["both"])
-        chance = np.full((m, m), self._pooled_measure) if self.background is None else self.background.chance
-        own = np.diag(chance)
-        usual = float(np.median(own))
-        own = np.maximum(own, STILL * usual)
-        # Votes over a list have all about the same scatter; elsewhere noise widens it, and correlations are due.
-        unit = np.full((m, m), usual) if self._is_listed else np.sqrt(np.outer(own, own))
-        return chance, own, np.maximum(unit, 1e-300)
-
-    @cached_property
-    def _pooled_measure(self) -> float:
-        labels = self.pool_labels
-        if labels is None:
-            return float(self.chance_cost**self.exponent)
-        return max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300)
-
-    def _power(self, statistics: Statistics) -> float:
-        """Return the power that takes the middle agreement to 1 / e, or 1 where that is lower already.
-
-        A power of a product is a product of powers. It moves sources that are all good, on the scale of how labels
-        scatter, to where their differences show.
+        The power takes the middle agreement to 1 / e, and is 1 where that is lower already. A power of a product is a
+        product of powers. It moves sources that are all good, on the scale of how labels scatter, to where their
+        differences show.
         """
-        if self._is_listed:
-            return 1.0
-        chance, _, unit = self._chance(statistics)
-        count = statistics["agreement_count"]
+        count, labels = statistics["agreement_count"], self.pool_labels
+        if self.mismatch is not None:
+            chance = self.mismatch
+        elif labels is None:
+            chance = np.full(count.shape, self.chance_cost**self.exponent)
+        else:
+            chance = np.full(count.shape, max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300))
+        usual = float(np.median(np.diag(chance)))
+        own = np.maximum(np.diag(chance), STILL * usual)
+        if self._is_listed:  # votes over a list have all about the same scatter
+            return chance, own, np.full(count.shape, max(usual, 1e-300)), 1.0
+        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise widens the scatter, and correlations are due
         met = (count > 0) & ~np.eye(len(count), dtype=bool)
-        if not met.any():
-            return 1.0
         value = ((chance - statistics["agreement"] / np.maximum(count, 1.0)) / unit)[met]
-        middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3))
-        return max(1.0, -1.0 / float(np.log(middle)))
+        middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3)) if met.any() else 0.1
+        return chance, own, unit, max(1.0, -1.0 / float(np.log(middle)))
 
     def forward(self, statistics: Statistics) -> Forward:
+        """Return the exact agreement over a list, or that of votes which the space itself draws around the references.
+
+        The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
+        """
         if self._is_listed and self.listed_costs is not None:
-            return _listed_forward(self.listed_costs)
-        if self.is_placed or self.sample is None or self.background is None:
+            between = partial(pair_cost, self.listed_costs)
+            return Forward.of_pair_cost(self.weight_from_cost, between, self.chance_cost, points=81)
+        sample, references, power = self.sample, self.references, self._units(statistics)[-1]
+        if callable(self.coordinates) or sample is None or references is None:
             return Forward()
-        return _simulated_forward(self, self._power(statistics))
+        rng = np.random.default_rng(0)
+        truth = references[rng.integers(len(references), size=SIMULATED_TRUTHS)]
+        weights = self.weight_from_cost(np.linspace(0.95, 0.02, SIMULATED_QUALITIES) * self.chance_cost)
+        first, second = ([sample(truth, float(weight), rng) for weight in weights] for _ in range(2))
+
+        def apart(one: Batch, two: Batch) -> float:
+            return float(self.measure(one, two).mean())
+
+        def unrelated(one: Batch, two: Batch) -> float:
+            return max(apart(one, two[rng.permutation(len(two))]), 1e-300)
+
+        own = np.array([unrelated(one, two) for one, two in zip(first, second, strict=True)])
+        scatter = unrelated(truth, truth)
+        near = np.array([(apart(truth, one) + apart(truth, two)) / 2.0 for one, two in zip(first, second, strict=True)])
+        quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
+        table = np.array([[apart(one, two) for two in second] for one in first])
+        value = (np.add.outer(own, own) - table - table.T) / 2.0 / np.sqrt(np.outer(own, own))
+
+        def shape(each: FloatArray) -> FloatArray:
+            left, right = np.meshgrid(each, each, indexing="ij")
+            terms = [np.ones_like(left), left + right, left * right, left**2 + right**2]
+            return (left * right)[..., None] * np.stack(terms, axis=-1)
+
+        factor = np.linalg.lstsq(shape(quality).reshape(-1, 4), value.ravel(), rcond=None)[0]
+        grid = np.linspace(-LIMIT, LIMIT, 161)
+        table = np.clip(shape(np.abs(np.tanh(grid)) ** (1.0 / power)) @ factor, 0.0, 1.0) ** power
+        return Forward.of_table(grid, np.outer(np.sign(grid), np.sign(grid)) * table)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
-        if self.background is None:
-            return np.zeros(len(statistics["both"]), dtype=bool)
-        own = np.diag(self.background.chance)
+        if self.mismatch is None:
+            return super().constant_sources(statistics)
+        own = np.diag(self.mismatch)
         return (np.diag(statistics["both"]) >= MIN_VOTES) & (own <= 1e-9 * max(float(own.max()), 1e-300))
 
     # --- level 2 ----------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> MetricParameters:
-        m, chance = len(hypothesis.u), self.chance_cost
-        if hypothesis.is_plain:
-            cost = np.full(m, 0.5 * chance)  # it takes part in confidence alone
-            return replace(self._of_costs(cost, np.zeros(m), np.zeros(m)), weight=np.ones(m))
-        quality = hypothesis.quality
+        m, chance, quality = len(hypothesis.u), self.chance_cost, hypothesis.quality
+        if hypothesis.is_plain:  # costs take part in confidence alone
+            return replace(self._of_costs(np.full(m, 0.5 * chance)), weight=np.ones(m))
         if self._is_listed:
-            found = self._of_costs(chance * (1.0 - quality), np.full(m, chance), np.zeros(m))
+            found = self._of_costs(chance * (1.0 - quality), chance)
             return replace(found, correlation=hypothesis.correlation)
-        power = self._power(statistics)
+        _, own, _, power = self._units(statistics)
         raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
-        _, own, _ = self._chance(statistics)
         # The truth scatters as the votes of good sources do; noise widens those of bad ones.
         truth = float(np.average(own, weights=np.clip(quality, 0.01, 1.0) ** 8)) if m else 1.0
         cost = np.maximum((own + truth) / 2.0 - quality * np.sqrt(own * truth), 1e-6 * truth)
         slope = np.sqrt(own * truth) * np.abs(quality) / (power * np.maximum(np.abs(raised), 0.05))
         # Between own * (1 - q^2) / 2, where errors are added to the truth, and own * (1 - q), where votes replace it.
         gauge = own * (1.0 - quality) ** 2 / 4.0
-        turned, unrelated = self._in_cost_units(cost), float(self._in_cost_units(np.array([truth]))[0])
+        *turned, unrelated = self._in_cost_units(np.append(cost, truth))
         unit = turned / np.maximum(cost, 1e-300)
-        found = self._of_costs(turned, unit * slope, unit * gauge, unrelated)
-        return replace(found, correlation=hypothesis.correlation)
+        found = self._of_costs(np.array(turned), unit * slope, unit * gauge)
+        return replace(found, correlation=hypothesis.correlation, chance=float(unrelated))
 
     def _of_costs(
-        self, cost: FloatArray, slope: FloatArray, gauge_error: FloatArray, chance: float | None = None
+        self, cost: FloatArray, slope: FloatArray | float = 0.0, gauge_error: FloatArray | float = 0.0
     ) -> MetricParameters:
         m, weight = len(cost), self.weight_from_cost(cost)
+        slope, gauge_error = np.broadcast_to(slope, m).copy(), np.broadcast_to(gauge_error, m).copy()
         weight_slope = 1.0 / np.maximum(np.abs(self.curve.slope(weight)), 1e-12)
-        chance = self.chance_cost if chance is None else chance
-        return MetricParameters(cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, chance)
+        return MetricParameters(cost, weight, np.zeros((m, m)), slope, gauge_error, weight_slope, self.chance_cost)
 
     def _in_cost_units(self, squared: FloatArray) -> FloatArray:
         """Turn mean squared distances of a flat space into mean costs, by how the two relate on the references."""
-        if self.background is None or not (self.is_placed or self.exponent != 1.0):
+        labels, costs = self.references, self.reference_costs
+        # Costs of another shape: all labels are one, and there is no relation to learn.
+        if labels is None or len(labels) != len(costs) or not (callable(self.coordinates) or self.exponent != 1.0):
             return squared
-        labels = self.background.references
-        measure, costs = cost_table(self.measure, labels, labels), self.reference_costs
-        if measure.shape != costs.shape:  # all labels are one, and there is no relation to learn
-            return squared
+        measure = cost_table(self.measure, labels, labels)
         kept = (measure > 1e-12) & (costs > 1e-12)
         if kept.sum() < 3 or np.ptp(np.log(measure[kept])) < 1e-6:
             return squared
         slope = float(np.clip(np.polyfit(np.log(measure[kept]), np.log(costs[kept]), 1)[0], 0.1, 2.0))
-        unit = float(costs[kept].mean()) / float(measure[kept].mean()) ** slope
-        return unit * squared**slope
+        return float(costs[kept].mean()) / float(measure[kept].mean()) ** slope * squared**slope
 
     def merge(self, mixture: Mixture) -> Mixture:
         return merged_weights(mixture)
@@ -354,7 +361,7 @@ class MetricLaw(Law):
         if decode == "bayes":
             best = self._least_expected_cost(labels, weights)
         elif self.candidates is not None:
-            best = self.best_candidate(labels, weights)
+            best = best_candidate(self.cost, self.candidates, labels, weights)
         elif self.mean is not None:
             best = self.mean(labels, weights)
         else:
@@ -362,38 +369,23 @@ class MetricLaw(Law):
         rows, sources = np.nonzero(weights > 0)
         cost = self.cost(labels[rows, sources], best[rows]) if len(rows) else np.zeros(0)
         spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed)).astype(np.float64)
-        return Posterior(best, removed_share(spent, weights, counted, parameters.expected_cost, parameters.chance))
-
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # weights are averaged instead, by `merge`
-
-    def best_candidate(self, votes: Batch, weights: FloatArray) -> Batch:
-        """Return the candidate of least weighted cost to the votes."""
-        if self.candidates is None:
-            raise UnsupportedError("No candidates were given.")
-        totals = np.zeros((len(weights), len(self.candidates)))
-        for source in range(weights.shape[1]):
-            rows = np.flatnonzero(weights[:, source] > 0)
-            if len(rows):
-                costs = cost_table(self.cost, votes[rows, source], self.candidates)
-                totals[rows] += weights[rows, source, None] * costs
-        return self.candidates[totals.argmin(axis=1)]
+        return Posterior(best, _confidence(spent, weights, counted, parameters.expected_cost, parameters.chance))
 
     def _least_expected_cost(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the candidate (or vote) of least posterior expected cost."""
         best = []
-        for index in range(len(weights)):
-            present = np.flatnonzero(weights[index] > 0)
-            if len(present) == 0:
-                best.append(votes[index, 0])
-                continue
-            mine = votes[index, present]
-            options = mine if self.candidates is None else self.candidates
-            energy = cost_table(self.cost, options, mine) @ weights[index, present]
-            belief = np.exp(-(energy - energy.min()))
-            expected = cost_table(self.cost, options, options) @ (belief / belief.sum())
-            best.append(options[int(expected.argmin())])
+        for mine, weight in zip(votes, weights, strict=True):
+            present = weight > 0
+            options = mine[present] if self.candidates is None else self.candidates
+            if present.any():
+                belief = softmax(-cost_table(self.cost, options, mine[present]) @ weight[present])
+                best.append(options[int((cost_table(self.cost, options, options) @ belief).argmin())])
+            else:
+                best.append(mine[0])
         return as_object_array(best) if votes.dtype == object else np.array(best)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        return posteriors[0][1]  # weights are averaged instead, by `merge`
 
     # --- in shared words ----------------------------------------------------------------------------------
 
@@ -408,17 +400,45 @@ class MetricLaw(Law):
         return cost_error, cost_error * parameters.weight_slope
 
     def from_weights(self, weight: FloatArray, request: Request) -> MetricParameters:
-        nothing = np.zeros(len(weight))
-        return replace(self._of_costs(self.expected_cost(weight), nothing, nothing), weight=weight)
+        return replace(self._of_costs(self.expected_cost(weight)), weight=weight)
 
     def restore(self, fields: Mapping[str, Any]) -> MetricParameters:
         return MetricParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
-        return self.curve.expected_cost(np.asarray(weight, dtype=float))
+        return self.curve.expected_cost(weight)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        return self.curve.weight_from_cost(np.asarray(cost, dtype=float))
+        return self.curve.weight_from_cost(cost)
+
+
+def best_candidate(cost: CostFunction, candidates: Batch, votes: Batch, weights: FloatArray) -> Batch:
+    """Return the candidate of least weighted cost to the votes of each item."""
+    totals = np.zeros((len(weights), len(candidates)))
+    for source in range(weights.shape[1]):
+        rows = np.flatnonzero(weights[:, source] > 0)
+        if len(rows):
+            totals[rows] += weights[rows, source, None] * cost_table(cost, votes[rows, source], candidates)
+    return np.asarray(candidates[totals.argmin(axis=1)])
+
+
+def _confidence(
+    spent: FloatArray, weights: FloatArray, counted: FloatArray, cost: FloatArray, chance: float
+) -> FloatArray:
+    """Return the share of chance cost that labels are expected to remove, from the weighted cost `spent` to the votes.
+
+    A mean of the votes has the precision ``1 / cost`` of all together, a medoid at least that of the best one; the
+    geometric mean of the two is taken. It is better or worse as the votes on this item lie closer to the label or
+    further off than usual, one more vote of the usual cost counted in.
+    """
+    chance = max(chance, 1e-100)  # zero where all labels are one
+    told = np.maximum(1.0 / np.maximum(cost, 1e-6 * chance) - 1.0 / chance, 0.0)
+    told = np.where(weights > 0, told * counted, 0.0)
+    together, best = told.sum(axis=1) + 1.0 / chance, told.max(axis=1, initial=0.0) + 1.0 / chance
+    usual = weights @ cost
+    one = usual / np.maximum((weights > 0).sum(axis=1), 1)
+    ratio = (spent + one) / np.maximum(usual + one, 1e-300)
+    return np.asarray(np.clip(1.0 - np.minimum(ratio, 3.0) / (chance * np.sqrt(together * best)), 0.0, 1.0))
 
 
 # --- what votes on different items look like --------------------------------------------------------------
@@ -434,27 +454,6 @@ def _references(sample: Chunk, seed: int) -> Batch:
     return sample.labels[rows[chosen], columns[chosen]]
 
 
-def _background(law: MetricLaw, sample: Chunk, seed: int) -> Background | None:
-    """Return the background of a sample of items, or None if it holds no vote."""
-    if not sample.observed.any():
-        return None
-    references = _references(sample, seed)
-    _check_symmetric(law.cost, references[:12])
-    rng = np.random.default_rng(seed)
-    chance, _ = mismatched_costs(law.measure, sample, rng)
-    rows, columns = np.nonzero(sample.observed)
-    some = rng.permutation(len(rows))[:LOOKED]
-    recurring = _recurring(law.cost, references, sample.labels[rows[some], columns[some]])
-    return Background(references, chance, _smallest_step(law.cost, sample), recurring)
-
-
-def _is_flat(squared: FloatArray) -> bool:
-    """Return whether distances with these squares can be those of points of a flat space, up to a few percent."""
-    centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
-    values = np.linalg.eigvalsh(-(centered + centered.T) / 4.0)
-    return float(np.maximum(-values, 0.0).sum()) <= BENT * float(np.abs(values).sum())
-
-
 def _recurring(cost: CostFunction, references: Batch, votes: Batch) -> Batch | None:
     """Return the different labels among votes, or None where most references stand alone or labels are too many."""
     same = cost_table(cost, references, references) <= 0
@@ -468,18 +467,15 @@ def _recurring(cost: CostFunction, references: Batch, votes: Batch) -> Batch | N
     return different if 1 < len(different) <= MAX_RECURRING else None
 
 
-def _smallest_step(cost: CostFunction, sample: Chunk) -> float:
+def _smallest_cost(cost: CostFunction, sample: Chunk) -> float:
     """Return the smallest positive cost between votes on one item, 0 where hardly any comes twice."""
-    found: list[FloatArray] = []
-    for row in range(min(len(sample), 60)):
-        mine = sample.labels[row, sample.observed[row]]
-        if len(mine) >= 2:
-            found.append(cost_table(cost, mine, mine)[np.triu_indices(len(mine), 1)])
-    costs = np.concatenate(found) if found else np.zeros(0)
+    found = [np.zeros(0)]
+    for labels, observed in zip(sample.labels[:LOOKED_ITEMS], sample.observed, strict=False):
+        if observed.sum() >= 2:
+            found.append(cost_table(cost, labels[observed], labels[observed])[np.triu_indices(observed.sum(), 1)])
+    costs = np.concatenate(found)
     positive = costs[costs > 0]
-    if len(positive) == 0 or len(np.unique(positive)) > 0.5 * len(positive):
-        return 0.0
-    return float(positive.min())
+    return float(positive.min()) if cost_step(positive) > 0 else 0.0
 
 
 def _check_symmetric(cost: CostFunction, labels: Batch) -> None:
@@ -497,64 +493,13 @@ def _check_symmetric(cost: CostFunction, labels: Batch) -> None:
         )
 
 
-# --- what two independent sources agree -------------------------------------------------------------------
-
-
-def _listed_forward(costs: FloatArray) -> Forward:
-    """Return the exact agreement of two sources over a list of labels that are all as often the truth."""
-    curve, grid = CostCurve.of(costs), np.linspace(-LIMIT, LIMIT, 81)
-    chance = float(curve.expected_cost(np.zeros(1))[0])
-    weights = curve.weight_from_cost(chance * (1.0 - np.tanh(grid)))
-    laws = np.stack([conditional(costs, float(weight))[0] for weight in weights])
-    between = (laws @ costs).reshape(len(grid), -1) @ laws.reshape(len(grid), -1).T / len(costs)
-    return Forward.of_table(grid, 1.0 - between / chance)
-
-
-def _simulated_forward(law: MetricLaw, power: float) -> Forward:
-    """Return the agreement of two sources whose votes the space itself draws around the references.
-
-    The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
-    """
-    background, rng = law.background, np.random.default_rng(0)
-    if background is None or law.sample is None:
-        return Forward()
-    truth = background.references[rng.integers(len(background.references), size=SIMULATED_TRUTHS)]
-    weights = law.weight_from_cost(np.linspace(0.95, 0.02, SIMULATED_QUALITIES) * law.chance_cost)
-    first, second = ([law.sample(truth, float(weight), rng) for weight in weights] for _ in range(2))
-
-    def apart(one: Batch, two: Batch) -> float:
-        return float(law.measure(one, two).mean())
-
-    def unrelated(one: Batch, two: Batch) -> float:
-        return max(apart(one, two[rng.permutation(len(two))]), 1e-300)
-
-    own = np.array([unrelated(one, two) for one, two in zip(first, second, strict=True)])
-    scatter = unrelated(truth, truth)
-    near = np.array([(apart(truth, one) + apart(truth, two)) / 2.0 for one, two in zip(first, second, strict=True)])
-    quality = ((own + scatter) / 2.0 - near) / np.sqrt(own * scatter)
-    table = np.array([[apart(one, two) for two in second] for one in first])
-    value = (np.add.outer(own, own) - table - table.T) / 2.0 / np.sqrt(np.outer(own, own))
-    one, two = np.meshgrid(quality, quality, indexing="ij")
-
-    def shape(left: FloatArray, right: FloatArray) -> FloatArray:
-        terms = [np.ones_like(left), left + right, left * right, left**2 + right**2]
-        return (left * right)[..., None] * np.stack(terms, axis=-1)
-
-    factor = np.linalg.lstsq(shape(one, two).reshape(-1, 4), value.ravel(), rcond=None)[0]
-    grid = np.linspace(-LIMIT, LIMIT, 161)
-    q = np.abs(np.tanh(grid)) ** (1.0 / power)
-    left, right = np.meshgrid(q, q, indexing="ij")
-    table = np.clip(shape(left, right) @ factor, 0.0, 1.0) ** power
-    return Forward.of_table(grid, np.outer(np.sign(grid), np.sign(grid)) * table)
-
-
 def _raised(value: FloatArray, error: FloatArray, power: float) -> tuple[FloatArray, FloatArray]:
     """Return a power of agreements, signs kept, and their standard errors."""
     if power == 1.0:
         return value, error
-    size = np.maximum(np.abs(value), 1e-3)
-    known = np.isfinite(error)
-    spread = power * size ** (power - 1.0) * np.where(known, error, 0.0)
+    size, known = np.abs(value), np.isfinite(error)
+    finite = np.where(known, error, 0.0)
+    spread = power * np.maximum(size, 1e-3) ** (power - 1.0) * finite
     # Where agreement vanishes its power is flat, but one standard error up it is not.
-    least = np.minimum(np.abs(value) + np.where(known, error, 0.0), 1.0) ** power - np.abs(value) ** power
-    return np.sign(value) * np.abs(value) ** power, np.where(known, np.maximum(spread, least), np.inf)
+    least = np.minimum(size + finite, 1.0) ** power - size**power
+    return np.sign(value) * size**power, np.where(known, np.maximum(spread, least), np.inf)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, as_object_array
+from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormatError, UnsupportedError
-from consilience.label_types.base import LabelSpace, check_distances
+from consilience.label_types.base import LabelSpace, as_numbers, check_distances
 from consilience.label_types.codes import plain_value
-from consilience.label_types.metric.law import MetricLaw
-from consilience.label_types.pair_costs import cost_table
+from consilience.label_types.metric.law import MetricLaw, best_candidate
+from consilience.label_types.pair_costs import drawn_from
 from consilience.label_types.registry import distance_by_name, name_of_distance
 
 __all__ = ["Metric"]
@@ -65,15 +65,14 @@ class Metric(LabelSpace):
                 raise UnsupportedError(
                     f"embed={embed!r} is unknown. Use 'mds', a function, a registered name, or None."
                 ) from None
-        object.__setattr__(self, "function", function)
-        object.__setattr__(self, "vectorized", vectorized)
-        object.__setattr__(self, "embedding", embed)
-        chosen = None if candidates is None else _batch(candidates)
+        chosen = None if candidates is None else as_numbers(candidates)
         if chosen is not None and len(chosen) == 0:
             raise InvalidLabelError(
                 "candidates is empty. Give at least one label, or leave it out to choose among votes."
             )
-        object.__setattr__(self, "candidates", chosen)
+        fields = {"function": function, "candidates": chosen, "embedding": embed, "vectorized": vectorized}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         parts = [getattr(self.function, "__name__", type(self.function).__name__)]
@@ -103,45 +102,20 @@ class Metric(LabelSpace):
         if len(left) == 0:
             return np.zeros(0)
         if self.vectorized or (self.vectorized is None and not self._takes_two_labels(left, right)):
-            return check_distances(self._call(left, right, "two batches of labels"), left, right)
-        pairs = [self._number(one, two, index) for index, (one, two) in enumerate(zip(left, right, strict=True))]
-        return check_distances(np.array(pairs), left, right)
-
-    def random(self, n: int, rng: np.random.Generator) -> Batch:
-        if self.candidates is None:
-            raise UnsupportedError(
-                "Metric cannot make up labels from a distance alone. Pass candidates=, or subclass LabelSpace "
-                "and write `random`."
-            )
-        return self.candidates[rng.integers(len(self.candidates), size=n)]
-
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        return None if self.candidates is None else self.random(size, np.random.default_rng(seed))
-
-    def as_batch(self, labels: Any) -> Batch:
-        return _batch(labels)
-
-    def contains(self, label: object) -> bool:
-        return False  # any object may be a label, so no sentinel can be told from one
-
-    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
-        if self.candidates is None:
-            return super().weighted_mean(votes, weights)
-        return self.law.best_candidate(votes, weights)
-
-    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
-        if self.candidates is None:
-            return super().sample_around(centers, weight, rng)
-        costs = cost_table(self.cost, centers, self.candidates)
-        return self.candidates[np.argmax(rng.gumbel(size=costs.shape) - weight * costs, axis=1)]
-
-    def spec(self) -> dict[str, Any]:
-        return {
-            "distance": name_of_distance(self.function),
-            "candidates": self.candidates,
-            "embed": name_of_distance(self.embedding) if callable(self.embedding) else self.embedding,
-            "vectorized": self.vectorized,
-        }
+            return check_distances(self._call(left, right), left, right)
+        numbers = np.empty(len(left))
+        for index, (one, two) in enumerate(zip(left, right, strict=True)):
+            value = self._call(one, two, index)
+            try:
+                if np.ndim(value) != 0:
+                    raise TypeError
+                numbers[index] = float(value)
+            except (TypeError, ValueError):
+                raise DistanceError(
+                    f"The distance function returned {value!r} between {_pair(one, two, index)}; "
+                    "expected one number. If it takes whole batches, pass vectorized=True."
+                ) from None
+        return check_distances(numbers, left, right)
 
     def _takes_two_labels(self, left: Batch, right: Batch) -> bool:
         try:
@@ -153,35 +127,51 @@ class Metric(LabelSpace):
             except Exception:  # and if it fails on both, two labels make the better message
                 return True
 
-    def _call(self, left: Any, right: Any, what: str) -> Any:
+    def _call(self, left: Any, right: Any, index: int | None = None) -> Any:
         try:
             return self.function(left, right)
         except Exception as error:
+            what = "two batches of labels" if index is None else _pair(left, right, index)
             raise DistanceError(
                 f"The distance function raised {type(error).__name__}: {error}, called with {what}. "
                 "Correct it, or leave out the labels it cannot compare."
             ) from error
 
-    def _number(self, left: Any, right: Any, index: int) -> float:
-        pair = f"{plain_value(left)!r} and {plain_value(right)!r} (pair {index})"
-        value = self._call(left, right, pair)
-        try:
-            if np.ndim(value) != 0:
-                raise TypeError
-            return float(value)
-        except (TypeError, ValueError):
-            raise DistanceError(
-                f"The distance function returned {value!r} between {pair}; "
-                "expected one number. If it takes whole batches, pass vectorized=True."
-            ) from None
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        if self.candidates is None:
+            raise UnsupportedError(
+                "Metric cannot make up labels from a distance alone. Pass candidates=, or subclass LabelSpace "
+                "and write `random`."
+            )
+        return self.candidates[rng.integers(len(self.candidates), size=n)]
+
+    def random_pool(self, size: int, seed: int) -> Batch | None:
+        return None if self.candidates is None else super().random_pool(size, seed)
+
+    def as_batch(self, labels: Any) -> Batch:
+        return as_numbers(labels)
+
+    def contains(self, label: object) -> bool:
+        return False  # any object may be a label, so no sentinel can be told from one
+
+    def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
+        if self.candidates is None:
+            return super().weighted_mean(votes, weights)
+        return best_candidate(self.cost, self.candidates, votes, weights)
+
+    def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
+        if self.candidates is None:
+            return super().sample_around(centers, weight, rng)
+        return drawn_from(self.cost, self.candidates, centers, weight, rng)
+
+    def spec(self) -> dict[str, Any]:
+        return {
+            "distance": name_of_distance(self.function),
+            "candidates": self.candidates,
+            "embed": name_of_distance(self.embedding) if callable(self.embedding) else self.embedding,
+            "vectorized": self.vectorized,
+        }
 
 
-def _batch(labels: Any) -> Batch:
-    if isinstance(labels, np.ndarray):
-        return labels
-    items = list(labels)
-    if items and all(isinstance(item, (int, float, np.number)) and not isinstance(item, bool) for item in items):
-        return np.array(items)
-    if items and all(isinstance(item, np.ndarray) and item.shape == items[0].shape for item in items):
-        return np.stack(items)
-    return as_object_array(items)
+def _pair(left: Any, right: Any, index: int) -> str:
+    return f"{plain_value(left)!r} and {plain_value(right)!r} (pair {index})"
