@@ -236,15 +236,42 @@ def test_a_source_may_be_good_at_one_field_and_poor_at_another(tmp_path):
     assert cs.LabelModel.load(tmp_path / "model.npz").sources_.columns == table
 
 
-def test_the_unit_of_a_field_is_the_cost_of_votes_on_different_items_and_does_not_matter():
+def test_the_unit_of_a_field_is_the_cost_of_unrelated_true_labels_and_does_not_matter():
+    # n = 3000: the standard error of the unit is about 3%, so that 15% are five of them. Votes on different items are
+    # twice as far apart as true labels.
+    rng = np.random.default_rng(0)
+    truth = 3.0 * rng.normal(size=(3000, 1, 3))
+    votes = truth + 3.0 * rng.normal(size=(3000, 5, 3)) * np.linspace(0.7, 1.3, 5)[:, None]
+    space = cs.Product(one=cs.Scores(), two=cs.Vectors(2), told=cs.Scores(mean=0.0, variance=7.0))
+
+    def fit(factor: float) -> cs.LabelModel:
+        one, two = factor * votes[..., 0], factor * votes[..., 1:]
+        return fitted(space, space.records(one=one, two=two, told=votes[..., 0]))
+
+    plain, large = fit(1.0), fit(1000.0)
+    scale, moved = (model.source_model_.parameters.scale for model in (plain, large))
+    assert scale[:2] == pytest.approx([18.0, 36.0], rel=0.15)
+    assert scale[2] == 14.0
+    assert moved == pytest.approx(scale * [1e6, 1e6, 1.0], rel=1e-3)
     # Only ratios to the unit enter the cost of a record.
-    found = tables(REVIEW)
-    one = fitted(REVIEW, records(REVIEW, found))
-    two = fitted(REVIEW, records(REVIEW, found | {"stars": 1000.0 * found["stars"]}))
-    scale = [model.source_model_.parameters.scale[0] for model in (one, two)]
-    assert scale[1] == pytest.approx(1e6 * scale[0], rel=0.2)
-    assert np.allclose(one.expected_cost_, two.expected_cost_, rtol=1e-3)
-    assert np.allclose(one.weight_, two.weight_, rtol=1e-3)
+    assert np.allclose(plain.expected_cost_, large.expected_cost_, rtol=1e-3)
+    assert np.allclose(plain.weight_, large.weight_, rtol=1e-3)
+
+
+def test_standard_errors_of_the_cost_of_records_cover():
+    # 12 tables of 400 items, 5 sources each: of 60 intervals at 90%, 54 hold the true cost; fewer than 46 would be
+    # three and a half standard errors away. In units of the votes, which are twice as far apart, 30 do.
+    noise, wrong = np.array([0.4, 0.6, 0.8, 1.0, 1.2]), np.array([0.1, 0.4, 0.2, 0.3, 0.5])
+    space, inside = cs.Product(stars=cs.Scores(), topic=cs.Classes(3)), 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        stars = rng.normal(size=(400, 1)) + noise * rng.normal(size=(400, 5))
+        topic = (rng.integers(3, size=(400, 1)) + (rng.random((400, 5)) < wrong) * rng.integers(1, 3, (400, 5))) % 3
+        model = fitted(space, space.records(stars=stars, topic=topic))
+        # Unrelated scores cost 2, unrelated classes 2/3.
+        away = np.abs(model.expected_cost_ - (noise**2 / 2.0 + wrong * 1.5))
+        inside += int((away <= 1.645 * np.array(model.sources_.columns["cost_standard_error"])).sum())
+    assert inside >= 46
 
 
 def test_given_weights_are_shared_out_so_that_they_come_back():

@@ -296,6 +296,10 @@ class LinearLaw(Law):
         """Return the variance of y on the scale of the labels, added up over the coordinates."""
         return float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
 
+    def unrelated_cost(self, parameters: LinearParameters) -> float:
+        learned = parameters.votes.any()  # given weights say nothing about y
+        return 2.0 * self._label_variance(parameters) if learned else self.chance_cost
+
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

@@ -190,7 +190,13 @@ class ProductLaw(CompositeLaw):
 
     def join(self, parts: Mapping[str, Mixture], statistics: Statistics) -> ProductParameters:
         votes = np.stack([np.diag(statistics[f"{name}/both"]) for name in self.factors])
-        return ProductParameters(dict(parts), self.scale, votes)
+        # Votes on different items are farther apart than true labels are, by their noise: parameters know better.
+        apart = [
+            sum(share * factor.law.unrelated_cost(one) for share, one in parts[name])
+            for name, factor in self.factors.items()
+        ]
+        told = np.isfinite(apart) & (np.array(apart) > 0.0)
+        return ProductParameters(dict(parts), np.where(told, apart, self.scale), votes)
 
     def join_summaries(self, parts: Mapping[str, Summary], parameters: ProductParameters) -> Summary:
         """Return what the fields amount to for whole records.
