@@ -12,6 +12,7 @@ from refusals import refused
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, UnsupportedError
 
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 NAMES = ["ann", "bob", "cleo", "dan", "eve"]
 
 
@@ -55,14 +56,8 @@ def alone(table: np.ndarray) -> cs.Votes:
     return cs.Votes.from_array(table, observed=observed, sources=NAMES)
 
 
-def quiet(learn: Any, *arguments: Any) -> cs.LabelModel:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return learn(*arguments)
-
-
 def fitted(space: cs.LabelSpace, votes: Any, gold: Any = None, **settings: Any) -> cs.LabelModel:
-    return quiet(cs.LabelModel(space, **settings).fit, votes, gold)
+    return cs.LabelModel(space, **settings).fit(votes, gold)
 
 
 def records(space: cs.Product, found: dict[str, Any]) -> cs.Votes:
@@ -109,10 +104,7 @@ def test_known_labels_count_in_the_fields_where_they_are_known():
     found, rng = tables(REVIEW), np.random.default_rng(1)
     stars = np.where(rng.random(250) < 0.2, rng.normal(70.0, 10.0, 250), np.nan)
     topic = np.where(rng.random(250) < 0.1, rng.integers(4, size=250), -1)
-    gold = [
-        {"stars": None if np.isnan(star) else star, "topic": None if code < 0 else int(code)}
-        for star, code in zip(stars, topic, strict=True)
-    ]
+    gold = [{"stars": star, "topic": None if code < 0 else code} for star, code in zip(stars, topic, strict=True)]
     votes = records(REVIEW, found)
     model = fitted(REVIEW, votes, gold)
     for name, known in (("stars", stars), ("topic", topic)):
@@ -135,15 +127,13 @@ def test_records_in_records_are_the_fields_side_by_side():
     deep = cs.Product(inner=REVIEW, level=SPACES["level"])
     votes = records(flat, tables(flat))
     nested = np.empty(votes.shape, dtype=object)
-    for row, source in np.ndindex(votes.shape):
-        cell = votes.labels[row, source]
-        if cell is not None:
-            inner = {name: cell.get(name) for name in ("stars", "topic")}
-            nested[row, source] = {"inner": inner, "level": cell.get("level")}
+    for place in np.argwhere(votes.observed):
+        cell = votes.labels[tuple(place)]
+        inner = {name: cell.get(name) for name in ("stars", "topic")}
+        nested[tuple(place)] = {"inner": inner, "level": cell.get("level")}
     one, two = fitted(flat, votes), fitted(deep, cs.Votes.from_array(nested, sources=NAMES))
     for plain, deeper in zip(one.predict(votes), two.predict(nested), strict=True):
-        inside = deeper["inner"] or {"stars": None, "topic": None}
-        assert plain == {**inside, "level": deeper["level"]}
+        assert plain == {**(deeper["inner"] or {"stars": None, "topic": None}), "level": deeper["level"]}
     # Each field counts once in the flat record, and the two inner ones together once in the deep record.
     columns = two.sources_.columns
     assert columns["inner/stars weight"] == one.sources_.columns["stars weight"]
@@ -191,7 +181,9 @@ def test_a_record_without_fields_is_an_abstention():
 def test_a_source_may_vote_on_one_field_only():
     found = tables(REVIEW, n=600, missing=0.0)
     found["topic"][:, 0] = -1
-    model = cs.LabelModel(REVIEW).fit(records(REVIEW, found))  # warnings are errors here
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = fitted(REVIEW, records(REVIEW, found))
     assert [item.part for item in model.diagnostics_ if item.code == "never-votes"] == ["topic"]
     summary = model.source_model_.summary
     assert np.isfinite(summary.cost_standard_error).all()
@@ -322,10 +314,9 @@ def test_moments_of_parts_add_up_and_teach_each_field_what_it_would_learn_alone(
     parts = cs.partitions.Moments.of(votes[:100], EVERYTHING) + cs.partitions.Moments.of(votes[100:], EVERYTHING)
     for name, total in whole.sums.parts.items():
         assert np.allclose(total, parts.sums[name], rtol=1e-10), name
-    one, two = (quiet(cs.LabelModel(EVERYTHING, method="triplets").fit_moments, moments) for moments in (whole, parts))
+    one, two = (cs.LabelModel(EVERYTHING, method="triplets").fit_moments(moments) for moments in (whole, parts))
     for name, own in SPACES.items():
-        single = cs.LabelModel(own, method="triplets")
-        quiet(single.fit_moments, cs.partitions.Moments.of(alone(found[name]), own))
+        single = cs.LabelModel(own, method="triplets").fit_moments(cs.partitions.Moments.of(alone(found[name]), own))
         assert np.array_equal(weight(one, name), single.weight_), name
         assert name == "gap" or np.allclose(weight(one, name), weight(two, name)), name
 
@@ -338,7 +329,7 @@ def test_votes_may_come_in_pieces_even_where_a_field_is_silent():
     votes = records(EVERYTHING, found)
     at_once, pieces = fitted(EVERYTHING, votes), cs.LabelModel(EVERYTHING)
     for start in (0, 50, 100):
-        quiet(pieces.partial_fit, votes[start : start + (100 if start == 100 else 50)])
+        pieces.partial_fit(votes[start : start + (100 if start == 100 else 50)])
     for name in ("stars", "topic", "order", "level"):
         assert np.allclose(weight(at_once, name), weight(pieces, name), rtol=1e-6), name
 

@@ -233,15 +233,15 @@ def round_sums(parameters: LinearParameters, prepared: Prepared) -> Statistics:
     labels, observed, known, is_known, repeats = prepared
     m, d = parameters.offset.shape
     if d == 1:
-        belief, found = _believe_scores(parameters, labels, observed, LEARNING_ROUNDS, add_up=True)
-        moved = belief.mean - parameters.mean
+        belief, totals = _believe_scores(parameters, labels, observed, LEARNING_ROUNDS, add_up=True)
+        moved, found = belief.mean - parameters.mean, list(totals)
     else:
         belief, residual, weight = _believe_vectors(parameters, labels, observed, LEARNING_ROUNDS)
         moved = belief.mean - parameters.mean
         own, vote = (weight * repeats[:, None]).T, np.swapaxes(residual, 0, 1)
         weighted = np.swapaxes(own[:, :, None] * vote, 1, 2)
         often = np.stack([np.bincount(belief.pattern, one, minlength=len(belief.covariance)) for one in own])
-        found = (
+        found = [
             repeats @ observed,
             own.sum(axis=1),
             own @ moved,
@@ -249,7 +249,7 @@ def round_sums(parameters: LinearParameters, prepared: Prepared) -> Statistics:
             weighted.sum(axis=2),
             weighted @ vote,
             weighted @ moved,
-        )
+        ]
     axes = SOURCE_SUMS.items()
     sums = {name: part.reshape(m, *[d] * size) for (name, size), part in zip(axes, found, strict=True)}
     covered = repeats * observed.any(axis=1)

@@ -330,10 +330,9 @@ class TagLaw(Law):
         judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
         confidence = np.minimum(np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0), 1.0)
         told = probability[:, 1] if self.binary else probability
+        pieces: Batch = told.reshape(-1, self.n_tags or 1)
         if self.n_tags is None:
             pieces = as_object_array(np.split(told, starts[1:-1]))
-        else:
-            pieces = told.reshape(-1, self.n_tags)
         return Posterior(table, confidence, details={"tag_probability": pieces})
 
     def chance_costs(self, labels: Batch) -> FloatArray:
