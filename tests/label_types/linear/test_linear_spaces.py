@@ -11,16 +11,9 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError
 from consilience.testing import SPACE_CHECKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-SPACES = [
-    Scores(),
-    Scores(mean=0.0, variance=1.0),
-    Scores(range=(0, 100)),
-    Scores(range=(1, 5), integer=True),
-    Scores(mean=-3.0, variance=1e-6),
-]
 
 
-@pytest.mark.parametrize("space", SPACES, ids=repr)
+@pytest.mark.parametrize("space", [Scores(range=(1, 5), integer=True), Scores(mean=-3.0, variance=1e-6)], ids=repr)
 @pytest.mark.parametrize("check", SPACE_CHECKS, ids=lambda check: check.__name__)
 def test_scores_keep_the_contract(space, check):
     check(space, np.random.default_rng(0))

@@ -71,21 +71,15 @@ def test_predictions_are_spelled_as_the_votes_were():
     assert (vectors == truth).mean() > 0.9
 
 
-def test_sequences_come_back_as_names_or_codes():
-    space = cs.Sequences(["noun", "verb"])
+def test_sequences_come_back_as_names_or_codes_and_may_be_an_array():
     votes, _ = cells()
     named = np.frompyfunc(lambda cell: [("noun", "verb")[code] for code in cell], 1, 1)(votes)
-    predicted = cs.LabelModel(space).fit(named).predict(named)
-    assert predicted[0] == [
-        ("noun", "verb")[code] for code in cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)[0]
-    ]
+    predicted = cs.LabelModel(cs.Sequences(["noun", "verb"])).fit(named).predict(named)
+    codes = cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)
+    assert predicted[0] == [("noun", "verb")[code] for code in codes[0]]
     assert [len(label) for label in predicted] == [len(cell) for cell in votes[:, 0]]
-
-
-def test_sequences_of_one_length_may_be_an_array():
-    votes = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
-    predicted = cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)
-    assert all(label.shape == (6,) for label in predicted)
+    array = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
+    assert all(label.shape == (6,) for label in cs.LabelModel(cs.Sequences()).fit(array).predict(array))
 
 
 def test_a_tag_nobody_has_an_opinion_on_stays_open():
@@ -99,10 +93,9 @@ def test_a_tag_nobody_has_an_opinion_on_stays_open():
 
 def test_items_nobody_votes_on_are_missing():
     votes, _ = table()
-    observed = np.ones(votes.shape[:2], dtype=bool)
-    observed[5] = False
-    model = cs.LabelModel(cs.Tags(3)).fit(cs.Votes.from_array(votes, observed=observed))
-    assert model.predict(cs.Votes.from_array(votes, observed=observed))[5].tolist() == [-1, -1, -1]
+    observed = np.arange(60)[:, None].repeat(4, axis=1) != 5
+    seen = cs.Votes.from_array(votes, observed=observed)
+    assert cs.LabelModel(cs.Tags(3)).fit(seen).predict(seen)[5].tolist() == [-1, -1, -1]
     ragged, _ = cells()
     ragged[5] = None
     model = cs.LabelModel(cs.Sequences()).fit(ragged)
@@ -148,12 +141,8 @@ def test_score_is_minus_the_share_of_wrong_tags():
 
 def test_votes_come_from_long_frames_and_wide_ones():
     votes, _ = table(20)
-    rows = [
-        {"item": item, "source": f"s{source}", "label": votes[item, source].tolist()}
-        for item in range(20)
-        for source in range(4)
-    ]
-    long = cs.Votes.from_long(pd.DataFrame(rows))
+    rows = [(item, f"s{source}", votes[item, source].tolist()) for item in range(20) for source in range(4)]
+    long = cs.Votes.from_long(pd.DataFrame(rows, columns=["item", "source", "label"]))
     model = cs.LabelModel(cs.Tags(3), method="em")
     np.testing.assert_array_equal(model.fit(long).predict(long), model.fit(votes).predict(votes))
 
@@ -282,11 +271,8 @@ def test_spans_become_tags_and_back():
     assert cs.elements.spans_to_bio([(1, 3, "")], length=3) == ["O", "B", "I"]
     assert cs.elements.bio_to_spans(["O", "B", "I"]) == [(1, 3, "")]
     # An inside without a beginning begins a span.
-    assert cs.elements.bio_to_spans(["I-PER", "I-LOC", "O", None, "I-LOC"]) == [
-        (0, 1, "PER"),
-        (1, 2, "LOC"),
-        (4, 5, "LOC"),
-    ]
+    broken = ["I-PER", "I-LOC", "O", None, "I-LOC"]
+    assert cs.elements.bio_to_spans(broken) == [(0, 1, "PER"), (1, 2, "LOC"), (4, 5, "LOC")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["PER", "LOC", "a-b"])), max_size=6))
