@@ -89,15 +89,15 @@ def test_a_field_gets_the_labels_it_would_get_alone(method):
             assert np.array_equal(belief.details[f"{name}/{key}"], value), (name, key)
 
 
-def test_dependencies_hold_in_every_field():
+def test_dependencies_hold_in_every_field_and_a_named_prior_in_those_that_have_one():
     found, pairs = tables(REVIEW), [("ann", "bob")]
     model = fitted(REVIEW, records(REVIEW, found), dependencies=pairs)
-    singles = {n: fitted(SPACES[n], alone(found[n]), dependencies=pairs) for n in REVIEW.factors}
-    for name, single in singles.items():
-        part = model.source_model_.summary.parts[name]
-        assert np.array_equal(part.correlation, single.source_model_.correlation)
-    mean = np.mean([single.source_model_.correlation for single in singles.values()], axis=0)
-    assert np.allclose(model.source_model_.correlation, mean)
+    single = [fitted(SPACES[n], alone(found[n]), dependencies=pairs).source_model_.correlation for n in REVIEW.factors]
+    for part, correlation in zip(model.source_model_.summary.parts.values(), single, strict=True):
+        assert np.array_equal(part.correlation, correlation)
+    assert np.allclose(model.source_model_.correlation, np.mean(single, axis=0))
+    model = fitted(REVIEW, records(REVIEW, found), prior="uniform")
+    assert np.allclose(model.source_model_.parameters["topic"].prior, 0.25)
 
 
 def test_known_labels_count_in_the_fields_where_they_are_known():
@@ -115,11 +115,6 @@ def test_known_labels_count_in_the_fields_where_they_are_known():
     two = REVIEW.records(**{name: table[:, :2] for name, table in found.items()})
     findings = fitted(REVIEW, two, [{"stars": 50.0 + row % 7} for row in range(len(two))]).diagnostics_
     assert "too-few-sources" in {finding.code for finding in findings if finding.part == "topic"}
-
-
-def test_a_named_prior_reaches_the_fields_that_have_one():
-    model = fitted(REVIEW, records(REVIEW, tables(REVIEW)), prior="uniform")
-    assert np.allclose(model.source_model_.parameters["topic"].prior, 0.25)
 
 
 def test_records_in_records_are_the_fields_side_by_side():
@@ -293,9 +288,7 @@ def test_findings_name_their_field():
     few = [item for item in fitted(space, records(space, found)).diagnostics_ if item.code == "too-few-sources"]
     assert [(item.part, item.sources) for item in few] == [("stars", ("ann", "bob"))]
     assert few[0].message.startswith("stars: Only 2 sources voted")
-
-
-def test_the_same_finding_in_two_fields_is_told_twice():
+    # The same finding in two fields is told twice.
     table = tables(REVIEW, n=100, missing=0.0)["topic"]
     table[3:, 2:] = -1
     space = cs.Product(one=cs.Classes(4), two=cs.Classes(4))
@@ -328,8 +321,8 @@ def test_votes_may_come_in_pieces_even_where_a_field_is_silent():
     found["gap"][100:] = np.nan
     votes = records(EVERYTHING, found)
     at_once, pieces = fitted(EVERYTHING, votes), cs.LabelModel(EVERYTHING)
-    for start in (0, 50, 100):
-        pieces.partial_fit(votes[start : start + (100 if start == 100 else 50)])
+    for rows in (slice(50), slice(50, 100), slice(100, 200)):
+        pieces.partial_fit(votes[rows])
     for name in ("stars", "topic", "order", "level"):
         assert np.allclose(weight(at_once, name), weight(pieces, name), rtol=1e-6), name
 

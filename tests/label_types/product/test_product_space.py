@@ -186,15 +186,10 @@ def test_records_come_from_lists_arrays_long_tables_and_frames():
     one, two = {"stars": 1.0, "topic": 1}, {"stars": 4.0, "topic": None}
     nested = [[one, None], [two, one]]
     array = np.array(nested, dtype=object)
-    frame = {"ann": [one, two], "bob": [None, one]}
+    columns = {"ann": [one, two], "bob": [None, one]}
     long = [("x", "ann", one), ("y", "ann", two), ("y", "bob", one)]
-    tables = [
-        cs.Votes.from_array(nested),
-        cs.Votes.from_array(array),
-        cs.Votes.from_frame(pd.DataFrame(frame)),
-        cs.Votes.from_frame(pa.table(frame)),
-        cs.Votes.from_long(long),
-    ]
+    frames = [cs.Votes.from_frame(frame) for frame in (pd.DataFrame(columns), pa.table(columns))]
+    tables = [cs.Votes.from_array(nested), cs.Votes.from_array(array), *frames, cs.Votes.from_long(long)]
     for votes in tables:
         assert votes.observed.tolist() == [[True, False], [True, True]]
         assert votes.labels[1].tolist() == [two, one]

@@ -103,15 +103,20 @@ def test_items_nobody_votes_on_are_missing():
     assert model.confidence(ragged)[5] == 0.0
 
 
-def test_confidence_is_the_expected_share_of_right_tags():
-    votes, _ = table()
-    belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
+def test_confidence_and_score_are_the_expected_and_the_observed_share_of_right_tags():
+    votes, truth = table()
+    model = cs.LabelModel(cs.Tags(3)).fit(votes)
+    belief = model.posterior(votes)
     probability = belief.details["tag_probability"]
     np.testing.assert_allclose(belief.confidence, np.maximum(probability, 1 - probability).mean(axis=1))
-    ragged, _ = cells(tags=3)
-    belief = cs.LabelModel(cs.Sequences(3)).fit(ragged).posterior(ragged)
-    right = np.array([piece.max(axis=1).mean() for piece in belief.details["tag_probability"]])
-    np.testing.assert_allclose(belief.confidence, right)
+    assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
+    ragged, right = cells(tags=3)
+    model = cs.LabelModel(cs.Sequences(3)).fit(ragged)
+    belief = model.posterior(ragged)
+    expected = [piece.max(axis=1).mean() for piece in belief.details["tag_probability"]]
+    np.testing.assert_allclose(belief.confidence, expected)
+    wrong = [(left != true).mean() for left, true in zip(belief.labels, right, strict=True)]
+    assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
 
 
 def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not_known():
@@ -124,16 +129,6 @@ def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not
         assert ((probability >= 0) & (probability <= 1)).all()
         if isinstance(space, cs.Sequences):
             np.testing.assert_allclose(probability.sum(axis=1), 1.0)
-
-
-def test_score_is_minus_the_share_of_wrong_tags():
-    votes, truth = table()
-    model = cs.LabelModel(cs.Tags(3)).fit(votes)
-    assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
-    ragged, right = cells()
-    model = cs.LabelModel(cs.Sequences()).fit(ragged)
-    wrong = [(left != true).mean() for left, true in zip(model.predict(ragged), right, strict=True)]
-    assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
 
 
 # --- files and frames -----------------------------------------------------------------------------
@@ -151,8 +146,7 @@ def test_parts_and_the_whole_learn_the_same_from_moments():
     for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Sequences(chain=True), cells(200)[0])):
         whole = cs.partitions.Moments.of(votes, space)
         parts = cs.partitions.Moments.of(votes[:70], space) + cs.partitions.Moments.of(votes[70:], space)
-        one = cs.LabelModel(space).fit_moments(whole)
-        two = cs.LabelModel(space).fit_moments(parts)
+        one, two = (cs.LabelModel(space).fit_moments(moments) for moments in (whole, parts))
         np.testing.assert_allclose(one.expected_cost_, two.expected_cost_)
         assert len(one.predict(votes)) == 200
 

@@ -227,13 +227,6 @@ class ProductLaw(CompositeLaw):
             parts=dict(parts),
         )
 
-    def constant_sources(self, statistics: Statistics) -> BoolArray:
-        constant = np.diag(statistics["both"]) > 0
-        for name, law in self.fields.items():
-            own = self.field_statistics(statistics, name)
-            constant &= law.constant_sources(own) | (np.diag(own["both"]) == 0)
-        return constant
-
     # --- labels ---------------------------------------------------------------------------------------
 
     def posterior(self, parameters: ProductParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:

@@ -219,13 +219,6 @@ class Product(LabelSpace):
                 batches[name] = space.random(n, rng)
         return pack(batches, dict.fromkeys(self.factors, np.ones(n, dtype=bool)))
 
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        pools = {
-            name: space.random_pool(size, seed + index) for index, (name, space) in enumerate(self.factors.items())
-        }
-        made = {name: pool for name, pool in pools.items() if pool is not None}
-        return pack(made, dict.fromkeys(made, np.ones(size, dtype=bool))) if len(made) == len(pools) else None
-
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         drawn = {}
         for rate, (name, space) in zip(self.law.rate, self.factors.items(), strict=True):
