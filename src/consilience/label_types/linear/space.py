@@ -52,7 +52,7 @@ class _LinearSpace(LabelSpace):
         return labels
 
     def _checked(self, labels: FloatArray, observed: BoolArray) -> FloatArray:
-        wrong = ~np.isfinite(labels).reshape(len(labels), -1).all(axis=1) & observed
+        wrong = ~np.isfinite(labels).all(axis=tuple(range(1, labels.ndim))) & observed
         for index in np.flatnonzero(wrong)[:1]:
             self._read(labels[index], int(index))
         return labels
