@@ -70,9 +70,6 @@ def parameters_of(slope, noise, correlation=None, **more):
     return LinearParameters(offset, slope, noise, between, **settings)
 
 
-# --- closed forms ---------------------------------------------------------------------------------------------
-
-
 def test_moments_are_those_of_complete_pairs_even_far_from_zero():
     votes, _ = affine(300, missing=0.3)
     for far, tolerance in ((0.0, 1e-9), (1e3, 1e-5)):
@@ -162,9 +159,6 @@ def test_condensed_vectors_give_the_same_e_step():
         np.testing.assert_allclose(once[name], part, atol=1e-9, err_msg=name)
 
 
-# --- compiled loops ------------------------------------------------------------------------------------------
-
-
 def test_scores_are_believed_as_the_first_of_two_independent_coordinates():
     rng = np.random.default_rng(1)
     n, m = 200, 5
@@ -189,9 +183,6 @@ def test_few_votes_of_many_sources_give_the_sums_of_all_cells(monkeypatch):
     monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
     for name, part in linear_sums(labels, observed).items():
         np.testing.assert_allclose(few[name], part, atol=1e-9 * max(float(np.abs(part).max()), 1.0), err_msg=name)
-
-
-# --- learning ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["triplets", "em", "auto"])
@@ -273,9 +264,6 @@ def test_vectors_are_learned_direction_by_direction():
     assert error(fit(votes), votes, truth) < 1.05 * np.mean((best - truth) ** 2)
 
 
-# --- known labels -----------------------------------------------------------------------------------------------
-
-
 def test_known_labels_set_level_and_unit():
     # Gold on 0 to 1, votes on 0 to 9: 20 known labels leave the scale uncertain by about a tenth.
     votes, truth = affine(2000)
@@ -304,9 +292,6 @@ def test_labelled_learns_from_gold_alone():
     assert error(fit(votes, cs.Scores(), gold, method="labelled"), votes, truth) < 1.1 * oracle(votes, truth)
     with pytest.raises(InvalidVotesError, match="known labels"):
         fit(votes, method="labelled")
-
-
-# --- sources that are not what they seem -------------------------------------------------------------------------
 
 
 def with_copies(n, apart, seed=0):

@@ -68,9 +68,6 @@ def weight(model: cs.LabelModel, name: str) -> np.ndarray:
     return model.source_model_.summary.parts[name].weight
 
 
-# --- every field as if it were alone ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", ["auto", "majority", "isotropic", "triplets"])
 def test_a_field_gets_the_labels_it_would_get_alone(method):
     found = tables()
@@ -136,9 +133,6 @@ def test_records_in_records_are_the_fields_side_by_side():
         np.array(columns["inner/stars expected_cost"]) / two.source_model_.parameters["inner"].scale[0]
         + np.array(columns["inner/topic expected_cost"]) / 0.75
     )
-
-
-# --- abstentions by field --------------------------------------------------------------------------
 
 
 def test_an_empty_field_is_missing_and_says_nothing_about_the_record():
@@ -207,9 +201,6 @@ def test_one_or_two_sources_give_labels_and_a_warning(m):
     assert all(label is None or set(label) == set(SPACES) for label in model.predict(votes))
 
 
-# --- qualities and units ---------------------------------------------------------------------------
-
-
 def test_a_source_may_be_good_at_one_field_and_poor_at_another(tmp_path):
     # n = 600; the qualities differ by far more than their standard errors, so a false alarm is practically excluded.
     model = fitted(REVIEW, records(REVIEW, tables(REVIEW, n=600)))
@@ -246,8 +237,8 @@ def test_the_unit_of_a_field_is_the_cost_of_unrelated_true_labels_and_does_not_m
 
 
 def test_standard_errors_of_the_cost_of_records_cover():
-    # 12 tables of 400 items, 5 sources each: of 60 intervals at 90%, 54 hold the true cost; fewer than 46 would be
-    # three and a half standard errors away. In units of the votes, which are twice as far apart, 30 do.
+    # 12 tables of 400 items, 5 sources each: all 60 intervals at 90% held the true cost. Fewer than 46 would be three
+    # and a half standard errors too few; in units of how far apart votes on different items are, 30 held it.
     noise, wrong = np.array([0.4, 0.6, 0.8, 1.0, 1.2]), np.array([0.1, 0.4, 0.2, 0.3, 0.5])
     space, inside = cs.Product(stars=cs.Scores(), topic=cs.Classes(3)), 0
     for seed in range(12):
@@ -271,9 +262,6 @@ def test_given_weights_are_shared_out_so_that_they_come_back():
     assert model.weight_ == pytest.approx([2.0, 1.0, 1.0, 0.5, 0.5])
 
 
-# --- findings --------------------------------------------------------------------------------------
-
-
 def test_findings_name_their_field():
     space = cs.Product(stars=cs.Scores(), topic=cs.Classes(5))
     found = tables(REVIEW, n=400, missing=0.0)
@@ -295,9 +283,6 @@ def test_findings_name_their_field():
     model = fitted(space, records(space, {"one": table, "two": table}))
     told = [(item.part, item.sources) for item in model.diagnostics_ if item.code == "low-overlap"]
     assert told == [("one", ("cleo", "dan", "eve")), ("two", ("cleo", "dan", "eve"))]
-
-
-# --- sums ------------------------------------------------------------------------------------------
 
 
 def test_moments_of_parts_add_up_and_teach_each_field_what_it_would_learn_alone():

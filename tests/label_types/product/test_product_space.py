@@ -33,9 +33,6 @@ def votes_on(space: cs.LabelSpace, n: int = 60, seed: int = 0, weights=(3.0, 2.0
     return cs.simulate(space, space.as_labels(space.random(n, rng)), weights, rng)
 
 
-# --- what a record is ------------------------------------------------------------------------------
-
-
 def test_a_record_is_a_dict_or_a_dataclass_may_lack_fields_and_comes_back_with_all_of_them():
     @dataclass
     class Review:
@@ -73,9 +70,6 @@ def test_a_nested_record_without_content_is_no_label():
         {"review": None, "note": 1},
         {"review": {"stars": None, "topic": 2}, "note": None},
     ]
-
-
-# --- distance --------------------------------------------------------------------------------------
 
 
 def test_the_distance_is_the_weighted_sum_of_costs_in_units_of_chance():
@@ -146,9 +140,6 @@ def test_the_score_of_a_model_is_minus_the_mean_distance_over_known_fields():
     assert model.score(votes, [{"stars": label["stars"] + 2.0} for label in found]) == pytest.approx(-1.0)
 
 
-# --- columns of tables -----------------------------------------------------------------------------
-
-
 def test_tables_of_columns_become_records():
     space = cs.Product(stars=cs.Scores(), topic=cs.Classes(3), order=cs.Rankings(2))
     made = space.records(
@@ -176,9 +167,6 @@ def test_tables_that_do_not_fit_together_are_refused():
         REVIEW.records(stars=[[1, 2], [3]])
     with refused(InvalidLabelError, "at least one table", "stars=..., topic=..."):
         REVIEW.records()
-
-
-# --- ways in ---------------------------------------------------------------------------------------
 
 
 def test_records_come_from_lists_arrays_long_tables_and_frames():
@@ -213,9 +201,6 @@ def test_arrow_columns_keep_missing_records_and_missing_fields():
     full = space.as_labels(space.random(4, np.random.default_rng(0)))
     back = space.as_batch(space.from_arrow(space.to_arrow(full)))
     assert space.distance(back, space.as_batch(full)).tolist() == [0.0] * 4
-
-
-# --- messages --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -283,9 +268,6 @@ def test_what_a_field_cannot_do_names_it():
         cs.LabelModel(stars, prior="uniform").fit(votes_on(stars))
     with refused(UnsupportedError, "field 'word'", "candidates="):
         cs.Product(word=cs.Metric(abs)).random(3, np.random.default_rng(0))
-
-
-# --- files -----------------------------------------------------------------------------------------
 
 
 def test_a_space_of_spaces_is_rebuilt_from_the_file(tmp_path):

@@ -38,9 +38,6 @@ def cells(n=60, m=4, tags=2, seed=0):
     return votes, truth
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
-
 def test_vectors_sets_and_lists_of_names_are_the_same_label():
     space = cs.Tags(NAMES)
     for label in ([1, 0, 1], (True, False, True), np.array([1.0, 0.0, 1.0]), {"news", "weather"}, ["weather", "news"]):
@@ -131,9 +128,6 @@ def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not
             np.testing.assert_allclose(probability.sum(axis=1), 1.0)
 
 
-# --- files and frames -----------------------------------------------------------------------------
-
-
 def test_votes_come_from_long_frames_and_wide_ones():
     votes, _ = table(20)
     rows = [(item, f"s{source}", votes[item, source].tolist()) for item in range(20) for source in range(4)]
@@ -170,9 +164,6 @@ def test_a_model_is_read_back_without_naming_its_space(space, tmp_path):
     other = cs.Tags(4) if isinstance(space, cs.Tags) else cs.Sequences(BIO)
     with refused(ModelFormatError, "Pass the space that it was fitted with"):
         cs.LabelModel.load(tmp_path / "model.npz", space=other)
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 def changed(row, source, place, value, dtype=int):
@@ -252,9 +243,6 @@ def test_the_space_shows_how_it_was_made():
     assert repr(cs.Tags(3)) == "Tags(3)"
     assert repr(cs.Sequences(["a", "b"], chain=True)) == "Sequences(['a', 'b'], chain=True)"
     assert repr(cs.Sequences()) == "Sequences()"
-
-
-# --- BIO ------------------------------------------------------------------------------------------
 
 
 def test_spans_become_tags_and_back():
