@@ -477,6 +477,10 @@ class Law(ABC):
         """Mean cost between unrelated votes; infinite where only votes can tell."""
         return float(self.expected_cost(np.zeros(1))[0])
 
+    def unrelated_cost(self, parameters: Any) -> float:
+        """Return the mean cost between two unrelated true labels; infinite where the parameters do not tell."""
+        return self.chance_cost
+
     def chance_costs(self, labels: Batch) -> FloatArray:
         """Return ``(n,)`` the costs at which confidence is 0: those of unrelated votes to each of these labels."""
         return np.full(len(labels), self.chance_cost)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, InvalidLabelError, UnsupportedError
+from consilience.exceptions import UnsupportedError
 from consilience.label_types.linear.quantiles import QuantileScales, straightness
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
 
 def panel(seed=0, n=400, bend=None):
@@ -22,9 +22,7 @@ def panel(seed=0, n=400, bend=None):
 
 
 def fit(votes, gold=None, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(cs.Scores(**options)).fit(votes, gold=gold)
+    return cs.LabelModel(cs.Scores(**options)).fit(votes, gold=gold)
 
 
 def codes(model):
@@ -32,20 +30,19 @@ def codes(model):
 
 
 def test_normal_scores_are_normal_quantiles_of_mid_ranks():
-    votes = np.repeat([1.0, 2.0, 3.0], [50, 100, 50])
-    scales = QuantileScales.of(np.tile(votes[:, None], 3), np.ones((200, 3), dtype=bool), only_bent=False)
-    found = scales.normal(np.tile(votes[:, None], 3), np.ones((200, 3), dtype=bool))
-    expected = norm.ppf((rankdata(votes) - 0.5) / 200)
-    assert found[:, 0] == pytest.approx(expected, abs=0.02)
-    assert found[:, 0].mean() == pytest.approx(0.0, abs=1e-9)
+    votes = np.tile(np.repeat([1.0, 2.0, 3.0], [50, 100, 50])[:, None], 3)
+    everywhere = np.ones((200, 3), dtype=bool)
+    found = QuantileScales.of(votes, everywhere, only_bent=False).normal(votes[..., None], everywhere)[:, 0, 0]
+    assert found == pytest.approx(norm.ppf((rankdata(votes[:, 0]) - 0.5) / 200), abs=0.02)
+    assert found.mean() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_vote_between_two_known_ones_lies_between_their_scores():
     scales = QuantileScales(np.arange(200.0)[None])
-    found = scales.normal(np.array([[10.0], [10.5], [11.0]]), np.ones((3, 1), dtype=bool))[:, 0]
+    votes = np.array([10.0, 10.5, 11.0, -1e9, 1e9])[:, None, None]
+    found = scales.normal(votes, np.ones((5, 1), dtype=bool)).ravel()
     assert found[0] < found[1] < found[2]
-    far = scales.normal(np.array([[-1e9], [1e9]]), np.ones((2, 1), dtype=bool))[:, 0]
-    assert far == pytest.approx([norm.ppf(0.5 / 200), norm.ppf(1 - 0.5 / 200)])
+    assert found[3:] == pytest.approx([norm.ppf(0.5 / 200), norm.ppf(1 - 0.5 / 200)])
 
 
 def test_straight_scales_are_left_alone_and_bent_ones_are_not():
@@ -89,9 +86,8 @@ def test_new_votes_are_mapped_through_the_learned_scales_also_after_storage(tmp_
     _, votes = panel(bend=np.exp)
     model = fit(votes)
     assert model.predict(votes[:5]) == pytest.approx(model.predict(votes)[:5])
-    spread = model.predict_distribution(votes)
-    assert np.isfinite(spread.standard_deviation).all()
-    assert (spread.standard_deviation > 0).all()
+    spread = model.predict_distribution(votes).standard_deviation
+    assert (np.isfinite(spread) & (spread > 0)).all()
     model.save(tmp_path / "model.npz")
     loaded = cs.LabelModel.load(tmp_path / "model.npz")
     assert np.array_equal(loaded.predict(votes), model.predict(votes))
@@ -106,12 +102,6 @@ def test_abstentions_a_constant_source_and_too_few_votes_are_borne():
     model = fit(votes[:10], gauge="quantile")
     assert "bent-scales" in codes(model)
     assert np.isfinite(model.predict(votes[:10])).all()
-
-
-@pytest.mark.parametrize("options", [{"gauge": "curved"}, {"gauge": "quantile", "mean": 3.0}])
-def test_wrong_gauges_are_refused(options):
-    with pytest.raises(InvalidLabelError, match="gauge="):
-        cs.Scores(**options)
 
 
 def test_moments_alone_do_not_know_quantiles():
@@ -132,7 +122,7 @@ def test_judges_of_simplifications_are_combined_better_by_quantiles(data_directo
     assert np.abs(labels - table["human_rating"].to_numpy()).mean() <= 29.1
 
 
-def test_ranks_of_sources_that_saw_few_of_the_items_are_not_compared() -> None:
+def test_ranks_of_sources_that_saw_few_of_the_items_are_not_compared():
     bent = np.exp(2.0 * np.random.default_rng(0).normal(size=(1000, 4)))
     everywhere = np.ones(bent.shape, dtype=bool)
     seldom = np.random.default_rng(1).random(bent.shape) < 0.3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +10,12 @@ import pytest
 import consilience as cs
 from consilience import arrays
 from consilience.estimation.protocol import Chunk
-from consilience.exceptions import ConsilienceWarning, InvalidVotesError
-from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, round_sums
+from consilience.exceptions import InvalidVotesError
+from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, condense, round_sums
 from consilience.label_types.linear.moments import LinearMoments, linear_sums
 from consilience.partitions.moments import Moments
 
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 SLOPE = np.array([1.0, 0.6, 1.4, 0.8, 1.2, -0.7])
 OFFSET = np.array([0.0, 1.0, -2.0, 0.5, 3.0, 0.0])
 NOISE = np.array([0.2, 0.5, 1.0, 1.5, 2.0, 0.4])
@@ -41,9 +41,7 @@ def vectors(n=600, m=6, d=2, seed=0):
 
 def fit(votes, space=None, gold=None, **settings):
     space = space or (KNOWN if votes.ndim == 2 else cs.Vectors(votes.shape[2]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold)
+    return cs.LabelModel(space, random_state=0, **settings).fit(votes, gold)
 
 
 def codes(model):
@@ -72,9 +70,6 @@ def parameters_of(slope, noise, correlation=None, **more):
     return LinearParameters(offset, slope, noise, between, **settings)
 
 
-# --- closed forms ---------------------------------------------------------------------------------------------
-
-
 def test_moments_are_those_of_complete_pairs_even_far_from_zero():
     votes, _ = affine(300, missing=0.3)
     for far, tolerance in ((0.0, 1e-9), (1e3, 1e-5)):
@@ -90,7 +85,7 @@ def test_moments_are_those_of_complete_pairs_even_far_from_zero():
             assert moments.joint_fourth[a, b] == pytest.approx(fourth, rel=tolerance)
 
 
-def test_the_correlation_of_everybody_is_that_of_numpy():
+def test_correlations_and_covariances_of_everybody_are_those_of_numpy():
     votes, _ = affine(200)
     moments = LinearMoments(Moments.of(votes, cs.Scores()).sums)
     np.testing.assert_allclose(moments.correlation, np.corrcoef(votes.T), atol=1e-12)
@@ -123,10 +118,8 @@ def test_the_posterior_is_that_of_the_joint_normal_law(d):
 
 
 def test_copies_count_once():
-    correlation = np.zeros((3, 3))
-    correlation[1, 2] = correlation[2, 1] = 1.0
-    twice = parameters_of(np.ones(3), np.ones((3, 1, 1)), correlation, shrink=0.0)
-    twice = replace(twice, offset=np.zeros((3, 1)))
+    correlation = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    twice = replace(parameters_of(np.ones(3), np.ones((3, 1, 1)), correlation, shrink=0.0), offset=np.zeros((3, 1)))
     votes = np.array([[[0.0], [4.0], [4.0]]])
     # 1 against 2 / (2 + ridge), which keeps perfect copies apart from a singular matrix
     assert believe(twice, votes, np.ones((1, 3), dtype=bool)).mean[0, 0] == pytest.approx(2.0, abs=0.02)
@@ -159,14 +152,11 @@ def test_condensed_vectors_give_the_same_e_step():
     votes, _ = vectors(200, d=3)
     parameters = parameters_of(np.linspace(0.5, 1.5, 6), np.stack([np.eye(3) * size for size in range(1, 7)]))
     prepared = Prepared.of(votes, Chunk(votes, np.ones((200, 6), dtype=bool)))
-    assert len(prepared.condensed.labels) == 36
-    once = round_sums(parameters, prepared)
-    prepared.__dict__["condensed"] = prepared
+    few = condense(prepared)
+    assert len(few.labels) == 36
+    once = round_sums(parameters, few)
     for name, part in round_sums(parameters, prepared).parts.items():
         np.testing.assert_allclose(once[name], part, atol=1e-9, err_msg=name)
-
-
-# --- compiled loops ------------------------------------------------------------------------------------------
 
 
 def test_scores_are_believed_as_the_first_of_two_independent_coordinates():
@@ -179,21 +169,9 @@ def test_scores_are_believed_as_the_first_of_two_independent_coordinates():
     )
     chunk = Chunk(votes, observed)
     score, vector = round_sums(one, Prepared.of(votes[..., :1], chunk)), round_sums(two, Prepared.of(votes, chunk))
-    for name in (
-        "count",
-        "weight",
-        "truth",
-        "truth_square",
-        "vote",
-        "vote_square",
-        "cross",
-        "first",
-        "second",
-        "items",
-    ):
-        small = score[name]
-        first = vector[name][tuple(slice(0, size) for size in small.shape)]
-        np.testing.assert_allclose(small, first, atol=1e-9, err_msg=name)
+    for name in score.parts.keys() - {"known"}:
+        first = vector[name][tuple(slice(0, size) for size in score[name].shape)]
+        np.testing.assert_allclose(score[name], first, atol=1e-9, err_msg=name)
 
 
 def test_few_votes_of_many_sources_give_the_sums_of_all_cells(monkeypatch):
@@ -205,9 +183,6 @@ def test_few_votes_of_many_sources_give_the_sums_of_all_cells(monkeypatch):
     monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
     for name, part in linear_sums(labels, observed).items():
         np.testing.assert_allclose(few[name], part, atol=1e-9 * max(float(np.abs(part).max()), 1.0), err_msg=name)
-
-
-# --- learning ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["triplets", "em", "auto"])
@@ -272,10 +247,7 @@ def test_labels_follow_an_affine_map_of_all_votes(missing):
 @pytest.mark.parametrize("space", [KNOWN, cs.Vectors(2)], ids=repr)
 def test_moments_of_parts_alone_give_nearly_the_same_labels(space):
     votes = affine()[0] if space == KNOWN else vectors()[0]
-    model = cs.LabelModel(space)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        model.fit_moments(Moments.of(votes[:400], space) + Moments.of(votes[400:], space))
+    model = cs.LabelModel(space).fit_moments(Moments.of(votes[:400], space) + Moments.of(votes[400:], space))
     apart = model.predict(votes) - fit(votes, space).predict(votes)
     assert np.mean(apart**2) < 0.01 * np.var(votes)
 
@@ -283,17 +255,13 @@ def test_moments_of_parts_alone_give_nearly_the_same_labels(space):
 def test_vectors_are_learned_direction_by_direction():
     # n = 1000, d = 3: within 2% of an oracle that knows every covariance; one that knows only sizes loses 30%.
     rng = np.random.default_rng(0)
-    noise = np.stack([(turn * size) @ turn.T for turn, size in (
-        (np.linalg.qr(rng.normal(size=(3, 3)))[0], np.exp(rng.uniform(-1.5, 1.5, 3))) for _ in range(6)
-    )])  # fmt: skip
+    turns = [np.linalg.qr(rng.normal(size=(3, 3)))[0] * np.exp(rng.uniform(-0.75, 0.75, 3)) for _ in range(6)]
+    noise = np.stack([turn @ turn.T for turn in turns])
     truth = rng.normal(size=(1000, 3))
     votes = np.stack([truth + rng.multivariate_normal(np.zeros(3), own, 1000) for own in noise], axis=1)
     inverse = np.linalg.inv(noise)
     best = np.einsum("nad,ade->ne", votes, inverse) @ np.linalg.inv(inverse.sum(axis=0) + np.eye(3))
     assert error(fit(votes), votes, truth) < 1.05 * np.mean((best - truth) ** 2)
-
-
-# --- known labels -----------------------------------------------------------------------------------------------
 
 
 def test_known_labels_set_level_and_unit():
@@ -324,9 +292,6 @@ def test_labelled_learns_from_gold_alone():
     assert error(fit(votes, cs.Scores(), gold, method="labelled"), votes, truth) < 1.1 * oracle(votes, truth)
     with pytest.raises(InvalidVotesError, match="known labels"):
         fit(votes, method="labelled")
-
-
-# --- sources that are not what they seem -------------------------------------------------------------------------
 
 
 def with_copies(n, apart, seed=0):
@@ -385,16 +350,15 @@ def test_reversed_and_constant_sources_are_seen_through(kind):
 
 
 def test_noise_is_not_believed():
-    for votes in (np.random.default_rng(0).normal(size=(300, 4)), np.random.default_rng(0).normal(size=(200, 5, 3))):
-        model = fit(votes, cs.Scores() if votes.ndim == 2 else None)
-        assert model.confidence(votes).mean() < 0.4
+    for shape in ((300, 4), (200, 5, 3)):
+        votes = np.random.default_rng(0).normal(size=shape)
+        assert fit(votes, cs.Scores() if len(shape) == 2 else None).confidence(votes).mean() < 0.4
 
 
 def test_one_or_two_sources_are_averaged():
     votes, _ = affine(50)
     for m in (1, 2):
-        model = fit(votes[:, :m], cs.Scores(gauge="linear"))
-        assert "too-few-sources" in codes(model)
+        assert "too-few-sources" in codes(fit(votes[:, :m], cs.Scores(gauge="linear")))
     assert np.corrcoef(fit(votes[:, :1], cs.Scores()).predict(votes[:, :1]), votes[:, 0])[0, 1] > 0.999
 
 
@@ -431,9 +395,8 @@ def test_hard_cases_never_give_nan(case, method, d):
     assert np.isnan(found.labels[~voted]).all()
     assert (found.confidence[~voted] == 0).all()
     assert ((found.confidence >= 0) & (found.confidence <= 1)).all()
-    assert np.isfinite(found.details["standard_deviation"]).all()
-    assert np.isfinite(model.weight_).all()
-    assert np.isfinite(model.expected_cost_).all()
+    for values in (found.details["standard_deviation"], model.weight_, model.expected_cost_):
+        assert np.isfinite(values).all()
     assert not np.isnan(model.standard_error_).any()
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +13,6 @@ from refusals import refused
 
 import consilience as cs
 from consilience.exceptions import (
-    ConsilienceWarning,
     InvalidLabelError,
     InvalidVotesError,
     ModelFormatError,
@@ -24,6 +20,7 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 REVIEW = cs.Product(stars=cs.Scores(variance=2.0), topic=cs.Classes(4))
 
 
@@ -31,38 +28,21 @@ def fields(space: cs.Product, batch: np.ndarray) -> list:
     return space.as_labels(batch).tolist()
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        yield
-
-
 def votes_on(space: cs.LabelSpace, n: int = 60, seed: int = 0, weights=(3.0, 2.0, 1.0, 0.5)) -> cs.Votes:
     rng = np.random.default_rng(seed)
     return cs.simulate(space, space.as_labels(space.random(n, rng)), weights, rng)
 
 
-# --- what a record is ------------------------------------------------------------------------------
-
-
-def test_a_record_may_lack_fields_and_comes_back_with_all_of_them():
-    batch = REVIEW.as_batch([{"stars": 4, "topic": 1}, {"stars": None, "topic": 2}, {"topic": 3}, {"stars": np.nan}])
-    assert fields(REVIEW, batch) == [
-        {"stars": 4.0, "topic": 1},
-        {"stars": None, "topic": 2},
-        {"stars": None, "topic": 3},
-        None,
-    ]
-
-
-def test_objects_of_a_dataclass_are_records():
+def test_a_record_is_a_dict_or_a_dataclass_may_lack_fields_and_comes_back_with_all_of_them():
     @dataclass
     class Review:
         stars: float
         topic: int
 
-    assert fields(REVIEW, REVIEW.as_batch([Review(2.5, 3)])) == [{"stars": 2.5, "topic": 3}]
+    given = [{"stars": 4, "topic": 1}, {"stars": None, "topic": 2}, {"topic": 3}, {"stars": np.nan}, Review(2.5, 3)]
+    pairs = [(4.0, 1), (None, 2), (None, 3), None, (2.5, 3)]
+    expected = [None if pair is None else dict(zip(("stars", "topic"), pair, strict=True)) for pair in pairs]
+    assert fields(REVIEW, REVIEW.as_batch(given)) == expected
 
 
 def test_labels_of_every_kind_survive_the_way_in_and_out():
@@ -90,9 +70,6 @@ def test_a_nested_record_without_content_is_no_label():
         {"review": None, "note": 1},
         {"review": {"stars": None, "topic": 2}, "note": None},
     ]
-
-
-# --- distance --------------------------------------------------------------------------------------
 
 
 def test_the_distance_is_the_weighted_sum_of_costs_in_units_of_chance():
@@ -157,15 +134,10 @@ def test_any_records_come_back_as_they_were(records):
 
 def test_the_score_of_a_model_is_minus_the_mean_distance_over_known_fields():
     votes = votes_on(REVIEW)
-    with quiet():
-        model = cs.LabelModel(REVIEW).fit(votes)
+    model = cs.LabelModel(REVIEW).fit(votes)
     found = model.predict(votes)
     assert model.score(votes, found) == 0.0
-    off = [{"stars": label["stars"] + 2.0} for label in found]
-    assert model.score(votes, off) == pytest.approx(-1.0)
-
-
-# --- columns of tables -----------------------------------------------------------------------------
+    assert model.score(votes, [{"stars": label["stars"] + 2.0} for label in found]) == pytest.approx(-1.0)
 
 
 def test_tables_of_columns_become_records():
@@ -181,11 +153,9 @@ def test_tables_of_columns_become_records():
     assert made[0, 0].keys() == {"stars", "topic", "order"}
     assert made[1, 0]["stars"] == -1.0
     assert made[1, 0]["order"].tolist() == [1, 0]
-
-
-def test_minus_one_is_a_score_where_nothing_rules_it_out():
-    assert cs.Product(stars=cs.Scores()).records(stars=np.array([[-1, 3]]))[0, 0] == {"stars": -1}
-    assert cs.Product(stars=cs.Scores(range=(1, 5))).records(stars=np.array([[-1, 3]]))[0, 0] is None
+    # -1 is a score where nothing rules it out.
+    for space, first in ((cs.Scores(), {"stars": -1}), (cs.Scores(range=(1, 5)), None)):
+        assert cs.Product(stars=space).records(stars=np.array([[-1, 3]]))[0, 0] == first
 
 
 def test_tables_that_do_not_fit_together_are_refused():
@@ -199,23 +169,15 @@ def test_tables_that_do_not_fit_together_are_refused():
         REVIEW.records()
 
 
-# --- ways in ---------------------------------------------------------------------------------------
-
-
 def test_records_come_from_lists_arrays_long_tables_and_frames():
     pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     one, two = {"stars": 1.0, "topic": 1}, {"stars": 4.0, "topic": None}
     nested = [[one, None], [two, one]]
     array = np.array(nested, dtype=object)
-    frame = {"ann": [one, two], "bob": [None, one]}
+    columns = {"ann": [one, two], "bob": [None, one]}
     long = [("x", "ann", one), ("y", "ann", two), ("y", "bob", one)]
-    tables = [
-        cs.Votes.from_array(nested),
-        cs.Votes.from_array(array),
-        cs.Votes.from_frame(pd.DataFrame(frame)),
-        cs.Votes.from_frame(pa.table(frame)),
-        cs.Votes.from_long(long),
-    ]
+    frames = [cs.Votes.from_frame(frame) for frame in (pd.DataFrame(columns), pa.table(columns))]
+    tables = [cs.Votes.from_array(nested), cs.Votes.from_array(array), *frames, cs.Votes.from_long(long)]
     for votes in tables:
         assert votes.observed.tolist() == [[True, False], [True, True]]
         assert votes.labels[1].tolist() == [two, one]
@@ -241,9 +203,6 @@ def test_arrow_columns_keep_missing_records_and_missing_fields():
     assert space.distance(back, space.as_batch(full)).tolist() == [0.0] * 4
 
 
-# --- messages --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("cell", "parts"),
     [
@@ -265,17 +224,13 @@ def test_a_wrong_record_is_named_by_row_source_and_field(cell, parts):
         cs.LabelModel(REVIEW).fit(table)
 
 
-def test_a_wrong_field_of_a_nested_record_is_named_with_both_names():
+def test_a_wrong_field_of_a_nested_record_is_named_with_both_names_and_numbers_are_no_records():
     space = cs.Product(review=REVIEW, note=cs.Classes(2))
     with refused(InvalidLabelError, "field 'review': field 'topic': label 9"):
         space.as_batch([{"note": 1}, {"review": {"topic": 9}}])
-
-
-def test_numbers_where_records_should_be_are_refused():
-    with refused(InvalidLabelError, "not a record"):
-        cs.LabelModel(REVIEW).fit(np.zeros((4, 3)))
-    with refused(InvalidLabelError, "shape (2,)", "Give dicts"):
-        cs.LabelModel(REVIEW).fit(np.zeros((4, 3, 2)))
+    for shape, parts in (((4, 3), ["not a record"]), ((4, 3, 2), ["shape (2,)", "Give dicts"])):
+        with refused(InvalidLabelError, *parts):
+            cs.LabelModel(REVIEW).fit(np.zeros(shape))
 
 
 @pytest.mark.parametrize(
@@ -303,25 +258,16 @@ def test_methods_are_those_that_every_field_has():
         cs.LabelModel(REVIEW, method="quadratic").fit(votes_on(REVIEW))
 
 
-def test_known_labels_are_asked_for_by_field():
-    votes = votes_on(REVIEW)
+def test_what_a_field_cannot_do_names_it():
+    votes, stars = votes_on(REVIEW), cs.Product(stars=cs.Scores())
     with refused(InvalidVotesError, "field 'topic'", "gold="):
         cs.LabelModel(REVIEW, method="labelled").fit(votes, [{"stars": 3.0}] * len(votes))
-
-
-def test_probabilities_over_records_are_no_prior():
     with refused(PriorError, "Product", "'auto'"):
-        cs.LabelModel(REVIEW, prior=[0.25] * 4).fit(votes_on(REVIEW))
+        cs.LabelModel(REVIEW, prior=[0.25] * 4).fit(votes)
     with refused(PriorError, "'uniform'"):
-        cs.LabelModel(cs.Product(stars=cs.Scores()), prior="uniform").fit(votes_on(cs.Product(stars=cs.Scores())))
-
-
-def test_a_field_that_cannot_make_up_labels_says_so():
+        cs.LabelModel(stars, prior="uniform").fit(votes_on(stars))
     with refused(UnsupportedError, "field 'word'", "candidates="):
         cs.Product(word=cs.Metric(abs)).random(3, np.random.default_rng(0))
-
-
-# --- files -----------------------------------------------------------------------------------------
 
 
 def test_a_space_of_spaces_is_rebuilt_from_the_file(tmp_path):
@@ -331,8 +277,7 @@ def test_a_space_of_spaces_is_rebuilt_from_the_file(tmp_path):
         weights={"level": 2.0},
     )
     votes = votes_on(space, n=200)
-    with quiet():
-        model = cs.LabelModel(space).fit(votes)
+    model = cs.LabelModel(space).fit(votes)
     model.save(tmp_path / "model.npz")
     back = cs.LabelModel.load(tmp_path / "model.npz")
     assert repr(back.space) == repr(space)
@@ -353,8 +298,7 @@ def test_a_space_with_a_field_of_ones_own_must_be_passed_to_load(tmp_path):
 
     space = cs.Product(half=Half(), topic=cs.Classes(2))
     votes = votes_on(space, n=100)
-    with quiet():
-        model = cs.LabelModel(space).fit(votes)
+    model = cs.LabelModel(space).fit(votes)
     model.save(tmp_path / "model.npz")
     with refused(ModelFormatError, "'Half'", "space=Product(...)"):
         cs.LabelModel.load(tmp_path / "model.npz")

@@ -69,19 +69,14 @@ def test_the_best_path_is_the_most_probable_of_all_sequences(seed):
     np.testing.assert_array_equal(found, paths[np.argmax(weight)])
 
 
-def test_empty_sequences_are_skipped():
+def test_empty_sequences_are_skipped_and_evidence_against_all_that_is_possible_starts_anew():
     initial, transition = random_chain(0, 2)
     scores, starts = np.zeros((2, 2)), np.array([0, 0, 2, 2])
-    marginals = chain_marginals(scores, starts, initial, transition)
-    np.testing.assert_allclose(marginals[0], initial)
-    np.testing.assert_array_equal(best_paths(scores, starts, np.log(initial), np.log(transition)).shape, (2,))
-
-
-def test_evidence_against_all_that_is_possible_starts_the_chain_anew():
+    np.testing.assert_allclose(chain_marginals(scores, starts, initial, transition)[0], initial)
+    assert best_paths(scores, starts, np.log(initial), np.log(transition)).shape == (2,)
     # Tag 1 can never follow tag 0, yet the evidence is certain of just that.
-    initial, transition = np.array([1.0, 0.0]), np.array([[1.0, 0.0], [0.0, 1.0]])
     scores = np.array([[0.0, -1e9], [-1e9, 0.0]])
-    marginals = chain_marginals(scores, np.array([0, 2]), initial, transition)
+    marginals = chain_marginals(scores, np.array([0, 2]), np.array([1.0, 0.0]), np.eye(2))
     np.testing.assert_allclose(marginals, [[1.0, 0.0], [0.0, 1.0]])
 
 

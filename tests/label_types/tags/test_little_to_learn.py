@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning
 
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 SPACES = {
     "tags": cs.Tags(3),
     "one tag": cs.Tags(1),
@@ -27,36 +25,35 @@ def regular(space: cs.LabelSpace, n: int = 60, m: int = 5) -> tuple[cs.Votes, np
     return cs.Votes.from_array(flat.reshape(n, m, *flat.shape[1:])), space.as_labels(truth)
 
 
-def masked(votes: cs.Votes, observed: np.ndarray) -> cs.Votes:
-    return cs.Votes.from_array(votes.labels, observed=observed)
+def changed(change):
+    """Return what makes another table of votes by changing some cells in place."""
+
+    def apply(votes: cs.Votes) -> cs.Votes:
+        labels = votes.labels.copy()
+        change(labels)
+        return cs.Votes.from_array(labels)
+
+    return apply
 
 
-def every_vote(votes: cs.Votes, source: int) -> cs.Votes:
-    labels = votes.labels.copy()
-    labels[:] = labels[:, source : source + 1]
-    return cs.Votes.from_array(labels)
+def copy_one(labels):
+    labels[:] = labels[:, 1:2]
 
 
-def flipped(votes: cs.Votes) -> cs.Votes:
-    labels = votes.labels.copy()
+def flip_one(labels):
     if labels.ndim == 3:
         labels[:, 2] = 1 - labels[:, 2]
     else:
-        for row in range(len(labels)):
-            labels[row, 2] = labels[(row + 5) % len(labels), 2]  # of the same length, and about something else
-    return cs.Votes.from_array(labels)
+        labels[:, 2] = np.roll(labels[:, 2], -5)  # of the same length, and about something else
 
 
-def constant(votes: cs.Votes) -> cs.Votes:
-    labels = votes.labels.copy()
-    for row in range(len(labels)):
-        cell = labels[row, 2]
+def fix_one(labels):
+    for row, cell in enumerate(labels[:, 2]):
         labels[row, 2] = np.zeros_like(cell) if isinstance(cell, np.ndarray) else ["O"] * len(cell)
-    return cs.Votes.from_array(labels)
 
 
-def some(shape: tuple[int, int], share: float) -> np.ndarray:
-    return np.random.default_rng(0).random(shape) < share
+def masked(mask):
+    return lambda votes: cs.Votes.from_array(votes.labels, observed=mask(np.arange(len(votes))[:, None]))
 
 
 SITUATIONS = {
@@ -65,20 +62,28 @@ SITUATIONS = {
     "three sources": lambda votes: votes.select(votes.sources[:3]),
     "one item": lambda votes: votes[:1],
     "two items": lambda votes: votes[:2],
-    "all abstain": lambda votes: masked(votes, np.zeros(votes.shape, dtype=bool)),
-    "one never votes": lambda votes: masked(votes, np.repeat([[True, True, False, True, True]], len(votes), axis=0)),
-    "one vote per item": lambda votes: masked(votes, np.arange(5) == np.arange(len(votes))[:, None] % 5),
-    "few votes": lambda votes: masked(votes, some(votes.shape, 0.1)),
-    "copies": lambda votes: every_vote(votes, 1),
-    "one flipped": flipped,
-    "one constant": constant,
+    "all abstain": masked(lambda row: (row < 0) & (np.arange(5) >= 0)),
+    "one never votes": masked(lambda row: (row >= 0) & (np.arange(5) != 2)),
+    "one vote per item": masked(lambda row: np.arange(5) == row % 5),
+    "few votes": masked(lambda row: np.random.default_rng(0).random((len(row), 5)) < 0.1),
+    "copies": changed(copy_one),
+    "one flipped": changed(flip_one),
+    "one constant": changed(fix_one),
 }
 
 
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+FINDINGS = {
+    "one source": "too-few-sources",
+    "two sources": "too-few-sources",
+    "one item": "low-overlap",
+    "one never votes": "never-votes",
+    "one constant": "constant-source",
+}
+
+
 @pytest.mark.parametrize("situation", SITUATIONS)
 @pytest.mark.parametrize("kind", SPACES)
-def test_every_method_gives_defined_labels(kind, situation):
+def test_every_method_gives_defined_labels_and_the_trouble_is_named(kind, situation):
     space = SPACES[kind]
     votes, truth = regular(space)
     votes = SITUATIONS[situation](votes)
@@ -86,6 +91,8 @@ def test_every_method_gives_defined_labels(kind, situation):
     for method in METHODS:
         gold = known if method == "labelled" else None
         model = cs.LabelModel(space, method=method).fit(votes, gold=gold)
+        if method == "auto" and situation in FINDINGS:
+            assert FINDINGS[situation] in {finding.code for finding in model.diagnostics_}
         voted = votes.observed.any(axis=1)
         belief = model.posterior(votes)
         assert np.isfinite(model.weight_).all()
@@ -100,27 +107,6 @@ def test_every_method_gives_defined_labels(kind, situation):
             assert (space.distance(labels, labels) == 0).all()
 
 
-FINDINGS = {
-    "one source": "too-few-sources",
-    "two sources": "too-few-sources",
-    "one item": "low-overlap",
-    "one never votes": "never-votes",
-    "one constant": "constant-source",
-}
-
-
-@pytest.mark.parametrize("situation", FINDINGS)
-@pytest.mark.parametrize("kind", SPACES)
-def test_the_trouble_is_named(kind, situation):
-    space = SPACES[kind]
-    votes = SITUATIONS[situation](regular(space)[0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        model = cs.LabelModel(space).fit(votes)
-    assert FINDINGS[situation] in {finding.code for finding in model.diagnostics_}
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 def test_a_source_that_says_the_opposite_is_reported_and_used():
     # n = 400, accuracy 0.8 and 0.2: the labels cannot be worse than without it. Three tags.
     rng = np.random.default_rng(1)

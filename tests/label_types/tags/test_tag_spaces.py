@@ -38,9 +38,6 @@ def cells(n=60, m=4, tags=2, seed=0):
     return votes, truth
 
 
-# --- labels ---------------------------------------------------------------------------------------
-
-
 def test_vectors_sets_and_lists_of_names_are_the_same_label():
     space = cs.Tags(NAMES)
     for label in ([1, 0, 1], (True, False, True), np.array([1.0, 0.0, 1.0]), {"news", "weather"}, ["weather", "news"]):
@@ -71,21 +68,15 @@ def test_predictions_are_spelled_as_the_votes_were():
     assert (vectors == truth).mean() > 0.9
 
 
-def test_sequences_come_back_as_names_or_codes():
-    space = cs.Sequences(["noun", "verb"])
+def test_sequences_come_back_as_names_or_codes_and_may_be_an_array():
     votes, _ = cells()
     named = np.frompyfunc(lambda cell: [("noun", "verb")[code] for code in cell], 1, 1)(votes)
-    predicted = cs.LabelModel(space).fit(named).predict(named)
-    assert predicted[0] == [
-        ("noun", "verb")[code] for code in cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)[0]
-    ]
+    predicted = cs.LabelModel(cs.Sequences(["noun", "verb"])).fit(named).predict(named)
+    codes = cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)
+    assert predicted[0] == [("noun", "verb")[code] for code in codes[0]]
     assert [len(label) for label in predicted] == [len(cell) for cell in votes[:, 0]]
-
-
-def test_sequences_of_one_length_may_be_an_array():
-    votes = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
-    predicted = cs.LabelModel(cs.Sequences()).fit(votes).predict(votes)
-    assert all(label.shape == (6,) for label in predicted)
+    array = np.random.default_rng(0).integers(2, size=(1, 1, 6)) ^ (np.random.default_rng(1).random((40, 4, 6)) < 0.1)
+    assert all(label.shape == (6,) for label in cs.LabelModel(cs.Sequences()).fit(array).predict(array))
 
 
 def test_a_tag_nobody_has_an_opinion_on_stays_open():
@@ -99,10 +90,9 @@ def test_a_tag_nobody_has_an_opinion_on_stays_open():
 
 def test_items_nobody_votes_on_are_missing():
     votes, _ = table()
-    observed = np.ones(votes.shape[:2], dtype=bool)
-    observed[5] = False
-    model = cs.LabelModel(cs.Tags(3)).fit(cs.Votes.from_array(votes, observed=observed))
-    assert model.predict(cs.Votes.from_array(votes, observed=observed))[5].tolist() == [-1, -1, -1]
+    observed = np.arange(60)[:, None].repeat(4, axis=1) != 5
+    seen = cs.Votes.from_array(votes, observed=observed)
+    assert cs.LabelModel(cs.Tags(3)).fit(seen).predict(seen)[5].tolist() == [-1, -1, -1]
     ragged, _ = cells()
     ragged[5] = None
     model = cs.LabelModel(cs.Sequences()).fit(ragged)
@@ -110,15 +100,20 @@ def test_items_nobody_votes_on_are_missing():
     assert model.confidence(ragged)[5] == 0.0
 
 
-def test_confidence_is_the_expected_share_of_right_tags():
-    votes, _ = table()
-    belief = cs.LabelModel(cs.Tags(3)).fit(votes).posterior(votes)
+def test_confidence_and_score_are_the_expected_and_the_observed_share_of_right_tags():
+    votes, truth = table()
+    model = cs.LabelModel(cs.Tags(3)).fit(votes)
+    belief = model.posterior(votes)
     probability = belief.details["tag_probability"]
     np.testing.assert_allclose(belief.confidence, np.maximum(probability, 1 - probability).mean(axis=1))
-    ragged, _ = cells(tags=3)
-    belief = cs.LabelModel(cs.Sequences(3)).fit(ragged).posterior(ragged)
-    right = np.array([piece.max(axis=1).mean() for piece in belief.details["tag_probability"]])
-    np.testing.assert_allclose(belief.confidence, right)
+    assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
+    ragged, right = cells(tags=3)
+    model = cs.LabelModel(cs.Sequences(3)).fit(ragged)
+    belief = model.posterior(ragged)
+    expected = [piece.max(axis=1).mean() for piece in belief.details["tag_probability"]]
+    np.testing.assert_allclose(belief.confidence, expected)
+    wrong = [(left != true).mean() for left, true in zip(belief.labels, right, strict=True)]
+    assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
 
 
 def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not_known():
@@ -133,27 +128,10 @@ def test_known_labels_calibrate_confidence_and_a_label_without_an_opinion_is_not
             np.testing.assert_allclose(probability.sum(axis=1), 1.0)
 
 
-def test_score_is_minus_the_share_of_wrong_tags():
-    votes, truth = table()
-    model = cs.LabelModel(cs.Tags(3)).fit(votes)
-    assert model.score(votes, truth) == pytest.approx(-(model.predict(votes) != truth).mean())
-    ragged, right = cells()
-    model = cs.LabelModel(cs.Sequences()).fit(ragged)
-    wrong = [(left != true).mean() for left, true in zip(model.predict(ragged), right, strict=True)]
-    assert model.score(ragged, right) == pytest.approx(-np.mean(wrong))
-
-
-# --- files and frames -----------------------------------------------------------------------------
-
-
 def test_votes_come_from_long_frames_and_wide_ones():
     votes, _ = table(20)
-    rows = [
-        {"item": item, "source": f"s{source}", "label": votes[item, source].tolist()}
-        for item in range(20)
-        for source in range(4)
-    ]
-    long = cs.Votes.from_long(pd.DataFrame(rows))
+    rows = [(item, f"s{source}", votes[item, source].tolist()) for item in range(20) for source in range(4)]
+    long = cs.Votes.from_long(pd.DataFrame(rows, columns=["item", "source", "label"]))
     model = cs.LabelModel(cs.Tags(3), method="em")
     np.testing.assert_array_equal(model.fit(long).predict(long), model.fit(votes).predict(votes))
 
@@ -162,8 +140,7 @@ def test_parts_and_the_whole_learn_the_same_from_moments():
     for space, votes in ((cs.Tags(3), table(200)[0]), (cs.Sequences(chain=True), cells(200)[0])):
         whole = cs.partitions.Moments.of(votes, space)
         parts = cs.partitions.Moments.of(votes[:70], space) + cs.partitions.Moments.of(votes[70:], space)
-        one = cs.LabelModel(space).fit_moments(whole)
-        two = cs.LabelModel(space).fit_moments(parts)
+        one, two = (cs.LabelModel(space).fit_moments(moments) for moments in (whole, parts))
         np.testing.assert_allclose(one.expected_cost_, two.expected_cost_)
         assert len(one.predict(votes)) == 200
 
@@ -187,9 +164,6 @@ def test_a_model_is_read_back_without_naming_its_space(space, tmp_path):
     other = cs.Tags(4) if isinstance(space, cs.Tags) else cs.Sequences(BIO)
     with refused(ModelFormatError, "Pass the space that it was fitted with"):
         cs.LabelModel.load(tmp_path / "model.npz", space=other)
-
-
-# --- refusals -------------------------------------------------------------------------------------
 
 
 def changed(row, source, place, value, dtype=int):
@@ -271,9 +245,6 @@ def test_the_space_shows_how_it_was_made():
     assert repr(cs.Sequences()) == "Sequences()"
 
 
-# --- BIO ------------------------------------------------------------------------------------------
-
-
 def test_spans_become_tags_and_back():
     spans = [(0, 2, "PER"), (2, 3, "PER"), (4, 5, "LOC")]
     tags = ["B-PER", "I-PER", "B-PER", "O", "B-LOC"]
@@ -282,11 +253,8 @@ def test_spans_become_tags_and_back():
     assert cs.elements.spans_to_bio([(1, 3, "")], length=3) == ["O", "B", "I"]
     assert cs.elements.bio_to_spans(["O", "B", "I"]) == [(1, 3, "")]
     # An inside without a beginning begins a span.
-    assert cs.elements.bio_to_spans(["I-PER", "I-LOC", "O", None, "I-LOC"]) == [
-        (0, 1, "PER"),
-        (1, 2, "LOC"),
-        (4, 5, "LOC"),
-    ]
+    broken = ["I-PER", "I-LOC", "O", None, "I-LOC"]
+    assert cs.elements.bio_to_spans(broken) == [(0, 1, "PER"), (1, 2, "LOC"), (4, 5, "LOC")]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.sampled_from(["PER", "LOC", "a-b"])), max_size=6))

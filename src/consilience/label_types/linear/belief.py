@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Parameters, Statistics
 from consilience.label_types.vote_correlation import distinct_rows, gls_weights
 
-__all__ = ["Belief", "LinearParameters", "Prepared", "believe", "round_sums"]
+__all__ = ["Belief", "LinearParameters", "Prepared", "believe", "condense", "round_sums"]
 
 #: Rounds of weights of the votes for heavy tails: while learning, and when labels are asked for.
 LEARNING_ROUNDS, LABEL_ROUNDS = 12, 60
@@ -31,51 +30,23 @@ def _nothing() -> FloatArray:
 
 @dataclass(frozen=True)
 class LinearParameters(Parameters):
-    """Lines of m sources in d dimensions, and the distribution of y.
+    """Lines of m sources in d dimensions, and the distribution of y."""
 
-    Parameters
-    ----------
-    offset, slope
-        ``(m, d)`` and ``(m,)``; ``vote = offset + slope * y + noise``. A negative slope is a reversed scale, and used.
-    noise
-        ``(m, d, d)`` covariance of the noise of each source.
-    correlation
-        ``(m, m)`` of the noise of two sources, zero on the diagonal.
-    mean, variance
-        ``(d,)`` and ``(d, d)``, of y before any vote.
-    degrees
-        Degrees of freedom of the noise: infinite for normal noise, 4 for heavy tails.
-    shrink
-        How far labels are drawn to `mean` where votes are uncertain; 0 for plain weighted means.
-    say
-        ``(m,)`` how much each source says about where the scale of y lies; adds up to one, or is all zero.
-    votes
-        ``(m,)`` votes that each source cast.
-    slope_hold, noise_hold
-        ``(m,)`` how firmly EM holds slopes and noise where they started: precision of the slope, and votes.
-    known
-        Moments of known labels, as described in `consilience.label_types.linear.gauge`; empty without any.
-    knots
-        ``(m, k)`` quantile functions of the sources if the lines are those of normal scores; otherwise empty.
-    learns
-        Whether EM may change anything.
-    """
-
-    offset: FloatArray
-    slope: FloatArray
-    noise: FloatArray
-    correlation: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    degrees: float = float("inf")
-    shrink: float = 1.0
-    say: FloatArray = field(default_factory=_nothing)
-    votes: FloatArray = field(default_factory=_nothing)
-    slope_hold: FloatArray = field(default_factory=_nothing)
-    noise_hold: FloatArray = field(default_factory=_nothing)
-    known: FloatArray = field(default_factory=_nothing)
-    knots: FloatArray = field(default_factory=_nothing)
-    learns: bool = False
+    offset: FloatArray  # (m, d)
+    slope: FloatArray  # (m,); a negative slope is a reversed scale, and used
+    noise: FloatArray  # (m, d, d) covariances
+    correlation: FloatArray  # (m, m) of the noise of two sources, zero on the diagonal
+    mean: FloatArray  # (d,) of y before any vote
+    variance: FloatArray  # (d, d) of y before any vote
+    degrees: float = float("inf")  # of freedom of the noise: infinite if normal, 4 for heavy tails
+    shrink: float = 1.0  # how far labels are drawn to the mean where votes are uncertain; 0 for plain weighted means
+    say: FloatArray = field(default_factory=_nothing)  # (m,) in where the scale of y lies; adds up to 1, or all zero
+    votes: FloatArray = field(default_factory=_nothing)  # (m,) that each source cast
+    slope_hold: FloatArray = field(default_factory=_nothing)  # (m,) precision with which EM holds a slope at its start
+    noise_hold: FloatArray = field(default_factory=_nothing)  # (m,) votes by which EM holds the noise at its start
+    known: FloatArray = field(default_factory=_nothing)  # moments of known labels, as `known_moments` has them
+    knots: FloatArray = field(default_factory=_nothing)  # (m, k) quantile functions, if lines are those of ranks
+    learns: bool = False  # whether EM may change anything
 
     @property
     def bent(self) -> bool:
@@ -110,8 +81,7 @@ class LinearParameters(Parameters):
         return self.regauged(np.zeros(len(self.mean)), 1.0 / self.spread)
 
 
-@dataclass(frozen=True)
-class Belief:
+class Belief(NamedTuple):
     """Posterior of every item: means ``(n, d)``, and the covariance of item i is ``covariance[pattern[i]]``."""
 
     mean: FloatArray
@@ -135,8 +105,7 @@ def believe(
 def _vote_shares(parameters: LinearParameters, observed: BoolArray) -> FloatArray:
     """Return how much each vote counts beside those of sources with correlated noise, ``(n, m)``, or ``(1, m)`` if all.
 
-    These are the weights of generalized least squares over the information of each vote: 1 for independent sources,
-    1/k for k copies.
+    These are the weights of generalized least squares over the information of each vote: 1/k for k copies.
     """
     group = np.flatnonzero((parameters.correlation != 0.0).any(axis=1) & (parameters.slope != 0.0))
     if len(group) == 0 or len(observed) == 0:
@@ -177,65 +146,46 @@ def _believe_vectors(
     parameters: LinearParameters, labels: npt.NDArray[Any], observed: BoolArray, rounds: int
 ) -> tuple[Belief, FloatArray, FloatArray]:
     """Return the posterior, the votes minus what the prior mean lets expect, and the weights of the votes."""
-    d = len(parameters.mean)
-    residual = labels - (parameters.offset + parameters.slope[:, None] * parameters.mean)
+    degrees, slope, heavy = parameters.degrees, parameters.slope, bool(np.isfinite(parameters.degrees))
+    n, m, d = labels.shape
+    residual = labels - (parameters.offset + slope[:, None] * parameters.mean)
     residual = np.where(observed[..., None], residual, 0.0)
-    inverse = np.asarray(np.linalg.inv(parameters.noise), dtype=np.float64)
+    inverse, law = np.linalg.inv(parameters.noise), np.linalg.inv(parameters.variance)
+    gain = slope[:, None, None] * inverse
     weight = observed.astype(np.float64)
     shares = weight * _vote_shares(parameters, observed)
-    if not np.isfinite(parameters.degrees):
-        first, pattern = distinct_rows(observed)
-        belief = _combined(parameters, inverse, residual, shares, shares[first], pattern)
-        return belief, residual, weight
-    each = np.arange(len(observed))
-    belief = _combined(parameters, inverse, residual, shares, shares, each)
-    for _ in range(rounds):
-        left = residual - (belief.mean - parameters.mean)[:, None] * parameters.slope[:, None]
-        misfit = np.einsum("nad,ade,nae->na", left, inverse, left)
-        misfit += np.einsum("nde,aed->na", belief.covariance, inverse) * parameters.slope**2
-        weight = observed * (parameters.degrees + d) / (parameters.degrees + misfit)
-        before = belief.mean
-        belief = _combined(parameters, inverse, residual, shares * weight, shares * weight, each)
-        if np.abs(belief.mean - before).max(initial=0.0) < 1e-6 * parameters.spread:
-            break
-    return belief, residual, weight
-
-
-def _combined(
-    parameters: LinearParameters,
-    inverse: FloatArray,
-    residual: FloatArray,
-    weight: FloatArray,
-    patterns: FloatArray,
-    pattern: IntArray,
-) -> Belief:
-    """Return the posterior under weights of the votes, whose different rows are given."""
-    n, m, d = residual.shape
-    law = np.linalg.inv(parameters.variance)
-    gain = parameters.slope[:, None, None] * inverse
-    pulled = np.zeros((n, d))
-    for source in range(m):
-        pulled += (weight[:, source, None] * residual[:, source]) @ gain[source]
-    precision = np.tensordot(patterns, parameters.slope[:, None, None] * gain, axes=1)
-    informed = np.trace(precision, axis1=1, axis2=2) > 0
-    covariance = np.linalg.inv(np.where(informed[:, None, None], precision + parameters.shrink * law, law))
-    covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
-    mean = np.empty_like(pulled)
+    # Under normal noise the covariance depends only on who votes.
+    first, pattern = (np.arange(n), np.arange(n)) if heavy else distinct_rows(observed)
     rows = max(BLOCK // (d * d), 256)
-    for start in range(0, n, rows):
-        part = slice(start, start + rows)
-        if len(covariance) == 1:
-            mean[part] = pulled[part] @ covariance[0]
-        else:
-            mean[part] = np.einsum("nd,nde->ne", pulled[part], covariance[pattern[part]])
-    return Belief(parameters.mean + mean, covariance, pattern)
+    moved, covariance = np.zeros((n, d)), np.zeros((len(first), d, d))
+    for step in range(rounds + 1 if heavy else 1):
+        if step > 0:
+            left = residual - moved[:, None] * slope[:, None]
+            misfit = np.einsum("nad,ade,nae->na", left, inverse, left)
+            misfit += np.einsum("nde,aed->na", covariance, inverse) * slope**2
+            weight = observed * (degrees + d) / (degrees + misfit)
+        counted, before, moved = shares * weight, moved, np.zeros((n, d))
+        for source in range(m):
+            moved += (counted[:, source, None] * residual[:, source]) @ gain[source]
+        precision = np.tensordot(counted[first], slope[:, None, None] * gain, axes=1)
+        informed = np.trace(precision, axis1=1, axis2=2) > 0
+        covariance = np.linalg.inv(np.where(informed[:, None, None], precision + parameters.shrink * law, law))
+        covariance = 0.5 * (covariance + np.swapaxes(covariance, 1, 2))
+        for start in range(0, n, rows):
+            part = slice(start, start + rows)
+            if len(covariance) == 1:
+                moved[part] = moved[part] @ covariance[0]
+            else:
+                moved[part] = np.einsum("nd,nde->ne", moved[part], covariance[pattern[part]])
+        if step > 0 and np.abs(moved - before).max(initial=0.0) < 1e-6 * parameters.spread:
+            break
+    return Belief(parameters.mean + moved, covariance, pattern), residual, weight
 
 
 # --- E-step -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(NamedTuple):
     """A chunk as the E-step wants it: votes ``(n, m, d)``, known labels ``(n, d)``, and how often each item counts."""
 
     labels: npt.NDArray[Any]
@@ -253,75 +203,61 @@ class Prepared:
             known, is_known = np.asarray(chunk.known, dtype=np.float64).reshape(n, d), chunk.is_known
         return cls(labels, chunk.observed, known, is_known & chunk.observed.any(axis=1), np.ones(n))
 
-    @cached_property
-    def condensed(self) -> Prepared:
-        """A few vectors in place of all those without gaps and known label, with the same number, mean and products.
 
-        Under normal noise nothing else of them matters.
-        """
-        m, d = self.labels.shape[1:]
-        size = m * d
-        full = self.observed.all(axis=1) & ~self.is_known
-        if d == 1 or size > MOST_NUMBERS or full.sum() <= 2 * size:
-            return self
-        votes = self.labels[full].reshape(-1, size)
-        mean, count = votes.mean(axis=0), len(votes)
-        values, vectors = np.linalg.eigh((votes - mean).T @ (votes - mean))
-        away = (vectors * np.sqrt(np.maximum(values, 0.0) * size / count)).T
-        few = np.concatenate([mean + away, mean - away]).reshape(-1, m, d)
-        rest, added = ~full, 2 * size
-        return Prepared(
-            np.concatenate([self.labels[rest], few]),
-            np.concatenate([self.observed[rest], np.ones((added, m), dtype=bool)]),
-            np.concatenate([self.known[rest], np.zeros((added, d))]),
-            np.concatenate([self.is_known[rest], np.zeros(added, dtype=bool)]),
-            np.concatenate([self.repeats[rest], np.full(added, count / added)]),
-        )
+def condense(prepared: Prepared) -> Prepared:
+    """Return a few vectors in place of all those without gaps and known label, with the same number, mean and products.
+
+    Under normal noise nothing else of them matters.
+    """
+    m, d = prepared.labels.shape[1:]
+    size = m * d
+    full = prepared.observed.all(axis=1) & ~prepared.is_known
+    if d == 1 or size > MOST_NUMBERS or full.sum() <= 2 * size:
+        return prepared
+    votes = prepared.labels[full].reshape(-1, size)
+    mean, added = votes.mean(axis=0), 2 * size
+    values, vectors = np.linalg.eigh((votes - mean).T @ (votes - mean))
+    away = (vectors * np.sqrt(np.maximum(values, 0.0) * size / len(votes))).T
+    few = Prepared(
+        np.concatenate([mean + away, mean - away]).reshape(-1, m, d),
+        np.ones((added, m), dtype=bool),
+        np.zeros((added, d)),
+        np.zeros(added, dtype=bool),
+        np.full(added, len(votes) / added),
+    )
+    return Prepared(*(np.concatenate([part[~full], more]) for part, more in zip(prepared, few, strict=True)))
 
 
 def round_sums(parameters: LinearParameters, prepared: Prepared) -> Statistics:
     """Return the sums of one E-step: moments of votes, of the expected y, and of both; y is measured from its mean."""
-    if not np.isfinite(parameters.degrees):
-        prepared = prepared.condensed
+    labels, observed, known, is_known, repeats = prepared
     m, d = parameters.offset.shape
     if d == 1:
-        belief, found = _believe_scores(parameters, prepared.labels, prepared.observed, LEARNING_ROUNDS, add_up=True)
-        by_source = dict(zip(SOURCE_SUMS, found, strict=True))
+        belief, totals = _believe_scores(parameters, labels, observed, LEARNING_ROUNDS, add_up=True)
+        moved, found = belief.mean - parameters.mean, list(totals)
     else:
-        belief, by_source = _vector_sums(parameters, prepared)
-    sums = {name: part.reshape(m, *[d] * SOURCE_SUMS[name]) for name, part in by_source.items()}
-    moved = belief.mean - parameters.mean
-    covered = prepared.repeats * prepared.observed.any(axis=1)
+        belief, residual, weight = _believe_vectors(parameters, labels, observed, LEARNING_ROUNDS)
+        moved = belief.mean - parameters.mean
+        own, vote = (weight * repeats[:, None]).T, np.swapaxes(residual, 0, 1)
+        weighted = np.swapaxes(own[:, :, None] * vote, 1, 2)
+        often = np.stack([np.bincount(belief.pattern, one, minlength=len(belief.covariance)) for one in own])
+        found = [
+            repeats @ observed,
+            own.sum(axis=1),
+            own @ moved,
+            (own[:, None] * moved.T) @ moved + np.tensordot(often, belief.covariance, axes=1),
+            weighted.sum(axis=2),
+            weighted @ vote,
+            weighted @ moved,
+        ]
+    axes = SOURCE_SUMS.items()
+    sums = {name: part.reshape(m, *[d] * size) for (name, size), part in zip(axes, found, strict=True)}
+    covered = repeats * observed.any(axis=1)
     often = np.bincount(belief.pattern, covered, minlength=len(belief.covariance))
     sums["first"] = covered @ moved
     sums["second"] = (covered[:, None] * moved).T @ moved + np.tensordot(often, belief.covariance, axes=1)
     sums["items"] = covered.sum()
-    rows = prepared.is_known
-    factor, y = moved[rows] / parameters.spread, prepared.known[rows] - parameters.mean
+    factor, y = moved[is_known] / parameters.spread, known[is_known] - parameters.mean
     products = [(factor**2).mean(axis=1).sum(), (y**2).mean(axis=1).sum(), (factor * y).mean(axis=1).sum()]
     sums["known"] = np.concatenate([[float(len(y))], factor.sum(axis=0), y.sum(axis=0), products])
     return Statistics(sums)
-
-
-def _vector_sums(parameters: LinearParameters, prepared: Prepared) -> tuple[Belief, dict[str, FloatArray]]:
-    m, d = parameters.offset.shape
-    belief, residual, weight = _believe_vectors(parameters, prepared.labels, prepared.observed, LEARNING_ROUNDS)
-    weight = weight * prepared.repeats[:, None]
-    moved = belief.mean - parameters.mean
-    truth_square, vote_square, cross = np.zeros((3, m, d, d))
-    for source in range(m):
-        own, vote = weight[:, source], residual[:, source]
-        weighted = own[:, None] * vote
-        often = np.bincount(belief.pattern, own, minlength=len(belief.covariance))
-        truth_square[source] = (own[:, None] * moved).T @ moved + np.tensordot(often, belief.covariance, axes=1)
-        vote_square[source] = weighted.T @ vote
-        cross[source] = weighted.T @ moved
-    return belief, {
-        "count": prepared.repeats @ prepared.observed,
-        "weight": weight.sum(axis=0),
-        "truth": weight.T @ moved,
-        "truth_square": truth_square,
-        "vote": np.einsum("na,nad->ad", weight, residual),
-        "vote_square": vote_square,
-        "cross": cross,
-    }

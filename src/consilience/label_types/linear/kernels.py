@@ -1,4 +1,4 @@
-"""Compiled loops for linear votes: one belief per score, sums of votes that are few per item, and identical votes."""
+"""Compiled loops for linear votes: one belief per score, and sums of votes that are few per item."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 
-__all__ = ["believe_scores", "count_identical", "sums_of_few"]
+__all__ = ["believe_scores", "sums_of_few"]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -18,27 +18,6 @@ def _voters(observed: BoolArray, i: int, voters: IntArray) -> int:
             voters[votes] = a
             votes += 1
     return votes
-
-
-@numba.njit(cache=True, nogil=True)
-def count_identical(labels: Batch, observed: BoolArray) -> IntArray:
-    """Return how often each two sources cast the same vote on an item, ``(m, m)``, from labels ``(n, m, d)``."""
-    n, m, d = labels.shape
-    same = np.zeros((m, m), np.int64)
-    voters = np.empty(m, np.int64)
-    for i in range(n):
-        votes = _voters(observed, i, voters)
-        for place in range(votes):
-            a = voters[place]
-            for other in range(place):
-                b = voters[other]
-                k = 0
-                while k < d and labels[i, a, k] == labels[i, b, k]:
-                    k += 1
-                if k == d:
-                    same[a, b] += 1
-                    same[b, a] += 1
-    return same
 
 
 @numba.njit(cache=True, nogil=True)
@@ -85,19 +64,11 @@ def believe_scores(
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean, beyond the prior one, and variance of the score of every item, ``(n,)`` each.
 
-    Parameters
-    ----------
-    share
-        ``(n, m)`` by how much each vote counts, or ``(1, m)`` if that is the same on every item.
-    expected
-        ``(m,)`` votes of each source where the score is at its mean.
-    prior, width
-        Precision of a score before any vote, and its variance where the votes say nothing.
-    degrees, rounds
-        Degrees of freedom of Student-t noise, and how often the weights of the votes are renewed at most.
-    sums
-        ``(7, m)``; added to it are number, weight, weighted truth, truth squared, vote, vote squared and truth times
-        vote of each source, unless it is empty.
+    `share` is ``(n, m)``, by how much each vote counts, or ``(1, m)`` if that is the same on every item; `expected`
+    ``(m,)`` are the votes of each source where the score is at its mean; `prior` is the precision of a score before any
+    vote, and `width` its variance where the votes say nothing. With Student-t noise of these `degrees` of freedom, the
+    weights of the votes are renewed `rounds` times at most. Added to `sums` ``(7, m)`` are number, weight, weighted
+    truth, truth squared, vote, vote squared and truth times vote of each source, unless it is empty.
     """
     n, m = observed.shape
     means = np.zeros(n)

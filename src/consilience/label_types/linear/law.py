@@ -1,7 +1,7 @@
 """Linear votes in d dimensions, ``vote = offset + slope * y + noise``: one line per source.
 
 Location and scale of y are a choice of gauge: votes alone identify ``slope * sd(y)`` and the noise. See
-`consilience.label_types.linear.gauge` for how the gauge is chosen.
+`consilience.label_types.linear.lines` for how the gauge is chosen.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, round_sums
-from consilience.label_types.linear.gauge import Told, in_gauge, known_from_sums, source_say
-from consilience.label_types.linear.lines import lines_of, plain_lines, updated
+from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, condense, round_sums
+from consilience.label_types.linear.lines import Told, in_gauge, known_from_sums, lines_of, plain_lines, source_say
+from consilience.label_types.linear.lines import updated as updated_lines
 from consilience.label_types.linear.moments import (
     LinearMoments,
     correlation_table,
-    gold_moments,
-    gold_sums,
     identical_votes,
     linear_sums,
     repeated_share,
 )
-from consilience.label_types.linear.quantiles import PREFIX, QuantileScales, label_scale, quantile_label
+from consilience.label_types.linear.quantiles import QuantileScales, label_scale, quantile_label
 
 __all__ = ["LinearLaw"]
 
+#: How the names of the sums of normal scores start, and those of items of known label, which are one more source.
+NORMAL, GOLD = "normal ", "gold_"
 #: A source that says nothing costs this many times the variance of y, so that costs stay finite.
 MAX_COST = 1e4
 #: Beyond this many coordinates the covariances of single items would fill the memory.
@@ -56,42 +56,35 @@ MIN_VOTES = 10
 COARSE = 0.1
 #: Share of the votes of a source that may lie outside the range of y, as slips, before it is on another scale.
 SLIPS = 0.01
+#: Identical votes that make two sources copies where votes on different items never coincide, and the share of their
+#: common items that has to be identical, too: rounded votes of precise sources may meet this often.
+IDENTICAL, IDENTICAL_SHARE = 3, 1e-3
+HEAVY_TAILS = (
+    "Some votes lie much farther off than normal noise would explain. The noise is taken as Student-t, so that "
+    "outliers count little."
+)
+BENT_SCALES = (
+    "The scales of the sources are skewed, have a ceiling, or differ in shape, so votes were replaced by normal "
+    "quantiles of their ranks. Use Scores(gauge='linear') to take them as they are."
+)
+NOT_BENT = "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
 
 
 @dataclass(frozen=True, eq=False)
 class LinearLaw(Law):
-    """Scores (d = 1) and vectors around a line of the truth.
-
-    Parameters
-    ----------
-    d
-        Number of coordinates.
-    flat
-        Whether labels are single numbers, without an axis for the coordinate.
-    told
-        What is known about y.
-    clip, integer
-        Whether labels are moved into the range of y, and rounded.
-    scale
-        Variance of a coordinate that stands for "unrelated" in the maps between weight and cost: two unrelated labels
-        cost ``2 d scale``. Infinite once votes are seen, where ``cost = d / (2 weight)``.
-    gauge
-        "linear" takes votes as they are, "quantile" their normal scores; "auto" decides by the shape of the votes.
-    scales
-        Quantile functions of the sources, where normal scores are looked at.
-    repeated
-        Share of pairs of votes on different items that are the same, in a sample; 1 where none was seen.
-    """
+    """Scores (d = 1) and vectors around a line of the truth."""
 
     d: int
-    flat: bool = False
+    flat: bool = False  # labels are single numbers, without an axis for the coordinate
     told: Told = field(default_factory=Told)
-    clip: bool = False
-    integer: bool = False
+    clip: bool = False  # labels are moved into the range of y
+    integer: bool = False  # labels are rounded
+    #: Variance of a coordinate that stands for "unrelated" in the maps between weight and cost: two unrelated labels
+    #: cost ``2 d scale``. Infinite once votes are seen, where ``cost = d / (2 weight)``.
     scale: float = 1.0
-    gauge: str = "linear"
-    scales: QuantileScales | None = None
-    repeated: float = 1.0
+    gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
+    scales: QuantileScales | None = None  # of the sources, where normal scores are looked at
+    repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
 
@@ -132,19 +125,25 @@ class LinearLaw(Law):
             parts["outside"] = outside.sum(axis=0).astype(np.int64)
         rows = chunk.gold_rows
         if len(rows) and chunk.known is not None:
-            truth = chunk.known[rows].astype(np.float64).reshape(len(rows), self.d)
-            parts |= gold_sums(labels[rows], observed[rows], truth)
+            truth = chunk.known[rows].astype(np.float64).reshape(len(rows), 1, self.d)
+            seen = np.concatenate([observed[rows], np.ones((len(rows), 1), dtype=bool)], axis=1)
+            gold = linear_sums(np.concatenate([labels[rows], truth], axis=1), seen)
+            parts |= {GOLD + name: value for name, value in gold.items()}
         if self.scales is not None:
-            normal = linear_sums(self.scales.normal(labels[..., 0], observed)[..., None], observed)
-            parts |= {PREFIX + name: value for name, value in normal.items()}
+            normal = linear_sums(self.scales.normal(labels, observed), observed)
+            parts |= {NORMAL + name: value for name, value in normal.items()}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = correlation_table(statistics, self.repeated)
-        if not self._is_bent(statistics):
-            return table
-        own = correlation_table(_normal_sums(statistics), 1.0)
-        return replace(table, value=own.value, error=own.error)
+        table = correlation_table(LinearMoments(statistics), _gold_moments(statistics))
+        if self.repeated == 0.0 and "same" in statistics:
+            copies = statistics["same"] >= np.maximum(IDENTICAL, IDENTICAL_SHARE * statistics["both"])
+            np.fill_diagonal(copies, False)
+            table = replace(table, linked=copies)
+        if self._is_bent(statistics):
+            own = correlation_table(LinearMoments(statistics, NORMAL))
+            table = replace(table, value=own.value, error=own.error)
+        return table
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         moments = LinearMoments(statistics)
@@ -156,11 +155,16 @@ class LinearLaw(Law):
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
         moments, told = LinearMoments(statistics), self.told
         if hypothesis.is_plain and request.method != "triplets":
-            plain = plain_lines(moments)
-            mean = plain.mean if told.mean is None else told.mean
-            return replace(plain, mean=mean, variance=plain.variance if told.covariance is None else told.covariance)
-        if self._is_bent(statistics):
-            return self._bent_lines(hypothesis, statistics, request)
+            return plain_lines(moments, told)
+        if self.scales is not None and self._is_bent(statistics):
+            knots = self.scales.knots
+            lines = lines_of(hypothesis, LinearMoments(statistics, NORMAL), request.method, coarse=True)
+            say = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
+            if told.range is not None:
+                within = (knots[:, 0] >= told.range[0]) & (knots[:, -1] <= told.range[1])
+                say = np.where(within, say, 0.0) if (say * within).any() else say
+            say = say if say.any() else np.ones(len(say))
+            return replace(lines, knots=knots, say=say / say.sum())
         standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
         if moments.varied.sum() < 3 and not request.n_gold:
             # Two sources do not tell how precise they are, so nothing says how far to draw their labels to a mean.
@@ -169,43 +173,33 @@ class LinearLaw(Law):
         if "outside" in statistics:
             allowed = statistics["outside"] <= SLIPS * moments.votes
         standard = replace(standard, say=source_say(standard, allowed))
-        gold = gold_moments(statistics)
+        gold = _gold_moments(statistics)
         if gold is not None:
             standard = replace(standard, known=known_from_sums(standard, gold))
         return in_gauge(standard, told)
 
-    def _bent_lines(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> LinearParameters:
-        """Return the lines of normal scores, with the quantile functions that lead labels back."""
-        knots = self.scales.knots if self.scales is not None else np.zeros((0, 0))
-        lines = lines_of(hypothesis, LinearMoments(_normal_sums(statistics)), request.method, coarse=True)
-        say = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
-        if self.told.range is not None:
-            low, high = self.told.range
-            within = (knots[:, 0] >= low) & (knots[:, -1] <= high)
-            say = np.where(within, say, 0.0) if (say * within).any() else say
-        if not say.any():
-            say = np.ones(len(say))
-        return replace(lines, knots=knots, say=say / say.sum())
-
     def _is_bent(self, statistics: Statistics) -> bool:
         """Return whether lines are those of normal scores: if these were taken and nothing is known about y."""
-        return self.scales is not None and PREFIX + "both" in statistics and int(statistics["gold_items"]) == 0
+        return self.scales is not None and NORMAL + "both" in statistics and int(statistics["gold_items"]) == 0
 
     def prepare(self, chunk: Chunk) -> Any:
         labels = self._votes(chunk.labels, chunk.observed)
         own = Prepared.of(labels, chunk)
         if self.scales is None:
-            return own, own
-        normal = self.scales.normal(labels[..., 0], chunk.observed)[..., None]
-        return own, Prepared.of(normal, replace(chunk, known=None, is_known=None))
+            return own, condense(own), own
+        normal = self.scales.normal(labels, chunk.observed)
+        return own, own, Prepared.of(normal, replace(chunk, known=None, is_known=None))
 
     def e_step(self, parameters: LinearParameters, prepared: Any) -> Statistics:
-        return round_sums(parameters, prepared[int(parameters.bent)])
+        own, condensed, normal = prepared
+        if parameters.bent:
+            return round_sums(parameters, normal)
+        return round_sums(parameters, own if np.isfinite(parameters.degrees) else condensed)
 
     def m_step(self, parameters: LinearParameters, statistics: Statistics, start: LinearParameters) -> LinearParameters:
         if not start.learns:
             return parameters
-        standard = updated(parameters, statistics, start).standard()
+        standard = updated_lines(parameters, statistics, start).standard()
         return standard if parameters.bent else in_gauge(standard, self.told)
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -219,7 +213,7 @@ class LinearLaw(Law):
         """
         votes = self._votes(labels, observed)
         if parameters.bent:
-            votes = QuantileScales(parameters.knots).normal(votes[..., 0], observed)[..., None]
+            votes = QuantileScales(parameters.knots).normal(votes, observed)
         belief = believe(parameters, votes, observed)
         left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
         confidence = np.clip(1.0 - left, 0.0, 1.0)[belief.pattern]
@@ -246,27 +240,23 @@ class LinearLaw(Law):
         confidence = np.clip(1.0 - doubt * variance.sum(axis=1) / np.maximum(known, 1e-300), 0.0, 1.0)
         covariance = None
         if "covariance" in posteriors[0][1].details:
-            covariance = np.zeros((n, self.d, self.d))
-            for (share, one), gap in zip(posteriors, away, strict=True):
-                covariance += share * (one.details["covariance"] + gap[:, :, None] * gap[:, None, :])
+            covariance = np.einsum("h,hnd,hne->nde", shares, away, away)
+            for share, one in posteriors:
+                covariance += share * one.details["covariance"]
         return self._decoded(mean, np.sqrt(variance), covariance, confidence)
 
     def _decoded(
         self, mean: FloatArray, deviation: FloatArray, covariance: FloatArray | None, confidence: FloatArray
     ) -> Posterior:
-        labels = mean
-        if self.clip and self.told.range is not None:
-            labels = np.clip(labels, *self.told.range)
-        if self.integer:
-            labels = np.round(labels)
-        details = {} if covariance is None else {"covariance": covariance}
-        details["standard_deviation"] = self._shaped(deviation)
+        labels = np.clip(mean, *self.told.range) if self.clip and self.told.range is not None else mean
+        details = {"standard_deviation": deviation}
         if self.clip or self.integer:
-            details["mean"] = self._shaped(mean)
-        return Posterior(self._shaped(labels), confidence, None, details)
-
-    def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self.flat else values
+            details["mean"] = mean
+        if self.flat:
+            labels, details = labels[:, 0], {name: values[:, 0] for name, values in details.items()}
+        if covariance is not None:
+            details["covariance"] = covariance
+        return Posterior(np.round(labels) if self.integer else labels, confidence, None, details)
 
     def _votes(self, labels: Batch, observed: BoolArray) -> npt.NDArray[Any]:
         """Return votes ``(n, m, d)``; zeros where nobody votes and the cells may be of any type."""
@@ -282,8 +272,7 @@ class LinearLaw(Law):
         The expected cost is the noise variance on the scale of y, ``trace(noise) / slope^2``, and the weight
         ``d / (2 cost)``, so that votes with the same noise in all directions have the density ``exp(-weight * cost)``.
         """
-        noise = self.d * parameters.noise_variance
-        spread = float(np.trace(parameters.variance))
+        noise, spread = self.d * parameters.noise_variance, float(np.trace(parameters.variance))
         # A constant source has no noise either, and yet says nothing.
         square = np.maximum(parameters.slope**2, noise / (MAX_COST * spread))
         cost = np.where(parameters.slope == 0.0, MAX_COST, noise / square / spread)
@@ -296,6 +285,10 @@ class LinearLaw(Law):
         """Return the variance of y on the scale of the labels, added up over the coordinates."""
         return float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
 
+    def unrelated_cost(self, parameters: LinearParameters) -> float:
+        learned = parameters.votes.any()  # given weights say nothing about y
+        return 2.0 * self._label_variance(parameters) if learned else self.chance_cost
+
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
@@ -303,17 +296,15 @@ class LinearLaw(Law):
         cost = self.summary(parameters).expected_cost
         size = np.maximum(np.abs(quality), 1e-3)
         cost_error = 2.0 * self._label_variance(parameters) / size**3 * error
-        constant = parameters.slope == 0.0
-        weight_error = self.d / (2.0 * cost**2) * cost_error
-        return np.where(constant, np.inf, cost_error), np.where(constant, np.inf, weight_error)
+        cost_error = np.where(parameters.slope == 0.0, np.inf, cost_error)
+        return cost_error, self.d / (2.0 * cost**2) * cost_error
 
     def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
         """Return unbiased sources of these weights; y has the law that is told, or a flat one."""
-        m, d = len(weight), self.d
+        m, d, told = len(weight), self.d, self.told
         weight = np.asarray(weight, dtype=np.float64)
         cost = self.expected_cost(np.maximum(weight, 0.0)) / d
         noise = np.where(np.isfinite(cost), cost, MAX_COST)
-        told = self.told
         return LinearParameters(
             offset=np.zeros((m, d)),
             slope=np.where(weight > 0, 1.0, 0.0),
@@ -343,22 +334,11 @@ class LinearLaw(Law):
         lines: Any = mixture[0][1]
         found = []
         if np.isfinite(lines.degrees):
-            message = (
-                "Some votes lie much farther off than normal noise would explain. The noise is taken as Student-t, so "
-                "that outliers count little."
-            )
-            found.append(Diagnostic("heavy-tails", "info", (), message))
+            found.append(Diagnostic("heavy-tails", "info", (), HEAVY_TAILS))
         if lines.bent and self.gauge == "auto":
-            message = (
-                "The scales of the sources are skewed, have a ceiling, or differ in shape, so votes were replaced by "
-                "normal quantiles of their ranks. Use Scores(gauge='linear') to take them as they are."
-            )
-            found.append(Diagnostic("bent-scales", "info", (), message))
+            found.append(Diagnostic("bent-scales", "info", (), BENT_SCALES))
         if self.gauge == "quantile" and not lines.bent:
-            message = (
-                "Normal scores need three sources with 20 votes each and no known labels. Votes were taken as they are."
-            )
-            found.append(Diagnostic("bent-scales", "warning", (), message))
+            found.append(Diagnostic("bent-scales", "warning", (), NOT_BENT))
         moments = LinearMoments(statistics)
         means, spread = moments.mean[moments.varied], float(np.sqrt(moments.typical_variance))
         apart = float(np.ptp(means, axis=0).max()) if len(means) > 1 else 0.0
@@ -371,7 +351,5 @@ class LinearLaw(Law):
         return tuple(found)
 
 
-def _normal_sums(statistics: Statistics) -> Statistics:
-    """Return the sums of normal scores alone."""
-    own = {name.removeprefix(PREFIX): part for name, part in statistics.parts.items() if name.startswith(PREFIX)}
-    return Statistics(own)
+def _gold_moments(statistics: Statistics) -> LinearMoments | None:
+    return LinearMoments(statistics, GOLD) if GOLD + "both" in statistics else None

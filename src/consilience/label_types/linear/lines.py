@@ -1,18 +1,23 @@
-"""Level 2 of linear votes: lines of the sources from their qualities, and from the sums of an E-step."""
+"""Level 2 of linear votes: lines of the sources from their qualities and from the sums of an E-step, and their gauge.
+
+Votes alone do not tell where y lies and how far it spreads. In order of preference: mean and variance as given; known
+labels, which set level and unit; the sources themselves, either alike or by the information that each carries about y,
+``slope^2 / noise``. Until then, lines are those of a *factor* of mean zero whose coordinates have variance one on
+average.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Hypothesis, Statistics
 from consilience.label_types.linear.belief import LinearParameters
-from consilience.label_types.linear.gauge import known_moments
 from consilience.label_types.linear.moments import LinearMoments
 
-__all__ = ["draw_together", "lines_of", "plain_lines", "positive_part", "updated"]
+__all__ = ["Told", "in_gauge", "known_from_sums", "lines_of", "plain_lines", "source_say", "updated"]
 
 #: Qualities are kept between these in size, as a line of slope zero would have no scale.
 LEAST_QUALITY, MOST_QUALITY = 0.02, 0.999
@@ -26,16 +31,35 @@ HEAVY = 4.0
 #: Kurtosis from which on noise is heavy-tailed: that of Student-t with 8 degrees of freedom, where weights pay off.
 HEAVY_KURTOSIS = 4.5
 #: Rounds of the factor analysis with which method="em" starts. On 40 simulated tables (3 to 12 sources, 60 to 3000
-#: items) the median gap to the limit was below .0001 / sqrt(n) and the largest 2.6 / sqrt(n); EM goes on from there.
+#: items) the largest gap to the limit was 2.6 / sqrt(n); EM goes on from there.
 FACTOR_ROUNDS = 30
 #: Items per coordinate that the common shape of noise is worth, in decades: from "each on its own" to "one for all".
 SHAPE_STRENGTHS = (3.0, 30.0, 300.0, 3000.0)
+#: Offsets and slopes of sources may scatter as these powers of the noise variance in units of y. Precise sources are
+#: often right in level, too, so the last one has the better odds before anything is seen.
+SCATTER_POWERS = {0.0: 1.0, 0.5: 1.0, 1.0: 4.0}
+#: This many known labels or fewer say nothing about the scale.
+FEW_LABELS = 3
+#: How far labels scatter around their line is known from the votes as if so many labels had shown it.
+SEEN_SCATTER = 5.0
+#: Odds of another line than that of the sources where these have one slope for all; they are even where slopes scatter
+#: by the second number around their mean.
+ODDS_ALIKE, DIFFERENT = 0.1, 0.3
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the user says about y: ``(d,)`` mean, ``(d, d)`` covariance, and the ends of its scale; None if unknown."""
+
+    mean: FloatArray | None = None
+    covariance: FloatArray | None = None
+    range: tuple[float, float] | None = None
 
 
 # --- from qualities to lines --------------------------------------------------------------------------------
 
 
-def plain_lines(moments: LinearMoments) -> LinearParameters:
+def plain_lines(moments: LinearMoments, told: Told) -> LinearParameters:
     """Return sources without offset and with slope one: their labels are the plain means of the votes."""
     m, d = moments.mean.shape
     votes, typical = moments.votes, moments.typical_variance
@@ -50,8 +74,8 @@ def plain_lines(moments: LinearMoments) -> LinearParameters:
         slope=np.ones(m),
         noise=np.tile(noise * np.eye(d), (m, 1, 1)),
         correlation=np.zeros((m, m)),
-        mean=mean,
-        variance=variance * np.eye(d),
+        mean=mean if told.mean is None else told.mean,
+        variance=variance * np.eye(d) if told.covariance is None else told.covariance,
         shrink=0.0,
         votes=votes,
     )
@@ -63,8 +87,7 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     `coarse` says that the scale has so few steps that tails mean nothing.
     """
     m, d = moments.mean.shape
-    active = moments.varied
-    size = np.sqrt(np.where(active, moments.variance, moments.typical_variance))
+    active, size = moments.varied, moments.deviation
     # Slopes are read off sources that share no errors: only groups count here.
     correlation = np.where(hypothesis.in_group, hypothesis.correlation, 0.0)
     quality = hypothesis.quality
@@ -76,7 +99,7 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     slope_hold, noise_hold = LEAST_HOLD / noise, np.full(m, LEAST_HOLD)
     if method not in ("em", "labelled") and active.sum() >= 3:
         spread = np.minimum(hypothesis.spread, 10.0)
-        slope, noise, slope_hold = _steady_slopes(quality, spread, size, correlation, moments, sign)
+        slope, noise, slope_hold = _steady_slopes(quality, sign, spread, correlation, moments)
         noise_hold = np.maximum(quality**2 / (2.0 * d * spread**2), LEAST_HOLD)
     slope = np.where(active, sign * slope, 0.0)
     noise = np.where(active, np.maximum(noise, NOISE_FLOOR * size**2), size**2)
@@ -85,7 +108,15 @@ def lines_of(hypothesis: Hypothesis, moments: LinearMoments, method: str, *, coa
     if silent.any() and active.any():
         offset[silent], slope[silent] = moments.mean[active].mean(axis=0), slope[active].mean()
         noise[silent] = noise[active].mean()
-    shape, matrices = _shapes(moments, slope, noise, active)
+    shape, matrices = np.ones((1, 1)), noise[:, None, None]
+    if d > 1:
+        shape = positive_part(moments.shared_covariance, 0.02)
+        shape = shape * d / np.trace(shape)
+        matrices = np.tile(np.eye(d), (m, 1, 1))
+        if active.any():
+            left = moments.own_covariance[active] - slope[active, None, None] ** 2 * shape
+            matrices[active] = draw_together(positive_part(left, 0.1), moments.votes[active])
+        matrices *= (noise * d / np.trace(matrices, axis1=1, axis2=2))[:, None, None]
     degrees = float("inf")
     if not coarse and method == "auto" and _is_heavy(moments, quality, correlation):
         degrees, slope_hold, noise_hold = HEAVY, LEAST_HOLD / noise, np.full(m, LEAST_HOLD)
@@ -117,12 +148,7 @@ def _principal_factor(correlation: FloatArray) -> FloatArray:
 
 
 def _steady_slopes(
-    quality: FloatArray,
-    spread: FloatArray,
-    size: FloatArray,
-    correlation: FloatArray,
-    moments: LinearMoments,
-    sign: FloatArray,
+    quality: FloatArray, sign: FloatArray, spread: FloatArray, correlation: FloatArray, moments: LinearMoments
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return slopes, noise variances and how firmly the slopes are known.
 
@@ -130,6 +156,7 @@ def _steady_slopes(
     their errors explain why they differ (James and Stein). The noise is known twice: from the correlations, and from
     the variance that the slope leaves over.
     """
+    size = moments.deviation
     active = moments.varied
     usable = (moments.count >= 3) & (correlation == 0.0) & np.outer(active, active)
     np.fill_diagonal(usable, False)
@@ -168,23 +195,6 @@ def _steady_slopes(
     return slope, noise, hold
 
 
-def _shapes(
-    moments: LinearMoments, slope: FloatArray, noise: FloatArray, active: BoolArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the factor, of mean variance one, and those of the noise, of given mean variance."""
-    m, d = moments.mean.shape
-    if d == 1:
-        return np.ones((1, 1)), noise[:, None, None]
-    shape = positive_part(moments.shared_covariance, 0.02)
-    shape = shape * d / np.trace(shape)
-    matrices = np.tile(np.eye(d), (m, 1, 1))
-    if active.any():
-        left = moments.own_covariance[active] - slope[active, None, None] ** 2 * shape
-        matrices[active] = draw_together(positive_part(left, 0.1), moments.votes[active])
-    matrices *= (noise * d / np.trace(matrices, axis1=1, axis2=2))[:, None, None]
-    return shape, matrices
-
-
 def _is_heavy(moments: LinearMoments, quality: FloatArray, correlation: FloatArray) -> bool:
     """Return whether the noise of some source has heavier tails than normal noise, from fourth moments.
 
@@ -216,8 +226,8 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     weight, count, items = np.maximum(sums["weight"], 1e-300), sums["count"], float(sums["items"])
     learned = (count > 0) & (start.slope != 0.0)
     truth, vote = sums["truth"], sums["vote"]
-    spread = sums["truth_square"] - truth[:, :, None] * truth[:, None, :] / weight[:, None, None]
-    shared = sums["cross"] - vote[:, :, None] * truth[:, None, :] / weight[:, None, None]
+    spread = sums["truth_square"] - _outer(truth, truth) / weight[:, None, None]
+    shared = sums["cross"] - _outer(vote, truth) / weight[:, None, None]
     inverse = np.linalg.inv(parameters.noise)
     # The start holds the slopes relative to each other; their common scale belongs to the gauge.
     firm = np.where(learned, np.minimum(start.slope_hold, 1e12 / np.maximum(start.slope**2, 1e-200)), 0.0)
@@ -226,11 +236,9 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     slope = np.einsum("ade,aed->a", inverse, shared) + firm * common * start.slope
     slope = np.where(learned, slope / np.maximum(told + firm, 1e-300), parameters.slope)
     shift = (vote - slope[:, None] * truth) / weight[:, None]
-    mixed = slope[:, None, None] * (sums["cross"] - shift[:, :, None] * truth[:, None, :])
-    mixed = mixed + shift[:, :, None] * vote[:, None, :]
+    mixed = slope[:, None, None] * (sums["cross"] - _outer(shift, truth)) + _outer(shift, vote)
     left = sums["vote_square"] - mixed - np.swapaxes(mixed, 1, 2)
-    left = left + weight[:, None, None] * shift[:, :, None] * shift[:, None, :]
-    left = left + slope[:, None, None] ** 2 * sums["truth_square"]
+    left = left + weight[:, None, None] * _outer(shift, shift) + slope[:, None, None] ** 2 * sums["truth_square"]
     hold = start.noise_hold[:, None, None]
     noise = (left + hold * start.noise) / (count[:, None, None] + hold)
     moved = sums["first"] / max(items, 1.0)
@@ -245,7 +253,10 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     step = np.where(learned, slope - parameters.slope, 0.0)
     known = parameters.known
     if known.size and float(sums["known"][0]) >= 0.99 * known[0]:
-        known = known_moments(sums["known"], parameters.mean)
+        many = max(float(sums["known"][0]), 1.0)
+        factor, y = sums["known"][1 : 1 + d] / many, sums["known"][1 + d : 1 + 2 * d] / many
+        central = sums["known"][-3:] / many - [(factor**2).mean(), (y**2).mean(), (factor * y).mean()]
+        known = np.concatenate([sums["known"][:1], factor, y + parameters.mean, central])
     return replace(
         parameters,
         offset=parameters.offset + np.where(learned[:, None], shift - step[:, None] * parameters.mean, 0.0),
@@ -257,14 +268,149 @@ def updated(parameters: LinearParameters, sums: Statistics, start: LinearParamet
     )
 
 
+def _outer(left: FloatArray, right: FloatArray) -> FloatArray:
+    return np.einsum("ad,ae->ade", left, right)
+
+
+# --- the gauge ---------------------------------------------------------------------------------------------
+
+
+def in_gauge(standard: LinearParameters, told: Told) -> LinearParameters:
+    """Return lines of the factor as lines of y."""
+    say, d = standard.say, len(standard.mean)
+    location, scale = say @ standard.offset, float(say @ standard.slope)
+    if not say.any():
+        votes = standard.votes if standard.votes.any() else np.ones(len(standard.slope))
+        location = np.average(standard.offset, axis=0, weights=votes)
+        if told.range is not None:
+            low, high = told.range
+            location, scale = np.full(d, (low + high) / 2.0), (high - low) / np.sqrt(12.0)
+    if not scale > 0.0:
+        scale = float(np.sqrt(np.median(standard.noise_variance + standard.slope**2)))
+    if standard.known.size and (told.mean is None or told.covariance is None):
+        location, scale = _calibrated(standard, location, scale)
+    if told.mean is not None:
+        location = told.mean
+    if told.covariance is None:
+        return standard.regauged(location, scale)
+    scale = float(np.sqrt(np.trace(told.covariance) / d))
+    return replace(standard.regauged(location, scale), variance=told.covariance)
+
+
+def source_say(standard: LinearParameters, allowed: BoolArray) -> FloatArray:
+    """Return how much each source says about location and scale; adds up to one, or is all zero.
+
+    Sources count by the information they carry. It matters whether precise sources also agree better on level and
+    scale, which can be seen: if offsets and slopes scatter like the noise of the votes, in units of y, they do; if all
+    scatter alike, sources should count alike. Weights are averaged over these by how probable each makes the offsets
+    and slopes that were found.
+    """
+    chosen = (standard.slope > 0) & (standard.votes > 0) & allowed
+    weight = np.zeros(len(chosen))
+    if not chosen.any():
+        return weight
+    slope, noise = standard.slope[chosen], standard.noise_variance[chosen]
+    cost = noise / np.maximum(slope**2, 1e-6 * noise)
+    cost = cost / np.exp(np.log(cost).mean())
+    options, evidence = [], []
+    for power, before in SCATTER_POWERS.items():
+        inverse = cost**-power
+        options.append(inverse / inverse.sum())
+        seen = _scatter_evidence(slope[:, None], inverse) + _scatter_evidence(standard.offset[chosen], inverse)
+        evidence.append(float(np.log(before)) + seen)
+    odds = np.exp(np.array(evidence) - max(evidence))
+    weight[chosen] = (odds / odds.sum()) @ np.array(options)
+    return weight
+
+
+def _scatter_evidence(value: FloatArray, inverse: FloatArray) -> float:
+    """Return the log likelihood of ``(m, d)`` values of variances in proportion to one over `inverse`."""
+    m, d = value.shape
+    center = inverse @ value / inverse.sum()
+    scatter = float(inverse @ ((value - center) ** 2).mean(axis=1))
+    if m < 3 or scatter <= 1e-12 * m * float((center**2).mean()):
+        return 0.0
+    return float(-0.5 * d * ((m - 1) * np.log(scatter) + np.log(inverse.sum())))
+
+
+# --- known labels ---------------------------------------------------------------------------------------------
+#
+# Their moments are kept as one array: count, mean of the factor (d), mean of y (d), and the mean over coordinates of
+# the variance of the factor, the variance of y, and their covariance.
+
+
+def known_from_sums(standard: LinearParameters, gold: LinearMoments) -> FloatArray:
+    """Return the moments of known labels from those of the pairs, as if all sources voted on every one of them."""
+    count = gold.count[:-1, -1]
+    gain = np.where(count > 0, standard.slope / standard.noise_variance, 0.0)
+    gain = gain / (1.0 + gain @ standard.slope)
+    level = np.where(count[:, None] > 0, gold.mean[:-1] - standard.offset, 0.0)
+    # Where two sources share hardly any known item, the lines say how they vary together.
+    noise = np.sqrt(standard.noise_variance)
+    correlation = standard.correlation + np.eye(len(noise))
+    expected = np.outer(standard.slope, standard.slope) + correlation * np.outer(noise, noise)
+    between = np.where(gold.count[:-1, :-1] > FEW_LABELS, gold.covariance[:-1, :-1], expected)
+    shared = np.where(count > 1, gold.covariance[:-1, -1], 0.0)
+    moments = [max(float(gain @ between @ gain), 0.0), float(gold.variance[-1]), float(gain @ shared)]
+    return np.concatenate([gold.count[-1:, -1], gain @ level, gold.mean[-1], moments])
+
+
+def _calibrated(standard: LinearParameters, location: FloatArray, scale: float) -> tuple[FloatArray, float]:
+    """Return location and scale of y from known labels and from what the sources say: the line of y on the factor.
+
+    The regression of y on its posterior mean has the right line, but few labels leave it uncertain, where the sources
+    may be right. So slope and location are each averaged, by how probable either is given the labels. A slope of their
+    own has a prior that is worth one label (the unit-information prior behind the BIC), a location one as wide as y.
+    The odds are equal before, but against another line where all sources have about one slope: then they are likely to
+    use the scale of y. How far labels scatter around their line is known before, too, as if five labels had shown it.
+    """
+    say, votes, known, d = standard.say, np.maximum(standard.votes, 1.0), standard.known, len(location)
+    before = float("inf")
+    if say.any():
+        off = float(say @ ((standard.offset - location) ** 2).mean(axis=1)) / max(1.0 - float(say @ say), 0.1)
+        # Where the sources differ in level by more than chance, all may be off together by as much.
+        before = max(off - float(say @ (standard.noise_variance / votes)), 0.0) + scale**2 / float(votes.max())
+    precise = float(np.where(say > 0, standard.slope**2 / standard.noise_variance, 0.0).sum())
+    differ = float(say @ (standard.slope / scale - 1.0) ** 2) / DIFFERENT**2
+    odds = min(max(differ, ODDS_ALIKE), 1.0)
+    count, factor, truth = float(known[0]), known[1 : 1 + d], known[1 + d : 1 + 2 * d]
+    spread, wide, shared = max(float(known[-3]), 1e-12), max(float(known[-2]), 0.0), float(known[-1])
+    left = count * max(wide - shared**2 / spread, 0.0) + SEEN_SCATTER * scale**2 / (1.0 + precise)
+    scatter = max(left / (max(count - 2.0, 0.0) + SEEN_SCATTER), 1e-300)
+    slope = scale
+    if count > FEW_LABELS:
+        own = scatter / max(precise / (1.0 + precise), 0.1) / d
+        slope += _taken(np.array(shared / spread - scale), scatter / (count * spread * d), 0.0, own, odds).item()
+    slope = max(slope, 0.05 * scale)
+    error = scatter * (1.0 / count + float((factor**2).mean()) / max(count * spread, 1.0))
+    shift = truth - slope * factor - location
+    return location + _taken(shift, error, before, max(scatter, scale**2), odds), slope
+
+
+def _taken(shift: FloatArray, error: float, before: float, own: float, odds: float) -> FloatArray:
+    """Return what to take of a shift that known labels show with the variance `error`.
+
+    Averaged over two priors by how probable they make the shift: of variance `before`, if the sources are right, and of
+    the variance `own`, if labels are on a scale of their own, which is then followed all the way; `odds` are those of
+    the second before any label is seen.
+    """
+    if not np.isfinite(before):
+        return shift
+    log_density = []
+    for spread in (before, max(own, before)):
+        total = max(spread + error, 1e-300)
+        log_density.append(-0.5 * float((np.log(total) + shift**2 / total).sum()))
+    odds = odds * float(np.exp(np.clip(log_density[1] - log_density[0], -700.0, 700.0)))
+    moved: FloatArray = shift * (before / max(before + error, 1e-300) + odds) / (1.0 + odds)
+    return moved
+
+
 # --- covariance matrices ------------------------------------------------------------------------------------
 
 
 def positive_part(matrices: FloatArray, least: float) -> FloatArray:
     """Return symmetric matrices ``(..., d, d)`` with eigenvalues of at least a share of their mean absolute one.
 
-    Examples
-    --------
     >>> positive_part(np.array([[1.0, 0.0], [0.0, -3.0]]), least=0.1)
     array([[1. , 0. ],
            [0. , 0.2]])
@@ -281,25 +427,17 @@ def positive_part(matrices: FloatArray, least: float) -> FloatArray:
 def draw_together(matrices: FloatArray, count: FloatArray) -> FloatArray:
     """Return covariances drawn to one common shape, each with the size it has, as strongly as they themselves ask for.
 
-    The common shape is the mean of all, each divided by its size in units of that shape: the mode under an inverse
-    Wishart law around it. Its strength is that of `SHAPE_STRENGTHS` with the largest evidence. Equivariant to any
-    linear map.
-
-    Parameters
-    ----------
-    matrices : array of shape (m, d, d)
-        Positive definite.
-    count : array of shape (m,)
-        Items behind each of them.
-
-    Examples
-    --------
-    Two sources of the same shape, seen in ten items each, are taken to have it in common:
+    The common shape of the ``(m, d, d)`` matrices is the mean of all, each divided by its size in units of that shape:
+    the mode under an inverse Wishart law around it, if `count` items are behind each matrix. Its strength is that of
+    `SHAPE_STRENGTHS` with the largest evidence. Equivariant to any linear map. Two sources of the same shape, seen in
+    ten items each, are taken to have it in common:
 
     >>> seen = np.array([[[1.0, 0.1], [0.1, 1.0]], [[2.0, -0.2], [-0.2, 2.0]]])
     >>> draw_together(seen, np.array([10.0, 10.0])).round(2).tolist()
     [[[1.0, 0.0], [0.0, 1.0]], [[2.0, -0.0], [-0.0, 2.0]]]
     """
+    from scipy.special import multigammaln
+
     d = matrices.shape[-1]
     share = count / max(float(count.sum()), 1e-300)
     shape = np.tensordot(share, matrices, axes=1)
@@ -307,18 +445,14 @@ def draw_together(matrices: FloatArray, count: FloatArray) -> FloatArray:
         scale = np.einsum("de,aed->a", np.linalg.inv(shape), matrices) / d
         shape = np.tensordot(share, matrices / scale[:, None, None], axes=1)
     unit = matrices / scale[:, None, None]
-    best = max(reversed(SHAPE_STRENGTHS), key=lambda strength: _evidence(unit, shape, count, strength * d)) * d
+
+    def evidence(strength: float) -> float:
+        freedom = strength + d + 1.0
+        total = strength * shape + count[:, None, None] * unit
+        sizes = freedom * np.linalg.slogdet(strength * shape)[1] - (freedom + count) * np.linalg.slogdet(total)[1]
+        return float((multigammaln((freedom + count) / 2.0, d) - multigammaln(freedom / 2.0, d) + sizes / 2.0).sum())
+
+    best = max((strength * d for strength in reversed(SHAPE_STRENGTHS)), key=evidence)
     part = (best / (count + best))[:, None, None]
     drawn: FloatArray = scale[:, None, None] * ((1.0 - part) * unit + part * shape)
     return drawn
-
-
-def _evidence(matrices: FloatArray, shape: FloatArray, count: FloatArray, strength: float) -> float:
-    """Return the log probability of covariances of so many items under an inverse Wishart law, but for a constant."""
-    from scipy.special import multigammaln
-
-    d = len(shape)
-    freedom = strength + d + 1.0
-    total = strength * shape + count[:, None, None] * matrices
-    sizes = freedom * np.linalg.slogdet(strength * shape)[1] - (freedom + count) * np.linalg.slogdet(total)[1]
-    return float((multigammaln((freedom + count) / 2.0, d) - multigammaln(freedom / 2.0, d) + sizes / 2.0).sum())

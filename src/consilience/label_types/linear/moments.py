@@ -12,15 +12,7 @@ from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
-__all__ = [
-    "LinearMoments",
-    "correlation_table",
-    "gold_moments",
-    "gold_sums",
-    "identical_votes",
-    "linear_sums",
-    "repeated_share",
-]
+__all__ = ["LinearMoments", "correlation_table", "identical_votes", "linear_sums", "repeated_share"]
 
 Wide = npt.NDArray[np.longdouble]
 
@@ -30,10 +22,6 @@ ROWS = 16384
 COMPARED = 1 << 20
 #: A source whose variance is below this part of the square of its votes says a constant.
 CONSTANT = 1e-16
-#: Identical votes that make two sources copies where votes on different items never coincide.
-IDENTICAL = 3
-#: Share of their common items that has to be identical, too: rounded votes of precise sources may meet this often.
-IDENTICAL_SHARE = 1e-3
 #: Names of the sums over the items on which two sources vote, of the powers of their votes.
 POWERS = ("total", "square", "product", "skew", "fourth")
 
@@ -45,15 +33,11 @@ def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
     """Return the sums of one chunk of votes ``(n, m, d)``: raw moments, in extended precision.
 
     Each block of rows is centered before it is multiplied and the center is put back in extended precision, so that
-    votes far from zero lose no digits and the sums of any parts still add up.
-
-    Returns
-    -------
-    dict
-        ``both`` ``(m, m)`` items on which both vote. Over these, for each coordinate ``(m, m, d)``: ``total`` of the
-        first source's votes, ``square`` of them, ``product`` of both, ``skew`` the square of the first times the
-        second, ``fourth`` the product of the squares. Where d > 1, ``own`` ``(m, d, d)`` holds the products of the
-        coordinates of one vote and ``pair_product`` ``(d, d)`` those of two votes on one item, over all pairs.
+    votes far from zero lose no digits and the sums of any parts still add up. ``both`` ``(m, m)`` are the items on
+    which both vote. Over these, for each coordinate ``(m, m, d)``: ``total`` of the first source's votes, ``square`` of
+    them, ``product`` of both, ``skew`` the square of the first times the second, ``fourth`` the product of the squares.
+    Where d > 1, ``own`` ``(m, d, d)`` holds the products of the coordinates of one vote and ``pair_product`` ``(d, d)``
+    those of two votes on one item, over all pairs.
     """
     n, m, d = labels.shape
     sums = np.zeros((1 + len(POWERS), m, m, d), dtype=np.longdouble)
@@ -65,7 +49,16 @@ def linear_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.
             sums[..., k] += _block_sums(labels[rows, :, k], observed[rows], sparse)
     found: dict[str, npt.NDArray[Any]] = dict(zip(POWERS, sums[1:], strict=True))
     found["both"] = np.rint(sums[0, :, :, 0]).astype(np.int64)
-    return found | _cross_sums(labels, observed) if d > 1 else found
+    if d > 1:
+        own, every = np.zeros((m, d, d), dtype=np.longdouble), np.zeros((d, d), dtype=np.longdouble)
+        for start in range(0, n, ROWS):
+            seen = observed[start : start + ROWS]
+            votes = np.where(seen[:, :, None], labels[start : start + ROWS], 0.0)
+            every += _raw_products(votes.sum(axis=1))
+            for a in range(m):
+                own[a] += _raw_products(votes[seen[:, a], a])
+        found |= {"own": own, "pair_product": every - own.sum(axis=0)}
+    return found
 
 
 def _block_sums(votes: npt.NDArray[Any], observed: BoolArray, sparse: bool) -> Wide:
@@ -108,19 +101,6 @@ def _block_sums(votes: npt.NDArray[Any], observed: BoolArray, sparse: bool) -> W
     )
 
 
-def _cross_sums(labels: npt.NDArray[Any], observed: BoolArray) -> dict[str, npt.NDArray[Any]]:
-    """Return products of different coordinates: of one vote, and of two votes on one item over all pairs."""
-    m, d = labels.shape[1:]
-    own, every = np.zeros((m, d, d), dtype=np.longdouble), np.zeros((d, d), dtype=np.longdouble)
-    for start in range(0, len(labels), ROWS):
-        rows = slice(start, start + ROWS)
-        votes = np.where(observed[rows, :, None], labels[rows], 0.0)
-        every += _raw_products(votes.sum(axis=1))
-        for a in range(m):
-            own[a] += _raw_products(votes[observed[rows, a], a])
-    return {"own": own, "pair_product": every - own.sum(axis=0)}
-
-
 def _raw_products(points: FloatArray) -> Wide:
     """Return the sum of ``x x'`` over points ``(n, d)``, centered before they are multiplied."""
     mean = points.mean(axis=0) if len(points) else np.zeros(points.shape[1])
@@ -131,18 +111,21 @@ def _raw_products(points: FloatArray) -> Wide:
 
 def identical_votes(labels: npt.NDArray[Any], observed: BoolArray) -> npt.NDArray[np.int64]:
     """Return how often each two sources cast the same vote on an item, ``(m, m)``; in large chunks on some items."""
-    from consilience.label_types.linear.kernels import count_identical
-
     n, m = observed.shape
     step = max(1, -(-n * m * m // COMPARED))
-    return count_identical(labels[::step], observed[::step])
+    votes, seen = labels[::step], observed[::step]
+    same = np.zeros((m, m), dtype=np.int64)
+    for a in range(m):
+        equal = seen & seen[:, a : a + 1]
+        for k in range(votes.shape[2]):
+            equal &= votes[:, :, k] == votes[:, a : a + 1, k]
+        same[a] = equal.sum(axis=0)
+    return same
 
 
 def repeated_share(labels: npt.NDArray[Any], observed: BoolArray) -> float:
     """Return the share of pairs of votes on different items that are the same: 0 on a continuous scale.
 
-    Examples
-    --------
     >>> repeated_share(np.array([[[1.0], [2.0]], [[1.0], [3.0]]]), np.ones((2, 2), dtype=bool))
     0.25
     """
@@ -158,14 +141,6 @@ def repeated_share(labels: npt.NDArray[Any], observed: BoolArray) -> float:
     return (int((often**2).sum()) - int((own**2).sum())) / pairs if pairs else 1.0
 
 
-def gold_sums(labels: npt.NDArray[Any], observed: BoolArray, truth: FloatArray) -> dict[str, npt.NDArray[Any]]:
-    """Return the sums of votes beside known labels: the truth is one more source, the last one."""
-    joined = np.concatenate([labels, truth[:, None]], axis=1)
-    seen = np.concatenate([observed, np.ones((len(truth), 1), dtype=bool)], axis=1)
-    sums = linear_sums(joined, seen)
-    return {f"gold_{name}": sums[name] for name in ("both", *POWERS)}
-
-
 # --- what the sums hold -----------------------------------------------------------------------------------
 
 
@@ -173,27 +148,18 @@ class LinearMoments:
     """What the pairs of sources show.
 
     Over the items that two sources share, means and variances are drawn to those of all votes of a source as by
-    `BORROWED_ITEMS` items, so that a handful of common items gives no wild correlation.
-
-    Attributes
-    ----------
-    count
-        ``(m, m)`` items on which both vote.
-    votes, mean, variance
-        ``(m,)``, ``(m, d)`` and ``(m,)``: number and mean of the votes of each source, and the mean variance of a
-        coordinate.
-    varied
-        ``(m,)`` sources with two or more different votes.
-    covariance, correlation
-        ``(m, m)`` mean covariance of a coordinate over the items on which both vote, and the correlation pooled over
-        the coordinates; zero where a source does not vary.
-    squared_difference
-        ``(m, m)`` mean squared distance of two votes on one item.
+    `BORROWED_ITEMS` items, so that a handful of common items gives no wild correlation. `count` ``(m, m)`` are the
+    items on which both vote; `votes` ``(m,)``, `mean` ``(m, d)`` and `variance` ``(m,)`` describe each source, and
+    `varied` ``(m,)`` those with two or more different votes. `covariance` and `correlation` ``(m, m)`` are those of a
+    coordinate, on the average and pooled, and `squared_difference` is the mean squared distance of two votes.
     """
 
-    def __init__(self, sums: Statistics) -> None:
-        self._sums = sums
-        self.count = sums["both"].astype(np.float64)
+    def __init__(self, statistics: Statistics, prefix: str = "") -> None:
+        """Take the sums of `linear_sums` whose names start like this."""
+        self._sums = {
+            name.removeprefix(prefix): part for name, part in statistics.parts.items() if name.startswith(prefix)
+        }
+        self.count = self._sums["both"].astype(np.float64)
         self.votes = np.diag(self.count)
         at = np.arange(len(self.count))
         mean, square, product = (self._per_item(name) for name in POWERS[:3])
@@ -224,6 +190,11 @@ class LinearMoments:
     def typical_variance(self) -> float:
         """Mean variance of the sources that vary; one where none does."""
         return float(self.variance[self.varied].mean()) if self.varied.any() else 1.0
+
+    @property
+    def deviation(self) -> FloatArray:
+        """``(m,)`` standard deviation of a coordinate; a typical one for sources that do not vary."""
+        return np.sqrt(np.where(self.varied, self.variance, self.typical_variance))
 
     @cached_property
     def own_covariance(self) -> FloatArray:
@@ -279,40 +250,23 @@ def _narrow(values: npt.NDArray[Any]) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def gold_moments(sums: Statistics) -> LinearMoments | None:
-    """Return the moments of the votes on items of known label, with the truth as the last source; None without any."""
-    if "gold_both" not in sums:
-        return None
-    return LinearMoments(Statistics({name: sums[f"gold_{name}"] for name in ("both", *POWERS)}))
-
-
-def correlation_table(sums: Statistics, repeated: float) -> PairTable:
+def correlation_table(moments: LinearMoments, gold: LinearMoments | None = None) -> PairTable:
     """Return the pair table: correlations, which are products of qualities for independent sources.
 
-    Parameters
-    ----------
-    repeated
-        Share of pairs of votes on different items that are the same.
+    `gold` are moments of the items of known label, with the truth as the last source.
     """
-    moments = LinearMoments(sums)
     value, count = moments.correlation.copy(), moments.count
     usable = (count >= MIN_COMMON_ITEMS) & np.outer(moments.varied, moments.varied)
     error = np.where(usable, _error(value, count, moments.unit), np.inf)
     np.fill_diagonal(value, 1.0)
     gold_value = gold_error = gold_cost = None
-    known = gold_moments(sums)
-    if known is not None:
-        labeled = known.count[:-1, -1]
-        usable = (labeled >= MIN_COMMON_ITEMS) & moments.varied & known.varied[-1]
-        gold_value = np.where(usable, known.correlation[:-1, -1], 0.0)
+    if gold is not None:
+        labeled = gold.count[:-1, -1]
+        usable = (labeled >= MIN_COMMON_ITEMS) & moments.varied & gold.varied[-1]
+        gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
         gold_error = np.where(usable, _error(gold_value, labeled, np.median(moments.unit)), np.inf)
-        gold_cost = known.squared_difference[:-1, -1]
-    copies = None
-    if repeated == 0.0 and "same" in sums:
-        # Beyond what rounding would do among very many items.
-        copies = sums["same"] >= np.maximum(IDENTICAL, IDENTICAL_SHARE * sums["both"])
-        np.fill_diagonal(copies, False)
-    return PairTable(value, error, count, gold_value, gold_error, copies, moments.squared_difference, gold_cost)
+        gold_cost = gold.squared_difference[:-1, -1]
+    return PairTable(value, error, count, gold_value, gold_error, None, moments.squared_difference, gold_cost)
 
 
 def _error(value: FloatArray, count: FloatArray, unit: Any) -> FloatArray:

@@ -14,10 +14,8 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.label_types.linear.belief import LinearParameters
 
-__all__ = ["PREFIX", "QuantileScales", "label_scale", "quantile_label", "straightness"]
+__all__ = ["QuantileScales", "label_scale", "quantile_label", "straightness"]
 
-#: Sums of normal scores stand beside those of the votes under names that start like this.
-PREFIX = "normal "
 #: Points of the quantile function of each source.
 KNOTS = 200
 #: Votes of a source that tell its quantiles (each to about a tenth), and votes that tell whether its scale is bent.
@@ -57,19 +55,17 @@ class QuantileScales:
         return cls(np.array([np.quantile(column, levels) if len(column) else np.zeros(KNOTS) for column in columns]))
 
     def normal(self, labels: Batch, observed: BoolArray) -> FloatArray:
-        """Return the normal scores of votes; zero where there is none."""
-        scores = np.zeros(observed.shape)
+        """Return the normal scores of votes ``(n, m, 1)``; zero where there is none."""
+        scores = np.zeros(labels.shape)
         for a, knots in enumerate(self.knots):
             seen = observed[:, a]
-            scores[seen, a] = _normal_scores(np.asarray(labels[seen, a], dtype=np.float64), knots)
+            scores[seen, a] = _normal_scores(labels[seen, a], knots)
         return scores
 
 
 def straightness(votes: FloatArray) -> float:
     """Return the correlation of votes with their normal scores, the outer tenth left out; NaN if these are all equal.
 
-    Examples
-    --------
     >>> straightness(np.linspace(0, 1, 500) ** 4) < 0.97 < straightness(np.linspace(-1, 1, 500))
     True
     """
@@ -95,11 +91,8 @@ def quantile_label(parameters: LinearParameters, factor: FloatArray) -> FloatArr
 
     places = np.arange(parameters.knots.shape[1], dtype=np.float64)
     place = ndtr(factor) * len(places) - 0.5
-    label = np.zeros(np.shape(factor))
-    for say, knots in zip(parameters.say, parameters.knots, strict=True):
-        if say > 0:
-            label += say * np.interp(place, places, knots)
-    return label
+    chosen = zip(parameters.say, parameters.knots, strict=True)
+    return np.asarray(sum(say * np.interp(place, places, knots) for say, knots in chosen if say > 0))
 
 
 def label_scale(parameters: LinearParameters) -> float:

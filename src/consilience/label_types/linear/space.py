@@ -13,13 +13,12 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.codes import locate, plain_value
-from consilience.label_types.linear.gauge import Told
+from consilience.label_types.codes import plain_value
 from consilience.label_types.linear.law import LinearLaw
+from consilience.label_types.linear.lines import Told
 
 __all__ = ["Scores", "Vectors"]
 
-NUMBER = "a finite number"
 NUMBER_STEP = "Correct it, or leave the cell empty (NaN or None) where the source abstains."
 VECTOR_STEP = "Correct it, or leave the whole vote empty (None, or NaN throughout) where the source abstains."
 
@@ -36,8 +35,27 @@ class _LinearSpace(LabelSpace):
         """Shape of one label."""
 
     @abstractmethod
-    def _check(self, labels: FloatArray, observed: BoolArray) -> None:
-        """Refuse the first observed label ``(n, *shape)`` that is not finite."""
+    def _read(self, value: Any, index: int) -> float | FloatArray:
+        """Return one label as finite numbers, or say what is wrong with it."""
+
+    def as_batch(self, labels: Any) -> Batch:
+        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+        if array.dtype.kind in "biuf" and array.shape[1:] == self._shape:
+            return self._checked(array.astype(np.float64, copy=False), np.ones(len(array), dtype=bool))
+        return np.array([self._read(value, index) for index, value in enumerate(array)]).reshape(-1, *self._shape)
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        if labels.dtype != np.float64 or labels.shape[2:] != self._shape:
+            return None
+        if not np.isfinite(labels.sum()):  # one sum tells that no number is infinite or NaN
+            self._checked(labels.reshape(-1, *self._shape), observed.ravel())
+        return labels
+
+    def _checked(self, labels: FloatArray, observed: BoolArray) -> FloatArray:
+        wrong = ~np.isfinite(labels).all(axis=tuple(range(1, labels.ndim))) & observed
+        for index in np.flatnonzero(wrong)[:1]:
+            self._read(labels[index], int(index))
+        return labels
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         apart = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
@@ -55,13 +73,6 @@ class _LinearSpace(LabelSpace):
         share = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
         counted = (weights > 0).reshape(*weights.shape, *[1] * len(self._shape))
         return np.asarray(np.einsum("nm,nm...->n...", share, np.where(counted, votes, 0.0)))
-
-    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        if labels.dtype != np.float64 or labels.shape[2:] != self._shape:
-            return None
-        if not np.isfinite(labels.sum()):  # one sum tells that no number is infinite or NaN
-            self._check(labels.reshape(-1, *self._shape), observed.ravel())
-        return labels
 
 
 @dataclass(frozen=True)
@@ -117,7 +128,16 @@ class Scores(_LinearSpace):
                 f"variance={self.variance} is not positive. Give the variance of the true scores, or leave it out."
             )
         if self.range is not None:
-            object.__setattr__(self, "range", _ends(self.range))
+            try:
+                low, high = self.range
+            except (TypeError, ValueError):
+                raise InvalidLabelError(
+                    f"range={self.range!r} is not a pair. Give (low, high), such as (1, 5)."
+                ) from None
+            ends = (float(_numbers("range[0]", low, ())), float(_numbers("range[1]", high, ())))
+            if not ends[0] < ends[1]:
+                raise InvalidLabelError(f"range={ends} is empty. Give the lower end first, such as (1, 5).")
+            object.__setattr__(self, "range", ends)
         if self.gauge not in ("auto", "linear", "quantile"):
             raise InvalidLabelError(f"gauge={self.gauge!r} is unknown. Use 'auto', 'linear' or 'quantile'.")
         if self.gauge == "quantile" and not (self.mean is None and self.variance is None):
@@ -127,9 +147,7 @@ class Scores(_LinearSpace):
         if self.clip and self.range is None:
             raise InvalidLabelError("clip=True needs the ends of the scale. Give range=(low, high).")
 
-    @property
-    def _shape(self) -> tuple[int, ...]:
-        return ()
+    _shape: ClassVar[tuple[int, ...]] = ()
 
     @cached_property
     def law(self) -> LinearLaw:
@@ -162,31 +180,15 @@ class Scores(_LinearSpace):
             drawn = rng.normal(middle if self.mean is None else self.mean, np.sqrt(self._spread), size=n)
         return np.round(drawn) if self.integer else drawn
 
-    def as_batch(self, labels: Any) -> Batch:
-        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
-        if array.ndim != 1:
+    def _read(self, value: Any, index: int) -> float:
+        if isinstance(value, np.ndarray):
             raise InvalidLabelError(
-                f"Labels of shape {array.shape[1:]} are not single numbers. Use Vectors for points in R^d."
+                f"Labels of shape {value.shape} are not single numbers. Use Vectors for points in R^d."
             )
-        if array.dtype.kind in "biuf":
-            numbers = array.astype(np.float64, copy=False)
-        else:
-            numbers = np.empty(len(array))
-            for index, value in enumerate(array.tolist()):
-                try:
-                    # Text is refused even if it spells a number.
-                    numbers[index] = float("" if isinstance(value, (str, bytes)) else value)
-                except (TypeError, ValueError, OverflowError):
-                    raise InvalidLabelError(
-                        f"label {plain_value(value)!r} is not {NUMBER}. {NUMBER_STEP}", index
-                    ) from None
-        self._check(numbers, np.ones(len(numbers), dtype=bool))
-        return numbers
-
-    def _check(self, labels: FloatArray, observed: BoolArray) -> None:
-        wrong = ~np.isfinite(labels) & observed
-        if wrong.any():
-            raise locate(labels, wrong, NUMBER, NUMBER_STEP)
+        number = _number(value)
+        if not np.isfinite(number):
+            raise InvalidLabelError(f"label {plain_value(value)!r} is not a finite number. {NUMBER_STEP}", index)
+        return number
 
     def contains(self, label: object) -> bool:
         """Return whether a value is a finite number, and in the range if there is one.
@@ -269,57 +271,30 @@ class Vectors(_LinearSpace):
         middle = np.zeros(self.d) if self.mean is None else np.array(self.mean)
         return np.asarray(middle + rng.normal(size=(n, self.d)) @ root.T)
 
-    def as_batch(self, labels: Any) -> Batch:
-        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
-        if array.dtype.kind in "biuf" and array.shape[1:] == self._shape:
-            numbers = array.astype(np.float64, copy=False)
-        elif array.dtype.kind in "biuf" and array.ndim > 1:
-            raise InvalidLabelError(
-                f"label {array[0].tolist()} is not {self._expected}: it has the shape {array.shape[1:]}. "
-                f"Give {self.d} numbers per vote, or another d.",
-                0,
-            )
-        else:
-            numbers = np.array([self._vector(value, index) for index, value in enumerate(array)]).reshape(-1, self.d)
-        self._check(numbers, np.ones(len(numbers), dtype=bool))
-        return numbers
-
-    @property
-    def _expected(self) -> str:
-        return f"a vector of {self.d} finite numbers"
-
-    def _check(self, labels: FloatArray, observed: BoolArray) -> None:
-        wrong = ~np.isfinite(labels).all(axis=1) & observed
-        if not wrong.any():
-            return
-        index = int(np.flatnonzero(wrong)[0])
-        place = int(np.flatnonzero(~np.isfinite(labels[index]))[0])
-        raise InvalidLabelError(
-            f"label {labels[index].tolist()} is not {self._expected}: coordinate {place} is {labels[index, place]}. "
-            f"{VECTOR_STEP}",
-            index,
-        )
-
-    def _vector(self, value: Any, index: int) -> FloatArray:
-        """Return one label as numbers, or say what is wrong with it."""
-        fault = ""
+    def _read(self, value: Any, index: int) -> FloatArray:
         if isinstance(value, (str, bytes)) or not hasattr(value, "__len__"):
             fault = f"it is a {type(value).__name__}"
         elif len(value) != self.d:
             fault = f"it has {len(value)} coordinates"
-        numbers = np.full(self.d, np.nan)
-        for place, number in enumerate(() if fault else value):
-            try:
-                if isinstance(number, (str, bytes)):
-                    raise TypeError
-                numbers[place] = np.nan if number is None else number
-            except (TypeError, ValueError, OverflowError):
-                fault = f"coordinate {place} is {plain_value(number)!r}"
-                break
-        if not fault:
-            return numbers
+        else:
+            numbers = np.array([_number(one) for one in value])
+            if np.isfinite(numbers).all():
+                return numbers
+            place = int(np.argmin(np.isfinite(numbers)))
+            wrong = list(value)[place]
+            fault = f"coordinate {place} is {np.nan if wrong is None else plain_value(wrong)!r}"
         shown = value.tolist() if isinstance(value, np.ndarray) else plain_value(value)
-        raise InvalidLabelError(f"label {shown!r} is not {self._expected}: {fault}. {VECTOR_STEP}", index)
+        raise InvalidLabelError(
+            f"label {shown!r} is not a vector of {self.d} finite numbers: {fault}. {VECTOR_STEP}", index
+        )
+
+
+def _number(value: Any) -> float:
+    """Return a number, or NaN for anything else; text is refused even if it spells a number."""
+    try:
+        return float("" if isinstance(value, (str, bytes, np.ndarray)) else value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -335,17 +310,6 @@ def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
     if not np.isfinite(array).all():
         raise InvalidLabelError(f"{name}={array.tolist()} is not finite. Give finite numbers, or leave it out.")
     return array.astype(np.float64)
-
-
-def _ends(value: Any) -> tuple[float, float]:
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        raise InvalidLabelError(f"range={value!r} is not a pair. Give (low, high), such as (1, 5).") from None
-    ends = (float(_numbers("range[0]", low, ())), float(_numbers("range[1]", high, ())))
-    if not ends[0] < ends[1]:
-        raise InvalidLabelError(f"range={ends} is empty. Give the lower end first, such as (1, 5).")
-    return ends
 
 
 def _covariance(value: Any, d: int) -> FloatArray:

@@ -32,22 +32,10 @@ from consilience.estimation.protocol import (
 )
 from consilience.exceptions import ConsilienceError, ModelFormatError, UnsupportedError
 
-__all__ = [
-    "Factor",
-    "ProductLaw",
-    "ProductParameters",
-    "any_part",
-    "is_packed",
-    "layout",
-    "of_field",
-    "pack",
-    "part_labels",
-    "part_observed",
-]
+__all__ = ["Factor", "ProductLaw", "any_part", "is_packed", "layout", "of_field", "pack", "part_labels", "part_there"]
 
 #: Records are structured arrays with the labels of all fields and with which of them are there.
 LABELS, OBSERVED = "labels", "observed"
-
 #: Largest weight that `weight_from_cost` returns.
 MAX_WEIGHT = 2.0**20
 #: Pairs of votes on different items that show how far apart unrelated votes are.
@@ -63,27 +51,29 @@ class Factor:
     weight: float = 1.0
     takes_prior: bool = False
 
+    def unrelated_cost(self, sample: Chunk, seed: int, otherwise: float) -> float:
+        """Return the cost of unrelated labels: as the law knows it, else the mean cost of votes on different items."""
+        if 0.0 < self.law.chance_cost < np.inf:
+            return self.law.chance_cost
+        rows, columns = np.nonzero(sample.observed)
+        rng = np.random.default_rng(seed)
+        pairs = np.stack([rng.permutation(len(rows))[:UNRELATED_PAIRS] for _ in range(2)])
+        left, right = pairs[:, rows[pairs[0]] != rows[pairs[1]]]
+        if len(left) == 0:
+            return otherwise
+        seen = self.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]]).mean()
+        return float(seen) if 0.0 < seen < np.inf else otherwise
+
 
 @dataclass(frozen=True)
 class ProductParameters(Parameters):
-    """What is known about the sources, field by field.
-
-    Parameters
-    ----------
-    factors
-        The mixture of each field; ``parameters["stars"]`` is its most probable part.
-    scale
-        One number per field: the cost of unrelated labels, by which costs are divided.
-    votes
-        ``(fields, m)`` how many votes each source cast on each field.
-    """
+    """What is known about the sources, field by field; ``parameters["stars"]`` is what is most probable of one."""
 
     factors: Mapping[str, Mixture]
-    scale: FloatArray
-    votes: IntArray
+    scale: FloatArray  # (fields,) cost of unrelated true labels, by which costs are divided
+    votes: IntArray  # (fields, m) how many votes each source cast on each field
 
     def __getitem__(self, name: str) -> Parameters:
-        """Return the most probable parameters of one field."""
         return self.factors[name][0][1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,21 +86,17 @@ class ProductParameters(Parameters):
 
 @dataclass(frozen=True, eq=False)
 class ProductLaw(CompositeLaw):
-    """Votes that are records.
-
-    `dtype` is the type of a table of records in which nobody votes, and `given_scale` the cost of unrelated labels for
-    each field, once votes were seen.
-    """
+    """Votes that are records."""
 
     factors: Mapping[str, Factor]
-    dtype: np.dtype[Any]
-    given_scale: FloatArray | None = None
+    dtype: np.dtype[Any]  # of records in which nobody votes
+    given_scale: FloatArray | None = None  # (fields,) cost of unrelated labels, once votes were seen
     adapts_to_votes: ClassVar[bool] = True
 
     @property
     def methods(self) -> tuple[str, ...]:  # type: ignore[override]
         """The methods that every field has."""
-        first, *others = (factor.law.methods for factor in self.factors.values())
+        first, *others = (law.methods for law in self.fields.values())
         return tuple(name for name in first if all(name in other for other in others))
 
     @property
@@ -122,18 +108,22 @@ class ProductLaw(CompositeLaw):
         """Cost of unrelated labels, one number per field."""
         if self.given_scale is not None:
             return self.given_scale
-        chances = [factor.law.chance_cost for factor in self.factors.values()]
+        chances = [law.chance_cost for law in self.fields.values()]
         return np.array([chance if 0.0 < chance < np.inf else 1.0 for chance in chances])
+
+    @property
+    def weights(self) -> FloatArray:
+        """How much each field counts."""
+        return np.array([factor.weight for factor in self.factors.values()])
 
     @property
     def rate(self) -> FloatArray:
         """By how much the cost of each field is multiplied in the cost of a record."""
-        weights = np.array([factor.weight for factor in self.factors.values()])
-        return np.asarray(weights / self.scale)
+        return np.asarray(self.weights / self.scale)
 
     @property
     def chance_cost(self) -> float:
-        return float(sum(factor.weight for factor in self.factors.values()))  # by the choice of the scale
+        return float(self.weights.sum())  # by the choice of the scale
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> ProductLaw:
         return self._adapted(sample, lambda law, part: law.adapt(part, n_items, seed), seed)
@@ -142,25 +132,23 @@ class ProductLaw(CompositeLaw):
         return self._adapted(sample, lambda law, part: law.adapt_in_parts(part, n_items, seed), seed)
 
     def _adapted(self, sample: Chunk | None, adapt: Callable[[Law, Any], Law], seed: int) -> ProductLaw:
-        if sample is not None:
-            sample = self._readable(sample)
         factors, scale = {}, self.scale.copy()
         for index, (name, factor) in enumerate(self.factors.items()):
             with of_field(name):
-                part = None if sample is None else _part_of(sample, name)
+                part = None if sample is None else self.field_chunk(sample, name)
                 factors[name] = replace(factor, law=adapt(factor.law, part))
                 if part is not None:
-                    scale[index] = _unrelated_cost(factors[name], part, seed, scale[index])
+                    scale[index] = factors[name].unrelated_cost(part, seed, scale[index])
         return replace(self, factors=factors, given_scale=scale)
 
     def measures_like(self, other: Law) -> bool:
         if not isinstance(other, ProductLaw) or list(self.factors) != list(other.factors):
             return False
-        return all(self.factors[name].law.measures_like(factor.law) for name, factor in other.factors.items())
+        return all(law.measures_like(other.fields[name]) for name, law in self.fields.items())
 
     def check_method(self, method: str, passes: Passes | None) -> None:
-        for name, factor in self.factors.items():
-            if method not in factor.law.methods:
+        for name, law in self.fields.items():
+            if method not in law.methods:
                 raise UnsupportedError(
                     f"method={method!r} is not available for the field {name!r}. Use one that every field has: "
                     f"{', '.join(self.methods)}."
@@ -169,11 +157,10 @@ class ProductLaw(CompositeLaw):
     # --- field by field -------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        chunk = self._readable(chunk)
-        parts = count_statistics(chunk)
-        for name, factor in self.factors.items():
+        parts = count_statistics(self._readable(chunk))
+        for name, law in self.fields.items():
             with of_field(name):
-                own = factor.law.statistics(_part_of(chunk, name))
+                own = law.statistics(self.field_chunk(chunk, name))
                 parts |= {f"{name}/{key}": value for key, value in own.parts.items()}
         return Statistics(parts)
 
@@ -183,14 +170,33 @@ class ProductLaw(CompositeLaw):
         return Statistics(own)
 
     def field_chunk(self, chunk: Chunk, name: str) -> Chunk:
-        return _part_of(self._readable(chunk), name)
+        """Return the votes on one field: a source that leaves it out abstains there."""
+        chunk = self._readable(chunk)
+        labels, observed = part_labels(chunk.labels, name), chunk.observed & part_there(chunk.labels, name)
+        if chunk.known is None or chunk.is_known is None:
+            return Chunk(labels, observed)
+        is_known = chunk.is_known & part_there(chunk.known, name)
+        return Chunk(labels, observed, part_labels(chunk.known, name), is_known)
+
+    def _readable(self, chunk: Chunk) -> Chunk:
+        """Return a chunk of records in which a vote says something: empty records are abstentions."""
+        labels = chunk.labels
+        if not is_packed(labels, tuple(self.factors)):  # nobody votes, so the cells were never read
+            labels = np.zeros(chunk.observed.shape, dtype=self.dtype)
+        is_known = None if chunk.is_known is None or chunk.known is None else chunk.is_known & any_part(chunk.known)
+        return replace(chunk, labels=labels, observed=chunk.observed & any_part(labels), is_known=is_known)
 
     def field_request(self, request: Request, name: str) -> Request:
         return request if self.factors[name].takes_prior else replace(request, prior="auto")
 
     def join(self, parts: Mapping[str, Mixture], statistics: Statistics) -> ProductParameters:
         votes = np.stack([np.diag(statistics[f"{name}/both"]) for name in self.factors])
-        return ProductParameters(dict(parts), self.scale, votes)
+        # Votes on different items are farther apart than true labels are, by their noise: parameters know better.
+        apart = np.array(
+            [sum(share * law.unrelated_cost(one) for share, one in parts[name]) for name, law in self.fields.items()]
+        )
+        known = (apart > 0.0) & np.isfinite(apart)
+        return ProductParameters(dict(parts), np.where(known, apart, self.scale), votes)
 
     def join_summaries(self, parts: Mapping[str, Summary], parameters: ProductParameters) -> Summary:
         """Return what the fields amount to for whole records.
@@ -199,7 +205,7 @@ class ProductLaw(CompositeLaw):
         labels; ``weight`` is such that ``exp(-weight * cost)`` gives the fields, on average, the weights they have.
         A source that never votes on a field counts there as it does on the fields it votes on.
         """
-        scale, weights = parameters.scale[:, None], np.array([one.weight for one in self.factors.values()])[:, None]
+        scale, weights = parameters.scale[:, None], self.weights[:, None]
         voted = parameters.votes > 0
         used = np.where(voted.any(axis=0), voted, True)
         present = np.where(used, weights, 0.0).sum(axis=0)
@@ -221,13 +227,6 @@ class ProductLaw(CompositeLaw):
             parts=dict(parts),
         )
 
-    def constant_sources(self, statistics: Statistics) -> BoolArray:
-        constant = np.diag(statistics["both"]) > 0
-        for name, factor in self.factors.items():
-            own = self.field_statistics(statistics, name)
-            constant &= factor.law.constant_sources(own) | (np.diag(own["both"]) == 0)
-        return constant
-
     # --- labels ---------------------------------------------------------------------------------------
 
     def posterior(self, parameters: ProductParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
@@ -235,26 +234,21 @@ class ProductLaw(CompositeLaw):
 
         The confidence of a record is the weighted mean of the confidences of the fields that have votes.
         """
-        chunk = self._readable(Chunk(labels, observed))
-        found: dict[str, Batch] = {}
-        voted: dict[str, BoolArray] = {}
+        found, voted, stated = {}, {}, []
         details: dict[str, Any] = {}
-        confidence, counted = np.zeros(len(observed)), np.zeros(len(observed))
-        for name, factor in self.factors.items():
-            part = _part_of(chunk, name)
-            each = [
-                (share, factor.law.posterior(one, part.labels, part.observed, decode))
-                for share, one in parameters.factors[name]
-            ]
-            belief = each[0][1] if len(each) == 1 else factor.law.average(each, decode)
+        for name, law in self.fields.items():
+            part = self.field_chunk(Chunk(labels, observed), name)
+            mixture = parameters.factors[name]
+            each = [(share, law.posterior(one, part.labels, part.observed, decode)) for share, one in mixture]
+            belief = each[0][1] if len(each) == 1 else law.average(each, decode)
             found[name], voted[name] = belief.labels, np.asarray(part.observed.any(axis=1))
-            details[f"{name}/confidence"] = np.where(voted[name], belief.confidence, 0.0)
+            stated.append(np.where(voted[name], belief.confidence, 0.0))
+            details |= {f"{name}/{key}": value for key, value in belief.details.items()}
+            details[f"{name}/confidence"] = stated[-1]
             if belief.probabilities is not None:
                 details[f"{name}/probabilities"] = belief.probabilities
-            details |= {f"{name}/{key}": value for key, value in belief.details.items()}
-            confidence += factor.weight * details[f"{name}/confidence"]
-            counted += factor.weight * voted[name]
-        confidence = np.clip(confidence / np.where(counted > 0, counted, 1.0), 0.0, 1.0)
+        counted = self.weights @ np.stack(list(voted.values()))
+        confidence = np.clip(self.weights @ np.stack(stated) / np.where(counted > 0, counted, 1.0), 0.0, 1.0)
         return Posterior(pack(found, voted), confidence, None, details)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
@@ -263,14 +257,15 @@ class ProductLaw(CompositeLaw):
     # --- in shared words --------------------------------------------------------------------------------
 
     def summary(self, parameters: ProductParameters) -> Summary:
-        parts = {name: self.factors[name].law.summary(mixture[0][1]) for name, mixture in parameters.factors.items()}
-        return self.join_summaries(parts, parameters)
+        return self.join_summaries(
+            {name: law.summary(parameters[name]) for name, law in self.fields.items()}, parameters
+        )
 
     def from_weights(self, weight: FloatArray, request: Request) -> ProductParameters:
         weight = np.asarray(weight, dtype=float)
         factors: dict[str, Mixture] = {
-            name: ((1.0, factor.law.from_weights(rate * weight, self.field_request(request, name))),)
-            for rate, (name, factor) in zip(self.rate, self.factors.items(), strict=True)
+            name: ((1.0, law.from_weights(rate * weight, self.field_request(request, name))),)
+            for rate, (name, law) in zip(self.rate, self.fields.items(), strict=True)
         }
         return ProductParameters(factors, self.scale, np.ones((len(factors), len(weight)), dtype=np.int64))
 
@@ -282,16 +277,16 @@ class ProductLaw(CompositeLaw):
                 f"{', '.join(self.factors)}. Pass the space that the model was fitted with."
             )
         factors: dict[str, Mixture] = {
-            name: tuple((float(one["probability"]), factor.law.restore(one["parameters"])) for one in stored[name])
-            for name, factor in self.factors.items()
+            name: tuple((float(one["probability"]), law.restore(one["parameters"])) for one in stored[name])
+            for name, law in self.fields.items()
         }
         return ProductParameters(factors, np.asarray(fields["scale"]), np.asarray(fields["votes"]))
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean cost of records drawn with probability proportional to ``exp(-weight * cost)``."""
         weight = np.asarray(weight, dtype=float)
-        rates = zip(self.rate, self.factors.values(), strict=True)
-        return np.asarray(sum(rate * factor.law.expected_cost(rate * weight) for rate, factor in rates))
+        rates = zip(self.rate, self.fields.values(), strict=True)
+        return np.asarray(sum(rate * law.expected_cost(rate * weight) for rate, law in rates))
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         """Return the weight by bisection; 0 for what costs more than chance."""
@@ -311,30 +306,6 @@ class ProductLaw(CompositeLaw):
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> Parameters:
         raise NotImplementedError  # fields have their own
 
-    def _readable(self, chunk: Chunk) -> Chunk:
-        """Return a chunk of records in which a vote says something: empty records are abstentions."""
-        labels = chunk.labels
-        if not is_packed(labels, tuple(self.factors)):  # nobody votes, so the cells were never read
-            labels = np.zeros(chunk.observed.shape, dtype=self.dtype)
-        is_known = None if chunk.is_known is None or chunk.known is None else chunk.is_known & any_part(chunk.known)
-        return replace(chunk, labels=labels, observed=chunk.observed & any_part(labels), is_known=is_known)
-
-
-def _unrelated_cost(factor: Factor, sample: Chunk, seed: int, otherwise: float) -> float:
-    """Return the cost of unrelated labels: as the law knows it, else the mean cost of votes on different items."""
-    known = factor.law.chance_cost
-    if 0.0 < known < np.inf:
-        return known
-    rows, columns = np.nonzero(sample.observed)
-    rng = np.random.default_rng(seed)
-    left, right = (rng.permutation(len(rows))[:UNRELATED_PAIRS] for _ in range(2))
-    apart = rows[left] != rows[right]
-    left, right = left[apart], right[apart]
-    if len(left) == 0:
-        return otherwise
-    seen = factor.cost(sample.labels[rows[left], columns[left]], sample.labels[rows[right], columns[right]]).mean()
-    return float(seen) if 0.0 < seen < np.inf else otherwise
-
 
 # --- records --------------------------------------------------------------------------------------------
 
@@ -348,8 +319,9 @@ def layout(parts: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> np.dty
 def pack(labels: Mapping[str, Batch], observed: Mapping[str, BoolArray]) -> Batch:
     """Return records from one array of labels per part, and from where the part is there."""
     shape = next(iter(observed.values())).shape
-    dtype = layout({name: (array.dtype, array.shape[len(shape) :]) for name, array in labels.items()})
-    packed = np.zeros(shape, dtype=dtype)
+    packed = np.zeros(
+        shape, dtype=layout({name: (array.dtype, array.shape[len(shape) :]) for name, array in labels.items()})
+    )
     for name, array in labels.items():
         packed[LABELS][name] = array
         packed[OBSERVED][name] = observed[name]
@@ -366,7 +338,7 @@ def part_labels(records: Batch, name: str) -> Batch:
     return np.ascontiguousarray(records[LABELS][name])
 
 
-def part_observed(records: Batch, name: str) -> BoolArray:
+def part_there(records: Batch, name: str) -> BoolArray:
     """Return where one part is there."""
     return np.ascontiguousarray(records[OBSERVED][name])
 
@@ -375,19 +347,8 @@ def any_part(records: Batch) -> BoolArray:
     """Return which labels hold anything at all; all of them where they are no records."""
     if records.dtype.names != (LABELS, OBSERVED):
         return np.ones(records.shape[:1], dtype=bool)
-    found = np.zeros(records.shape, dtype=bool)
-    for name in records.dtype[LABELS].names or ():
-        found |= records[OBSERVED][name]
-    return found
-
-
-def _part_of(chunk: Chunk, name: str) -> Chunk:
-    """Return the votes on one part: a source that leaves it out abstains there."""
-    observed = chunk.observed & part_observed(chunk.labels, name)
-    if chunk.known is None or chunk.is_known is None:
-        return Chunk(part_labels(chunk.labels, name), observed)
-    is_known = chunk.is_known & part_observed(chunk.known, name)
-    return Chunk(part_labels(chunk.labels, name), observed, part_labels(chunk.known, name), is_known)
+    names = records.dtype[LABELS].names or ()
+    return np.any([records[OBSERVED][name] for name in names], axis=0)
 
 
 @contextmanager

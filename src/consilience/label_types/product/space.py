@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.base import LabelSpace, is_missing
 from consilience.label_types.codes import plain_value
@@ -24,7 +24,7 @@ from consilience.label_types.product.law import (
     of_field,
     pack,
     part_labels,
-    part_observed,
+    part_there,
 )
 
 if TYPE_CHECKING:
@@ -84,8 +84,19 @@ class Product(LabelSpace):
                 )
             if not name or "/" in name:
                 raise InvalidLabelError(f"A field cannot be called {name!r}. Use a name without '/'.")
+        given = {} if weights is None else weights
+        if not isinstance(given, Mapping):
+            raise InvalidLabelError(
+                f"weights={weights!r} is not a dict. Give one number per field, such as {{'a': 2.0}}."
+            )
+        for name, weight in given.items():
+            if name not in factors:
+                raise _unknown_field(name, factors)
+            number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
+            if not (number and np.isfinite(weight) and weight > 0):
+                raise InvalidLabelError(f"weights[{name!r}] is {weight!r}. Weights are positive numbers.")
         object.__setattr__(self, "factors", dict(factors))
-        object.__setattr__(self, "weights", _weights(weights, factors))
+        object.__setattr__(self, "weights", {name: float(given.get(name, 1.0)) for name in factors})
 
     def __repr__(self) -> str:
         parts = [f"{name}={space!r}" for name, space in self.factors.items()]
@@ -94,18 +105,23 @@ class Product(LabelSpace):
 
     @cached_property
     def law(self) -> ProductLaw:
-        return ProductLaw(
-            {
-                name: Factor(space.law, space.cost, self.weights[name], space.takes_prior)
-                for name, space in self.factors.items()
-            },
-            self._blank,
-        )
+        factors = {
+            name: Factor(space.law, space.cost, self.weights[name], space.takes_prior)
+            for name, space in self.factors.items()
+        }
+        return ProductLaw(factors, self._blank)
 
     @cached_property
     def _blank(self) -> np.dtype[Any]:
-        """Type of a record without any label."""
-        return layout({name: _kind(space) for name, space in self.factors.items()})
+        """Type of a record without any label, as far as the fields can make up labels."""
+        kinds: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
+        for name, space in self.factors.items():
+            try:
+                one = space.as_batch(space.as_labels(space.random(1, np.random.default_rng(0))))
+                kinds[name] = one.dtype, one.shape[1:]
+            except UnsupportedError:
+                kinds[name] = np.dtype(object), ()
+        return layout(kinds)
 
     @property
     def takes_prior(self) -> bool:
@@ -122,39 +138,39 @@ class Product(LabelSpace):
             )
         records = [_as_record(value, index, self.factors) for index, value in enumerate(array.tolist())]
         batches, observed = {}, {}
-        for name in names:
-            batches[name], observed[name] = self._field(name, [record.get(name) for record in records])
+        for name, space in self.factors.items():
+            rows = np.flatnonzero([not is_missing(record.get(name)) for record in records])
+            found = part_labels(np.zeros(0, dtype=self._blank), name)
+            if len(rows):
+                try:
+                    with of_field(name):
+                        found = space.as_batch(_as_column([records[row][name] for row in rows]))
+                except InvalidLabelError as error:
+                    index = None if error.index is None else int(rows[error.index])
+                    raise InvalidLabelError(str(error), index) from None
+            batches[name] = _spread(found, rows, len(records))
+            observed[name] = _spread(any_part(found), rows, len(records))
         return pack(batches, observed)
-
-    def _field(self, name: str, values: list[Any]) -> tuple[Batch, BoolArray]:
-        """Return the labels of one field, with anything where there is none."""
-        present = np.array([not is_missing(value) for value in values], dtype=bool)
-        rows = np.flatnonzero(present)
-        if not len(rows):
-            return part_labels(np.zeros(len(values), dtype=self._blank), name), present
-        try:
-            with of_field(name):
-                found = self.factors[name].as_batch(_as_column([values[row] for row in rows]))
-        except InvalidLabelError as error:
-            index = None if error.index is None else int(rows[error.index])
-            raise InvalidLabelError(str(error), index) from None
-        present[rows] = any_part(found)
-        return _spread(found, rows, len(values)), present
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         return labels if is_packed(labels, tuple(self.factors)) else None
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        """Return dicts with every field, None where it has no label; None for a record without any."""
-        records: list[dict[str, Any]] = [dict.fromkeys(self.factors) for _ in range(len(batch))]
+        columns = {}
         for name, space in self.factors.items():
-            rows = np.flatnonzero(part_observed(batch, name))
+            rows = np.flatnonzero(part_there(batch, name))
             if len(rows):
-                labels = space.as_labels(part_labels(batch, name)[rows], np.dtype(object))
-                for row, label in zip(rows, _values(labels), strict=True):
-                    records[row][name] = label
-        there = any_part(batch)
-        return as_object_array(record if there[row] else None for row, record in enumerate(records))
+                columns[name] = rows, space.as_labels(part_labels(batch, name)[rows], np.dtype(object))
+        return self._dicts(any_part(batch), columns)
+
+    def _dicts(self, there: BoolArray, columns: Mapping[str, tuple[IntArray, Batch]]) -> Batch:
+        """Return dicts with every field, None where it has no label; None for a record without any."""
+        records = as_object_array(dict.fromkeys(self.factors) if one else None for one in there)
+        for name, (rows, labels) in columns.items():
+            values = labels.tolist() if labels.ndim == 1 else list(labels)  # plain numbers, or one array per label
+            for row, label in zip(rows, values, strict=True):
+                records[row][name] = label
+        return records
 
     def records(self, **tables: Any) -> npt.NDArray[np.object_]:
         """Return votes as records from one table per field, ``(n, m)`` or ``(n, m, *label_shape)``.
@@ -179,14 +195,9 @@ class Product(LabelSpace):
         if len(set(shapes.values())) > 1:
             listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
             raise InvalidLabelError(f"The tables differ in shape: {listed}. Give the same items and sources in each.")
-        shape = next(iter(shapes.values()))
-        columns = zip(*(table.ravel().tolist() for table in cells.values()), strict=True)
+        columns = zip(*(table.ravel() for table in cells.values()), strict=True)
         made = ({name: label for name, label in zip(cells, row, strict=True) if label is not None} for row in columns)
-        return as_object_array(record or None for record in made).reshape(shape)
-
-    @property
-    def _rates(self) -> dict[str, float]:
-        return dict(zip(self.factors, self.law.rate.tolist(), strict=True))
+        return as_object_array(record or None for record in made).reshape(next(iter(shapes.values())))
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return the weighted sum of the costs of the fields; a field that either record lacks costs nothing.
@@ -195,11 +206,10 @@ class Product(LabelSpace):
         twice the `variance`, or that of numbers spread over the `range`, or 2.
         """
         total = np.zeros(len(left))
-        for name, space in self.factors.items():
-            rows = np.flatnonzero(part_observed(left, name) & part_observed(right, name))
+        for rate, (name, space) in zip(self.law.rate, self.factors.items(), strict=True):
+            rows = np.flatnonzero(part_there(left, name) & part_there(right, name))
             if len(rows):
-                cost = space.cost(part_labels(left, name)[rows], part_labels(right, name)[rows])
-                total[rows] += self._rates[name] * cost
+                total[rows] += rate * space.cost(part_labels(left, name)[rows], part_labels(right, name)[rows])
         return total
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
@@ -209,32 +219,22 @@ class Product(LabelSpace):
                 batches[name] = space.random(n, rng)
         return pack(batches, dict.fromkeys(self.factors, np.ones(n, dtype=bool)))
 
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        pools = {}
-        for index, (name, space) in enumerate(self.factors.items()):
-            pool = space.random_pool(size, seed + index)
-            if pool is None:
-                return None
-            pools[name] = pool
-        return pack(pools, dict.fromkeys(pools, np.ones(size, dtype=bool)))
-
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         drawn = {}
-        for name, space in self.factors.items():
-            rows = np.flatnonzero(part_observed(centers, name))
-            around = part_labels(centers, name)
-            found = around[rows]
+        for rate, (name, space) in zip(self.law.rate, self.factors.items(), strict=True):
+            rows = np.flatnonzero(part_there(centers, name))
+            found = part_labels(centers, name)[rows]
             if len(rows):
                 with of_field(name):
-                    found = space.sample_around(found, weight * self._rates[name], rng)
+                    found = space.sample_around(found, weight * float(rate), rng)
             drawn[name] = _spread(found, rows, len(centers))
-        return pack(drawn, {name: part_observed(centers, name) for name in self.factors})
+        return pack(drawn, {name: part_there(centers, name) for name in self.factors})
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the best label of each field; a field without votes stays empty."""
         found, there = {}, {}
         for name, space in self.factors.items():
-            counted = np.where(part_observed(votes, name), weights, 0.0)
+            counted = np.where(part_there(votes, name), weights, 0.0)
             there[name] = np.asarray((counted > 0).any(axis=1))
             rows = np.flatnonzero(there[name])
             own = part_labels(votes, name)[rows]
@@ -263,54 +263,24 @@ class Product(LabelSpace):
 
     def from_arrow(self, column: pa.Array) -> Batch:
         whole = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        records = as_object_array(
-            dict.fromkeys(self.factors) if there else None for there in whole.is_valid().to_pylist()
-        )
+        columns = {}
         for position, child in enumerate(whole.flatten()):
             name = whole.type.field(position).name
             if name not in self.factors:
                 raise _unknown_field(name, self.factors)
             rows = np.flatnonzero(np.asarray(child.is_valid().to_pylist(), dtype=bool))
             if len(rows):
-                for row, label in zip(rows, _values(self.factors[name].from_arrow(child.drop_null())), strict=True):
-                    records[row][name] = label
-        return records
+                columns[name] = rows, self.factors[name].from_arrow(child.drop_null())
+        return self._dicts(np.asarray(whole.is_valid().to_pylist(), dtype=bool), columns)
 
     def spec(self) -> dict[str, Any]:
         return {"weights": self.weights, **self.factors}
-
-
-def _weights(weights: Mapping[str, float] | None, factors: Mapping[str, LabelSpace]) -> dict[str, float]:
-    given = {} if weights is None else weights
-    if not isinstance(given, Mapping):
-        raise InvalidLabelError(f"weights={weights!r} is not a dict. Give one number per field, such as {{'a': 2.0}}.")
-    for name, weight in given.items():
-        if name not in factors:
-            raise _unknown_field(name, factors)
-        number = isinstance(weight, (int, float, np.number)) and not isinstance(weight, bool)
-        if not (number and np.isfinite(weight) and weight > 0):
-            raise InvalidLabelError(f"weights[{name!r}] is {weight!r}. Weights are positive numbers.")
-    return {name: float(given.get(name, 1.0)) for name in factors}
-
-
-def _kind(space: LabelSpace) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """Return type and shape of the labels of a space, as far as it can make one up."""
-    try:
-        one = space.as_batch(space.as_labels(space.random(1, np.random.default_rng(0))))
-    except UnsupportedError:
-        return np.dtype(object), ()
-    return one.dtype, one.shape[1:]
 
 
 def _spread(found: Batch, rows: npt.NDArray[np.intp], n: int) -> Batch:
     spread = np.zeros((n, *found.shape[1:]), dtype=found.dtype)
     spread[rows] = found
     return spread
-
-
-def _values(labels: Batch) -> list[Any]:
-    """Return one Python value per label: plain numbers, and arrays where a label is one."""
-    return labels.tolist() if labels.ndim == 1 else list(labels)
 
 
 # --- what users write ------------------------------------------------------------------------------------
@@ -354,12 +324,8 @@ def _as_column(values: list[Any]) -> Batch:
 
 def _as_cells_of(name: str, table: Any, minus_one_is_a_label: bool) -> npt.NDArray[np.object_]:
     """Return a table of the labels of one field as ``(n, m)`` objects, None where a source abstains."""
-    if isinstance(table, np.ndarray) and table.ndim == 2 and table.dtype.kind in "iuf" and table.size:
-        missing = np.isnan(table) if table.dtype.kind == "f" else (table == -1) & (not minus_one_is_a_label)
-        numbers = table.astype(object)
-        numbers[missing] = None
-        return numbers
-    rows = [list(row) for row in (table if isinstance(table, (list, tuple)) else np.asarray(table))]
+    table = table if isinstance(table, (list, tuple)) else np.asarray(table)
+    rows = [row.tolist() if isinstance(row, np.ndarray) and row.ndim == 1 else list(row) for row in table]
     widths = {len(row) for row in rows}
     if len(widths) != 1 or 0 in widths:
         raise InvalidLabelError(
@@ -368,12 +334,9 @@ def _as_cells_of(name: str, table: Any, minus_one_is_a_label: bool) -> npt.NDArr
         )
     cells = as_object_array(plain_value(cell) for row in rows for cell in row)
     for index, cell in enumerate(cells):
-        if is_missing(cell) or (not minus_one_is_a_label and _is_minus_one(cell)):
+        minus_one = isinstance(cell, int) and cell == -1
+        if isinstance(cell, np.ndarray):
+            minus_one = cell.dtype.kind in "iu" and cell.size > 0 and bool((cell == -1).all())
+        if is_missing(cell) or (minus_one and not minus_one_is_a_label):
             cells[index] = None
     return cells.reshape(len(rows), widths.pop())
-
-
-def _is_minus_one(cell: Any) -> bool:
-    if isinstance(cell, np.ndarray):
-        return bool(cell.dtype.kind in "iu" and cell.size > 0 and (cell == -1).all())
-    return isinstance(cell, int) and cell == -1

@@ -1,10 +1,4 @@
-"""Spans of text as tags, one per position: B-X begins a span of type X, I-X goes on with it, O is outside.
-
->>> spans_to_bio([(1, 3, "PER")], length=4)
-['O', 'B-PER', 'I-PER', 'O']
->>> bio_to_spans(["O", "B-PER", "I-PER", "O"])
-[(1, 3, 'PER')]
-"""
+"""Spans of text as tags, one per position: B-X begins a span of type X, I-X goes on with it, O is outside."""
 
 from __future__ import annotations
 
@@ -18,19 +12,14 @@ OUTSIDE = "O"
 
 
 def spans_to_bio(spans: Iterable[tuple[int, int, str]], length: int) -> list[str]:
-    """Return one tag per position for spans that do not overlap.
+    """Return one tag per position for spans ``(start, end, type)`` that do not overlap; ends are exclusive.
 
-    Parameters
-    ----------
-    spans
-        ``(start, end, type)``; the end is the first position after the span. An empty type gives plain B and I.
-    length
-        Number of positions.
+    An empty type gives plain B and I.
 
     Examples
     --------
-    >>> spans_to_bio([(0, 1, "LOC"), (1, 3, "LOC")], length=3)
-    ['B-LOC', 'B-LOC', 'I-LOC']
+    >>> spans_to_bio([(0, 1, "LOC"), (1, 3, "LOC")], length=4)
+    ['B-LOC', 'B-LOC', 'I-LOC', 'O']
     """
     tags = [OUTSIDE] * length
     for span in spans:
@@ -74,13 +63,7 @@ def bio_to_spans(tags: Sequence[str | None]) -> list[tuple[int, int, str]]:
 
 
 def follows_bio(names: Sequence[str]) -> bool:
-    """Return whether tags are named as BIO has it: O, B-X and I-X, and every I-X has its B-X.
-
-    Examples
-    --------
-    >>> follows_bio(["O", "B-PER", "I-PER"]), follows_bio(["NOUN", "VERB"])
-    (True, False)
-    """
+    """Return whether tags are named as BIO has it: O, B-X and I-X, and every I-X has its B-X."""
     inside = [name for name in names if name == "I" or name.startswith("I-")]
     begins = all(_tag("B", _split(name)[1]) in names for name in inside)
     known = all(name == OUTSIDE or name in ("B", "I") or name[:2] in ("B-", "I-") for name in names)
@@ -88,13 +71,7 @@ def follows_bio(names: Sequence[str]) -> bool:
 
 
 def may_follow(before: str, after: str) -> bool:
-    """Return whether a tag may follow another; a sequence begins as after O.
-
-    Examples
-    --------
-    >>> may_follow("B-PER", "I-PER"), may_follow("O", "I-PER"), may_follow("B-LOC", "I-PER")
-    (True, False, False)
-    """
+    """Return whether a tag may follow another; a sequence begins as after O."""
     (mark, kind), (mark_before, kind_before) = _split(after), _split(before)
     return mark != "I" or (mark_before in ("B", "I") and kind_before == kind)
 

@@ -8,10 +8,9 @@ trust engine gave it.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -33,7 +32,7 @@ from consilience.exceptions import InvalidLabelError, ModelFormatError, Unsuppor
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["ABSENT", "UNKNOWN", "SequenceLaw", "TagLaw"]
+__all__ = ["ABSENT", "UNKNOWN", "TagLaw"]
 
 #: A source has no opinion on this tag or position.
 UNKNOWN = -1
@@ -52,31 +51,13 @@ FAVORED = 1e-6
 JEFFREYS = 0.5
 
 
-@dataclass(frozen=True)
-class Questions:
-    """The questions that some items consist of, item by item.
+class Questions(NamedTuple):
+    """The questions that some items consist of, item by item."""
 
-    Parameters
-    ----------
-    codes
-        ``(questions, m)`` answers; -1 where there is none.
-    kind
-        ``(questions,)`` such as which tag is asked for.
-    starts
-        ``(n + 1,)`` first question of each item, and the end of the last.
-    known
-        ``(questions,)`` true answers, -1 where unknown.
-    """
-
-    codes: Batch
-    kind: IntArray
-    starts: IntArray
-    known: IntArray
-
-    @property
-    def item(self) -> IntArray:
-        """``(questions,)`` position of the item of each question."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+    codes: Batch  # (questions, m) answers; -1 where there is none
+    kind: IntArray  # (questions,) such as which tag is asked for
+    starts: IntArray  # (n + 1,) first question of each item, and the end of the last
+    known: IntArray  # (questions,) true answers, -1 where unknown
 
     @property
     def answered(self) -> BoolArray:
@@ -86,71 +67,94 @@ class Questions:
 
 @dataclass(frozen=True)
 class AnswerParameters(Parameters):
-    """What is known about sources that answer questions.
+    """What is known about sources that answer questions."""
 
-    Parameters
-    ----------
-    table
-        ``(m, kinds, k, k)`` P(answer | true answer) by source, kind, true answer and answer given.
-    prior
-        ``(kinds, k)`` how frequent the true answers are.
-    correlation
-        ``(m, m)`` of the errors of two sources.
-    initial, transition
-        ``(k,)`` and ``(k, k)`` (rows: the tag before) laws of a chain over the positions; empty without one.
-    shares
-        Whether probabilities are shares of votes: the plain vote.
+    table: FloatArray  # (m, kinds, k, k) P(answer | true answer) by source, kind, true answer and answer given
+    prior: FloatArray  # (kinds, k) how frequent the true answers are
+    correlation: FloatArray  # (m, m) of the errors of two sources
+    initial: FloatArray = field(default_factory=lambda: np.zeros(0))  # (k,) law of the first tag of a chain
+    transition: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (k, k), rows the tag before
+    shares: bool = False  # probabilities are shares of votes: the plain vote
+
+
+@dataclass(frozen=True, eq=False)
+class TagLaw(Law):
+    """Votes that give one of k codes to every tag of an item, or to every position of a sequence.
+
+    Items have `n_tags` tags, each a kind of question; or are sequences of any length if it is None. With a `chain`,
+    neighboring tags of a sequence depend on each other; `first` ``(k,)`` and `steps` ``(k, k)`` are the tags that it
+    may begin with, and which may follow which. Where answers are `binary`, one probability per question says all.
     """
 
-    table: FloatArray
-    prior: FloatArray
-    correlation: FloatArray
-    initial: FloatArray = field(default_factory=lambda: np.zeros(0))
-    transition: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    shares: bool = False
-
-
-class AnswerLaw(Law):
-    """What several tags per item and sequences of tags have in common."""
-
+    n_answers: int
+    n_tags: int | None
+    binary: bool
+    chain: bool
+    first: BoolArray
+    steps: BoolArray
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
     has_em: ClassVar[bool] = True
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, int]:
         """Number of kinds of questions, and of answers to each."""
-
-    @abstractmethod
-    def prepare(self, chunk: Chunk) -> Questions:
-        """Return the questions of some items."""
+        return self.n_tags or 1, self.n_answers
 
     @property
     def side_by_side(self) -> bool:
         return True
 
     def measures_like(self, other: Law) -> bool:
-        return isinstance(other, type(self)) and other.shape == self.shape
+        return isinstance(other, TagLaw) and (other.n_tags, other.n_answers) == (self.n_tags, self.n_answers)
+
+    def prepare(self, chunk: Chunk) -> Questions:
+        """Take labels apart; a sequence has no positions if nobody votes on the item and it is not known."""
+        (n, m), votes = chunk.observed.shape, _padded(chunk.labels, chunk.observed)
+        known = np.zeros((n, 1, 0), dtype=np.int64)
+        if chunk.known is not None and chunk.is_known is not None:
+            known = _padded(chunk.known[:, None], chunk.is_known[:, None])
+        # Known tags are one more column.
+        width = self.n_tags or max(votes.shape[2], known.shape[2])
+        table = np.full((n, m + 1, width), ABSENT, dtype=votes.dtype)
+        table[:, :m, : votes.shape[2]] = votes
+        table[:, m:, : known.shape[2]] = known
+        exists = np.ones((n, width), dtype=bool)
+        if self.n_tags is None:
+            exists = (table != ABSENT).any(axis=1)
+            told, voted = ((part != ABSENT).any(axis=1).sum(axis=1) for part in (known, votes))
+            wrong = np.flatnonzero((told != voted) & (told > 0) & (voted > 0))
+            if len(wrong):
+                row = int(wrong[0])
+                raise InvalidLabelError(
+                    f"Row {row}: the known label has {told[row]} tags and the votes have {voted[row]}. "
+                    "Give both the same positions; None or -1 where a tag is unknown."
+                )
+        starts = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int64)
+        answers = table.transpose(0, 2, 1)
+        answers = answers.reshape(n * width, m + 1) if exists.all() else answers[exists]
+        codes = np.maximum(answers, table.dtype.type(UNKNOWN))
+        kind = np.zeros(len(codes), dtype=np.int64) if self.n_tags is None else np.tile(np.arange(width), n)
+        return Questions(np.ascontiguousarray(codes[:, :m]), kind, starts, codes[:, m].astype(np.int64))
 
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers, count_pairs
 
-        asked = self.prepare(chunk)
+        codes, kind, starts, known = self.prepare(chunk)
         (d, k), m = self.shape, chunk.observed.shape[1]
         joint = np.zeros((d if d * (m * k) ** 2 <= MAX_JOINT else 0, m, k, m, k), dtype=np.int64)
-        pairs = count_pairs(asked.codes, asked.kind, asked.starts, joint)
+        pairs = count_pairs(codes, kind, starts, joint)
         answers = np.zeros((m, d, 1, k))
-        count_answers(asked.codes, asked.kind, np.ones((len(asked.kind), 1)), answers)
-        parts = count_statistics(chunk)
-        parts |= {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0], "shared": pairs[1]}
-        told = asked.known >= 0
+        count_answers(codes, kind, np.ones((len(kind), 1)), answers)
+        parts = count_statistics(chunk) | {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0]}
+        told = known >= 0
         if told.any():
             gold = np.zeros((m, d, k, k))
-            count_answers(asked.codes[told], asked.kind[told], np.eye(k)[asked.known[told]], gold)
-            seen = np.zeros((len(asked.starts) - 1, m), dtype=bool)
-            np.logical_or.at(seen, asked.item[told], asked.codes[told] >= 0)
+            count_answers(codes[told], kind[told], np.eye(k)[known[told]], gold)
+            seen = np.zeros((len(chunk), m), dtype=bool)
+            item = np.repeat(np.arange(len(chunk)), np.diff(starts))
+            np.logical_or.at(seen, item[told], codes[told] >= 0)
             parts |= {"gold": gold, "gold_counts": seen.sum(axis=0)}
         return Statistics(parts)
 
@@ -159,7 +163,7 @@ class AnswerLaw(Law):
         own, pooled = _shares(statistics["answers"]), _pooled_shares(statistics)
         variance = 1.0 - (pooled**2).sum(axis=1)
         m, off = len(items), ~np.eye(len(items), dtype=bool)
-        total, scatter, scale, expected = (np.zeros((m, m)) for _ in range(4))
+        total, scatter, scale, expected = np.zeros((4, m, m))
         for kind, joint in enumerate(statistics["joint"]):
             found, apart = _agreement(joint, own[:, kind], own[:, kind])
             both, agreed = joint.sum(axis=(1, 3)), np.einsum("acbc->ab", joint)
@@ -178,8 +182,8 @@ class AnswerLaw(Law):
         scale = np.maximum(scale, 1e-3 * np.maximum(asked, 1.0))
         # One question more could have gone either way, so that no agreement is certain.
         variance_of_mean = excess * (scatter / scale**2 + 1.0 / np.maximum(asked, 1.0) ** 2)
-        counts = np.where(off, items, 0.0)
-        sums = _item_sums("", total / scale, variance_of_mean, counts) | {"agreement_votes": np.diag(items)}
+        sums = _item_sums("", total / scale, variance_of_mean, np.where(off, items, 0.0))
+        sums["agreement_votes"] = np.diag(items)
         gold_cost = None
         if "gold" in statistics:
             gold = statistics["gold"]
@@ -206,15 +210,27 @@ class AnswerLaw(Law):
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> AnswerParameters:
-        pooled = _pooled_shares(statistics)
+        prior = _pooled_shares(statistics)
         if hypothesis.is_plain:
-            table, prior = _coins(hypothesis.quality, np.full_like(pooled, 1.0 / self.shape[1])), pooled
+            table = _coins(hypothesis.quality, np.full_like(prior, 1.0 / self.n_answers))
         else:
-            table, prior = _tables(hypothesis, statistics, pooled)
-        return self._chained(AnswerParameters(table, prior, hypothesis.correlation, shares=hypothesis.is_plain))
+            table, prior = _tables(hypothesis, statistics, prior)
+        return self._with_chain(AnswerParameters(table, prior, hypothesis.correlation, shares=hypothesis.is_plain))
 
-    def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
-        return parameters
+    def _with_chain(
+        self, parameters: AnswerParameters, first: FloatArray | None = None, steps: FloatArray | None = None
+    ) -> AnswerParameters:
+        """Return parameters with these laws of the first tag and the next; what is impossible stays so.
+
+        Without any, no tag depends on the one before.
+        """
+        if not self.chain:
+            return parameters
+        prior = parameters.prior[0]
+        initial = np.where(self.first, prior if first is None else first, 0.0)
+        transition = np.where(self.steps, prior if steps is None else steps, 0.0)
+        transition /= transition.sum(axis=1, keepdims=True)
+        return replace(parameters, initial=initial / initial.sum(), transition=transition)
 
     def e_step(self, parameters: AnswerParameters, prepared: Questions) -> Statistics:
         from consilience.label_types.tags.kernels import count_answers
@@ -240,39 +256,84 @@ class AnswerLaw(Law):
         counts = known * statistics["counts"]
         source = shrink_counts(counts.sum(axis=1), start.table.mean(axis=1))
         table = source[:, None] if self.shape[0] == 1 else shrink_counts(counts, source[:, None])
-        prior = shrink_counts(known * statistics["labels"], np.full(self.shape, 1.0 / self.shape[1]))
-        return replace(parameters, table=np.clip(table, LEAST_RATE, 1.0), prior=prior)
-
-    # --- level 3 ------------------------------------------------------------------------------------
-
-    def _asked(self, labels: Batch, observed: BoolArray) -> Questions:
-        return self.prepare(Chunk(labels, observed))
-
-    def _probabilities(self, parameters: AnswerParameters, asked: Questions) -> tuple[FloatArray, FloatArray]:
-        """Return ``(questions, k)`` probabilities of the true answers, and their scores before any chain."""
-        if parameters.shares:
-            votes = FAVORED * parameters.prior[asked.kind]
-            for answer in range(votes.shape[1]):
-                votes[:, answer] += (asked.codes == answer).sum(axis=1)
-            probability = votes / votes.sum(axis=1, keepdims=True)
-            return probability, np.log(np.maximum(probability, 1e-300))
-        scores = self._scores(parameters, asked)
-        return self._belief(parameters, scores.copy(), asked)[0], scores
+        prior = shrink_counts(known * statistics["labels"], np.full(self.shape, 1.0 / self.n_answers))
+        better = replace(parameters, table=np.clip(table, LEAST_RATE, 1.0), prior=prior)
+        if not self.chain:
+            return better
+        return self._with_chain(better, statistics["first"] + JEFFREYS, statistics["steps"] + JEFFREYS)
 
     def _scores(self, parameters: AnswerParameters, asked: Questions) -> FloatArray:
         """Return ``(questions, k)`` log probabilities of the answers given, under every true answer."""
         from consilience.label_types.tags.kernels import add_evidence
 
         share = discount_correlated(asked.codes >= 0, parameters.correlation)
-        scores = np.zeros((len(asked.kind), self.shape[1]))
+        scores = np.zeros((len(asked.kind), self.n_answers))
         add_evidence(asked.codes, asked.kind, share, np.log(parameters.table), scores)
         return scores
 
     def _belief(
         self, parameters: AnswerParameters, scores: FloatArray, asked: Questions
     ) -> tuple[FloatArray, dict[str, FloatArray]]:
-        """Return the probabilities of true answers, and further expected sums."""
-        return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
+        """Return the probabilities of true answers, and the expected first tags and steps of a chain."""
+        if not self.chain:
+            return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
+        from consilience.label_types.tags.kernels import chain_round
+
+        belief, first, steps = np.zeros_like(scores), np.zeros(self.n_answers), np.zeros(self.steps.shape)
+        chain_round(scores, asked.starts, parameters.initial, parameters.transition, belief, first, steps)
+        return belief, {"first": first, "steps": steps}
+
+    # --- level 3 ------------------------------------------------------------------------------------
+
+    def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+        asked, path = self.prepare(Chunk(labels, observed)), None
+        if parameters.shares:
+            votes = FAVORED * parameters.prior[asked.kind]
+            for answer in range(self.n_answers):
+                votes[:, answer] += (asked.codes == answer).sum(axis=1)
+            probability = votes / votes.sum(axis=1, keepdims=True)
+        else:
+            scores = self._scores(parameters, asked)
+            probability = self._belief(parameters, scores, asked)[0]
+            if self.chain and decode == "map":
+                path = _best_paths(scores, asked.starts, parameters.initial, parameters.transition)
+        return self._decoded(probability, asked.starts, asked.answered, path)
+
+    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
+        labels = posteriors[0][1].labels
+        told = labels != ABSENT
+        starts = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
+        chosen = labels[told].astype(np.int64)
+        probability = np.zeros((len(chosen), self.n_answers))
+        for share, one in posteriors:
+            if len(chosen):
+                flat = np.concatenate(list(one.details["tag_probability"]))
+                probability += share * (np.stack([1.0 - flat, flat], axis=1) if self.binary else flat)
+        # The most probable sequence is that of the most probable hypothesis.
+        return self._decoded(probability, starts, chosen >= 0, chosen if self.chain and decode == "map" else None)
+
+    def _decoded(
+        self, probability: FloatArray, starts: IntArray, answered: BoolArray, path: IntArray | None
+    ) -> Posterior:
+        """Return `path`, or of all possible labels the one with most answers expected to be right."""
+        if path is not None:
+            chosen = path
+        elif self.chain:
+            chosen = _best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
+        else:  # without a chain nothing is known about positions that nobody tags
+            chosen = np.where(answered, probability.argmax(axis=1), UNKNOWN)
+        sizes = np.diff(starts)
+        table = np.full((len(sizes), int(sizes.max(initial=self.n_tags or 0))), ABSENT, dtype=np.int32)
+        table[np.arange(table.shape[1]) < sizes[:, None]] = chosen
+        right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0] * (chosen >= 0)
+        item = np.repeat(np.arange(len(sizes)), sizes)
+        judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
+        confidence = np.minimum(np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0), 1.0)
+        told = probability[:, 1] if self.binary else probability
+        pieces: Batch = told.reshape(-1, self.n_tags or 1)
+        if self.n_tags is None:
+            pieces = as_object_array(np.split(told, starts[1:-1]))
+        return Posterior(table, confidence, details={"tag_probability": pieces})
 
     def chance_costs(self, labels: Batch) -> FloatArray:
         return np.ones(len(labels))  # confidence is the expected share of right tags
@@ -293,10 +354,9 @@ class AnswerLaw(Law):
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), LEAST_RATE)
 
     def from_weights(self, weight: FloatArray, request: Request) -> AnswerParameters:
-        m = len(weight)
         quality = 1.0 - self.expected_cost(weight) / self.chance_cost
-        even = np.full(self.shape, 1.0 / self.shape[1])
-        return self._chained(AnswerParameters(_coins(quality, even), even, np.zeros((m, m))))
+        even = np.full(self.shape, 1.0 / self.n_answers)
+        return self._with_chain(AnswerParameters(_coins(quality, even), even, np.zeros((len(weight), len(weight)))))
 
     def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
         parameters = AnswerParameters(**fields)
@@ -305,187 +365,20 @@ class AnswerLaw(Law):
                 f"The model was fitted on {parameters.prior.shape} tags and values, the given space has {self.shape}. "
                 "Pass the space that it was fitted with."
             )
-        return parameters
-
-    def expected_cost(self, weight: FloatArray) -> FloatArray:
-        others = self.shape[1] - 1.0
-        return np.asarray(others / (others + np.exp(np.asarray(weight, dtype=float))))
-
-    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
-        wrong = np.clip(np.asarray(cost, dtype=float), LEAST_RATE, 1.0 - LEAST_RATE)
-        return np.asarray(np.log((1.0 - wrong) * (self.shape[1] - 1.0) / wrong))
-
-
-@dataclass(frozen=True)
-class TagLaw(AnswerLaw):
-    """Votes on `n_tags` tags, each present (1) or not (0); -1 where a source has no opinion on a tag."""
-
-    n_tags: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.n_tags, 2
-
-    def prepare(self, chunk: Chunk) -> Questions:
-        (n, m), d = chunk.observed.shape, self.n_tags
-        codes = np.full((n * d, m), UNKNOWN, dtype=np.int8)
-        if chunk.labels.ndim == 3:  # otherwise nobody votes, and the labels are as they came
-            votes = np.where(chunk.observed[:, :, None], chunk.labels, UNKNOWN)
-            codes = np.ascontiguousarray(votes.transpose(0, 2, 1)).reshape(n * d, m).astype(np.int8, copy=False)
-        known = np.full((n, d), UNKNOWN, dtype=np.int64)
-        if chunk.known is not None and chunk.known.ndim == 2:
-            known[chunk.gold_rows] = chunk.known[chunk.gold_rows]
-        return Questions(codes, np.tile(np.arange(d), n), d * np.arange(n + 1), known.ravel())
-
-    def statistics(self, chunk: Chunk) -> Statistics:
-        found = super().statistics(chunk)
-        return found + Statistics({"votes": found["answers"][:, :, 1]})
-
-    def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        # Tags are independent given the votes, so the most probable label is also the one of least expected cost.
-        asked = self._asked(labels, observed)
-        probability = self._probabilities(parameters, asked)[0][:, 1].reshape(-1, self.n_tags)
-        return self._decoded(probability, asked.answered.reshape(-1, self.n_tags))
-
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        probability = sum(share * one.details["tag_probability"] for share, one in posteriors)
-        return self._decoded(np.asarray(probability), posteriors[0][1].labels >= 0)
-
-    def _decoded(self, probability: FloatArray, answered: BoolArray) -> Posterior:
-        chosen = np.where(answered, probability > 0.5, UNKNOWN).astype(np.int8)
-        right = np.where(answered, np.maximum(probability, 1.0 - probability), 0.0)
-        confidence = right.sum(axis=1) / np.maximum(answered.sum(axis=1), 1)
-        return Posterior(chosen, confidence, details={"tag_probability": probability})
-
-
-@dataclass(frozen=True, eq=False)
-class SequenceLaw(AnswerLaw):
-    """Votes that give one of `n_tags` tags to every position.
-
-    With a `chain`, neighboring tags depend on each other; `first` ``(k,)`` and `steps` ``(k, k)`` are the tags that a
-    sequence may begin with, and which may follow which. Where tags are `binary`, one probability per position says all.
-    """
-
-    n_tags: int
-    chain: bool
-    first: BoolArray
-    steps: BoolArray
-    binary: bool = False
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return 1, self.n_tags
-
-    def prepare(self, chunk: Chunk) -> Questions:
-        """Take sequences apart; an item has no positions if nobody votes on it and it is not known."""
-        (n, m), votes = chunk.observed.shape, _padded(chunk.labels, chunk.observed)
-        known = np.zeros((n, 1, 0), dtype=np.int64)
-        if chunk.known is not None and chunk.is_known is not None:
-            known = _padded(chunk.known[:, None], chunk.is_known[:, None])
-        # Known tags are one more column.
-        table = np.full((n, m + 1, max(votes.shape[2], known.shape[2])), ABSENT, dtype=votes.dtype)
-        table[:, :m, : votes.shape[2]] = votes
-        table[:, m:, : known.shape[2]] = known
-        told, voted = ((part != ABSENT).any(axis=1).sum(axis=1) for part in (known, votes))
-        wrong = np.flatnonzero((told != voted) & (told > 0) & (voted > 0))
-        if len(wrong):
-            row = int(wrong[0])
-            raise InvalidLabelError(
-                f"Row {row}: the known label has {told[row]} tags and the votes have {voted[row]}. "
-                "Give both the same positions; None or -1 where a tag is unknown."
-            )
-        exists = (table != ABSENT).any(axis=1)
-        starts = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int64)
-        codes = np.maximum(table.transpose(0, 2, 1)[exists], table.dtype.type(UNKNOWN))
-        nothing = np.zeros(len(codes), dtype=np.int64)
-        return Questions(np.ascontiguousarray(codes[:, :m]), nothing, starts, codes[:, m].astype(np.int64))
-
-    def statistics(self, chunk: Chunk) -> Statistics:
-        found = super().statistics(chunk)
-        return found + Statistics({"votes": found["answers"][:, 0]})
-
-    # --- the chain ----------------------------------------------------------------------------------
-
-    def _chained(self, parameters: AnswerParameters) -> AnswerParameters:
-        if not self.chain:
-            return parameters
-        prior = parameters.prior[0]
-        return self._with_chain(parameters, prior, np.tile(prior, (self.n_tags, 1)))
-
-    def _with_chain(self, parameters: AnswerParameters, first: FloatArray, steps: FloatArray) -> AnswerParameters:
-        """Return parameters with these laws of the first tag and the next; what is impossible stays so."""
-        initial, transition = np.where(self.first, first, 0.0), np.where(self.steps, steps, 0.0)
-        transition /= transition.sum(axis=1, keepdims=True)
-        return replace(parameters, initial=initial / initial.sum(), transition=transition)
-
-    def _belief(
-        self, parameters: AnswerParameters, scores: FloatArray, asked: Questions
-    ) -> tuple[FloatArray, dict[str, FloatArray]]:
-        if not self.chain:
-            return super()._belief(parameters, scores, asked)
-        from consilience.label_types.tags.kernels import chain_round
-
-        belief, first, steps = np.zeros_like(scores), np.zeros(self.n_tags), np.zeros(self.steps.shape)
-        chain_round(scores, asked.starts, parameters.initial, parameters.transition, belief, first, steps)
-        return belief, {"first": first, "steps": steps}
-
-    def m_step(self, parameters: AnswerParameters, statistics: Statistics, start: AnswerParameters) -> AnswerParameters:
-        better = super().m_step(parameters, statistics, start)
-        if not self.chain:
-            return better
-        return self._with_chain(better, statistics["first"] + JEFFREYS, statistics["steps"] + JEFFREYS)
-
-    # --- labels -------------------------------------------------------------------------------------
-
-    def posterior(self, parameters: AnswerParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        asked = self._asked(labels, observed)
-        probability, scores = self._probabilities(parameters, asked)
-        path = None
-        if self.chain and decode == "map" and not parameters.shares:
-            path = _best_paths(scores, asked.starts, parameters.initial, parameters.transition)
-        return self._decoded(probability, asked.starts, asked.answered, path)
-
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        first = posteriors[0][1]
-        told = first.labels != ABSENT
-        starts = np.concatenate([[0], np.cumsum(told.sum(axis=1))]).astype(np.int64)
-        chosen = first.labels[told].astype(np.int64)
-        probability = np.zeros((len(chosen), self.n_tags))
-        for share, one in posteriors:
-            if len(chosen):
-                flat = np.concatenate(list(one.details["tag_probability"]))
-                probability += share * (np.stack([1.0 - flat, flat], axis=1) if self.binary else flat)
-        # The most probable sequence is that of the most probable hypothesis.
-        return self._decoded(probability, starts, chosen >= 0, chosen if self.chain and decode == "map" else None)
-
-    def _decoded(
-        self, probability: FloatArray, starts: IntArray, answered: BoolArray, path: IntArray | None
-    ) -> Posterior:
-        """Return `path`, or of all possible sequences the one with most positions expected to be right."""
-        if path is not None:
-            chosen = path
-        elif self.chain:
-            chosen = _best_paths(probability, starts, self.first.astype(float), self.steps.astype(float))
-        else:  # without a chain nothing is known about positions that nobody tags
-            chosen = np.where(answered, probability.argmax(axis=1), UNKNOWN)
-        sizes = np.diff(starts)
-        table = np.full((len(sizes), int(sizes.max(initial=0))), ABSENT, dtype=np.int32)
-        table[np.arange(table.shape[1]) < sizes[:, None]] = chosen
-        right = np.take_along_axis(probability, np.maximum(chosen, 0)[:, None], axis=1)[:, 0] * (chosen >= 0)
-        item = np.repeat(np.arange(len(sizes)), sizes)
-        judged = np.bincount(item, chosen >= 0, minlength=len(sizes))
-        confidence = np.minimum(np.bincount(item, right, minlength=len(sizes)) / np.maximum(judged, 1.0), 1.0)
-        pieces = as_object_array(np.split(probability[:, 1] if self.binary else probability, starts[1:-1]))
-        return Posterior(table, confidence, details={"tag_probability": pieces})
-
-    def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
-        parameters = super().restore(fields)
         if (len(parameters.initial) > 0) != self.chain:
             raise ModelFormatError(
                 f"The model was fitted {'without' if self.chain else 'with'} a chain over the positions, unlike the "
                 "given space. Pass the space that it was fitted with."
             )
         return parameters
+
+    def expected_cost(self, weight: FloatArray) -> FloatArray:
+        others = self.n_answers - 1.0
+        return np.asarray(others / (others + np.exp(np.asarray(weight, dtype=float))))
+
+    def weight_from_cost(self, cost: FloatArray) -> FloatArray:
+        wrong = np.clip(np.asarray(cost, dtype=float), LEAST_RATE, 1.0 - LEAST_RATE)
+        return np.asarray(np.log((1.0 - wrong) * (self.n_answers - 1.0) / wrong))
 
 
 def _shares(answers: FloatArray) -> FloatArray:
@@ -593,9 +486,6 @@ def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> 
         middle = (low + high) / 2.0
         low, high = (middle, high) if at(middle)[2] < given else (low, middle)
     return at(low)[:2]
-
-
-# --- sequences ------------------------------------------------------------------------------------------
 
 
 def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:

@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
-from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import Codebook, plain_value
 from consilience.label_types.tags.bio import follows_bio, may_follow
-from consilience.label_types.tags.law import ABSENT, UNKNOWN, SequenceLaw, TagLaw
+from consilience.label_types.tags.law import ABSENT, UNKNOWN, TagLaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,13 +37,15 @@ class _TagSpace(LabelSpace):
 
     names: tuple[str, ...] | None
     size: int
-    #: Least code that a label may hold.
-    least: ClassVar[int]
 
     @property
     @abstractmethod
-    def _values(self) -> int:
-        """How many values a tag or position may have."""
+    def law(self) -> TagLaw: ...
+
+    @property
+    @abstractmethod
+    def _expected(self) -> str:
+        """What a label should have been, for messages."""
 
     @abstractmethod
     def _read(self, value: Any) -> list[int]:
@@ -56,49 +57,51 @@ class _TagSpace(LabelSpace):
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        return np.dtype(np.int8 if self._values <= 127 else np.int32)
+        return np.dtype(np.int8 if self.law.n_answers <= 127 else np.int32)
+
+    @property
+    def _codes(self) -> range:
+        """Codes that a label may hold; only sequences end."""
+        return range(ABSENT if self.law.n_tags is None else UNKNOWN, self.law.n_answers)
 
     def as_batch(self, labels: Any) -> Batch:
-        array = labels if isinstance(labels, np.ndarray) else as_object_array(labels)
-        if array.dtype.kind in "biuf" and array.ndim == 2 and self._fits(array.shape[1]):
-            return self._from_numbers(array)
+        array, width = labels if isinstance(labels, np.ndarray) else as_object_array(labels), self.law.n_tags
+        if array.dtype.kind in "biuf" and array.ndim == 2 and array.shape[1] == (width or array.shape[1]):
+            values = np.where(np.isnan(array), UNKNOWN, array) if array.dtype.kind == "f" else array.astype(np.int64)
+            wrong = (values < self._codes[0]) | (values > self._codes[-1]) | (values != np.round(values))
+            wrong[:, :-1] |= (values[:, :-1] == ABSENT) & (values[:, 1:] != ABSENT)  # padding is at the end only
+            if wrong.any():
+                row, place = (int(index) for index in np.argwhere(wrong)[0])
+                raise InvalidLabelError(self._wrong(array[row].tolist(), place), row)
+            return values.astype(self._dtype)
         rows = []
         for index, value in enumerate(array):
             try:
                 rows.append(self._read(value))
             except InvalidLabelError as error:
                 raise InvalidLabelError(str(error), index) from None
-        table = np.full((len(rows), self._width(rows)), ABSENT, dtype=self._dtype)
+        table = np.full((len(rows), width or max(map(len, rows), default=0)), ABSENT, dtype=self._dtype)
         for row, codes in zip(table, rows, strict=True):
             row[: len(codes)] = codes
         return table
 
-    def _fits(self, width: int) -> bool:
-        return True
+    def _cells(self, value: Any, step: str) -> list[Any]:
+        """Return the entries of a list, tuple or one-dimensional array, or say that a label is none of these."""
+        if isinstance(value, np.ndarray) and value.ndim == 1:
+            return list(value.tolist())
+        if isinstance(value, (list, tuple)):
+            return list(value)
+        kind = "a single number" if np.isscalar(value) else f"a {type(value).__name__}"
+        kind = "text" if isinstance(value, (str, bytes)) else kind
+        raise InvalidLabelError(f"label {plain_value(value)!r} is {kind}, not {self._expected}. Write {step}.")
 
-    def _width(self, rows: list[list[int]]) -> int:
-        return max(map(len, rows), default=0)
-
-    def _from_numbers(self, array: Batch) -> Batch:
-        """Return a rectangle of numbers, or name the first row that holds something else."""
-        values = np.where(np.isnan(array), UNKNOWN, array) if array.dtype.kind == "f" else array.astype(np.int64)
-        wrong = (values < self.least) | (values >= self._values) | (values != np.round(values))
-        wrong[:, :-1] |= (values[:, :-1] == ABSENT) & (values[:, 1:] != ABSENT)  # padding is at the end only
-        if wrong.any():
-            row, place = (int(index) for index in np.argwhere(wrong)[0])
-            raise InvalidLabelError(self._wrong(array[row].tolist(), place), row)
-        return values.astype(self._dtype)
-
-    def _codes(self, cells: list[Any]) -> list[int]:
+    def _from_numbers(self, cells: list[Any]) -> list[int]:
         """Return the codes of one label that is made of numbers."""
-        codes = []
-        for place, cell in enumerate(map(plain_value, cells)):
-            number = UNKNOWN if is_null(cell) else cell
-            whole = isinstance(number, (bool, int, float)) and number == int(number)
-            if not whole or not self.least <= number < self._values:
+        codes, allowed = [UNKNOWN if is_null(cell) else plain_value(cell) for cell in cells], self._codes
+        for place, code in enumerate(codes):
+            if not isinstance(code, (bool, int, float)) or code not in allowed:
                 raise InvalidLabelError(self._wrong(cells, place))
-            codes.append(int(number))
-        return [code for code in codes if code != ABSENT]
+        return [int(code) for code in codes if code != ABSENT]
 
     def _wrong(self, cells: list[Any], place: int) -> str:
         held = f"label {_shown(cells)} holds {plain_value(cells[place])!r} at position {place}"
@@ -122,12 +125,12 @@ class _TagSpace(LabelSpace):
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         wrong = rng.random(centers.shape) < self.law.expected_cost(np.array([weight]))[0]
-        other = (centers + rng.integers(1, self._values, size=centers.shape)) % self._values
+        other = (centers + rng.integers(1, self.law.n_answers, size=centers.shape)) % self.law.n_answers
         return np.where(wrong & (centers >= 0), other, centers).astype(centers.dtype)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the tag of most weight at every place; that of the lower code in a tie."""
-        counts = [((votes == code) * weights[:, :, None]).sum(axis=1) for code in range(self._values)]
+        counts = [((votes == code) * weights[:, :, None]).sum(axis=1) for code in range(self.law.n_answers)]
         told = np.max(counts, axis=0) > 0
         there = ((votes != ABSENT) & (weights > 0)[:, :, None]).any(axis=1)
         chosen = np.where(told, np.argmax(counts, axis=0), np.where(there, UNKNOWN, ABSENT))
@@ -137,7 +140,13 @@ class _TagSpace(LabelSpace):
         """Return lists of codes or of names; null where there is no label."""
         import pyarrow as pa
 
-        rows = [None if _is_missing(label) else _plain(label) for label in batch]
+        rows: list[list[Any] | None] = []
+        for label in batch:
+            missing = is_null(label)
+            if isinstance(label, np.ndarray):
+                missing = len(label) > 0 and label.dtype.kind in "if" and bool((label == UNKNOWN).all())
+            codes = sorted(label) if isinstance(label, (set, frozenset)) else label
+            rows.append(None if missing else [plain_value(value) for value in codes])
         named = any(isinstance(label, (set, frozenset)) for label in batch)
         named = named or any(isinstance(value, str) for row in rows if row is not None for value in row)
         return pa.array(rows, type=pa.list_(pa.string() if named else pa.int32()))
@@ -176,8 +185,6 @@ class Tags(_TagSpace):
 
     names: tuple[str, ...] | None
     size: int
-    least: ClassVar[int] = UNKNOWN
-    _values: ClassVar[int] = 2
 
     def __init__(self, tags: int | Iterable[str]) -> None:
         names, size = _read_tags(tags, "Tags", least=1)
@@ -188,29 +195,24 @@ class Tags(_TagSpace):
         return f"Tags({self.size if self.names is None else list(self.names)})"
 
     @cached_property
-    def law(self) -> Law:
-        return TagLaw(self.size)
+    def law(self) -> TagLaw:
+        free = np.ones((2, 2), dtype=bool)
+        return TagLaw(2, self.size, binary=True, chain=False, first=free[0], steps=free)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return rng.integers(2, size=(n, self.size)).astype(np.int8)
 
-    def _fits(self, width: int) -> bool:
-        return width == self.size
-
-    def _width(self, rows: list[list[int]]) -> int:
-        return self.size
+    @property
+    def _expected(self) -> str:
+        return f"a vector of {self.size} zeros and ones" + ("" if self.names is None else " or a set of tag names")
 
     def _read(self, value: Any) -> list[int]:
-        cells = list(value) if isinstance(value, (set, frozenset)) else _cells(value)
-        vector = f"a vector of {self.size} zeros and ones"
-        expected = vector if self.names is None else f"{vector} or a set of tag names"
-        if cells is None:
-            hint = f"{{{value!r}}}" if isinstance(value, str) else f"a vector such as {[0] * self.size}"
-            raise InvalidLabelError(f"label {plain_value(value)!r} is {_kind(value)}, not {expected}. Write {hint}.")
         is_set = isinstance(value, (set, frozenset))
+        step = f"{{{value!r}}}" if isinstance(value, str) else f"a vector such as {[0] * self.size}"
+        cells = list(value) if is_set else self._cells(value, step)
         if is_set and self.names is None:
             raise InvalidLabelError(
-                f"label {_shown(cells)} is a set of names, but the tags have none. Give {expected}, or name "
+                f"label {_shown(cells)} is a set of names, but the tags have none. Give {self._expected}, or name "
                 'the tags: Tags(["news", "sport", ...]).'
             )
         named = self.names is not None and all(isinstance(cell, str) for cell in cells)
@@ -219,9 +221,9 @@ class Tags(_TagSpace):
             return [int(code in chosen) for code in range(self.size)]
         if len(cells) != self.size:
             raise InvalidLabelError(
-                f"label {_shown(cells)} has {len(cells)} entries, not {self.size}. Give {expected}."
+                f"label {_shown(cells)} has {len(cells)} entries, not {self.size}. Give {self._expected}."
             )
-        return self._codes(cells)
+        return self._from_numbers(cells)
 
     def _complaint(self, place: int) -> str:
         name = "" if self.names is None else f" (tag {self.names[place]!r})"
@@ -276,7 +278,6 @@ class Sequences(_TagSpace):
     names: tuple[str, ...] | None
     size: int
     chain: bool
-    least: ClassVar[int] = ABSENT
 
     def __init__(self, tags: int | Iterable[str] | None = None, *, chain: bool = False) -> None:
         names, size = _read_tags(2 if tags is None else tags, "Sequences", least=2)
@@ -292,28 +293,23 @@ class Sequences(_TagSpace):
     def _binary(self) -> bool:
         return self.names is None and self.size == 2
 
-    @property
-    def _values(self) -> int:
-        return self.size
-
     @cached_property
-    def law(self) -> Law:
+    def law(self) -> TagLaw:
         first, steps = np.ones(self.size, dtype=bool), np.ones((self.size, self.size), dtype=bool)
         if self.chain and self.names is not None and follows_bio(self.names):
             first = np.array([may_follow("O", name) for name in self.names])
             steps = np.array([[may_follow(before, name) for name in self.names] for before in self.names])
-        return SequenceLaw(self.size, self.chain, first, steps, self._binary)
+        return TagLaw(self.size, None, self._binary, self.chain, first, steps)
+
+    @property
+    def _expected(self) -> str:
+        return "a sequence with one tag per position"
 
     def _read(self, value: Any) -> list[int]:
-        cells = _cells(value)
-        if cells is None:
-            raise InvalidLabelError(
-                f"label {plain_value(value)!r} is {_kind(value)}, not a sequence with one tag per position. "
-                "Write a list of tags."
-            )
+        cells = self._cells(value, "a list of tags")
         if self.names is not None and any(isinstance(cell, str) for cell in cells):
             return [UNKNOWN if is_null(cell) else self._code(cell, cells) for cell in cells]
-        return self._codes(cells)
+        return self._from_numbers(cells)
 
     def _complaint(self, place: int) -> str:
         tags = "0 or 1" if self._binary else f"a tag 0 .. {self.size - 1}"
@@ -337,7 +333,7 @@ class Sequences(_TagSpace):
         """Return `n` random possible sequences; row t of every call has the same length."""
         law, codes = self.law, np.empty((n, LONGEST), dtype=np.int64)
         for place in range(LONGEST):
-            possible = law.steps[codes[:, place - 1]] if place else np.tile(law.first, (n, 1))  # type: ignore[attr-defined]
+            possible = law.steps[codes[:, place - 1]] if place else np.tile(law.first, (n, 1))
             codes[:, place] = np.where(possible, rng.random((n, self.size)), -1.0).argmax(axis=1)
         sizes = SHORTEST + np.arange(n) % (LONGEST - SHORTEST + 1)
         return np.where(np.arange(LONGEST) < sizes[:, None], codes, ABSENT).astype(self._dtype)
@@ -399,31 +395,6 @@ def _read_tags(tags: Any, space: str, least: int) -> tuple[tuple[str, ...] | Non
     return names, size
 
 
-def _cells(value: Any) -> list[Any] | None:
-    """Return the entries of a list, tuple or one-dimensional array; None for anything else."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
-        return list(value.tolist())
-    return list(value) if isinstance(value, (list, tuple)) else None
-
-
 def _shown(cells: list[Any]) -> str:
     shown = [plain_value(cell) for cell in cells]
     return repr(shown) if len(shown) <= 12 else f"{shown[:12]!r} ...".replace("] ...", ", ...]")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, (str, bytes)):
-        return "text"
-    return "a single number" if np.isscalar(value) else f"a {type(value).__name__}"
-
-
-def _is_missing(label: Any) -> bool:
-    if isinstance(label, np.ndarray):
-        return len(label) > 0 and label.dtype.kind in "if" and bool((label == UNKNOWN).all())
-    return is_null(label)
-
-
-def _plain(label: Any) -> list[Any]:
-    if isinstance(label, (set, frozenset)):
-        return sorted(label)
-    return [plain_value(value) for value in label]
