@@ -14,7 +14,6 @@ the common number event by event, as far as their evidence goes.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.label_types.dirichlet import shrink_counts
@@ -142,6 +141,8 @@ def precision_is_common(pairs: FloatArray) -> bool:
     pairs
         ``(k, k)`` how often two functions vote for these classes on one item, each pair once in either order.
     """
+    from scipy.optimize import minimize_scalar
+
     counts = (pairs + pairs.T) / 4.0
     total, k = float(counts.sum()), len(counts)
     if total == 0.0 or k < 3:
