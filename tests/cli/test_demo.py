@@ -38,7 +38,7 @@ def solved(story: demo.Story) -> tuple[Example, cs.LabelModel, dict[str, dict[st
     """Return the table of a story, the fitted model, and the scores by name."""
     if story.name not in SOLVED:
         example = story.load()
-        model = fit_votes(example.space, example.votes, None, "auto", [], 0)
+        model = fit_votes(example.space, example.votes)
         rows = {row["labels by"]: row for row in demo.scores(story, example, model)}
         SOLVED[story.name] = example, model, rows
     return SOLVED[story.name]
@@ -105,7 +105,7 @@ def test_labels_are_at_least_as_good_as_the_plain_vote_and_costs_near_the_true_o
     assert rows["consilience"]["right"] >= rows["plain vote"]["right"]
     assert rows["consilience"]["distance"] <= rows["plain vote"]["distance"]
     # An illustration, not a test of the method: four standard errors of what is printed beside it.
-    columns = demo._sources(example, model)
+    columns = demo.source_columns(example, model)
     gap = np.abs(np.array(columns["expected cost"]) - columns["true cost"])
     assert (gap < 4 * np.array(columns["std. error"])).all()
 
