@@ -197,7 +197,7 @@ def test_relations_hold_the_mean_cost_between_sources_and_frame_dependent_ones()
     votes = cs.Votes.from_matrix([[0, 0, 1, -1], [1, 1, 1, -1], [1, 1, 0, -1], [0, 1, 0, 1]] * 10, sources=list("abcd"))
     model = cs.LabelModel(cs.Classes(2), method="majority", dependencies=[("a", "c")]).fit(votes)
     evidence = gather(model, votes)
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    found = relate(evidence)
     cost = {(one, two): found.cost[i, j] for i, one in enumerate(found.sources) for j, two in enumerate(found.sources)}
     # By hand: a and b differ in the last row of four, a and c in the first and third, a and d in the only common one.
     assert (cost["a", "b"], cost["a", "c"], cost["b", "d"], cost["a", "d"]) == (0.25, 0.5, 0.0, 1.0)
@@ -208,7 +208,7 @@ def test_relations_hold_the_mean_cost_between_sources_and_frame_dependent_ones()
 def test_sources_that_never_meet_have_no_cost_but_a_place():
     votes = cs.Votes.from_matrix([[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, 0, 0]] * 10)
     evidence = gather(plain_model(votes, method="majority"), votes)
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    found = relate(evidence)
     assert np.isnan(found.cost[found.sources.index("source_0"), found.sources.index("source_1")])
     assert np.isfinite(found.places).all()
     assert "never vote on the same item" in report_html(plain_model(votes, method="majority"), votes)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
+from consilience.cli import options
 from consilience.cli.commands import BadInputError, Command
 from consilience.cli.label import check_outputs
 from consilience.cli.loading import read_raw
-from consilience.cli.options import FILE, FORCE, Reading, printing_options, reading_options, table_file
 from consilience.cli.output import Output, write_all
 from consilience.label_types.base import LabelSpace
 from consilience.tables.files import read_table, write_table
@@ -21,7 +21,7 @@ from consilience.votes import Votes
 
 #: What votes can be read from, and the options that say how.
 ORIGINS = {
-    "table": tuple(field.name for field in fields(Reading)),
+    "table": tuple(field.name for field in fields(options.Reading)),
     "judges": ("item", "source", "label", "repeats"),
     "label-studio": ("label",),
 }
@@ -36,8 +36,8 @@ ORIGINS = {
         "consilience convert replies.jsonl judged.csv --from judges --to wide",
     ),
 )
-@click.argument("source_file", type=FILE, callback=table_file, metavar="IN")
-@click.argument("target", type=FILE, metavar="OUT")
+@click.argument("source_file", type=options.FILE, callback=options.table_file, metavar="IN")
+@click.argument("target", type=options.FILE, metavar="OUT")
 @click.option(
     "--from",
     "origin",
@@ -46,15 +46,15 @@ ORIGINS = {
     "all else a table.",
 )
 @click.option("--to", "layout_out", type=click.Choice(("wide", "long")), help="Layout of OUT; that of IN by default.")
-@reading_options(with_space=False)
-@FORCE
-@printing_options
+@options.reading(with_space=False)
+@options.FORCE
+@options.printing
 def convert(
     source_file: Path,
     target: Path,
     origin: str | None,
     layout_out: str | None,
-    reading: Reading,
+    reading: options.Reading,
     force: bool,
     output: Output,
 ) -> None:
@@ -68,7 +68,7 @@ def convert(
     if origin == "table" and layout_out is None:
         table = read_table(source_file, delimiter=reading.delimiter, encoding=reading.encoding)
     else:
-        for field in fields(Reading):
+        for field in fields(options.Reading):
             if field.name not in ORIGINS[origin] and getattr(reading, field.name) != field.default:
                 raise BadInputError(f"--{field.name} says nothing about --from {origin}. Leave it out.")
         votes, space, note = _read(origin, source_file, reading)
@@ -80,7 +80,7 @@ def convert(
     output.document({"output": str(target), "rows": table.num_rows, "columns": table.column_names})
 
 
-def _read(origin: str, path: Path, reading: Reading) -> tuple[Votes, LabelSpace | None, str]:
+def _read(origin: str, path: Path, reading: options.Reading) -> tuple[Votes, LabelSpace | None, str]:
     """Return votes, their label type where the file says what it is, and what should be said about them."""
     if origin == "table":
         return read_raw(path, reading), None, ""

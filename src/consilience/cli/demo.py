@@ -11,10 +11,10 @@ import click
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray
+from consilience.cli import options
 from consilience.cli.commands import Command
 from consilience.cli.demo_tables import write_tables
 from consilience.cli.label import fit_votes
-from consilience.cli.options import SEED
 from consilience.cli.output import Output, columns_of
 from consilience.datasets import Example, load_guests, load_products, load_sentences, load_tickets
 from consilience.label_model import LabelModel
@@ -84,7 +84,7 @@ STORIES = (
     help="Folder for the files; made if it is missing.",
 )
 @click.option("--tables", is_flag=True, help="Only write small tables to try the other commands on: votes.csv, ...")
-@SEED
+@options.SEED
 def demo(folder: Path, tables: bool, seed: int) -> None:
     """Label four small example tables and show what was learned.
 

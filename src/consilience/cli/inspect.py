@@ -11,20 +11,9 @@ import click
 import numpy as np
 
 from consilience.arrays import BoolArray
+from consilience.cli import options
 from consilience.cli.commands import Command
 from consilience.cli.loading import describe, load_for_model, opened
-from consilience.cli.options import (
-    FORCE,
-    MODEL,
-    VOTES,
-    Engine,
-    Reading,
-    engine_options,
-    gold_option,
-    output_option,
-    printing_options,
-    reading_options,
-)
 from consilience.cli.output import Output, check_targets, columns_of, write_all
 from consilience.estimation.protocol import Diagnostic
 from consilience.label_model import LabelModel
@@ -58,12 +47,14 @@ LISTED = 8
         "consilience inspect long.csv --json",
     ),
 )
-@VOTES
-@reading_options()
-@gold_option()
-@engine_options(writes=False)
-@printing_options
-def inspect(votes: Path, reading: Reading, gold: str | None, engine: Engine | None, output: Output) -> None:
+@options.VOTES
+@options.reading()
+@options.gold()
+@options.engine(writes=False)
+@options.printing
+def inspect(
+    votes: Path, reading: options.Reading, gold: str | None, engine: options.Engine | None, output: Output
+) -> None:
     """Look at VOTES before any model: who votes how often, and who agrees with whom.
 
     With --engine, pairs of sources and findings come from a sample of the items.
@@ -167,20 +158,20 @@ def _items(votes: Votes, chosen: BoolArray) -> str:
         "consilience explain model.npz votes.csv --item t7",
     ),
 )
-@MODEL
-@VOTES
+@options.MODEL
+@options.VOTES
 @click.option("--item", "identity", required=True, metavar="ID", help="Which item.")
 @click.option("--item-column", metavar="COLUMN", help="Column of item ids, where its name does not say so.")
-@reading_options(with_space=False, with_item=False)
-@engine_options(writes=False)
-@printing_options
+@options.reading(with_space=False, with_item=False)
+@options.engine(writes=False)
+@options.printing
 def explain(
     model: Path,
     votes: Path,
     identity: str,
     item_column: str | None,
-    reading: Reading,
-    engine: Engine | None,
+    reading: options.Reading,
+    engine: options.Engine | None,
     output: Output,
 ) -> None:
     """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
@@ -198,19 +189,19 @@ def explain(
         "consilience report model.npz votes.csv -o page.html --gold gold.csv",
     ),
 )
-@MODEL
-@VOTES
-@output_option("The page, a file that ends in .html.")
-@reading_options(with_space=False)
-@gold_option()
+@options.MODEL
+@options.VOTES
+@options.target("The page, a file that ends in .html.")
+@options.reading(with_space=False)
+@options.gold()
 @click.option("--title", metavar="TEXT", help="Heading of the page; the name of VOTES by default.")
-@FORCE
-@printing_options
+@options.FORCE
+@options.printing
 def report(
     model: Path,
     votes: Path,
     target: Path,
-    reading: Reading,
+    reading: options.Reading,
     gold: str | None,
     title: str | None,
     force: bool,
@@ -231,7 +222,7 @@ def report(
 
 
 @click.command(cls=Command, examples=("consilience spaces",))
-@printing_options
+@options.printing
 def spaces(output: Output) -> None:
     """List the label types: how to name them with --space, and what a cell of a file looks like.
 

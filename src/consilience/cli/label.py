@@ -12,22 +12,9 @@ import click
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
+from consilience.cli import options
 from consilience.cli.commands import Command, did_you_mean
 from consilience.cli.loading import Loaded, describe, load, opened
-from consilience.cli.options import (
-    FILE,
-    FORCE,
-    MODEL,
-    SEED,
-    VOTES,
-    Engine,
-    Reading,
-    engine_options,
-    gold_option,
-    output_option,
-    printing_options,
-    reading_options,
-)
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, write_all
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError
 from consilience.label_model import LabelModel
@@ -59,10 +46,10 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - pr
         "consilience label rankings.csv -o merged.csv --ties 0.6",
     ),
 )
-@VOTES
-@output_option(LABELS_HELP)
-@reading_options()
-@gold_option()
+@options.VOTES
+@options.target(LABELS_HELP)
+@options.reading()
+@options.gold()
 @click.option("--depends", multiple=True, metavar="A,B", help="Sources that copy each other or err alike; repeatable.")
 @click.option(
     "--prior",
@@ -79,20 +66,20 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - pr
     help="How qualities are learned: majority, em, ...; `compare` tries all.",
 )
 @TIES
-@click.option("--report", type=FILE, metavar="FILE", help="Write a page to look at (.html).")
-@click.option("--standings", type=FILE, metavar="FILE", help="Preferences: write scores and rank intervals.")
-@click.option("--save", type=FILE, metavar="FILE", help="Save the model, for `predict`.")
-@SEED
-@engine_options()
-@FORCE
-@printing_options
+@click.option("--report", type=options.FILE, metavar="FILE", help="Write a page to look at (.html).")
+@click.option("--standings", type=options.FILE, metavar="FILE", help="Preferences: write scores and rank intervals.")
+@click.option("--save", type=options.FILE, metavar="FILE", help="Save the model, for `predict`.")
+@options.SEED
+@options.engine()
+@options.FORCE
+@options.printing
 @click.pass_context
 def label(
     ctx: click.Context,
     votes: Path,
     target: Path,
-    reading: Reading,
-    engine: Engine | None,
+    reading: options.Reading,
+    engine: options.Engine | None,
     gold: str | None,
     depends: tuple[str, ...],
     prior: str,
@@ -164,21 +151,21 @@ def label(
         "consilience predict model.npz votes.csv -o again.csv",
     ),
 )
-@MODEL
-@VOTES
-@output_option(LABELS_HELP)
-@reading_options(with_space=False)
+@options.MODEL
+@options.VOTES
+@options.target(LABELS_HELP)
+@options.reading(with_space=False)
 @TIES
-@engine_options()
-@FORCE
-@printing_options
+@options.engine()
+@options.FORCE
+@options.printing
 def predict(
     model: Path,
     votes: Path,
     target: Path,
-    reading: Reading,
+    reading: options.Reading,
     ties: float | None,
-    engine: Engine | None,
+    engine: options.Engine | None,
     force: bool,
     output: Output,
 ) -> None:
@@ -201,12 +188,12 @@ def predict(
         "consilience compare scores.csv --gold human_rating --space scores",
     ),
 )
-@VOTES
-@reading_options()
-@gold_option(required=True)
-@SEED
-@printing_options
-def compare(votes: Path, reading: Reading, gold: str, seed: int, output: Output) -> None:
+@options.VOTES
+@options.reading()
+@options.gold(required=True)
+@options.SEED
+@options.printing
+def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output: Output) -> None:
     """Compare all methods on the items of VOTES whose label is known.
 
     No method sees the known label of an item it is scored on: `labelled` learns from four fifths of them and is scored
@@ -223,7 +210,7 @@ def compare(votes: Path, reading: Reading, gold: str, seed: int, output: Output)
 
 
 def check_outputs(
-    target: Path, engine: Engine | None, output: Output, *, force: bool, others: Sequence[Path] = ()
+    target: Path, engine: options.Engine | None, output: Output, *, force: bool, others: Sequence[Path] = ()
 ) -> Output:
     """Refuse, before any work, a target that labels cannot go to; return the output that leaves stdout to them."""
     if engine is not None:
@@ -242,7 +229,7 @@ def write_predictions(
     model: LabelModel,
     loaded: Loaded,
     target: Path,
-    engine: Engine | None,
+    engine: options.Engine | None,
     ties: float | None,
     others: dict[Path, Writer],
     *,

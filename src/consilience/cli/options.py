@@ -15,7 +15,9 @@ import click
 
 from consilience.cli.commands import NAMES
 from consilience.cli.output import Output
-from consilience.tables import reading, vote_tables
+from consilience.tables.reading import LAYOUTS
+from consilience.tables.reading import Reading as TableReading
+from consilience.tables.vote_tables import REPEATS
 
 Function = Callable[..., Any]
 SPACE_HELP = (
@@ -51,12 +53,12 @@ FORCE = click.option("--force", is_flag=True, help="Replace files that are there
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
 
 
-def output_option(what: str) -> Callable[[Function], Function]:
+def target(what: str) -> Callable[[Function], Function]:
     """Add a required `-o`."""
     return click.option("-o", "--output", "target", type=FILE, required=True, metavar="FILE", help=what)
 
 
-def gold_option(required: bool = False) -> Callable[[Function], Function]:
+def gold(required: bool = False) -> Callable[[Function], Function]:
     """Add `--gold`."""
     text = "Known labels of some items: a file with item and label columns, or a column of VOTES."
     return click.option("--gold", metavar="FILE_OR_COLUMN", required=required, help=text)
@@ -81,7 +83,7 @@ def _grouped(
     return decorate
 
 
-def printing_options(function: Function) -> Function:
+def printing(function: Function) -> Function:
     """Add `--json` and `--quiet`; the command gets them as one `output`."""
     options = [
         click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document."),
@@ -91,7 +93,7 @@ def printing_options(function: Function) -> Function:
 
 
 @dataclass(frozen=True)
-class Reading(reading.Reading):
+class Reading(TableReading):
     """How to read a file of votes: which columns hold what, and what the labels and the file are."""
 
     space: str | None = None
@@ -99,7 +101,7 @@ class Reading(reading.Reading):
     encoding: str = "utf-8"
 
 
-def reading_options(*, with_space: bool = True, with_item: bool = True) -> Callable[[Function], Function]:
+def reading(*, with_space: bool = True, with_item: bool = True) -> Callable[[Function], Function]:
     """Add the options that say how to read votes; the command gets them as one `reading`."""
     options = [
         click.option("--space", metavar="TYPE", help=SPACE_HELP),
@@ -108,10 +110,10 @@ def reading_options(*, with_space: bool = True, with_item: bool = True) -> Calla
         click.option("--label", metavar="COLUMN", help="Long tables: column of votes (label, answer, score, ...)."),
         click.option("--sources", metavar="A,B,...", callback=_names, help="Only these sources."),
         click.option("--drop", metavar="A,B,...", callback=_names, help="Columns or sources to leave out."),
-        click.option("--layout", type=click.Choice(reading.LAYOUTS), default="auto", show_default=True,
+        click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True,
                      help="Wide: a row per item, a column per source. Long: a row per vote."),
         click.option("--abstain", metavar="VALUE", help="What stands for an abstention, beside empty cells."),
-        click.option("--repeats", type=click.Choice(vote_tables.REPEATS), default="refuse", show_default=True,
+        click.option("--repeats", type=click.Choice(REPEATS), default="refuse", show_default=True,
                      help="Long tables: several votes of one source on one item."),
         click.option("--delimiter", metavar="SIGN", callback=_sign, help="Of a CSV file; found out by default."),
         click.option("--encoding", default="utf-8", show_default=True, help="Of a text file."),
@@ -149,7 +151,7 @@ class Engine:
     resume: bool = False
 
 
-def engine_options(*, writes: bool = True) -> Callable[[Function], Function]:
+def engine(*, writes: bool = True) -> Callable[[Function], Function]:
     """Add `--engine` and what belongs to it; the command gets them as one `engine`, or None.
 
     `writes` says whether the command writes labels, so that a run may be continued.

@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
+from consilience.cli import options
 from consilience.cli.commands import BadInputError, Command, did_you_mean
-from consilience.cli.options import printing_options
 from consilience.cli.output import Output, columns_of
 
 CATALOGUE = Path("experiments") / "catalogue.toml"
@@ -73,7 +73,7 @@ def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
 )
 @click.option("--data", type=FOLDER, help="Folder of real votes.  [default: $CONSILIENCE_DATA]")
 @click.option("--cache", type=FOLDER, help="Folder of parses.  [default: $CONSILIENCE_CACHE]")
-@printing_options
+@options.printing
 def reproduce(
     names: tuple[str, ...],
     listing: bool,
