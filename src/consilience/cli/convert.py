@@ -46,7 +46,7 @@ ORIGINS = {
     "all else a table.",
 )
 @click.option("--to", "layout_out", type=click.Choice(("wide", "long")), help="Layout of OUT; that of IN by default.")
-@options.reading(with_space=False)
+@options.reading(space=False)
 @options.FORCE
 @options.printing
 def convert(
@@ -63,7 +63,7 @@ def convert(
     The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
     the standard input or output. Without --to a table stays as it is; what comes from other tools becomes long.
     """
-    output = check_outputs(target, None, output, force=force)
+    output = check_outputs(target, reading, output, force=force)
     origin = origin or ("label-studio" if source_file.suffix.lower() == ".json" else "table")
     if origin == "table" and layout_out is None:
         table = read_table(source_file, delimiter=reading.delimiter, encoding=reading.encoding)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
-from consilience.cli.output import Writer, check_targets, write_all
-
-__all__ = ["write_tables"]
-
+from consilience.cli.output import check_targets, write_all
 
 #: How often each crowd worker is right, beside lucky guesses.
 WORKERS = {"ann": 0.9, "bob": 0.75, "cleo": 0.65, "dan": 0.4, "eve": 0.85}
@@ -36,15 +31,8 @@ def write_tables(folder: Path) -> list[Path]:
     texts = {**_classes(draw), **_scores(draw), **_rankings(draw), **_parses(draw), **_replies(draw)}
     targets = {folder / name: text for name, text in texts.items()}
     check_targets(targets, force=False)
-    write_all({path: _writer(text) for path, text in targets.items()})
+    write_all({path: partial(Path.write_bytes, data=text.encode()) for path, text in targets.items()})
     return list(targets)
-
-
-def _writer(text: str) -> Writer:
-    def write(path: Path) -> None:
-        path.write_text(text, encoding="utf-8", newline="")
-
-    return write
 
 
 def _classes(draw: random.Random) -> dict[str, str]:
@@ -130,9 +118,5 @@ def _clip(score: float) -> float:
     return min(100.0, max(0.0, score))
 
 
-def _csv(header: list[str], rows: Iterable[list[str]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+def _csv(header: list[str], rows: list[list[str]]) -> str:
+    return "".join(f"{','.join(row)}\n" for row in [header, *rows])

@@ -48,22 +48,19 @@ LISTED = 8
     ),
 )
 @options.VOTES
-@options.reading()
+@options.reading(engine="numbers")
 @options.gold()
-@options.engine(writes=False)
 @options.printing
-def inspect(
-    votes: Path, reading: options.Reading, gold: str | None, engine: options.Engine | None, output: Output
-) -> None:
+def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Output) -> None:
     """Look at VOTES before any model: who votes how often, and who agrees with whom.
 
     With --engine, pairs of sources and findings come from a sample of the items.
     """
-    with opened(votes, reading, output, engine, gold=gold, to_look=gold is None) as loaded:
+    with opened(votes, reading, output, gold=gold, to_look=gold is None) as loaded:
         space, table = loaded.space, loaded.votes
         with output.working("comparing the sources"):
             summary, n_items = summarize(table, space, loaded.gold, max_items=SAMPLE), table.n_items
-            if engine is not None:
+            if reading.engine is not None:
                 table = table.sample(SAMPLE, 0).whole.votes
             pairs = _pair_agreement(table, space)
     if len(table) < n_items:
@@ -162,8 +159,7 @@ def _items(votes: Votes, chosen: BoolArray) -> str:
 @options.VOTES
 @click.option("--item", "identity", required=True, metavar="ID", help="Which item.")
 @click.option("--item-column", metavar="COLUMN", help="Column of item ids, where its name does not say so.")
-@options.reading(with_space=False, with_item=False)
-@options.engine(writes=False)
+@options.reading(space=False, item=False, engine="numbers")
 @options.printing
 def explain(
     model: Path,
@@ -171,12 +167,11 @@ def explain(
     identity: str,
     item_column: str | None,
     reading: options.Reading,
-    engine: options.Engine | None,
     output: Output,
 ) -> None:
     """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
     fitted = LabelModel.load(model)
-    with opened(votes, replace(reading, item=item_column), output, engine, model=fitted) as loaded:
+    with opened(votes, replace(reading, item=item_column), output, model=fitted) as loaded:
         story = fitted.explain(loaded.votes, identity)
     output.text(str(story))
     output.document(vars(story))
@@ -192,7 +187,7 @@ def explain(
 @options.MODEL
 @options.VOTES
 @options.target("The page, a file that ends in .html.")
-@options.reading(with_space=False)
+@options.reading(space=False)
 @options.gold()
 @click.option("--title", metavar="TEXT", help="Heading of the page; the name of VOTES by default.")
 @options.FORCE

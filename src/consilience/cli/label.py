@@ -33,6 +33,7 @@ FOLDS = 5
 TIES = click.option(
     "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbors whose order is less sure."
 )
+AUTO: dict[str, Any] = {"default": "auto", "show_default": True}
 LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
 
 
@@ -48,29 +49,18 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - pr
 )
 @options.VOTES
 @options.target(LABELS_HELP)
-@options.reading()
+@options.reading(engine="labels")
 @options.gold()
 @click.option("--depends", multiple=True, metavar="A,B", help="Sources that copy each other or err alike; repeatable.")
+@click.option("--prior", **AUTO, metavar="A=P,B=Q,...", help="Classes: how frequent they are; auto learns it.")
 @click.option(
-    "--prior",
-    default="auto",
-    show_default=True,
-    metavar="A=P,B=Q,...",
-    help="Classes: how frequent they are; auto learns it.",
-)
-@click.option(
-    "--method",
-    default="auto",
-    show_default=True,
-    metavar="NAME",
-    help="How qualities are learned: majority, em, ...; `compare` tries all.",
+    "--method", **AUTO, metavar="NAME", help="How qualities are learned: majority, em, ...; `compare` tries all."
 )
 @TIES
 @click.option("--report", type=options.FILE, metavar="FILE", help="Write a page to look at (.html).")
 @click.option("--standings", type=options.FILE, metavar="FILE", help="Preferences: write scores and rank intervals.")
 @click.option("--save", type=options.FILE, metavar="FILE", help="Save the model, for `predict`.")
 @options.SEED
-@options.engine()
 @options.FORCE
 @options.printing
 @click.pass_context
@@ -79,7 +69,6 @@ def label(
     votes: Path,
     target: Path,
     reading: options.Reading,
-    engine: options.Engine | None,
     gold: str | None,
     depends: tuple[str, ...],
     prior: str,
@@ -102,15 +91,20 @@ def label(
     """
     named = ((report, "the report"), (standings, "the standings"), (save, "the model"))
     extra = [(path, what) for path, what in named if path is not None]
-    if engine is not None and (report or standings):
+    if reading.engine and (report or standings):
         which = "--report" if report else "--standings"
         raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
-    output = check_outputs(target, engine, output, force=force, others=[path for path, _ in extra])
-    if engine is not None and engine.name != "spark":
-        check_folder(target, resume=engine.resume, force=force)
-    with opened(votes, reading, output, engine, gold=gold) as loaded:
+    output = check_outputs(target, reading, output, force=force, others=[path for path, _ in extra])
+    if reading.engine in ("local", "dask"):
+        check_folder(target, resume=reading.resume, force=force)
+    with opened(votes, reading, output, gold=gold) as loaded:
+        pairs = list(getattr(loaded.votes, "repeated_pairs", ()))  # runs of one source
+        for group in depends:
+            names = [name.strip() for name in group.split(",") if name.strip()]
+            if len(names) < 2:
+                raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
+            pairs += combinations(names, 2)
         with output.working("learning"):
-            pairs = dependent_pairs(depends, getattr(loaded.votes, "repeated_pairs", ()))
             model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, pairs, seed, prior)
         writers: dict[Path, Writer] = {}
         if report is not None:
@@ -121,14 +115,14 @@ def label(
         if save is not None:
             writers[save] = model.save
         with output.working("labeling"):
-            written, counts = write_predictions(model, loaded, target, engine, ties, writers, force=force)
+            written, counts = write_predictions(model, loaded, target, reading, ties, writers, force=force)
     findings = model.diagnostics_
     output.table(model.sources_.columns)
     output.findings(findings)
     output.text(written)
     for path, what in extra:
         output.text(f"wrote {what} to {path}")
-    if engine is None:
+    if reading.engine is None:
         counts = {"report": report and str(report), **counts, "known": loaded.n_gold}
     output.document(
         {
@@ -154,9 +148,8 @@ def label(
 @options.MODEL
 @options.VOTES
 @options.target(LABELS_HELP)
-@options.reading(with_space=False)
+@options.reading(space=False, engine="labels")
 @TIES
-@options.engine()
 @options.FORCE
 @options.printing
 def predict(
@@ -165,7 +158,6 @@ def predict(
     target: Path,
     reading: options.Reading,
     ties: float | None,
-    engine: options.Engine | None,
     force: bool,
     output: Output,
 ) -> None:
@@ -174,9 +166,9 @@ def predict(
     The sources of the model are picked by name; other columns are left aside.
     """
     fitted = LabelModel.load(model)
-    output = check_outputs(target, engine, output, force=force)
-    with opened(votes, reading, output, engine, model=fitted) as loaded, output.working("labeling"):
-        written, counts = write_predictions(fitted, loaded, target, engine, ties, {}, force=force)
+    output = check_outputs(target, reading, output, force=force)
+    with opened(votes, reading, output, model=fitted) as loaded, output.working("labeling"):
+        written, counts = write_predictions(fitted, loaded, target, reading, ties, {}, force=force)
     output.text(written)
     output.document({"labels": str(target), "model": str(model), **counts})
 
@@ -210,10 +202,10 @@ def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output:
 
 
 def check_outputs(
-    target: Path, engine: options.Engine | None, output: Output, *, force: bool, others: Sequence[Path] = ()
+    target: Path, reading: options.Reading, output: Output, *, force: bool, others: Sequence[Path] = ()
 ) -> Output:
     """Refuse, before any work, a target that labels cannot go to; return the output that leaves stdout to them."""
-    if engine is not None:
+    if reading.engine is not None:
         if target == STDOUT:
             raise click.UsageError("With --engine the labels go to a folder. Give -o its name, or leave --engine out.")
         check_targets(others, force=force)
@@ -229,22 +221,22 @@ def write_predictions(
     model: LabelModel,
     loaded: Loaded,
     target: Path,
-    engine: options.Engine | None,
+    reading: options.Reading,
     ties: float | None,
     others: dict[Path, Writer],
     *,
     force: bool,
 ) -> tuple[str, dict[str, Any]]:
     """Write labels, to a folder if an engine makes them, and other files; return what to say and what was counted."""
-    if engine is None:
+    if reading.engine is None:
         table, n_items = label_table(model, loaded.votes, ties=ties), len(loaded.votes)
         write_all({target: lambda path: write_table(path, table), **others})
         known = f", {loaded.n_gold} of them known" if loaded.n_gold else ""
         return f"wrote {n_items} labels{known} to {target}", {"items": n_items}
     write_all(others)
-    folder = predict_to(model, loaded.votes, target, ties=ties, resume=engine.resume, force=force)
+    folder = predict_to(model, loaded.votes, target, ties=ties, resume=reading.resume, force=force)
     skipped = f"; {folder.n_skipped} cells were no labels and abstain" if folder.n_skipped else ""
-    counts = {"items": folder.n_items, "files": folder.n_files, "skipped": folder.n_skipped, "engine": engine.name}
+    counts = {"items": folder.n_items, "files": folder.n_files, "skipped": folder.n_skipped, "engine": reading.engine}
     return f"wrote {folder.n_items} labels to {folder.n_files} files in {folder.path}{skipped}", counts
 
 
@@ -269,17 +261,6 @@ def fit_votes(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
         return model.fit(votes, gold=gold)
-
-
-def dependent_pairs(depends: tuple[str, ...], repeated: tuple[tuple[str, str], ...] = ()) -> list[tuple[str, str]]:
-    """Return the pairs of sources that `--depends` names, and those that are runs of one source."""
-    pairs = list(repeated)
-    for group in depends:
-        names = [name.strip() for name in group.split(",") if name.strip()]
-        if len(names) < 2:
-            raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
-        pairs += combinations(names, 2)
-    return pairs
 
 
 def _prior(text: str, space: LabelSpace) -> Any:

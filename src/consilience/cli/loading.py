@@ -13,7 +13,7 @@ import numpy as np
 
 from consilience.arrays import Batch, as_object_array
 from consilience.cli.commands import did_you_mean
-from consilience.cli.options import Engine, Reading
+from consilience.cli.options import Reading
 from consilience.cli.output import Output
 from consilience.exceptions import (
     FileFormatError,
@@ -113,14 +113,13 @@ def opened(
     path: Path,
     reading: Reading,
     output: Output,
-    engine: Engine | None,
     *,
     gold: str | None = None,
     model: LabelModel | None = None,
     to_look: bool = False,
 ) -> Iterator[Loaded]:
     """Read votes, of a model's sources if there is one; or give them to an engine, which ends with the block."""
-    if engine is None:
+    if reading.engine is None:
         if model is None:
             yield load(path, reading, output, gold, to_look=to_look)
         else:
@@ -141,18 +140,18 @@ def opened(
         space = _space(sample, reading, output)
     else:
         space = model.space
-    options |= {"gold": gold, "on_error": engine.on_error}
-    if engine.name == "local":
+    options |= {"gold": gold, "on_error": reading.on_error}
+    if reading.engine == "local":
         yield Loaded(ParquetPartitions(path, space, **options), space)
-    elif engine.name == "dask":
+    elif reading.engine == "dask":
         try:
             import distributed
         except ImportError:
             raise MissingPackageError("Dask is not installed. Run: pip install 'consilience[dask]'.") from None
-        with distributed.Client(engine.scheduler) as client:
+        with distributed.Client(reading.scheduler) as client:
             yield Loaded(DaskPartitions(path, space, client=client, **options), space)
     else:
-        session = spark_session(engine.master)
+        session = spark_session(reading.master)
         try:
             yield Loaded(SparkPartitions(session.read.parquet(str(path.resolve())), space, **options), space)
         finally:

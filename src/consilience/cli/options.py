@@ -94,18 +94,29 @@ def printing(function: Function) -> Function:
 
 @dataclass(frozen=True)
 class Reading(TableReading):
-    """How to read a file of votes: which columns hold what, and what the labels and the file are."""
+    """How to read a file of votes: which columns hold what, what the labels and the file are, and who computes."""
 
     space: str | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
+    engine: str | None = None
+    scheduler: str | None = None
+    master: str | None = None
+    on_error: str = "raise"
+    resume: bool = False
 
 
-def reading(*, with_space: bool = True, with_item: bool = True) -> Callable[[Function], Function]:
-    """Add the options that say how to read votes; the command gets them as one `reading`."""
+def reading(*, space: bool = True, item: bool = True, engine: str | None = None) -> Callable[[Function], Function]:
+    """Add the options that say how to read votes; the command gets them as one `reading`.
+
+    With `engine`, those that say where to compute, too; it is "labels" for a command that writes a folder of them, so
+    that a run may be continued, and "numbers" for others.
+    """
+    purpose = "labels go to a folder" if engine == "labels" else "only numbers and a few items come here"
     options = [
-        click.option("--space", metavar="TYPE", help=SPACE_HELP),
-        click.option("--item", metavar="COLUMN", help="Column of item ids; found by its name (item, id, task, ...)."),
+        *[click.option("--space", metavar="TYPE", help=SPACE_HELP)] * space,
+        *[click.option("--item", metavar="COLUMN",
+                       help="Column of item ids; found by its name (item, id, task, ...).")] * item,
         click.option("--source", metavar="COLUMN", help="Long tables: column of voters (source, worker, judge, ...)."),
         click.option("--label", metavar="COLUMN", help="Long tables: column of votes (label, answer, score, ...)."),
         click.option("--sources", metavar="A,B,...", callback=_names, help="Only these sources."),
@@ -118,12 +129,38 @@ def reading(*, with_space: bool = True, with_item: bool = True) -> Callable[[Fun
         click.option("--delimiter", metavar="SIGN", callback=_sign, help="Of a CSV file; found out by default."),
         click.option("--encoding", default="utf-8", show_default=True, help="Of a text file."),
     ]  # fmt: skip
-    chosen = [*options[: int(with_space)], *options[1 : 1 + int(with_item)], *options[2:]]
+    if engine is not None:
+        options += [
+            click.option("--engine", type=click.Choice(ENGINES),
+                         help=f"Read Parquet or Arrow VOTES in pieces, here or on a cluster; {purpose}."),
+            click.option("--scheduler", metavar="ADDRESS",
+                         help="Of Dask; by default a cluster of this machine's cores."),
+            click.option("--master", metavar="URL", help="Of Spark, such as local[4] or spark://host:7077."),
+            click.option("--on-error", type=click.Choice(("raise", "abstain")), default="raise", show_default=True,
+                         help="With --engine: whether a cell that is no label stops, or abstains and is counted."),
+        ]  # fmt: skip
+    if engine == "labels":
+        resuming = "With --engine local or dask: continue a run that was stopped."
+        options.append(click.option("--resume", is_flag=True, help=resuming))
+    return _grouped(options, tuple(Reading.__dataclass_fields__), _reading)
 
-    def joined(**given: Any) -> dict[str, Any]:
-        return {"reading": Reading(**{**given, "drop": given["drop"] or ()})}
 
-    return _grouped(chosen, tuple(Reading.__dataclass_fields__), joined)
+def _reading(**given: Any) -> dict[str, Any]:
+    found = Reading(**{**given, "drop": given["drop"] or ()})
+    for option, value, engines in (
+        ("--scheduler", found.scheduler, ("dask",)),
+        ("--master", found.master, ("spark",)),
+        ("--resume", found.resume, ("local", "dask")),
+        ("--on-error", found.on_error != "raise", ENGINES),
+    ):
+        if value and option == "--resume" and found.engine == "spark":
+            raise click.UsageError(
+                "--resume: Spark commits its files by its own rules and does not continue a run. Label again with "
+                "--force, or use --engine local or dask, which write file by file."
+            )
+        if value and found.engine not in engines:
+            raise click.UsageError(f"{option} goes with --engine {' or '.join(engines)}.")
+    return {"reading": found}
 
 
 def _names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...] | None:
@@ -138,52 +175,3 @@ def _sign(ctx: click.Context, parameter: click.Parameter, value: str | None) -> 
     if sign is not None and len(sign) != 1:
         raise click.BadParameter(f"{value!r} is not one sign. Write ',' or ';' or '\\t'.")
     return sign
-
-
-@dataclass(frozen=True)
-class Engine:
-    """Where to compute."""
-
-    name: str
-    scheduler: str | None = None
-    master: str | None = None
-    on_error: str = "raise"
-    resume: bool = False
-
-
-def engine(*, writes: bool = True) -> Callable[[Function], Function]:
-    """Add `--engine` and what belongs to it; the command gets them as one `engine`, or None.
-
-    `writes` says whether the command writes labels, so that a run may be continued.
-    """
-    purpose = "labels go to a folder" if writes else "only numbers and a few items come here"
-    options = [
-        click.option("--engine", "name", type=click.Choice(ENGINES),
-                     help=f"Read Parquet or Arrow VOTES in pieces, here or on a cluster; {purpose}."),
-        click.option("--scheduler", metavar="ADDRESS", help="Of Dask; by default a cluster of this machine's cores."),
-        click.option("--master", metavar="URL", help="Of Spark, such as local[4] or spark://host:7077."),
-        click.option("--on-error", type=click.Choice(("raise", "abstain")), default="raise", show_default=True,
-                     help="With --engine: whether a cell that is no label stops, or abstains and is counted."),
-    ]  # fmt: skip
-    if writes:
-        resuming = "With --engine local or dask: continue a run that was stopped."
-        options.append(click.option("--resume", is_flag=True, help=resuming))
-    return _grouped(options, tuple(Engine.__dataclass_fields__), _engine)
-
-
-def _engine(**given: Any) -> dict[str, Any]:
-    name = given["name"]
-    for option, value, engines in (
-        ("--scheduler", given["scheduler"], ("dask",)),
-        ("--master", given["master"], ("spark",)),
-        ("--resume", given.get("resume"), ("local", "dask")),
-        ("--on-error", given["on_error"] != "raise", ENGINES),
-    ):
-        if value and name not in engines:
-            if option == "--resume" and name == "spark":
-                raise click.UsageError(
-                    "--resume: Spark commits its files by its own rules and does not continue a run. Label again with "
-                    "--force, or use --engine local or dask, which write file by file."
-                )
-            raise click.UsageError(f"{option} goes with --engine {' or '.join(engines)}.")
-    return {"engine": None if name is None else Engine(**given)}

@@ -24,7 +24,7 @@ from consilience.tables.files import check_target, umask, why
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Diagnostic
 
-Writer = Callable[[Path], None]
+Writer = Callable[[Path], object]
 #: Where a table goes that another program reads: as CSV to the standard output.
 STDOUT = Path("-")
 #: Columns that are shown in percent.

@@ -113,15 +113,15 @@ def reproduce(
     for key, folder in (("data", data), ("cache", cache)):
         if folder is not None:
             environment[FOLDERS[key][1]] = str(folder.resolve())
-    options = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
-    options += [] if results is None else ["--results", str(results.resolve())]
+    passed = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
+    passed += [] if results is None else ["--results", str(results.resolve())]
     chosen = _chosen(names, experiments, environment, output, full=full)
     where = (results or root / "experiments" / "results").resolve()
     outcomes: list[dict[str, Any]] = []
     for number, one in enumerate(chosen, 1):
         output.note(f"[{number}/{len(chosen)}] {one.name}: {one.claim}")
         larger = ["--full"] if full and one.full is not None else []
-        command = [sys.executable, "-m", f"experiments.{one.name}", *options, *larger]
+        command = [sys.executable, "-m", f"experiments.{one.name}", *passed, *larger]
         start = time.perf_counter()
         # In a process of its own, which shows its own progress.
         silent = subprocess.DEVNULL if output.silent else None
@@ -158,8 +158,8 @@ def _chosen(
             raise click.UsageError(f"{ALL} is every experiment. Leave the other names out.")
         left_out = [name for name, folders in lacking.items() if folders]
         if left_out:
-            options = sorted({option for name in left_out for option, _, _ in lacking[name]})
-            output.note(f"left out, as {' and '.join(options)} are not given: {', '.join(left_out)}")
+            lacks = sorted({option for name in left_out for option, _, _ in lacking[name]})
+            output.note(f"left out, as {' and '.join(lacks)} are not given: {', '.join(left_out)}")
         chosen = [one for one in experiments.values() if one.name not in left_out]
         if full:
             same = [one.name for one in chosen if one.full is None]
