@@ -82,11 +82,12 @@ class Group(Command, click.Group):
             raise BadInputError(message) from None
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(args, *rest, standalone_mode=False, **extra)
+            return run(args, *rest, standalone_mode=False, **extra)
         message = ""
         try:
-            code = super().main(args, *rest, standalone_mode=False, **extra)
+            code = run(args, *rest, standalone_mode=False, **extra)
         except click.ClickException as error:
             code = error.exit_code
             if type(error).__name__ == "NoArgsIsHelpError":

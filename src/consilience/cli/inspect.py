@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,13 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
     """
     table = votes if len(votes) <= SAMPLE else votes[np.linspace(0, len(votes) - 1, SAMPLE).astype(np.int64)]
     between = costs_between(table if space is None else encode(table, space), space)
-    means = {(a, b): (float((cost <= EQUAL).mean()), float(cost.mean())) for a, b, _, cost in between}
+    means: dict[tuple[int, int], tuple[float | None, float | None]] = {
+        (a, b): (float((cost <= EQUAL).mean()), float(cost.mean())) for a, b, _, cost in between
+    }
     seen = votes.observed.astype(np.float64)
     both = (seen.T @ seen).astype(int)
     found: list[dict[str, Any]] = []
-    for a, b in zip(*np.triu_indices(votes.n_sources, 1), strict=True):
+    for a, b in combinations(range(votes.n_sources), 2):
         agreement, cost = means.get((a, b), (None, None))
         row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b]), "agreement": agreement}
         found.append(row if space is None else {**row, "mean cost": cost})

@@ -56,9 +56,9 @@ def write_all(writers: dict[Path, Writer]) -> None:
     staged: dict[Path, Path] = {}
     try:
         for target, write in writers.items():
-            beside = {} if target == STDOUT else {"dir": target.parent, "prefix": f".{target.name}.", "suffix": ".tmp"}
+            hidden = {"prefix": f".{target.name}.", "suffix": ".tmp"}
             try:
-                folder = Path(tempfile.mkdtemp(**beside))
+                folder = Path(tempfile.mkdtemp(dir=None if target == STDOUT else target.parent, **hidden))
             except OSError as error:
                 where = str(target.parent)
                 raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None

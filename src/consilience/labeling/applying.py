@@ -373,7 +373,7 @@ def _read_answers(returned: Any) -> tuple[Batch, BoolArray]:
         if returned.ndim == 0 or len(returned) == 0:
             return np.zeros(0), np.zeros(0, dtype=bool)
         if returned.dtype.kind == "f":
-            return returned, ~np.isnan(returned).reshape(len(returned), -1).all(axis=1)
+            return returned, ~np.asarray(np.isnan(returned).reshape(len(returned), -1).all(axis=1))
         if returned.dtype.kind in "biu":
             return returned, np.ones(len(returned), dtype=bool)
         returned = returned.astype(object)
@@ -413,11 +413,11 @@ def _encoded(
                 row = "" if error.index is None else f", row {first_row + int(np.flatnonzero(observed)[error.index])}"
                 raise InvalidLabelError(f"Labeling function {function.name!r}{row}: {error}", error.index) from None
             observed = observed.copy()
-            for row in np.flatnonzero(observed).tolist():
+            for place in np.flatnonzero(observed).tolist():
                 try:
-                    space.as_batch(labels[row : row + 1])
+                    space.as_batch(labels[place : place + 1])
                 except InvalidLabelError as refusal:
-                    failed[row], observed[row] = str(refusal), False
+                    failed[place], observed[place] = str(refusal), False
             batch = space.as_batch(labels[observed]) if observed.any() else None
     first = min(failed, default=0)
     fault = Fault(function.name, len(failed), first_row + first, failed[first]) if failed else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -48,7 +49,7 @@ def picture(width: float, height: float, *content: str, label: str, css: str | N
     return element("svg", *content, viewBox=box, width=width, height=height, role="img", aria_label=label, class_=css)
 
 
-def text(content: str, x: float, y: float, css: str | None = None, **attributes: object) -> Markup:
+def text(content: str, x: float, y: float, css: str | None = None, **attributes: Any) -> Markup:
     """Return a text."""
     return element("text", content, x=x, y=y, class_=css, **attributes)
 
@@ -63,7 +64,7 @@ def dot(x: float, y: float, radius: float, css: str, hover: str = "") -> Markup:
     return element("circle", hover=hover, cx=x, cy=y, r=radius, class_=css)
 
 
-def rect(x: float, y: float, width: float, height: float, css: str, hover: str = "", **attributes: object) -> Markup:
+def rect(x: float, y: float, width: float, height: float, css: str, hover: str = "", **attributes: Any) -> Markup:
     """Return a rectangle that tells what it is when pointed at."""
     return element("rect", hover=hover, x=x, y=y, width=width, height=height, **attributes, class_=css)
 
