@@ -101,14 +101,10 @@ def test_functions_of_a_row_share_a_polars_frame_with_forked_processes():
     assert cells(cs.apply(lambda row: row.id, pl.DataFrame(COLUMNS), n_jobs=2)) == [[name] for name in COLUMNS["id"]]
 
 
-@pytest.mark.parametrize(
-    "data", [[1, 2, 3], (number for number in (1, 2, 3)), np.array([1, 2, 3]), pd.Series([1, 2, 3], index=[7, 8, 9])]
-)
-def test_elements_of_lists_and_generators_come_as_they_are(data):
-    assert cells(cs.apply(lambda number: 2 * number, data, chunk_rows=2)) == [[2], [4], [6]]
-
-
-def test_a_vectorised_function_gets_the_type_of_the_data():
+def test_a_function_gets_the_elements_of_lists_as_they_are_or_batches_in_the_type_of_the_data():
+    numbers = [1, 2, 3]
+    for data in (numbers, iter(numbers), np.array(numbers), pd.Series(numbers, index=[7, 8, 9])):
+        assert cells(cs.apply(lambda number: 2 * number, data, chunk_rows=2)) == [[2], [4], [6]]
     seen = []
 
     @cs.labeling_function(vectorized=True)
@@ -116,7 +112,7 @@ def test_a_vectorised_function_gets_the_type_of_the_data():
         seen.append(type(batch))
         return np.zeros(len(batch), dtype=int)
 
-    for data in (pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS), [1, 2]):
+    for data in (pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS), numbers):
         cs.apply(look, data)
     assert seen == [pd.DataFrame, pl.DataFrame, pa.Table, list]
 
@@ -159,9 +155,6 @@ def test_a_generator_is_pulled_chunk_by_chunk():
     assert max(ahead) <= 2
 
 
-# --- labels ----------------------------------------------------------------------------------------
-
-
 def test_class_votes_take_one_byte_and_predictions_are_spelled_as_the_functions_did():
     votes = cs.apply(FUNCTIONS, pd.DataFrame(COLUMNS), SPACE)
     assert votes.labels.dtype == np.int8
@@ -170,15 +163,11 @@ def test_class_votes_take_one_byte_and_predictions_are_spelled_as_the_functions_
         model = cs.LabelModel(SPACE, method="majority").fit(votes)
     assert model.predict(votes).tolist()[:2] == ["spam", "ham"]
     assert model.predict(cs.Votes.concatenate([votes[:1], votes[1:]])).tolist()[:2] == ["spam", "ham"]
-    codes = cs.apply(lambda row: 1, pd.DataFrame(COLUMNS), SPACE)
-    assert codes.spelling is None
-
-
-def test_classes_that_are_numbers_keep_their_numbers():
-    votes = cs.apply(lambda number: number, [5, 1, 1], cs.Classes([1, 5]))
-    assert votes.labels.tolist() == [[5], [1], [1]]
-    assert votes.labels.dtype == np.int8
-    assert cs.tables.encoding.encode(votes, cs.Classes([1, 5])).labels.tolist() == [[1], [0], [0]]
+    assert cs.apply(lambda row: 1, pd.DataFrame(COLUMNS), SPACE).spelling is None
+    numbers = cs.apply(lambda number: number, [5, 1, 1], cs.Classes([1, 5]))  # which keep their numbers
+    assert numbers.labels.tolist() == [[5], [1], [1]]
+    assert numbers.labels.dtype == np.int8
+    assert cs.tables.encoding.encode(numbers, cs.Classes([1, 5])).labels.tolist() == [[1], [0], [0]]
 
 
 def test_minus_one_is_no_vote_for_classes_but_a_score_and_any_value_may_be_named():
@@ -240,9 +229,6 @@ def test_rows_batches_and_chunks_make_no_difference(numbers, chunk_rows, limit):
     assert cells(votes) == [[one, one] for one in expected]
 
 
-# --- faults ----------------------------------------------------------------------------------------
-
-
 def fails_on_three(number):
     if number == 3:
         raise ValueError("three is too much")
@@ -251,15 +237,22 @@ def fails_on_three(number):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_functions_that_fail_abstain_and_are_counted(n_jobs):
-    data = [1, 2, 3, 4, 3, 5]
-    result = labeling.apply_with_faults(
-        [fails_on_three, lambda number: number], data, cs.Classes(5), n_jobs=n_jobs, chunk_rows=2
-    )
-    assert result.votes.observed[:, 0].tolist() == [True, True, False, True, False, True]
-    assert result.votes.observed[:, 1].tolist() == [True] * 5 + [False]
-    assert result.faults.columns["source"] == ["fails_on_three", "<lambda>"]
-    assert result.faults.columns["rows"] == [2, 1]
-    assert result.faults.columns["first_row"] == [2, 5]
+    @cs.labeling_function(vectorized=True)
+    def no_fours(batch):
+        if 4 in batch:
+            raise ValueError("four")
+        return [0] * len(batch)
+
+    functions = [fails_on_three, lambda number: number, no_fours]
+    result = labeling.apply_with_faults(functions, [1, 2, 3, 4, 3, 5], cs.Classes(5), n_jobs=n_jobs, chunk_rows=2)
+    assert result.votes.observed.T.tolist() == [
+        [True, True, False, True, False, True],
+        [True, True, True, True, True, False],
+        [True, True, False, False, True, True],  # a batch abstains on its chunk
+    ]
+    assert result.faults.columns["source"] == ["fails_on_three", "<lambda>", "no_fours"]
+    assert result.faults.columns["rows"] == [2, 1, 2]
+    assert result.faults.columns["first_row"] == [2, 5, 2]
     assert result.faults.columns["first_error"][0] == "ValueError: three is too much"
     assert "label 5 is not a class 0 .. 4" in result.faults.columns["first_error"][1]
     assert "three is too much" in repr(result.faults)
@@ -273,21 +266,6 @@ def test_one_warning_gives_the_counts_and_nothing_failed_means_an_empty_table():
     faults = labeling.apply_with_faults(abs, [1, 2]).faults
     assert len(faults) == 0
     assert repr(faults).split() == ["source", "rows", "first_row", "first_error"]
-
-
-def test_a_batch_that_fails_abstains_on_its_chunk():
-    @cs.labeling_function(vectorized=True)
-    def no_threes(batch):
-        if 3 in batch:
-            raise ValueError("three")
-        return batch
-
-    result = labeling.apply_with_faults(no_threes, [1, 2, 3, 4], chunk_rows=2)
-    assert result.votes.observed[:, 0].tolist() == [True, True, False, False]
-    assert result.faults.columns["rows"] == [2]
-
-
-# --- progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

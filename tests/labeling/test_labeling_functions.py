@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-import pytest
 
 import consilience as cs
 from consilience import labeling
@@ -101,7 +100,7 @@ def test_a_row_has_columns_that_are_no_identifiers_and_those_named_like_methods(
     assert list(row) == [1, 2, 3, 4]
 
 
-def test_the_benchmark_writes_its_table_without_snorkel(tmp_path: Path) -> None:
+def test_the_benchmark_writes_its_table_without_snorkel_and_its_functions_vote_as_they_say(tmp_path, monkeypatch):
     script = str(ROOT / "benchmarks" / "bench_labeling.py")
     command = [sys.executable, script, "--quick", "--results", str(tmp_path), "--snorkel", str(tmp_path / "none")]
     subprocess.run(command, check=True, capture_output=True)
@@ -109,9 +108,6 @@ def test_the_benchmark_writes_its_table_without_snorkel(tmp_path: Path) -> None:
     assert f"`python benchmarks/bench_labeling.py --quick` · consilience {cs.__version__}" in text
     assert "snorkel was not found" in text
     assert "nan" not in text
-
-
-def test_a_function_of_the_benchmark_votes_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
     bench = importlib.import_module("benchmarks.bench_labeling")
     frame = pd.DataFrame({"a": [1.0, -1.0, -1.0], "b": [0.0, 1.0, -1.0]})
