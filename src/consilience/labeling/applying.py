@@ -48,7 +48,6 @@ class Applied:
 class Fault:
     """On how many rows a function has no vote because it failed, and the first of them with the text of its error."""
 
-    function: str
     rows: int
     first_row: int
     first_error: str
@@ -124,10 +123,12 @@ def apply(
             f"The rows of a {type(data).__module__.split('.')[0]} dataframe stay on its cluster. Use "
             "consilience.partitions.apply_frame, which returns the votes as such a frame."
         )
-    votes, faults = _run(functions, data, space, item, on_error, n_jobs, progress, chunk_rows)
-    if faults:
+    settings: dict[str, Any] = {"item": item, "n_jobs": n_jobs, "progress": progress, "chunk_rows": chunk_rows}
+    result = apply_with_faults(functions, data, space, on_error=on_error, **settings)
+    if len(result.faults):
         counts = "; ".join(
-            f"{one.function!r} on {one.rows} row(s), first on row {one.first_row} ({one.first_error})" for one in faults
+            f"{source!r} on {rows} row(s), first on row {first_row} ({error})"
+            for source, rows, first_row, error in zip(*result.faults.columns.values(), strict=True)
         )
         warnings.warn(
             f"Labeling functions failed and abstain there: {counts}. "
@@ -135,7 +136,7 @@ def apply(
             ConsilienceWarning,
             stacklevel=2,
         )
-    return votes
+    return result.votes
 
 
 def apply_with_faults(
@@ -144,6 +145,7 @@ def apply_with_faults(
     space: LabelSpace | None = None,
     *,
     item: str | None = None,
+    on_error: str = "abstain",
     n_jobs: int = 1,
     progress: bool | None = None,
     chunk_rows: int = CHUNK_ROWS,
@@ -160,42 +162,6 @@ def apply_with_faults(
     >>> result.faults.columns["rows"], result.faults.columns["first_row"]
     ([1], [1])
     """
-    votes, faults = _run(functions, data, space, item, "abstain", n_jobs, progress, chunk_rows)
-    shown = {"source": "function", "rows": "rows", "first_row": "first_row", "first_error": "first_error"}
-    columns = {column: [getattr(one, field) for one in faults] for column, field in shown.items()}
-    return Applied(votes, SourceTable(columns))
-
-
-def is_cluster_frame(data: Any) -> bool:
-    """Return whether something is a dataframe of Dask or Spark."""
-    package = type(data).__module__.split(".")[0]
-    return package in ("dask", "dask_expr", "pyspark") and hasattr(data, "columns")
-
-
-def chosen_functions(
-    functions: Any, space: LabelSpace | None, on_error: str, chunk_rows: int
-) -> tuple[LabelingFunction, ...]:
-    """Check the settings, and return the labeling functions."""
-    if on_error not in ("raise", "abstain"):
-        raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
-    found = as_functions(functions)
-    if space is not None and not isinstance(space, LabelSpace):
-        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
-    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
-        raise InvalidVotesError(f"chunk_rows={chunk_rows!r} is not a number of rows. Use a whole number from 1 on.")
-    return found
-
-
-def _run(
-    functions: Any,
-    data: Any,
-    space: LabelSpace | None,
-    item: str | None,
-    on_error: str,
-    n_jobs: int,
-    progress: bool | None,
-    chunk_rows: int,
-) -> tuple[Votes, list[Fault]]:
     found = chosen_functions(functions, space, on_error, chunk_rows)
     jobs = count_workers(n_jobs)
     chunks = as_chunks(data, chunk_rows)
@@ -218,12 +184,35 @@ def _run(
         dtype = common_dtype([column.values.dtype for column in columns])
         items = np.concatenate([column.values.astype(dtype, copy=False) for column in columns])
         check_unique_ids(items)
-    faults = []
-    for each in zip(*(answers for answers, _ in results), strict=True):
-        failed = [one.fault for one in each if one.fault is not None]
+    names = tuple(one.name for one in found)
+    faults: dict[str, list[Any]] = {"source": [], "rows": [], "first_row": [], "first_error": []}
+    for name, answers in zip(names, zip(*(answers for answers, _ in results), strict=True), strict=True):
+        failed = [one.fault for one in answers if one.fault is not None]
         if failed:
-            faults.append(replace(failed[0], rows=sum(fault.rows for fault in failed)))
-    return Votes(labels, observed, tuple(one.name for one in found), items, spelling=spelling), faults
+            row = (name, sum(fault.rows for fault in failed), failed[0].first_row, failed[0].first_error)
+            for column, value in zip(faults.values(), row, strict=True):
+                column.append(value)
+    return Applied(Votes(labels, observed, names, items, spelling=spelling), SourceTable(faults))
+
+
+def is_cluster_frame(data: Any) -> bool:
+    """Return whether something is a dataframe of Dask or Spark."""
+    package = type(data).__module__.split(".")[0]
+    return package in ("dask", "dask_expr", "pyspark") and hasattr(data, "columns")
+
+
+def chosen_functions(
+    functions: Any, space: LabelSpace | None, on_error: str, chunk_rows: int
+) -> tuple[LabelingFunction, ...]:
+    """Check the settings, and return the labeling functions."""
+    if on_error not in ("raise", "abstain"):
+        raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
+    found = as_functions(functions)
+    if space is not None and not isinstance(space, LabelSpace):
+        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
+    if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
+        raise InvalidVotesError(f"chunk_rows={chunk_rows!r} is not a number of rows. Use a whole number from 1 on.")
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,7 +409,7 @@ def _encoded(
                     failed[place], observed[place] = str(refusal), False
             batch = space.as_batch(labels[observed]) if observed.any() else None
     first = min(failed, default=0)
-    fault = Fault(function.name, len(failed), first_row + first, failed[first]) if failed else None
+    fault = Fault(len(failed), first_row + first, failed[first]) if failed else None
     if space is None or batch is None or not _has_codes(space):
         return Answers(_shrink(labels, observed), observed, labels.dtype, fault)
     codes = np.zeros((len(labels), *batch.shape[1:]), dtype=batch.dtype)

@@ -123,16 +123,10 @@ def _polarity(codes: Batch | None, space: LabelSpace) -> str:
 class _Counts:
     """What is known about some items, and adds up.
 
-    Parameters
-    ----------
-    sums
-        By name: the number of items; and per source how many items it votes on, on how many of them another source
-        votes too (of all items, and of the compared ones), conflicts, pairs of votes and their cost; and votes on
-        items of known label, their cost to it, and how many are right.
-    distinct
-        The different labels of each source; None where there are too many.
-    plain
-        Whether every vote is one label, rather than a row of probabilities.
+    `sums` has the number of items, and per source how many votes it casts, where another source votes too (of all
+    items, and of the compared ones), conflicts, pairs of votes and their cost, and what is known of it by gold.
+    `distinct` has the different labels of each source, None where there are too many; `plain` says that no vote is a
+    row of probabilities.
     """
 
     sums: dict[str, Any]
