@@ -136,12 +136,12 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]]) -> list[Diagnostic]:
         few = f"fewer than two other sources vote on {FEW} or more of the same items, so little can be learned."
         warn("low-overlap", lonely, few)
     voters = votes.observed.sum(axis=1)
-    for code, chosen, what in (
-        ("items-without-votes", voters == 0, "have no vote; their label will be missing."),
-        ("items-with-one-vote", voters == 1, "have one vote only, which nobody can correct."),
-    ):
-        if chosen.any():
-            found.append(Diagnostic(code, "info", (), f"{_items(votes, chosen)} {what}"))
+    if (voters == 0).any():
+        message = f"{_items(votes, voters == 0)} have no vote; their label will be missing."
+        found.append(Diagnostic("items-without-votes", "info", (), message))
+    if (voters == 1).any():
+        message = f"{_items(votes, voters == 1)} have one vote only, which nobody can correct."
+        found.append(Diagnostic("items-with-one-vote", "info", (), message))
     return found
 
 
