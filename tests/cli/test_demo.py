@@ -7,7 +7,6 @@ import filecmp
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +14,10 @@ from click.testing import CliRunner
 from tests.cli.running import run
 
 import make_demo_data
+import make_demo_tables
 from consilience import datasets
 from consilience.cli import demo, main
 from consilience.cli.label import fit_votes
-
-FOLDER = Path(datasets.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +100,13 @@ def test_scores_of_rankings_count_what_is_left_open_as_half_wrong():
     assert score["right"] == 0.0
 
 
-def test_generator_makes_the_committed_tables(tmp_path):
-    make_demo_data.main(tmp_path)
-    names = sorted(path.name for path in FOLDER.glob("*.csv"))
+@pytest.mark.parametrize("generator", [make_demo_data, make_demo_tables])
+def test_generators_make_the_committed_tables(tmp_path, generator):
+    generator.main(tmp_path)
+    names = sorted(path.name for path in generator.FOLDER.iterdir() if path.is_file() and path.suffix != ".py")
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert sum(path.stat().st_size for path in FOLDER.glob("*.csv")) < 90_000
-    assert filecmp.cmpfiles(FOLDER, tmp_path, names, shallow=False)[0] == names
+    assert sum((generator.FOLDER / name).stat().st_size for name in names) < 90_000
+    assert filecmp.cmpfiles(generator.FOLDER, tmp_path, names, shallow=False)[0] == names
 
 
 @pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)

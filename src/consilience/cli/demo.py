@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,8 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray
 from consilience.cli import options
 from consilience.cli.commands import Command
-from consilience.cli.demo_tables import write_tables
 from consilience.cli.label import fit_votes
-from consilience.cli.output import Output, columns_of
+from consilience.cli.output import Output, check_targets, columns_of, write_all
 from consilience.datasets import Example, load_guests, load_products, load_sentences, load_tickets
 from consilience.label_model import LabelModel
 from consilience.label_types import Rankings
@@ -106,6 +107,15 @@ def demo(folder: Path, tables: bool, seed: int) -> None:
     except OSError as error:
         raise click.BadParameter(f"cannot write to {str(folder)!r}: {why(error)}. Choose another folder.") from None
     output.text("Next: README.md starts with your own table of votes in three lines.")
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write the tables that the help texts and the recipes name into a folder, and return their paths."""
+    shipped = files("consilience.cli") / "tables"
+    contents = {folder / file.name: file.read_bytes() for file in sorted(shipped.iterdir(), key=str)}
+    check_targets(contents, force=False)
+    write_all({path: partial(Path.write_bytes, data=content) for path, content in contents.items()})
+    return list(contents)
 
 
 def _tell(number: int, story: Story, target: Path, output: Output, seed: int) -> None:
