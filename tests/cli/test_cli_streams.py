@@ -33,8 +33,7 @@ def test_format_of_the_standard_input_is_seen_from_its_start(folder, ending):
 
 
 @pytest.mark.parametrize(
-    ("data", "words"),
-    [(b"a,b\n1,2,3\n", "Error: '-', line 2: 3 cells"), (b"", "nothing came from the standard input")],
+    ("data", "words"), [(b"a,b\n1,2,3\n", "Error: '-', line 2: 3 cells"), (b"", "nothing came from the standard input")]
 )
 def test_standard_input_that_is_no_table_is_refused(data, words):
     ran = piped(data, "inspect", "-")

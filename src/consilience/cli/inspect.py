@@ -165,12 +165,7 @@ def _items(votes: Votes, chosen: BoolArray) -> str:
 @options.reading(space=False, item=False, engine="numbers")
 @options.printing
 def explain(
-    model: Path,
-    votes: Path,
-    identity: str,
-    item_column: str | None,
-    reading: options.Reading,
-    output: Output,
+    model: Path, votes: Path, identity: str, item_column: str | None, reading: options.Reading, output: Output
 ) -> None:
     """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
     fitted = LabelModel.load(model)

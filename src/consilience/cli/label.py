@@ -153,13 +153,7 @@ def label(
 @options.FORCE
 @options.printing
 def predict(
-    model: Path,
-    votes: Path,
-    target: Path,
-    reading: options.Reading,
-    ties: float | None,
-    force: bool,
-    output: Output,
+    model: Path, votes: Path, target: Path, reading: options.Reading, ties: float | None, force: bool, output: Output
 ) -> None:
     """Label VOTES with a MODEL that was learned before.
 

@@ -114,12 +114,7 @@ def _search(chunk: Any, column: str | None, pattern: re.Pattern[str], label: Any
 
 
 def threshold(
-    column: str | None,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    label: Any,
-    name: str | None = None,
+    column: str | None, *, above: float | None = None, below: float | None = None, label: Any, name: str | None = None
 ) -> LabelingFunction:
     """Return a source that votes `label` where a number is above a value, below one, or between the two.
 

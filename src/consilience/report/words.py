@@ -17,10 +17,7 @@ _WORDS: dict[type[LabelSpace], tuple[str, str]] = {
     types.FiniteMetric: ("one of {0.k} nodes with a distance{1}", "the distance between a vote and the true node"),
     types.Scores: ("a number{1}", "the squared difference to the true number"),
     types.Rankings: ("a ranking{1}", "the number of pairs in the wrong order"),
-    types.Preferences: (
-        "a ranking from comparisons of two items{1}",
-        "how often two items are put in the wrong order",
-    ),
+    types.Preferences: ("a ranking from comparisons of two items{1}", "how often two items are put in the wrong order"),
     types.Tags: ("a set of tags out of {0.size}{1}", "the share of tags that are wrong"),
     types.Sequences: ("a sequence of tags, one of {0.size} per position{1}", "the share of wrong positions"),
     types.DependencyTrees: ("a dependency tree", "the share of tokens with a wrong head"),
