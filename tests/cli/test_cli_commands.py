@@ -1,8 +1,9 @@
-"""The commands do what they say: labels, tables, JSON, exit codes."""
+"""The commands do what they say: labels, tables, JSON, exit codes, also between other programs."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import pty
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.cli.running import files_in, refused_by_program, result_of, run
 
 import consilience as cs
+from consilience.cli import main
 from consilience.tables.files import read_table
 
 
@@ -286,3 +289,61 @@ def test_duels_are_ranked_with_standings_and_a_report_or_once_per_prompt(tmp_pat
     assert "m0" in page.read_text()
     assert run("label", duels, "-o", prompts, "--space", "preferences:prompt").exit_code == 0
     assert len(rows_of(prompts)) == 3
+
+
+def piped(data: bytes, *arguments: str):
+    return CliRunner().invoke(main, list(arguments), input=data)
+
+
+def test_labels_are_the_same_whether_files_are_named_packed_or_piped(folder):
+    votes = (folder / "votes.csv").read_bytes()
+    (folder / "votes.csv.gz").write_bytes(gzip.compress(votes))
+    for name in ("labels.csv", "labels.csv.gz", "again.csv.gz"):
+        assert run("label", "votes.csv.gz", "-o", name).exit_code == 0
+    labels = (folder / "labels.csv").read_bytes()
+    assert gzip.decompress((folder / "labels.csv.gz").read_bytes()) == labels
+    assert (folder / "again.csv.gz").read_bytes() == (folder / "labels.csv.gz").read_bytes()
+    ran = piped(votes, "label", "-", "-o", "-")
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout_bytes == labels
+    assert "ann" in ran.stderr  # who can be trusted is said beside the labels
+
+
+def test_format_of_the_standard_input_is_seen_from_its_start(folder):
+    for ending in ("parquet", "arrow", "jsonl", "csv.gz"):
+        assert run("convert", "votes.csv", f"votes.{ending}").exit_code == 0
+        ran = piped((folder / f"votes.{ending}").read_bytes(), "convert", "-", "again.csv", "--force")
+        assert ran.exit_code == 0, ran.output
+        assert (folder / "again.csv").read_bytes() == (folder / "votes.csv").read_bytes()
+    for data, words in (
+        (b"a,b\n1,2,3\n", "Error: '-', line 2: 3 cells"),
+        (b"", "nothing came from the standard input"),
+    ):
+        ran = piped(data, "inspect", "-")
+        assert ran.exit_code == 2
+        assert words in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("label nothing.csv -o labels.csv --json", "nothing.csv"),
+        ("label votes.csv -o labels.csv --method magic --json", "magic"),
+        ("label votes.csv --json", "-o"),
+        ("lable --json", "lable"),
+        ("label votes.csv -o - --json", "would both write to the standard output"),
+    ],
+)
+def test_json_was_asked_for_so_errors_are_json_too(folder, command, words):
+    ran = run(*command.split())
+    assert ran.exit_code == 2
+    document = json.loads(ran.stdout)
+    assert document["exit_status"] == 2
+    assert words in document["error"]
+    assert f"Error: {document['error']}" in ran.stderr
+
+
+def test_long_texts_are_cut_in_tables_and_whole_in_json(folder):
+    (folder / "long.csv").write_text(f"item,a,b,c\n1,{'x' * 3000},y,y\n2,y,y,y\n")
+    assert max(map(len, run("inspect", "long.csv").stdout.splitlines())) < 200
+    assert "x" * 3000 in run("inspect", "long.csv", "--json").stdout
