@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, overload
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError
@@ -20,7 +20,18 @@ _creating: dict[int, threading.RLock] = {}
 
 @dataclass(eq=False)
 class Once:
-    """Something that every process makes for itself, when it first needs it; see `once`."""
+    """A resource that each process which applies a function makes for itself by calling `factory`, once.
+
+    For what is slow to load, large to send or cannot be sent: models, connections, open files.
+
+    Examples
+    --------
+    >>> @labeling_function(resources={"words": once(lambda: {"free", "win"})})
+    ... def prize(text, words):
+    ...     return "spam" if words & set(text.split()) else None
+    >>> prize("win a car")
+    'spam'
+    """
 
     factory: Callable[[], Any]
 
@@ -37,20 +48,7 @@ class Once:
         return {"factory": self.factory}
 
 
-def once(factory: Callable[[], Any]) -> Once:
-    """Mark a resource as made by calling `factory`, once in each process that applies the function.
-
-    For what is slow to load, large to send or cannot be sent: models, connections, open files.
-
-    Examples
-    --------
-    >>> @labeling_function(resources={"words": once(lambda: {"free", "win"})})
-    ... def prize(text, words):
-    ...     return "spam" if words & set(text.split()) else None
-    >>> prize("win a car")
-    'spam'
-    """
-    return Once(factory)
+once = Once
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +80,7 @@ class LabelingFunction:
 
 
 def _named(module: str, path: str) -> Any:
-    if module not in sys.modules:
-        __import__(module)
-    found: Any = sys.modules[module]
+    found: Any = import_module(module)
     for part in path.split("."):
         found = getattr(found, part, None)
     return found

@@ -43,6 +43,7 @@ def page_of(model: LabelModel, votes: Any, gold: Any = None, title: str | None =
         script=Markup(script),
         # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{fingerprint}'",
+        model=evidence.model,
         overview=overview(evidence),
         sources=sources(evidence),
         relations=relations(evidence),
@@ -66,7 +67,6 @@ def overview(evidence: Evidence) -> dict[str, Any]:
     """Return what was done, in words and numbers."""
     label, cost = wording(evidence.space)
     votes = int(evidence.encoded.observed.sum())
-    serious = [finding for finding in evidence.model.diagnostics if finding.severity != "info"]
     return {
         "n_items": len(evidence.votes),
         "n_labelled": len(evidence.rows),
@@ -75,13 +75,8 @@ def overview(evidence: Evidence) -> dict[str, Any]:
         "share": votes / max(evidence.encoded.observed.size, 1),
         "label": label,
         "cost": cost,
-        "method": evidence.model.method,
-        "reason": evidence.model.reason,
-        "dependencies": [" and ".join(pair) for pair in evidence.model.dependencies[:12]],
-        "n_dependencies": len(evidence.model.dependencies),
         "confidence": float(evidence.confidence.mean()) if len(evidence.rows) else 0.0,
-        "n_serious": len(serious),
-        "n_fitted": evidence.model.n_items,
+        "n_serious": sum(finding.severity != "info" for finding in evidence.model.diagnostics),
         "findings": Markup(findings_fragment(evidence.model.diagnostics, NEXT_STEPS)),
     }
 
