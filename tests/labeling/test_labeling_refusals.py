@@ -39,15 +39,12 @@ def test_the_error_names_function_row_and_cause_in_every_process(n_jobs):
         cs.apply(explode, FRAME, chunk_rows=2, n_jobs=n_jobs)
     with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
         cs.apply(lambda row: row.texts, FRAME, n_jobs=n_jobs)
+    batch = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
+    with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):
+        cs.apply(batch, FRAME, chunk_rows=2)
     with pytest.raises(LabelingFunctionError) as caught:
         cs.apply(explode, FRAME)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_a_batch_that_fails_is_named_by_its_rows():
-    function = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
-    with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):
-        cs.apply(function, FRAME, chunk_rows=2)
 
 
 @pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(FRAME.to_dict("list")), FRAME.to_dict("list")])
@@ -120,11 +117,6 @@ def test_files_that_are_no_tables_are_refused(tmp_path):
         cs.apply(abs, tmp_path / "votes.csv")
 
 
-def test_what_is_no_function_cannot_be_decorated():
-    with refused(UnsupportedError, "'name'", "@labeling_function"):
-        cs.labeling_function("name")
-
-
 def test_functions_that_cannot_be_sent_are_refused_where_forking_is_no_choice(monkeypatch):
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     function = cs.labeling_function(name="f", vectorized=True)(lambda batch: batch["size"])
@@ -132,7 +124,9 @@ def test_functions_that_cannot_be_sent_are_refused_where_forking_is_no_choice(mo
         cs.apply(function, pl.DataFrame({"size": [1, 2]}), n_jobs=2)
 
 
-def test_a_worker_that_dies_is_reported():
+def test_a_worker_that_dies_is_reported_and_what_is_no_function_cannot_be_decorated():
+    with refused(UnsupportedError, "'name'", "@labeling_function"):
+        cs.labeling_function("name")
     with refused(LabelingFunctionError, "worker process ended", "n_jobs=1"):
         cs.apply(lambda row: os._exit(1), FRAME, n_jobs=2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,9 @@ def test_thresholds_are_open_ends(make):
     assert voted(labeling.threshold("x", above=2, label=1), data) == [False, False, True, False]
     assert voted(labeling.threshold("x", below=2, label=1), data) == [True, False, False, False]
     assert voted(labeling.threshold("x", above=1, below=3, label=1), data) == [False, True, False, False]
+    # Columns of records are their entries or attributes.
+    for records in ([{"x": 1}, {"x": 2}], [SimpleNamespace(x=1), SimpleNamespace(x=2)]):
+        assert voted(labeling.threshold("x", above=1, label=1), records) == [False, True]
 
 
 def test_a_column_votes_what_stands_in_it_or_the_ranking_by_the_numbers_in_a_cell(make):
@@ -66,16 +70,6 @@ def test_annotations_are_looked_up_by_item(make):
     assert votes.observed.tolist() == [[False, False], [True, True], [False, False]]
     assert votes.labels[1].tolist() == ["cat", "cat"]
     assert votes.sources == ("annotations", "ann")
-
-
-def test_columns_of_records_are_their_entries_or_attributes():
-    class Point:
-        def __init__(self, x):
-            self.x = x
-
-    over = labeling.threshold("x", above=1, label=1)
-    assert voted(over, [{"x": 1}, {"x": 2}]) == [False, True]
-    assert voted(over, [Point(1), Point(2)]) == [False, True]
 
 
 @pytest.fixture(scope="module")
