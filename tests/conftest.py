@@ -27,7 +27,7 @@ def data_directory() -> Path:
 @pytest.fixture(scope="session")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the files that ``consilience demo --tables`` writes."""
-    from consilience.cli.demo_tables import write_tables
+    from consilience.cli.demo import write_tables
 
     return {path.name: path.read_bytes() for path in write_tables(tmp_path_factory.mktemp("tables"))}
 

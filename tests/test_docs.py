@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.cli.demo_tables import write_tables
+from consilience.cli.demo import write_tables
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]

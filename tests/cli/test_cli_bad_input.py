@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,22 +19,98 @@ import consilience
 from consilience.label_model import LabelModel
 from consilience.tables import files
 
+LONG = "item,source,label\n"
+FILES = {
+    "pets.csv": "item,ann,bob\nx,cat,dog\ny,cat,cat\n",
+    "latin.csv": "item,ann,bob\nx,cat,caf\u00e9\ny,cat,cat\n".encode("latin-1"),
+    "twice.csv": LONG + "x,ann,cat\nx,bob,cat\nx,ann,dog\n",
+    "empty.csv": "",
+    "heads.csv": "item,ann,bob\n",
+    "long_heads.csv": LONG,
+    "mixed.csv": "item,ann,bob\n" + "".join(f"i{n},{n}.5,{n}.5\n" for n in range(9)) + "z,1.5,high\n",
+    "stars.csv": "item,ann,bob\n" + "".join(f"i{n},{n % 5},{n % 4}\n" for n in range(20)),
+    "texts.csv": "item,text,ann,bob,cleo\n"
+    + "".join(f"i{n},message number {n},{'cat' if n % 2 else 'dog'},cat,dog\n" for n in range(40)),
+    "cut.csv.gz": gzip.compress(b"item,ann,bob\n" + b"x,cat,dog\n" * 400)[:40],
+    "elsewhere.csv": "item,label\nx1,cat\nx2,dog\nx3,owl\nx4,cat\n",
+    "two_labels.csv": "item,label\nt1,cat\nt1,dog\n",
+    "no_label.csv": "item,label\nt1,\n",
+    "odd_label.csv": "item,label\nt1,cta\n",
+    "no_columns.csv": "name,colour,size\nt1,cat,3\n",
+}
+LABEL = "label votes.csv -o out.csv"
+SCORES = "label scores.csv -o out.csv --space scores"
+CASES = [
+    # files
+    ("label vote.csv -o out.csv", "no file 'vote.csv'", "mean 'votes.csv'?"),
+    ("inspect none.csv", "none."),
+    ("predict none.npz votes.csv -o out.csv", "none."),
+    ("compare none.csv --gold gold.csv", "none."),
+    ("explain none.npz votes.csv --item t1", "none."),
+    ("report none.npz votes.csv -o page.html", "none."),
+    ("convert none.csv out.csv", "none."),
+    ("predict votes.csv votes.csv -o out.csv", "not a consilience model"),
+    ("inspect cut.csv.gz", "'cut.csv.gz' cannot be unpacked", "cut short"),
+    ("convert votes.csv votes.parquet.gz", "packed inside", "leave .gz out"),
+    # votes
+    ("label pets.csv -o out.csv --delimiter ';'", "one column", "--delimiter ','"),
+    ("label pets.csv -o out.csv --delimiter ';;'", "';;' is not one sign"),
+    ("label latin.csv -o out.csv", "line 2", "0xe9", "--encoding 'latin-1'"),
+    ("label pets.csv -o out.csv --encoding klingon", "'klingon' is unknown"),
+    ("label twice.csv -o out.csv", "'ann' votes twice on item 'x'", "row 0", "row 2", '--repeats "separate"'),
+    ("label empty.csv -o out.csv", "empty"),
+    ("label heads.csv -o out.csv", "no rows"),
+    ("label long_heads.csv -o out.csv", "no rows"),
+    ("label mixed.csv -o out.csv", "'bob' mixes numbers and text", "'high'", "'z'", "--abstain 'high'"),
+    ("label stars.csv -o out.csv", "classes, or scores", "--space classes or --space scores"),
+    ("label texts.csv -o out.csv", "'text' does not look like votes", "--drop text"),
+    # known labels
+    (
+        f"{LABEL} --gold elsewhere.csv",
+        *("None of the 4 items", "200 items", "'x1', 'x2', 'x3', ...", "'t0', 't1', 't2'"),
+    ),
+    (f"{LABEL} --gold two_labels.csv", "two labels of item 't1'", "'cat' and 'dog'"),
+    (f"{LABEL} --gold no_label.csv", "holds no label"),
+    (f"{LABEL} --gold odd_label.csv", "odd_label.csv", "'t1'", "cta"),
+    (f"{LABEL} --gold no_columns.csv", "no column for the items", "'colour'"),
+    (f"{SCORES} --gold human_ratng", "neither a file nor a column", "'human_rating'"),
+    # options
+    ("lable votes.csv", "no command 'lable'", "Did you mean 'label'?"),
+    ("label votes.csv", "Missing option '-o'"),
+    (f"{LABEL} --metod em", "--metod", "--method"),
+    (f"{LABEL} --method triplet", "'triplet'", "Did you mean 'triplets'?"),
+    (f"{LABEL} --space clases", "'clases'", "Did you mean 'classes'?"),
+    (f"{LABEL} --item itm", "no column 'itm'", "Did you mean 'item'?"),
+    (f"{LABEL} --sources ann,bobb", "'bobb'", "Did you mean 'bob'?"),
+    (f"{LABEL} --drop evee", "'evee'", "Did you mean 'eve'?"),
+    ("label long.csv -o out.csv --sources ann,bobb", "no source 'bobb'", "mean 'bob'?"),
+    ("label long.csv -o out.csv --label answr", "no column 'answr'", "mean 'answer'?"),
+    (f"{LABEL} --depends ann,bobb", "--depends", "Did you mean 'bob'?"),
+    (f"{LABEL} --depends ann", "one source"),
+    (f"{LABEL} --ties 0.6", "rankings", "Classes"),
+    ("convert votes.csv out.csv --to widee", "'widee'", "wide"),
+    ("convert replies.jsonl w.csv --from judges --delimiter ';'", "--delimiter says nothing about --from judges"),
+    ("label votes.csv -o - --engine local", "labels go to a folder"),
+    # priors
+    (f"{SCORES} --drop human_rating --prior a=1", "Scores has no list of labels"),
+    (
+        f"{LABEL} --prior cat=1,dgo=1,owl=2",
+        *("'dgo' is no label", "Did you mean 'dog'?", "--prior cat=0.33,dog=0.33,owl=0.33"),
+    ),
+    (f"{LABEL} --prior cat=1,dog=many,owl=2", "'many' is no number"),
+    (f"{LABEL} --prior cat=1,dog=1", "'owl' is missing"),
+    (f"{LABEL} --prior cat=0,dog=0,owl=0", "all shares are zero"),
+    (f"{LABEL} --prior cat=-1,dog=1,owl=1", "prior[0] is -1.0", "between 0 and 1"),
+    (f"{LABEL} --prior 0.5", "'0.5' is no label"),
+]
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["label", "vote.csv", "-o", "out.csv"], ("no file 'vote.csv'", "mean 'votes.csv'?")),
-        (["inspect", "none.csv"], ("none.",)),
-        (["predict", "none.npz", "votes.csv", "-o", "out.csv"], ("none.",)),
-        (["compare", "none.csv", "--gold", "gold.csv"], ("none.",)),
-        (["explain", "none.npz", "votes.csv", "--item", "t1"], ("none.",)),
-        (["report", "none.npz", "votes.csv", "-o", "page.html"], ("none.",)),
-        (["convert", "none.csv", "out.csv"], ("none.",)),
-        (["predict", "votes.csv", "votes.csv", "-o", "out.csv"], ("not a consilience model",)),
-    ],
-)
-def test_file_that_is_missing_or_no_model_is_named(folder, arguments, words):
-    refused_by_program(folder, *arguments, words=words)
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
+def test_bad_input_is_refused_with_the_culprit_and_the_option_that_helps(folder, case):
+    for name, content in FILES.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    command, *words = case
+    refused_by_program(folder, *shlex.split(command), words=words)
 
 
 @pytest.mark.parametrize(
@@ -49,73 +127,18 @@ def test_results_that_cannot_be_written_are_refused_before_any_work(folder, monk
     refused_by_program(folder, "label", "votes.csv", *options, words=words)
 
 
-PETS = "item,ann,bob\nx,cat,dog\ny,cat,cat\n"
-SCORES = "item,ann,bob\n" + "".join(f"i{number},{number}.5,{number}.5\n" for number in range(9))
-STARS = "item,ann,bob\n" + "".join(f"i{number},{number % 5},{number % 4}\n" for number in range(20))
-TEXTS = "item,text,ann,bob,cleo\n" + "".join(
-    f"i{number},message number {number},{'cat' if number % 2 else 'dog'},cat,dog\n" for number in range(40)
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        (PETS, ("--delimiter", ";"), ("one column", "--delimiter ','")),
-        (PETS, ("--delimiter", ";;"), ("';;' is not one sign",)),
-        (PETS.replace("dog", "caf\u00e9").encode("latin-1"), (), ("line 2", "0xe9", "--encoding 'latin-1'")),
-        (PETS, ("--encoding", "klingon"), ("'klingon' is unknown",)),
-        (
-            "item,source,label\nx,ann,cat\nx,bob,cat\nx,ann,dog\n",
-            (),
-            ("'ann' votes twice on item 'x'", "row 0", "row 2", '--repeats "separate"'),
-        ),
-        ("", (), ("empty",)),
-        ("item,ann,bob\n", (), ("no rows",)),
-        ("item,source,label\n", (), ("no rows",)),
-        (SCORES + "z,1.5,high\n", (), ("'bob' mixes numbers and text", "'high'", "'z'", "--abstain 'high'")),
-        (STARS, (), ("classes, or scores", "--space classes or --space scores")),
-        (TEXTS, (), ("'text' does not look like votes", "--drop text")),
-    ],
-)
-def test_votes_that_cannot_be_read_are_refused_with_the_option_that_helps(folder, text, options, words):
-    (folder / "bad.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-    refused_by_program(folder, "label", "bad.csv", "-o", "out.csv", *options, words=words)
-
-
-def test_gold_file_with_some_other_items_is_used_and_said(folder):
-    (folder / "other.csv").write_text("item,label\nx1,cat\nt2,dog\n")
-    ran = run("label", "votes.csv", "-o", "out.csv", "--gold", "other.csv")
-    assert ran.exit_code == 0
-    assert "1 of 2 items of 'other.csv' are not among the votes: 'x1'" in ran.stderr
-    assert "1 of them known" in ran.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "item,label\nx1,cat\nx2,dog\nx3,owl\nx4,cat\n",
-            ("None of the 4 items", "200 items", "'x1', 'x2', 'x3', ...", "'t0', 't1', 't2'"),
-        ),
-        ("item,label\nt1,cat\nt1,dog\n", ("two labels of item 't1'", "'cat' and 'dog'")),
-        ("item,label\nt1,\n", ("holds no label",)),
-        ("item,label\nt1,cta\n", ("gold2.csv", "'t1'", "cta")),
-        ("name,colour,size\nt1,cat,3\n", ("no column for the items", "'colour'")),
-    ],
-)
-def test_bad_gold_file_is_refused(folder, text, words):
-    (folder / "gold2.csv").write_text(text)
-    refused_by_program(folder, "label", "votes.csv", "-o", "out.csv", "--gold", "gold2.csv", words=words)
-
-
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc, where nobody may write")
 def test_folder_that_nobody_may_write_to_is_named(folder):
     refused_by_program(folder, "label", "votes.csv", "-o", "/proc/out.csv", words=("Cannot write", "/proc"))
 
 
-def test_file_that_is_there_is_replaced_by_force(folder):
+def test_gold_file_with_some_other_items_is_used_and_said_and_a_file_is_replaced_by_force(folder):
+    (folder / "other.csv").write_text("item,label\nx1,cat\nt2,dog\n")
     (folder / "out.csv").write_text("old")
-    assert run("label", "votes.csv", "-o", "out.csv", "--force").exit_code == 0
+    ran = run("label", "votes.csv", "-o", "out.csv", "--gold", "other.csv", "--force")
+    assert ran.exit_code == 0
+    assert "1 of 2 items of 'other.csv' are not among the votes: 'x1'" in ran.stderr
+    assert "1 of them known" in ran.stdout
     assert (folder / "out.csv").read_text().startswith("item,label")
 
 
@@ -161,15 +184,12 @@ def test_ctrl_c_in_the_middle_is_one_line_and_leaves_nothing(folder):
     (folder / "large.csv").write_text("item,ann,bob,cleo,dan\n" + rows)
     before = files_in(folder)
     command = [*PROGRAM, "label", "large.csv", "-o", "out.csv"]
-    process = subprocess.Popen(
-        command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, **pipes)
     assert process.stderr.readline().startswith("labels look like classes")  # the table is read; seconds of work follow
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert stdout == ""
+    assert (process.returncode, stdout) == (130, ""), stderr
     assert stderr.strip().splitlines()[-1] == "Interrupted. No file is half written."
     assert "Traceback" not in stderr
     assert files_in(folder) == before
@@ -188,47 +208,14 @@ def test_ctrl_c_while_writing_leaves_the_old_file(folder, monkeypatch):
     assert files_in(folder) == before
 
 
-def test_debug_shows_where_an_error_comes_from(folder):
+def test_debug_shows_where_an_error_comes_from_and_a_bug_is_called_one_without_a_traceback(folder, monkeypatch):
     ran = run("label", "vote.csv", "-o", "out.csv", "--debug")
     assert ran.exit_code == 2
     assert "Traceback" in ran.stderr
     assert "Error: There is no file" in ran.stderr
 
-
-def test_bug_is_called_one_without_a_traceback(folder, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("division by zero")
 
     monkeypatch.setattr(LabelModel, "fit", broken)
     refused_by_program(folder, "label", "votes.csv", "-o", "out.csv", words=("ZeroDivisionError", "bug", "--debug"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["lable", "votes.csv"], ("no command 'lable'", "Did you mean 'label'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--metod", "em"], ("--metod", "--method")),
-        (["label", "votes.csv", "-o", "out.csv", "--method", "triplet"], ("'triplet'", "Did you mean 'triplets'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--space", "clases"], ("'clases'", "Did you mean 'classes'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--item", "itm"], ("no column 'itm'", "Did you mean 'item'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--sources", "ann,bobb"], ("'bobb'", "Did you mean 'bob'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--drop", "evee"], ("'evee'", "Did you mean 'eve'?")),
-        (["label", "long.csv", "-o", "out.csv", "--sources", "ann,bobb"], ("no source 'bobb'", "mean 'bob'?")),
-        (["label", "long.csv", "-o", "out.csv", "--label", "answr"], ("no column 'answr'", "mean 'answer'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--depends", "ann,bobb"], ("--depends", "Did you mean 'bob'?")),
-        (["label", "votes.csv", "-o", "out.csv", "--depends", "ann"], ("one source",)),
-        (["label", "votes.csv"], ("Missing option '-o'",)),
-        (
-            ["label", "scores.csv", "-o", "out.csv", "--space", "scores", "--gold", "human_ratng"],
-            ("neither a file nor a column", "'human_rating'"),
-        ),
-        (
-            ["label", "scores.csv", "-o", "out.csv", "--space", "scores", "--drop", "human_rating", "--prior", "a=1"],
-            ("Scores has no list of labels",),
-        ),
-        (["label", "votes.csv", "-o", "out.csv", "--ties", "0.6"], ("rankings", "Classes")),
-        (["convert", "votes.csv", "out.csv", "--to", "widee"], ("'widee'", "wide")),
-    ],
-)
-def test_typo_gets_a_hint(folder, arguments, words):
-    refused_by_program(folder, *arguments, words=words)

@@ -1,8 +1,9 @@
-"""The commands do what they say: labels, tables, JSON, exit codes."""
+"""The commands do what they say: labels, tables, JSON, exit codes, also between other programs."""
 
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import pty
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from tests.cli.running import files_in, refused_by_program, result_of, run
 
 import consilience as cs
+from consilience.cli import main
 from consilience.tables.files import read_table
 
 
@@ -43,7 +46,7 @@ def labelled(folder, first_run):
     return first_run[0]
 
 
-def test_labels_are_those_of_the_library(folder, labelled):
+def test_labels_are_those_of_the_library_for_wide_and_long_votes(folder, labelled):
     votes = cs.read_votes("votes.csv")
     model = cs.LabelModel(cs.Classes(["cat", "dog", "owl"]), random_state=0).fit(votes)
     rows = rows_of(folder / "labels.csv")
@@ -51,24 +54,14 @@ def test_labels_are_those_of_the_library(folder, labelled):
     assert [row["item"] for row in rows] == votes.items.tolist()
     assert [row["label"] for row in rows] == model.predict(votes).tolist()
     np.testing.assert_allclose([float(row["confidence"]) for row in rows], model.confidence(votes), rtol=1e-12)
-
-
-def test_wide_and_long_votes_give_the_same_labels(folder, labelled):
     assert run("label", "long.csv", "-o", "long-labels.csv").exit_code == 0
-    wide, long = (
-        {row["item"]: row["label"] for row in rows_of(folder / name)} for name in ("labels.csv", "long-labels.csv")
-    )
+    long = {row["item"]: row["label"] for row in rows_of(folder / "long-labels.csv")}
+    wide = {row["item"]: row["label"] for row in rows}
     assert {item: wide[item] for item in long} == long  # an item nobody voted on is in no row of a long table
 
 
-def test_guess_is_said_on_stderr_and_can_be_overridden(labelled):
+def test_guess_is_said_on_stderr_and_sources_are_printed_as_aligned_text_into_a_pipe(labelled):
     assert labelled.stderr == "labels look like classes: 3 different words; override with --space\n"
-    ran = run("label", "votes.csv", "-o", "others.csv", "--space", "classes:cat,dog,owl,emu")
-    assert ran.stderr == ""
-    assert "No source ever votes for 1 of the 4 labels" in ran.stdout
-
-
-def test_sources_and_diagnostics_are_printed_as_aligned_text_into_a_pipe(labelled):
     lines = labelled.stdout.splitlines()
     assert lines[0].split()[:4] == ["source", "votes", "coverage", "expected_cost"]
     assert [line.split()[0] for line in lines[1:6]] == ["ann", "bob", "cleo", "dan", "eve"]
@@ -76,6 +69,26 @@ def test_sources_and_diagnostics_are_printed_as_aligned_text_into_a_pipe(labelle
     assert any(line.startswith("[info] method") for line in lines)
     assert "wrote 200 labels to labels.csv" in lines
     assert "\x1b" not in labelled.stdout
+    ran = run("label", "votes.csv", "-o", "others.csv", "--space", "classes:cat,dog,owl,emu")
+    assert ran.stderr == ""
+    assert "No source ever votes for 1 of the 4 labels" in ran.stdout
+
+
+def test_terminal_gets_tables_with_lines(folder):
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "150"}
+    command = [sys.executable, "-m", "consilience", "spaces"]
+    done = subprocess.run(command, stdout=theirs, cwd=folder, env=environment, check=False)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    assert done.returncode == 0
+    assert "\u2500" in shown.decode()
 
 
 def test_json_is_one_document_with_everything_and_quiet_prints_nothing(folder):
@@ -88,19 +101,15 @@ def test_json_is_one_document_with_everything_and_quiet_prints_nothing(folder):
     assert set(told["sources"]) == {"ann", "bob", "cleo"}
     quiet = run("predict", "model.npz", "votes.csv", "-o", "again.csv", "--quiet")
     assert (quiet.exit_code, quiet.output) == (0, "")
-
-
-def test_json_has_null_for_what_is_no_number(folder):
     (folder / "two.csv").write_text("item,ann,bob\n" + "".join(f"i{n},cat,dog\n" for n in range(20)))
-    ran = run("label", "two.csv", "-o", "labels.csv", "--json")
-    assert "NaN" not in ran.stdout
-    assert "Infinity" not in ran.stdout
-    json.loads(ran.stdout)
+    unknown = run("label", "two.csv", "-o", "labels2.csv", "--json")
+    assert "NaN" not in unknown.stdout
+    assert "Infinity" not in unknown.stdout
+    json.loads(unknown.stdout)
 
 
 def test_votes_without_signal_are_labelled_with_exit_code_1(folder):
-    draw = np.random.default_rng(0)
-    rows = draw.choice(["cat", "dog"], size=(300, 4))
+    rows = np.random.default_rng(0).choice(["cat", "dog"], size=(300, 4))
     text = "".join(f"i{number},{','.join(row)}\n" for number, row in enumerate(rows))
     (folder / "noise.csv").write_text("item,a,b,c,d\n" + text)
     ran = run("label", "noise.csv", "-o", "labels.csv")
@@ -110,6 +119,15 @@ def test_votes_without_signal_are_labelled_with_exit_code_1(folder):
     quiet = run("label", "noise.csv", "-o", "labels.csv", "--force", "--quiet")
     assert (quiet.exit_code, quiet.stdout) == (1, "")
     assert "no-signal" in quiet.stderr
+
+
+def test_known_labels_may_be_a_column_of_a_long_table_and_number_ids_match_whatever_their_type(folder):
+    rows = "".join(f"i{n % 40},w{n // 40},{'cat' if n % 2 else 'dog'},{'cat' if n % 2 else ''}\n" for n in range(160))
+    (folder / "l.csv").write_text("item,worker,label,truth\n" + rows)
+    assert result_of("label", "l.csv", "-o", "out.csv", "--gold", "truth")["known"] == 20
+    (folder / "n.jsonl").write_text("".join(json.dumps({"item": n, "a": "x", "b": "y"}) + "\n" for n in range(5)))
+    (folder / "g.csv").write_text("item,gold\n3.0,x\n4.0,y\n")
+    assert result_of("inspect", "n.jsonl", "--gold", "g.csv")["sources"][0]["known"] == 2
 
 
 def test_gold_column_is_no_source_and_sets_the_scale_of_scores(folder):
@@ -123,18 +141,6 @@ def test_gold_column_is_no_source_and_sets_the_scale_of_scores(folder):
     assert np.mean([abs(labels[item] - rating) for item, rating in known]) < 6.0
 
 
-def test_gold_in_a_long_table_may_be_a_column(folder):
-    rows = "".join(f"i{n % 40},w{n // 40},{'cat' if n % 2 else 'dog'},{'cat' if n % 2 else ''}\n" for n in range(160))
-    (folder / "l.csv").write_text("item,worker,label,truth\n" + rows)
-    assert result_of("label", "l.csv", "-o", "out.csv", "--gold", "truth")["known"] == 20
-
-
-def test_number_ids_match_whatever_their_type(folder):
-    (folder / "n.jsonl").write_text("".join(json.dumps({"item": n, "a": "x", "b": "y"}) + "\n" for n in range(5)))
-    (folder / "g.csv").write_text("item,gold\n3.0,x\n4.0,y\n")
-    assert result_of("inspect", "n.jsonl", "--gold", "g.csv")["sources"][0]["known"] == 2
-
-
 def test_runs_of_one_source_count_as_dependent(folder):
     rows = "".join(
         f"i{n % 50},judge,{n % 7 / 2}\ni{n % 50},b,{n % 5 / 2}\ni{n % 50},c,{n % 3 / 2}\n" for n in range(100)
@@ -144,60 +150,6 @@ def test_runs_of_one_source_count_as_dependent(folder):
     assert ran.exit_code in (0, 1)
     names = [source["source"] for source in json.loads(ran.stdout)["sources"]]
     assert names == ["judge #1", "judge #2", "b #1", "b #2", "c #1", "c #2"]
-
-
-def test_predict_repeats_the_labels_of_label_and_leaves_other_columns_aside(folder, labelled):
-    lines = (folder / "votes.csv").read_text().splitlines()
-    wider = [f"{line},{'text' if number == 0 else f'message {number}'}" for number, line in enumerate(lines)]
-    (folder / "wider.csv").write_text("\n".join(wider) + "\n")
-    for name, said in (("votes.csv", ""), ("wider.csv", "left aside: text")):
-        ran = run("predict", "model.npz", name, "-o", "again.csv", "--force")
-        assert ran.exit_code == 0
-        assert said in ran.stderr
-        assert (folder / "again.csv").read_bytes() == (folder / "labels.csv").read_bytes()
-
-
-def test_predict_takes_who_is_not_in_a_long_table_as_abstaining(folder, labelled):
-    (folder / "new.csv").write_text("item,worker,answer\nn1,ann,cat\nn1,zoe,dog\nn2,ann,owl\nn2,bob,owl\n")
-    ran = run("predict", "model.npz", "new.csv", "-o", "out.csv")
-    assert ran.exit_code == 0, ran.output
-    assert "without a vote here: cleo, dan, eve" in ran.stderr
-    assert "left aside: zoe" in ran.stderr
-    assert [row["label"] for row in rows_of(folder / "out.csv")] == ["cat", "owl"]
-
-
-def test_predict_without_a_column_of_the_model_and_explain_without_the_item_are_refused(folder, labelled):
-    refused_by_program(folder, "predict", "model.npz", "votes.csv", "-o", "out.csv", "--drop", "bob", words=("bob",))
-    refused_by_program(folder, "explain", "model.npz", "votes.csv", "--item", "t_7", words=("'t_7'", "Did you mean 't"))
-
-
-def test_explain_says_what_the_library_says(labelled):
-    story = cs.LabelModel.load("model.npz").explain(cs.read_votes("votes.csv"), "t7")
-    assert run("explain", "model.npz", "votes.csv", "--item", "t7").stdout.rstrip("\n") == str(story)
-    document = result_of("explain", "model.npz", "votes.csv", "--item", "t7")
-    assert document["label"] == story.label
-    assert [voice["source"] for voice in document["voices"]] == [voice.source for voice in story.voices]
-
-
-def test_inspect_needs_no_label_type(folder):
-    (folder / "stars.csv").write_text("item,a,b,c\n" + "".join(f"i{n},{n % 5},{n % 5},{n % 4}\n" for n in range(40)))
-    ran = run("inspect", "stars.csv")
-    assert ran.exit_code == 0
-    assert "classes, or scores" in ran.stderr
-    assert "40 items, 3 sources, 120 votes" in ran.stdout
-    assert "copied-source: a, b" in ran.stdout
-
-
-def test_inspect_counts_pairs_by_hand(folder):
-    (folder / "small.csv").write_text("item,a,b,c\n1,x,x,\n2,x,y,y\n3,y,y,\n4,,,\n5,x,,\n")
-    document = result_of("inspect", "small.csv")
-    pairs = {(pair["source"], pair["and"]): pair for pair in document["pairs"]}
-    assert pairs["a", "b"]["both"] == 3
-    assert pairs["a", "b"]["agreement"] == pytest.approx(2 / 3)
-    assert pairs["b", "c"]["agreement"] == 1.0
-    codes = {finding["code"]: finding["message"] for finding in document["diagnostics"]}
-    assert codes["items-without-votes"].startswith("1 of 5 items (4)")
-    assert codes["items-with-one-vote"].startswith("1 of 5 items (5)")
 
 
 def test_compare_scores_every_method_on_labels_it_did_not_see(folder):
@@ -213,6 +165,61 @@ def test_compare_scores_every_method_on_labels_it_did_not_see(folder):
     assert document["methods"][0]["mean_distance"] == min(row["mean_distance"] for row in rows.values())
 
 
+def test_rankings_come_out_as_text_with_ties_where_the_order_is_uncertain(folder):
+    assert run("label", "rankings.csv", "-o", "strict.csv").exit_code == 0
+    assert run("label", "rankings.csv", "-o", "tied.csv", "--ties", "0.7").exit_code == 0
+    strict, tied = (rows_of(folder / name) for name in ("strict.csv", "tied.csv"))
+    assert all(" = " not in row["label"] for row in strict)
+    assert any(" = " in row["label"] for row in tied)
+    assert [row["label"].replace(" = ", " > ") for row in tied] == [row["label"] for row in strict]
+
+
+def test_predict_repeats_the_labels_of_label_for_the_sources_of_the_model(folder, labelled):
+    lines = (folder / "votes.csv").read_text().splitlines()
+    wider = [f"{line},{'text' if number == 0 else f'message {number}'}" for number, line in enumerate(lines)]
+    (folder / "wider.csv").write_text("\n".join(wider) + "\n")
+    for name, said in (("votes.csv", ""), ("wider.csv", "left aside: text")):
+        ran = run("predict", "model.npz", name, "-o", "again.csv", "--force")
+        assert ran.exit_code == 0
+        assert said in ran.stderr
+        assert (folder / "again.csv").read_bytes() == (folder / "labels.csv").read_bytes()
+    # Who is not in a long table abstains.
+    (folder / "new.csv").write_text("item,worker,answer\nn1,ann,cat\nn1,zoe,dog\nn2,ann,owl\nn2,bob,owl\n")
+    ran = run("predict", "model.npz", "new.csv", "-o", "out.csv")
+    assert ran.exit_code == 0, ran.output
+    assert "without a vote here: cleo, dan, eve" in ran.stderr
+    assert "left aside: zoe" in ran.stderr
+    assert [row["label"] for row in rows_of(folder / "out.csv")] == ["cat", "owl"]
+    refused_by_program(folder, "predict", "model.npz", "votes.csv", "-o", "o.csv", "--drop", "bob", words=("bob",))
+
+
+def test_explain_says_what_the_library_says(folder, labelled):
+    story = cs.LabelModel.load("model.npz").explain(cs.read_votes("votes.csv"), "t7")
+    assert run("explain", "model.npz", "votes.csv", "--item", "t7").stdout.rstrip("\n") == str(story)
+    document = result_of("explain", "model.npz", "votes.csv", "--item", "t7")
+    assert document["label"] == story.label
+    assert [voice["source"] for voice in document["voices"]] == [voice.source for voice in story.voices]
+    refused_by_program(folder, "explain", "model.npz", "votes.csv", "--item", "t_7", words=("'t_7'", "Did you mean 't"))
+
+
+def test_inspect_needs_no_label_type_and_counts_pairs_as_by_hand(folder):
+    (folder / "stars.csv").write_text("item,a,b,c\n" + "".join(f"i{n},{n % 5},{n % 5},{n % 4}\n" for n in range(40)))
+    ran = run("inspect", "stars.csv")
+    assert ran.exit_code == 0
+    assert "classes, or scores" in ran.stderr
+    assert "40 items, 3 sources, 120 votes" in ran.stdout
+    assert "copied-source: a, b" in ran.stdout
+    (folder / "small.csv").write_text("item,a,b,c\n1,x,x,\n2,x,y,y\n3,y,y,\n4,,,\n5,x,,\n")
+    document = result_of("inspect", "small.csv")
+    pairs = {(pair["source"], pair["and"]): pair for pair in document["pairs"]}
+    assert pairs["a", "b"]["both"] == 3
+    assert pairs["a", "b"]["agreement"] == pytest.approx(2 / 3)
+    assert pairs["b", "c"]["agreement"] == 1.0
+    codes = {finding["code"]: finding["message"] for finding in document["diagnostics"]}
+    assert codes["items-without-votes"].startswith("1 of 5 items (4)")
+    assert codes["items-with-one-vote"].startswith("1 of 5 items (5)")
+
+
 @pytest.mark.parametrize("end", ["csv", "jsonl", "parquet"])
 def test_convert_there_and_back_keeps_the_votes(folder, end):
     assert run("convert", "votes.csv", f"l.{end}", "--to", "long").exit_code == 0
@@ -221,29 +228,19 @@ def test_convert_there_and_back_keeps_the_votes(folder, end):
     rows = {item: row for row, item in enumerate(last.items.tolist())}
     order = [rows[item] for item in first.items.tolist()]
     assert first.equals(last[order].select(first.sources))
+    assert run("convert", "rankings.csv", f"r.{end}").exit_code == 0  # without a layout, only the format changes
+    assert read_table(f"r.{end}").to_pylist() == read_table("rankings.csv").to_pylist()
 
 
-def test_convert_without_a_layout_changes_the_format_only(folder):
-    assert run("convert", "rankings.csv", "r.parquet").exit_code == 0
-    assert read_table("r.parquet").to_pylist() == read_table("rankings.csv").to_pylist()
-
-
-def test_convert_reads_replies_of_judges_and_counts_what_is_no_vote(folder):
-    (folder / "r.jsonl").write_text(
-        "".join(
-            json.dumps({"prompt": prompt, "judge": judge, "score": score}) + "\n"
-            for prompt, judge, score in [
-                ("p1", "large", "7/10"), ("p1", "small", "Score: 6"), ("p2", "large", "3"), ("p2", "small", "I cannot.")
-            ]
-        )
-    )  # fmt: skip
+def test_convert_reads_replies_of_judges_and_exports_of_label_studio(folder):
+    replies = [("p1", "large", "7/10"), ("p1", "small", "Score: 6"), ("p2", "large", "3"), ("p2", "small", "I cannot.")]
+    lines = (json.dumps(dict(zip(("prompt", "judge", "score"), reply, strict=True))) + "\n" for reply in replies)
+    (folder / "r.jsonl").write_text("".join(lines))
     ran = run("convert", "r.jsonl", "w.csv", "--from", "judges", "--to", "wide")
     assert ran.exit_code == 0, ran.output
     assert "replies that are no vote: small 1" in ran.stderr
     assert (folder / "w.csv").read_text() == "item,large,small\np1,7.0,6.0\np2,3.0,\n"
 
-
-def test_convert_reads_an_export_of_label_studio(folder):
     def answer(who, choice):
         result = {"from_name": "pet", "to_name": "t", "type": "choices", "value": {"choices": [choice]}}
         return {"completed_by": who, "result": [result]}
@@ -255,20 +252,6 @@ def test_convert_reads_an_export_of_label_studio(folder):
     assert [(row["item"], row["label"]) for row in rows] == [("7", "cat"), ("7", "dog")]
 
 
-def test_convert_refuses_options_that_say_nothing_about_the_file(folder):
-    arguments = ("convert", "replies.jsonl", "w.csv", "--from", "judges", "--delimiter", ";")
-    refused_by_program(folder, *arguments, words=("--delimiter says nothing about --from judges",))
-
-
-def test_rankings_come_out_as_text_with_ties_where_the_order_is_uncertain(folder):
-    assert run("label", "rankings.csv", "-o", "strict.csv").exit_code == 0
-    assert run("label", "rankings.csv", "-o", "tied.csv", "--ties", "0.7").exit_code == 0
-    strict, tied = (rows_of(folder / name) for name in ("strict.csv", "tied.csv"))
-    assert all(" = " not in row["label"] for row in strict)
-    assert any(" = " in row["label"] for row in tied)
-    assert [row["label"].replace(" = ", " > ") for row in tied] == [row["label"] for row in strict]
-
-
 def test_spaces_lists_every_label_type(folder):
     names = [space["name"] for space in result_of("spaces")["spaces"]]
     lines = run("spaces").stdout.splitlines()
@@ -276,89 +259,91 @@ def test_spaces_lists_every_label_type(folder):
     assert {"classes", "scores", "rankings", "trees", "records"} <= set(names)
 
 
-def test_report_is_written_with_the_labels(folder):
-    assert run("label", "votes.csv", "-o", "labels.csv", "--report", "page.html", "--save", "m.npz").exit_code == 0
-    assert "cleo" in (folder / "page.html").read_text()
-    assert run("report", "m.npz", "votes.csv", "-o", "again.html", "--gold", "gold.csv").exit_code == 0
-
-
-def test_terminal_gets_tables_with_lines_and_a_pipe_does_not(folder):
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "150"}
-    done = subprocess.run(
-        [sys.executable, "-m", "consilience", "spaces"], stdout=theirs, cwd=folder, env=environment, check=False
-    )
-    os.close(theirs)
-    shown = b""
-    while chunk := _read(ours):
-        shown += chunk
-    os.close(ours)
-    assert done.returncode == 0
-    assert "\u2500" in shown.decode()
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # the other end is closed
-        return b""
-
-
 def test_class_balance_is_that_of_the_option(folder):
     balance = "cat=1,dog=1,owl=2"
-    assert run("label", "votes.csv", "-o", "labels.csv", "--prior", balance, "--save", "model.npz").exit_code == 0
+    assert run("label", "votes.csv", "-o", "labels.csv", "--prior", balance, "--report", "page.html").exit_code == 0
     votes = cs.read_votes("votes.csv")
     space = cs.Classes(["cat", "dog", "owl"])
-    model = cs.LabelModel(space, prior=[0.25, 0.25, 0.5], random_state=0).fit(votes)
-    expected = model.confidence(votes)
-    np.testing.assert_allclose(
-        [float(row["confidence"]) for row in rows_of(folder / "labels.csv")], expected, rtol=1e-9
-    )
+    expected = cs.LabelModel(space, prior=[0.25, 0.25, 0.5], random_state=0).fit(votes).confidence(votes)
+    found = [float(row["confidence"]) for row in rows_of(folder / "labels.csv")]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
     assert not np.allclose(cs.LabelModel(space, random_state=0).fit(votes).confidence(votes), expected)
+    assert "cleo" in (folder / "page.html").read_text()
     assert run("label", "votes.csv", "-o", "even.csv", "--prior", "uniform").exit_code == 0
 
 
+def test_duels_are_ranked_with_standings_and_a_report_or_once_per_prompt(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = ["judge,prompt,model_a,model_b,winner"]
+    for judge in ("ann", "bob", "cleo"):
+        for number in range(60):
+            one, two = rng.choice(4, 2, replace=False)
+            winner = "model_a" if rng.random() < 1 / (1 + np.exp(-2.0 * (two - one))) else "model_b"
+            lines.append(f"{judge},{number % 3},m{one},m{two},{winner}")
+    duels = tmp_path / "duels.csv"
+    duels.write_text("\n".join(lines) + "\n")
+    ranking, standings, page, prompts = (tmp_path / name for name in ("r.csv", "s.csv", "page.html", "p.csv"))
+    assert run("label", duels, "-o", ranking, "--standings", standings, "--report", page).exit_code == 0
+    assert "m0 > m1 > m2 > m3" in ranking.read_text()
+    assert [row["candidate"] for row in rows_of(standings)] == ["m0", "m1", "m2", "m3"]
+    assert "m0" in page.read_text()
+    assert run("label", duels, "-o", prompts, "--space", "preferences:prompt").exit_code == 0
+    assert len(rows_of(prompts)) == 3
+
+
+def piped(data: bytes, *arguments: str):
+    return CliRunner().invoke(main, list(arguments), input=data)
+
+
+def test_labels_are_the_same_whether_files_are_named_packed_or_piped(folder):
+    votes = (folder / "votes.csv").read_bytes()
+    (folder / "votes.csv.gz").write_bytes(gzip.compress(votes))
+    for name in ("labels.csv", "labels.csv.gz", "again.csv.gz"):
+        assert run("label", "votes.csv.gz", "-o", name).exit_code == 0
+    labels = (folder / "labels.csv").read_bytes()
+    assert gzip.decompress((folder / "labels.csv.gz").read_bytes()) == labels
+    assert (folder / "again.csv.gz").read_bytes() == (folder / "labels.csv.gz").read_bytes()
+    ran = piped(votes, "label", "-", "-o", "-")
+    assert ran.exit_code == 0, ran.output
+    assert ran.stdout_bytes == labels
+    assert "ann" in ran.stderr  # who can be trusted is said beside the labels
+
+
+def test_format_of_the_standard_input_is_seen_from_its_start(folder):
+    for ending in ("parquet", "arrow", "jsonl", "csv.gz"):
+        assert run("convert", "votes.csv", f"votes.{ending}").exit_code == 0
+        ran = piped((folder / f"votes.{ending}").read_bytes(), "convert", "-", "again.csv", "--force")
+        assert ran.exit_code == 0, ran.output
+        assert (folder / "again.csv").read_bytes() == (folder / "votes.csv").read_bytes()
+    for data, words in (
+        (b"a,b\n1,2,3\n", "Error: '-', line 2: 3 cells"),
+        (b"", "nothing came from the standard input"),
+    ):
+        ran = piped(data, "inspect", "-")
+        assert ran.exit_code == 2
+        assert words in ran.stderr
+
+
 @pytest.mark.parametrize(
-    ("prior", "words"),
+    ("command", "words"),
     [
-        ("cat=1,dgo=1,owl=2", ("'dgo' is no label", "Did you mean 'dog'?", "--prior cat=0.33,dog=0.33,owl=0.33")),
-        ("cat=1,dog=many,owl=2", ("'many' is no number",)),
-        ("cat=1,dog=1", ("'owl' is missing",)),
-        ("cat=0,dog=0,owl=0", ("all shares are zero",)),
-        ("cat=-1,dog=1,owl=1", ("prior[0] is -1.0", "between 0 and 1")),
-        ("0.5", ("'0.5' is no label",)),
+        ("label nothing.csv -o labels.csv --json", "nothing.csv"),
+        ("label votes.csv -o labels.csv --method magic --json", "magic"),
+        ("label votes.csv --json", "-o"),
+        ("lable --json", "lable"),
+        ("label votes.csv -o - --json", "would both write to the standard output"),
     ],
 )
-def test_class_balance_that_makes_no_sense_is_refused(folder, prior, words):
-    refused_by_program(folder, "label", "votes.csv", "-o", "labels.csv", "--prior", prior, words=words)
+def test_json_was_asked_for_so_errors_are_json_too(folder, command, words):
+    ran = run(*command.split())
+    assert ran.exit_code == 2
+    document = json.loads(ran.stdout)
+    assert document["exit_status"] == 2
+    assert words in document["error"]
+    assert f"Error: {document['error']}" in ran.stderr
 
 
-def write_duels(path):
-    rng = np.random.default_rng(0)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["judge", "prompt", "model_a", "model_b", "winner"])
-        for judge in ("ann", "bob", "cleo"):
-            for number in range(60):
-                one, two = rng.choice(4, 2, replace=False)
-                wins = rng.random() < 1 / (1 + np.exp(-2.0 * (two - one)))
-                writer.writerow([judge, number % 3, f"m{one}", f"m{two}", "model_a" if wins else "model_b"])
-
-
-def test_duels_are_ranked_with_standings_and_a_report(tmp_path):
-    duels = tmp_path / "duels.csv"
-    write_duels(duels)
-    targets = {name: tmp_path / name for name in ("ranking.csv", "standings.csv", "page.html")}
-    options = ("--standings", targets["standings.csv"], "--report", targets["page.html"])
-    assert run("label", duels, "-o", targets["ranking.csv"], *options).exit_code == 0
-    assert "m0 > m1 > m2 > m3" in targets["ranking.csv"].read_text()
-    rows = list(csv.DictReader(targets["standings.csv"].read_text().splitlines()))
-    assert [row["candidate"] for row in rows] == ["m0", "m1", "m2", "m3"]
-    assert "m0" in targets["page.html"].read_text()
-
-
-def test_a_column_makes_one_ranking_per_prompt(tmp_path):
-    duels, target = tmp_path / "duels.csv", tmp_path / "ranking.csv"
-    write_duels(duels)
-    assert run("label", duels, "-o", target, "--space", "preferences:prompt").exit_code == 0
-    assert len(list(csv.DictReader(target.read_text().splitlines()))) == 3
+def test_long_texts_are_cut_in_tables_and_whole_in_json(folder):
+    (folder / "long.csv").write_text(f"item,a,b,c\n1,{'x' * 3000},y,y\n2,y,y,y\n")
+    assert max(map(len, run("inspect", "long.csv").stdout.splitlines())) < 200
+    assert "x" * 3000 in run("inspect", "long.csv", "--json").stdout

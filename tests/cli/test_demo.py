@@ -6,48 +6,36 @@ import csv
 import filecmp
 import subprocess
 import sys
-from pathlib import Path
+from functools import cache
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from tests.cli.running import run
 
-import consilience as cs
 import make_demo_data
+import make_demo_tables
 from consilience import datasets
 from consilience.cli import demo, main
 from consilience.cli.label import fit_votes
-from consilience.datasets import Example
-
-FOLDER = Path(datasets.__file__).parent
-LOADERS = [datasets.load_tickets, datasets.load_products, datasets.load_guests, datasets.load_sentences]
 
 
 @pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
+def ran(tmp_path_factory):
     """Return what ``consilience demo`` printed, and the folder it wrote to."""
     folder = tmp_path_factory.mktemp("demo") / "labels"
-    result = CliRunner(env={"COLUMNS": "100"}).invoke(main, ["demo", "--output", str(folder)])
-    return result, folder
+    return CliRunner(env={"COLUMNS": "100"}).invoke(main, ["demo", "--output", str(folder)]), folder
 
 
-SOLVED = {}
-
-
-def solved(story: demo.Story) -> tuple[Example, cs.LabelModel, dict[str, dict[str, float]]]:
+@cache
+def solved(story: demo.Story):
     """Return the table of a story, the fitted model, and the scores by name."""
-    if story.name not in SOLVED:
-        example = story.load()
-        model = fit_votes(example.space, example.votes, None, "auto", [], 0)
-        rows = {row["labels by"]: row for row in demo.scores(story, example, model)}
-        SOLVED[story.name] = example, model, rows
-    return SOLVED[story.name]
+    example = story.load()
+    model = fit_votes(example.space, example.votes)
+    return example, model, {row["labels by"]: row for row in demo.scores(story, example, model)}
 
 
-# --- the command ----------------------------------------------------------------------------------
-
-
-def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran: tuple[Result, Path]) -> None:
+def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran):
     result = ran[0]
     assert (result.exit_code, result.stderr) == (0, "")
     assert "Warning" not in result.output
@@ -57,7 +45,7 @@ def test_demo_fits_the_terminal_and_shows_sources_diagnostics_and_scores(ran: tu
         assert shown in result.output
 
 
-def test_demo_writes_one_label_per_item_and_the_same_again(ran: tuple[Result, Path], tmp_path: Path) -> None:
+def test_demo_writes_one_label_per_item_and_the_same_again(ran, tmp_path):
     names = [f"labels-{story.name}.csv" for story in demo.STORIES]
     assert {path.name for path in ran[1].iterdir()} == set(names)
     for story in demo.STORIES:
@@ -74,51 +62,34 @@ def test_demo_writes_one_label_per_item_and_the_same_again(ran: tuple[Result, Pa
     assert filecmp.cmpfiles(ran[1], tmp_path, names, shallow=False)[0] == names
 
 
-@pytest.mark.parametrize("arguments", [["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demos"]])
-def test_bad_arguments_exit_with_status_2(arguments: list[str]) -> None:
-    assert CliRunner().invoke(main, arguments).exit_code == 2
-
-
-def test_output_that_is_a_file_exits_with_status_2_and_says_so(tmp_path: Path) -> None:
+def test_bad_arguments_and_an_output_that_is_a_file_exit_with_status_2(tmp_path):
+    for arguments in (["demo", "--seed", "-1"], ["demo", "--seed", "x"], ["demos"]):
+        assert run(*arguments).exit_code == 2
     path = tmp_path / "taken"
     path.write_text("", encoding="utf-8")
     for output in (path, path / "below"):
-        result = CliRunner().invoke(main, ["demo", "--output", str(output)])
+        result = run("demo", "--output", output)
         assert result.exit_code == 2
         assert "taken" in result.output
         assert "Traceback" not in result.output
 
 
-def test_python_m_consilience_is_the_same_program() -> None:
-    command = [sys.executable, "-m", "consilience", "--version"]
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (completed.returncode, completed.stdout.split()[0]) == (0, "consilience")
-
-
-# --- what it says -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)
-def test_labels_are_at_least_as_good_as_the_plain_vote_and_costs_near_the_true_ones(story: demo.Story) -> None:
+def test_labels_are_at_least_as_good_as_the_plain_vote_and_costs_near_the_true_ones(story):
     example, model, rows = solved(story)
     assert rows["consilience"]["right"] == pytest.approx(np.mean(model.predict(example.votes) == example.truth))
     assert rows["consilience"]["right"] >= rows["plain vote"]["right"]
     assert rows["consilience"]["distance"] <= rows["plain vote"]["distance"]
     # An illustration, not a test of the method: four standard errors of what is printed beside it.
-    columns = demo._sources(example, model)
+    columns = demo.source_columns(example, model)
     gap = np.abs(np.array(columns["expected cost"]) - columns["true cost"])
     assert (gap < 4 * np.array(columns["std. error"])).all()
+    if story.told:  # acting on the warning pays
+        assert any(set(story.told[0]) <= set(finding.sources) for finding in model.diagnostics_)
+        assert rows["consilience --depends shop_a,shop_b"]["distance"] < rows["consilience"]["distance"] + 0.05
 
 
-def test_acting_on_the_warning_pays() -> None:
-    products = next(story for story in demo.STORIES if story.told)
-    _, model, rows = solved(products)
-    named = [set(finding.sources) for finding in model.diagnostics_]
-    assert any(set(products.told[0]) <= sources for sources in named)
-    assert rows["consilience --depends shop_a,shop_b"]["distance"] < rows["consilience"]["distance"] + 0.05
-
-
-def test_scores_of_rankings_count_what_is_left_open_as_half_wrong() -> None:
+def test_scores_of_rankings_count_what_is_left_open_as_half_wrong():
     # The purchases of a guest who bought two jams of five put one pair of ten in the right order at best: 0.45 is left.
     example = datasets.load_guests()
     column = example.votes.sources.index("purchases")
@@ -129,48 +100,44 @@ def test_scores_of_rankings_count_what_is_left_open_as_half_wrong() -> None:
     assert score["right"] == 0.0
 
 
-# --- the example tables -------------------------------------------------------------------------------
-
-
-def test_generator_makes_the_committed_tables(tmp_path: Path) -> None:
-    make_demo_data.main(tmp_path)
-    names = sorted(path.name for path in FOLDER.glob("*.csv"))
+@pytest.mark.parametrize("generator", [make_demo_data, make_demo_tables])
+def test_generators_make_the_committed_tables(tmp_path, generator):
+    generator.main(tmp_path)
+    names = sorted(path.name for path in generator.FOLDER.iterdir() if path.is_file() and path.suffix != ".py")
     assert sorted(path.name for path in tmp_path.iterdir()) == names
-    assert sum(path.stat().st_size for path in FOLDER.glob("*.csv")) < 90_000
-    assert filecmp.cmpfiles(FOLDER, tmp_path, names, shallow=False)[0] == names
+    assert sum((generator.FOLDER / name).stat().st_size for name in names) < 90_000
+    assert filecmp.cmpfiles(generator.FOLDER, tmp_path, names, shallow=False)[0] == names
 
 
-@pytest.mark.parametrize("load", LOADERS, ids=lambda load: load.__name__)
-def test_truth_and_votes_are_labels_of_the_space(load: object) -> None:
-    example: Example = load()  # type: ignore[operator]
+@pytest.mark.parametrize("story", demo.STORIES, ids=lambda story: story.name)
+def test_truth_and_votes_are_labels_of_the_space(story):
+    example = story.load()
     assert len(example.truth) == len(example.votes) == len(set(example.votes.items.tolist()))
     example.space.as_batch(example.truth)
     example.space.as_batch(example.votes.labels[example.votes.observed])
     assert example.votes.observed.any(axis=1).all()
 
 
-def test_sources_of_rankings_keep_not_seen_and_ranked_below_apart() -> None:
+def test_rankings_keep_not_seen_and_ranked_below_apart_and_survive_being_spelled():
     example = datasets.load_guests()
     orders = {name: example.votes.labels[:, column] for column, name in enumerate(example.votes.sources)}
     assert all(isinstance(order[3], tuple) and len(order[3]) == 2 for order in orders["waiter"])
     assert {len(order) for order in orders["purchases"]} == {2, 3, 4, 5}
     assert not any(isinstance(group, tuple) for order in orders["purchases"] for group in order)
+    for order in (["fig"], ["fig", "plum"], [("fig", "plum"), "kiwi"], ["kiwi", ("fig", "lime", "plum")]):
+        assert datasets.read_ranking(datasets.spell_ranking(order)) == order
 
 
-@pytest.mark.parametrize(
-    "order", [["fig"], ["fig", "plum"], [("fig", "plum"), "kiwi"], ["kiwi", ("fig", "lime", "plum")]]
-)
-def test_rankings_survive_being_spelled(order: list[object]) -> None:
-    assert datasets.read_ranking(datasets.spell_ranking(order)) == order
-
-
-def test_loading_the_datasets_imports_no_heavy_package() -> None:
+def test_loading_the_datasets_imports_no_heavy_package_and_python_m_is_the_same_program():
     program = (
         "import sys; from consilience import datasets; datasets.load_tickets(); datasets.load_guests();"
         "print([name for name in ('pandas', 'pyarrow', 'numba', 'scipy', 'rich', 'click') if name in sys.modules])"
     )
     completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert completed.stdout.strip() == "[]", completed.stderr
+    command = [sys.executable, "-m", "consilience", "--version"]
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout.split()[0]) == (0, "consilience")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +152,6 @@ def test_loading_the_datasets_imports_no_heavy_package() -> None:
         ("the cat sat down", "a cat sat", 2),
     ],
 )
-def test_word_edit_distance_counts_wrong_words(left: str, right: str, distance: int) -> None:
+def test_word_edit_distance_counts_wrong_words(left, right, distance):
     assert datasets.word_edit_distance(left, right) == distance
     assert datasets.word_edit_distance(right, left) == distance

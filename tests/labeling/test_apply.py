@@ -1,7 +1,11 @@
-"""Labeling functions on every kind of data give the same votes."""
+"""Labeling functions, their names, resources and rows; on every kind of data they give the same votes."""
 
 from __future__ import annotations
 
+import importlib
+import os
+import pickle
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -19,6 +23,7 @@ from hypothesis import strategies as st
 import consilience as cs
 from consilience import labeling
 
+ROOT = Path(__file__).resolve().parents[2]
 COLUMNS: dict[str, list[Any]] = {
     "id": ["a", "b", "c", "d", "e"],
     "text": ["win free money", "hello bob", "free tickets", "good day", None],
@@ -101,14 +106,10 @@ def test_functions_of_a_row_share_a_polars_frame_with_forked_processes():
     assert cells(cs.apply(lambda row: row.id, pl.DataFrame(COLUMNS), n_jobs=2)) == [[name] for name in COLUMNS["id"]]
 
 
-@pytest.mark.parametrize(
-    "data", [[1, 2, 3], (number for number in (1, 2, 3)), np.array([1, 2, 3]), pd.Series([1, 2, 3], index=[7, 8, 9])]
-)
-def test_elements_of_lists_and_generators_come_as_they_are(data):
-    assert cells(cs.apply(lambda number: 2 * number, data, chunk_rows=2)) == [[2], [4], [6]]
-
-
-def test_a_vectorised_function_gets_the_type_of_the_data():
+def test_a_function_gets_the_elements_of_lists_as_they_are_or_batches_in_the_type_of_the_data():
+    numbers = [1, 2, 3]
+    for data in (numbers, iter(numbers), np.array(numbers), pd.Series(numbers, index=[7, 8, 9])):
+        assert cells(cs.apply(lambda number: 2 * number, data, chunk_rows=2)) == [[2], [4], [6]]
     seen = []
 
     @cs.labeling_function(vectorized=True)
@@ -116,7 +117,7 @@ def test_a_vectorised_function_gets_the_type_of_the_data():
         seen.append(type(batch))
         return np.zeros(len(batch), dtype=int)
 
-    for data in (pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS), [1, 2]):
+    for data in (pd.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pa.table(COLUMNS), numbers):
         cs.apply(look, data)
     assert seen == [pd.DataFrame, pl.DataFrame, pa.Table, list]
 
@@ -159,9 +160,6 @@ def test_a_generator_is_pulled_chunk_by_chunk():
     assert max(ahead) <= 2
 
 
-# --- labels ----------------------------------------------------------------------------------------
-
-
 def test_class_votes_take_one_byte_and_predictions_are_spelled_as_the_functions_did():
     votes = cs.apply(FUNCTIONS, pd.DataFrame(COLUMNS), SPACE)
     assert votes.labels.dtype == np.int8
@@ -170,15 +168,11 @@ def test_class_votes_take_one_byte_and_predictions_are_spelled_as_the_functions_
         model = cs.LabelModel(SPACE, method="majority").fit(votes)
     assert model.predict(votes).tolist()[:2] == ["spam", "ham"]
     assert model.predict(cs.Votes.concatenate([votes[:1], votes[1:]])).tolist()[:2] == ["spam", "ham"]
-    codes = cs.apply(lambda row: 1, pd.DataFrame(COLUMNS), SPACE)
-    assert codes.spelling is None
-
-
-def test_classes_that_are_numbers_keep_their_numbers():
-    votes = cs.apply(lambda number: number, [5, 1, 1], cs.Classes([1, 5]))
-    assert votes.labels.tolist() == [[5], [1], [1]]
-    assert votes.labels.dtype == np.int8
-    assert cs.tables.encoding.encode(votes, cs.Classes([1, 5])).labels.tolist() == [[1], [0], [0]]
+    assert cs.apply(lambda row: 1, pd.DataFrame(COLUMNS), SPACE).spelling is None
+    numbers = cs.apply(lambda number: number, [5, 1, 1], cs.Classes([1, 5]))  # which keep their numbers
+    assert numbers.labels.tolist() == [[5], [1], [1]]
+    assert numbers.labels.dtype == np.int8
+    assert cs.tables.encoding.encode(numbers, cs.Classes([1, 5])).labels.tolist() == [[1], [0], [0]]
 
 
 def test_minus_one_is_no_vote_for_classes_but_a_score_and_any_value_may_be_named():
@@ -240,9 +234,6 @@ def test_rows_batches_and_chunks_make_no_difference(numbers, chunk_rows, limit):
     assert cells(votes) == [[one, one] for one in expected]
 
 
-# --- faults ----------------------------------------------------------------------------------------
-
-
 def fails_on_three(number):
     if number == 3:
         raise ValueError("three is too much")
@@ -251,15 +242,22 @@ def fails_on_three(number):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_functions_that_fail_abstain_and_are_counted(n_jobs):
-    data = [1, 2, 3, 4, 3, 5]
-    result = labeling.apply_with_faults(
-        [fails_on_three, lambda number: number], data, cs.Classes(5), n_jobs=n_jobs, chunk_rows=2
-    )
-    assert result.votes.observed[:, 0].tolist() == [True, True, False, True, False, True]
-    assert result.votes.observed[:, 1].tolist() == [True] * 5 + [False]
-    assert result.faults.columns["source"] == ["fails_on_three", "<lambda>"]
-    assert result.faults.columns["rows"] == [2, 1]
-    assert result.faults.columns["first_row"] == [2, 5]
+    @cs.labeling_function(vectorized=True)
+    def no_fours(batch):
+        if 4 in batch:
+            raise ValueError("four")
+        return [0] * len(batch)
+
+    functions = [fails_on_three, lambda number: number, no_fours]
+    result = labeling.apply_with_faults(functions, [1, 2, 3, 4, 3, 5], cs.Classes(5), n_jobs=n_jobs, chunk_rows=2)
+    assert result.votes.observed.T.tolist() == [
+        [True, True, False, True, False, True],
+        [True, True, True, True, True, False],
+        [True, True, False, False, True, True],  # a batch abstains on its chunk
+    ]
+    assert result.faults.columns["source"] == ["fails_on_three", "<lambda>", "no_fours"]
+    assert result.faults.columns["rows"] == [2, 1, 2]
+    assert result.faults.columns["first_row"] == [2, 5, 2]
     assert result.faults.columns["first_error"][0] == "ValueError: three is too much"
     assert "label 5 is not a class 0 .. 4" in result.faults.columns["first_error"][1]
     assert "three is too much" in repr(result.faults)
@@ -273,21 +271,6 @@ def test_one_warning_gives_the_counts_and_nothing_failed_means_an_empty_table():
     faults = labeling.apply_with_faults(abs, [1, 2]).faults
     assert len(faults) == 0
     assert repr(faults).split() == ["source", "rows", "first_row", "first_error"]
-
-
-def test_a_batch_that_fails_abstains_on_its_chunk():
-    @cs.labeling_function(vectorized=True)
-    def no_threes(batch):
-        if 3 in batch:
-            raise ValueError("three")
-        return batch
-
-    result = labeling.apply_with_faults(no_threes, [1, 2, 3, 4], chunk_rows=2)
-    assert result.votes.observed[:, 0].tolist() == [True, True, False, False]
-    assert result.faults.columns["rows"] == [2]
-
-
-# --- progress --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -304,3 +287,96 @@ def test_a_bar_is_shown_on_stderr_for_long_work_or_when_asked_for(progress, pati
     assert printed.out == ""
     assert ("votes" in printed.err) == shown
     assert shown or printed.err == ""
+
+
+def test_the_decorator_works_with_and_without_parentheses():
+    @cs.labeling_function
+    def first(row):
+        return row
+
+    @cs.labeling_function()
+    def second(row):
+        return row
+
+    @cs.labeling_function(name="third", resources={"words": {"a"}})
+    def other(row, words):
+        return row in words
+
+    shout = cs.labeling_function(resources={"shout": str.upper})(lambda text, shout: shout(text))
+    assert shout("a") == "A"  # a callable resource is passed as it is
+    assert [one.name for one in (first, second, other)] == ["first", "second", "third"]
+    assert (first(1), second(2), other("a"), other("b")) == (1, 2, True, False)
+
+
+def test_a_resource_made_once_is_made_once_per_process():
+    made = []
+
+    def make() -> int:
+        made.append(os.getpid())
+        return os.getpid()
+
+    @cs.labeling_function(resources={"process": labeling.once(make)})
+    def who(row, process):
+        return process
+
+    alone = cs.apply(who, list(range(50)), chunk_rows=5)
+    assert made == [os.getpid()]
+    assert set(alone.labels.ravel().tolist()) == {os.getpid()}
+    workers = set(cs.apply(who, list(range(50)), chunk_rows=5, n_jobs=2).labels.ravel().tolist())
+    assert os.getpid() not in workers
+    assert len(workers) <= 2
+
+
+def test_decorated_functions_can_be_pickled():
+    again = pickle.loads(pickle.dumps([says_free, labeling.keywords("text", ["free"], "spam")]))
+    assert again[0] is says_free
+    assert pickle.loads(pickle.dumps(labeling.LabelingFunction(str.upper, "upper")))("a") == "A"
+    assert cs.apply(again, pd.DataFrame({"text": ["free"]})).labels.tolist() == [["spam", "spam"]]
+
+
+class SnorkelFunction:
+    """What snorkel's class looks like from outside: a name, a call, preprocessors that set attributes."""
+
+    def __init__(self, name, function, pre=()):
+        self.name, self._function, self._pre = name, function, list(pre)
+
+    def __call__(self, point):
+        for step in self._pre:
+            point = step(pickle.loads(pickle.dumps(point)))
+        return self._function(point)
+
+
+def test_functions_of_snorkel_are_taken_as_they_are():
+    def lower(point):
+        point.lowered = point.text.lower()
+        return point
+
+    functions = [
+        SnorkelFunction("plain", lambda point: 1 if "FREE" in point["text"] else -1),
+        SnorkelFunction("prepared", lambda point: 0 if "hi" in point.lowered else -1, [lower]),
+    ]
+    votes = cs.apply(functions, pd.DataFrame({"text": ["FREE", "Hi"]}))
+    assert votes.sources == ("plain", "prepared")
+    assert votes.observed.tolist() == [[True, False], [False, True]]
+    assert votes.labels[votes.observed].tolist() == [1, 0]
+
+
+def test_a_row_has_columns_that_are_no_identifiers_and_those_named_like_methods():
+    row = labeling.chunks.rows_of({"count": [1], "a b": [2], "class": [3], "_x": [4]})[0]
+    assert (row.count, row["count"], row["a b"], row["class"], row["_x"]) == (1, 1, 2, 3, 4)
+    assert list(row) == [1, 2, 3, 4]
+
+
+def test_the_benchmark_writes_its_table_without_snorkel_and_its_functions_vote_as_they_say(tmp_path, monkeypatch):
+    script = str(ROOT / "benchmarks" / "bench_labeling.py")
+    command = [sys.executable, script, "--quick", "--results", str(tmp_path), "--snorkel", str(tmp_path / "none")]
+    subprocess.run(command, check=True, capture_output=True)
+    text = (tmp_path / "labeling.md").read_text(encoding="utf-8")
+    assert f"`python benchmarks/bench_labeling.py --quick` · consilience {cs.__version__}" in text
+    assert "snorkel was not found" in text
+    assert "nan" not in text
+    monkeypatch.syspath_prepend(str(ROOT))
+    bench = importlib.import_module("benchmarks.bench_labeling")
+    frame = pd.DataFrame({"a": [1.0, -1.0, -1.0], "b": [0.0, 1.0, -1.0]})
+    for make in (bench.row_function, bench.batch_function):
+        assert bench.as_matrix(cs.apply(make(0.0), frame, cs.Classes(2))).ravel().tolist() == [1, 0, -1]

@@ -23,6 +23,10 @@ from consilience.exceptions import (
 FRAME = pd.DataFrame({"text": ["a", "b", "c"], "size": [1, 2, 3]})
 
 
+def one(row):
+    return 1
+
+
 def explode(row):
     if row.size == 3:
         raise ZeroDivisionError("size is three")
@@ -35,15 +39,12 @@ def test_the_error_names_function_row_and_cause_in_every_process(n_jobs):
         cs.apply(explode, FRAME, chunk_rows=2, n_jobs=n_jobs)
     with refused(UnknownColumnError, "'<lambda>'", "Did you mean 'text'?"):
         cs.apply(lambda row: row.texts, FRAME, n_jobs=n_jobs)
+    batch = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
+    with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):
+        cs.apply(batch, FRAME, chunk_rows=2)
     with pytest.raises(LabelingFunctionError) as caught:
         cs.apply(explode, FRAME)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_a_batch_that_fails_is_named_by_its_rows():
-    function = cs.labeling_function(name="f", vectorized=True)(lambda batch: 1 / 0)
-    with refused(LabelingFunctionError, "'f'", "rows 0 to 1", "ZeroDivisionError"):
-        cs.apply(function, FRAME, chunk_rows=2)
 
 
 @pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(FRAME.to_dict("list")), FRAME.to_dict("list")])
@@ -82,50 +83,28 @@ def test_a_batch_answered_with_the_wrong_number_of_labels_is_refused(returned, w
 
 
 @pytest.mark.parametrize(
-    ("functions", "error", "parts"),
+    ("functions", "data", "settings", "error", "parts"),
     [
-        ([], InvalidVotesError, ["no labeling functions"]),
-        ("abs", UnsupportedError, ["not a list of labeling functions"]),
-        ([abs, 3], UnsupportedError, ["functions[1] is 3"]),
-        ([lambda row: 1, lambda row: 2], InvalidVotesError, ["'<lambda>'", "places 0 and 1", "name="]),
+        ([], FRAME, {}, InvalidVotesError, ["no labeling functions"]),
+        ("abs", FRAME, {}, UnsupportedError, ["not a list of labeling functions"]),
+        ([abs, 3], FRAME, {}, UnsupportedError, ["functions[1] is 3"]),
+        ([lambda row: 1, lambda row: 2], FRAME, {}, InvalidVotesError, ["'<lambda>'", "places 0 and 1", "name="]),
+        (one, FRAME, {"on_error": "ignore"}, UnsupportedError, ["on_error='ignore'"]),
+        (one, FRAME, {"n_jobs": 0}, InvalidVotesError, ["n_jobs=0"]),
+        (one, FRAME, {"chunk_rows": 0}, InvalidVotesError, ["chunk_rows=0"]),
+        (one, FRAME, {"space": 3}, UnsupportedError, ["space=3"]),
+        (one, FRAME, {"item": "idd"}, UnknownColumnError, ["no column 'idd'"]),
+        *((one, empty, {}, InvalidVotesError, ["no rows"]) for empty in (FRAME[:0], [], iter([]), {"x": []}, {})),
+        (one, 3, {}, InvalidVotesError, ["int, which has no rows"]),
+        (one, pl.DataFrame({"x": [1]}).lazy(), {}, InvalidVotesError, [".collect()"]),
+        (one, {"x": [1, 2], "y": [1]}, {}, InvalidVotesError, ["different lengths", "'y' 1"]),
+        (one, {"id": [1, 1]}, {"item": "id"}, InvalidVotesError, ["Item id 1 occurs twice", "rows 0 and 1"]),
+        (one, {"id": ["x", None]}, {"item": "id", "chunk_rows": 1}, InvalidVotesError, ["Row 1 has no item id"]),
     ],
 )
-def test_what_is_no_list_of_functions_is_refused(functions, error, parts):
+def test_bad_functions_settings_and_data_are_refused(functions, data, settings, error, parts):
     with refused(error, *parts):
-        cs.apply(functions, FRAME)
-    with refused(UnsupportedError, "'name'", "@labeling_function"):
-        cs.labeling_function("name")
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "part"),
-    [
-        ({"on_error": "ignore"}, UnsupportedError, "on_error='ignore'"),
-        ({"n_jobs": 0}, InvalidVotesError, "n_jobs=0"),
-        ({"chunk_rows": 0}, InvalidVotesError, "chunk_rows=0"),
-        ({"space": 3}, UnsupportedError, "space=3"),
-        ({"item": "idd"}, UnknownColumnError, "no column 'idd'"),
-    ],
-)
-def test_bad_settings_are_refused(settings, error, part):
-    with refused(error, part):
-        cs.apply(lambda row: 1, FRAME, **settings)
-
-
-@pytest.mark.parametrize(
-    ("data", "options", "parts"),
-    [
-        *((empty, {}, ["no rows"]) for empty in (FRAME[:0], [], iter([]), {"x": []}, {})),
-        (3, {}, ["int, which has no rows"]),
-        (pl.DataFrame({"x": [1]}).lazy(), {}, [".collect()"]),
-        ({"x": [1, 2], "y": [1]}, {}, ["different lengths", "'y' 1"]),
-        ({"id": [1, 1]}, {"item": "id"}, ["Item id 1 occurs twice", "rows 0 and 1"]),
-        ({"id": ["x", None]}, {"item": "id", "chunk_rows": 1}, ["Row 1 has no item id"]),
-    ],
-)
-def test_data_without_rows_or_with_bad_ids_are_refused(data, options, parts):
-    with refused(InvalidVotesError, *parts):
-        cs.apply(lambda row: 1, data, **options)
+        cs.apply(functions, data, **settings)
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path):
@@ -145,7 +124,9 @@ def test_functions_that_cannot_be_sent_are_refused_where_forking_is_no_choice(mo
         cs.apply(function, pl.DataFrame({"size": [1, 2]}), n_jobs=2)
 
 
-def test_a_worker_that_dies_is_reported():
+def test_a_worker_that_dies_is_reported_and_what_is_no_function_cannot_be_decorated():
+    with refused(UnsupportedError, "'name'", "@labeling_function"):
+        cs.labeling_function("name")
     with refused(LabelingFunctionError, "worker process ended", "n_jobs=1"):
         cs.apply(lambda row: os._exit(1), FRAME, n_jobs=2)
 

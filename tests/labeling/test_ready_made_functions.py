@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -45,16 +46,16 @@ def test_thresholds_are_open_ends(make):
     assert voted(labeling.threshold("x", above=2, label=1), data) == [False, False, True, False]
     assert voted(labeling.threshold("x", below=2, label=1), data) == [True, False, False, False]
     assert voted(labeling.threshold("x", above=1, below=3, label=1), data) == [False, True, False, False]
+    # Columns of records are their entries or attributes.
+    for records in ([{"x": 1}, {"x": 2}], [SimpleNamespace(x=1), SimpleNamespace(x=2)]):
+        assert voted(labeling.threshold("x", above=1, label=1), records) == [False, True]
 
 
-def test_a_column_votes_what_stands_in_it(make):
+def test_a_column_votes_what_stands_in_it_or_the_ranking_by_the_numbers_in_a_cell(make):
     votes = cs.apply(labeling.from_column("x"), make({"x": [1.5, None, 3.0]}), cs.Scores())
     assert votes.sources == ("x",)
     assert votes.observed[:, 0].tolist() == [True, False, True]
     assert votes.labels[votes.observed].tolist() == [1.5, 3.0]
-
-
-def test_numbers_in_a_cell_become_a_ranking(make):
     data = make({"prices": [[3.0, 1.0, 2.0], [1.0, 1.0, 0.5], None]})
     votes = cs.apply(labeling.from_column("prices", ranks="largest first"), data, cs.Rankings(3))
     assert votes.labels[:2, 0].tolist() == [[0, 2, 1], [0, 0, 1]]
@@ -71,19 +72,6 @@ def test_annotations_are_looked_up_by_item(make):
     assert votes.sources == ("annotations", "ann")
 
 
-def test_columns_of_records_are_their_entries_or_attributes():
-    class Point:
-        def __init__(self, x):
-            self.x = x
-
-    over = labeling.threshold("x", above=1, label=1)
-    assert voted(over, [{"x": 1}, {"x": 2}]) == [False, True]
-    assert voted(over, [Point(1), Point(2)]) == [False, True]
-
-
-# --- models ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def texts_model():
     texts = ["win a car", "win money", "hello bob", "good day bob"] * 5
@@ -96,20 +84,20 @@ def test_a_model_of_texts_votes_its_predictions_and_skips_nulls(make, texts_mode
     assert votes.observed[:, 0].tolist() == [True, False, True]
 
 
-def test_a_model_that_is_not_sure_enough_abstains(texts_model):
-    function = labeling.from_model(texts_model, None, at_least=0.7)
+def test_a_model_that_is_not_sure_enough_abstains_and_soft_votes_are_in_the_order_of_the_space(texts_model):
     texts = ["win win win", "table", "bob bob bob"]
     sure = texts_model.predict_proba(texts).max(axis=1) >= 0.7
     assert sure.tolist() == [True, False, True]
-    assert voted(function, texts) == sure.tolist()
-
-
-def test_soft_votes_are_in_the_order_of_the_space(texts_model):
+    assert voted(labeling.from_model(texts_model, None, at_least=0.7), texts) == sure.tolist()
     space = cs.Classes(["spam", "ham", "unsure"])
     function = labeling.from_model(texts_model, None, soft=True, classes=space.names)
     votes = cs.apply(function, ["win", "bob"], space)
     ham, spam = texts_model.predict_proba(["win"])[0]
     assert votes.labels[0, 0] == pytest.approx([spam, ham, 0.0])
+    with refused(UnsupportedError, "['ham', 'spam']", "classes="):
+        labeling.from_model(texts_model, None, soft=True)
+    with refused(InvalidVotesError, "lacks ['spam']"):
+        labeling.from_model(texts_model, None, soft=True, classes=["ham"])
 
 
 @pytest.mark.parametrize("names", [True, False])
@@ -134,9 +122,6 @@ def test_ready_made_functions_can_be_pickled(texts_model):
     again = pickle.loads(pickle.dumps(functions))
     data = {"text": ["win", "bob"]}
     assert cs.apply(again, data).equals(cs.apply(functions, data))
-
-
-# --- refusals --------------------------------------------------------------------------------------
 
 
 def test_an_unknown_column_is_answered_with_the_likely_one(make):
@@ -180,10 +165,3 @@ def test_an_unknown_column_is_answered_with_the_likely_one(make):
 def test_bad_settings_are_refused(make_function, error, parts):
     with refused(error, *parts):
         make_function()
-
-
-def test_soft_votes_without_an_order_are_refused(texts_model):
-    with refused(UnsupportedError, "['ham', 'spam']", "classes="):
-        labeling.from_model(texts_model, None, soft=True)
-    with refused(InvalidVotesError, "lacks ['spam']"):
-        labeling.from_model(texts_model, None, soft=True, classes=["ham"])

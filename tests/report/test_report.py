@@ -15,7 +15,7 @@ from consilience.exceptions import FileFormatError, NotFittedError, SourceMismat
 from consilience.report import report_html
 from consilience.report.evidence import classical_scaling, contested_items, gather, relate
 from consilience.report.page import NEXT_STEPS
-from report_examples import EXAMPLES, fitted
+from report_examples import EXAMPLES
 
 SECTIONS = ("done", "sources", "relations", "items", "findings", "comparison")
 WITHOUT_END = {"meta", "input", "br", "hr", "img", "link"}
@@ -57,20 +57,6 @@ class Page(HTMLParser):
 
 def plain_model(votes, space=None, **options):
     return cs.LabelModel(cs.Classes(2) if space is None else space, **options).fit(votes)
-
-
-@pytest.fixture(scope="module")
-def pages():
-    """Return the report of every example."""
-    made = {}
-
-    def page(name: str) -> str:
-        if name not in made:
-            example = EXAMPLES[name]()
-            made[name] = report_html(fitted(example), example.votes, example.gold, title=f"About {name}")
-        return made[name]
-
-    return page
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -196,22 +182,19 @@ def test_known_labels_are_compared_with_the_model_the_plain_vote_and_each_source
 def test_relations_hold_the_mean_cost_between_sources_and_frame_dependent_ones():
     votes = cs.Votes.from_matrix([[0, 0, 1, -1], [1, 1, 1, -1], [1, 1, 0, -1], [0, 1, 0, 1]] * 10, sources=list("abcd"))
     model = cs.LabelModel(cs.Classes(2), method="majority", dependencies=[("a", "c")]).fit(votes)
-    evidence = gather(model, votes)
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    found = relate(gather(model, votes))
     cost = {(one, two): found.cost[i, j] for i, one in enumerate(found.sources) for j, two in enumerate(found.sources)}
     # By hand: a and b differ in the last row of four, a and c in the first and third, a and d in the only common one.
     assert (cost["a", "b"], cost["a", "c"], cost["b", "d"], cost["a", "d"]) == (0.25, 0.5, 0.0, 1.0)
     assert [[found.sources[i] for i in group] for group in found.groups] == [["a", "c"]]
     assert abs(found.sources.index("a") - found.sources.index("c")) == 1
-
-
-def test_sources_that_never_meet_have_no_cost_but_a_place():
+    # Sources that never meet have no cost, but a place.
     votes = cs.Votes.from_matrix([[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, 0, 0]] * 10)
-    evidence = gather(plain_model(votes, method="majority"), votes)
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    model = plain_model(votes, method="majority")
+    found = relate(gather(model, votes))
     assert np.isnan(found.cost[found.sources.index("source_0"), found.sources.index("source_1")])
     assert np.isfinite(found.places).all()
-    assert "never vote on the same item" in report_html(plain_model(votes, method="majority"), votes)
+    assert "never vote on the same item" in report_html(model, votes)
 
 
 def test_scaling_finds_the_plane_and_survives_one_point():
@@ -228,16 +211,12 @@ def test_scaling_finds_the_plane_and_survives_one_point():
     ids=["one source", "one item", "one item, three sources", "no vote on an item", "silent source", "unanimous"],
 )
 def test_poor_votes_have_a_report(rows):
-    votes = cs.Votes.from_matrix(rows)
-    page = Page(report_html(plain_model(votes), votes, [0] * len(rows)))
+    model = plain_model(rows)
+    page = Page(report_html(model, rows, [0] * len(rows)))
     assert set(SECTIONS) <= set(page.ids)
     assert not {"nan", "inf"} & set(page.text.split())
-
-
-def test_votes_that_are_all_abstentions_and_those_in_partitions_have_a_report_which_is_always_the_same():
-    rows = [[0, 0, 1], [1, 1, 1], [0, 1, 0]] * 10
-    model = plain_model(rows)
-    assert "0 of 4 items labelled" in Page(report_html(model, np.full((4, 3), -1), [1] * 4)).text
+    nothing = np.full((4, len(rows[0])), -1)
+    assert "0 of 4 items labelled" in Page(report_html(model, nothing, [1] * 4)).text
     parts = cs.partitions.InMemoryPartitions.of(cs.Votes.from_matrix(rows))
     assert report_html(model, parts) == report_html(model, rows)
 
@@ -265,9 +244,16 @@ def test_every_finding_has_a_next_step_and_stands_beside_its_sources(pages):
     assert "dependent-pair" in row.group()
 
 
-def test_writing_makes_one_file_and_replaces_it_only_by_force(tmp_path):
+def test_writing_makes_one_file_replaces_it_only_by_force_and_leaves_none_if_it_fails(tmp_path):
     rows = [[0, 0, 1], [1, 1, 1]] * 10
     model, path = plain_model(rows), tmp_path / "page.html"
+    with pytest.raises(NotFittedError, match=r"Call fit\(votes\) first"):
+        cs.write_report(path, cs.LabelModel(cs.Classes(2)), rows)
+    with pytest.raises(SourceMismatchError, match="2 sources"):
+        cs.write_report(path, model, [[0, 1]])
+    with pytest.raises(NotFittedError, match="not list"):
+        cs.write_report(path, rows, model)
+    assert list(tmp_path.iterdir()) == []
     cs.write_report(path, model, rows, title="first \ud800")  # half a character pair
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
     before = path.read_text(encoding="utf-8")
@@ -278,14 +264,3 @@ def test_writing_makes_one_file_and_replaces_it_only_by_force(tmp_path):
     assert "<title>second</title>" in path.read_text(encoding="utf-8")
     with pytest.raises(FileFormatError, match="is no folder"):
         cs.write_report(tmp_path / "nowhere" / "page.html", model, rows)
-
-
-def test_a_report_that_fails_leaves_no_file(tmp_path):
-    rows = [[0, 0, 1], [1, 1, 1]] * 10
-    with pytest.raises(NotFittedError, match=r"Call fit\(votes\) first"):
-        cs.write_report(tmp_path / "page.html", cs.LabelModel(cs.Classes(2)), rows)
-    with pytest.raises(SourceMismatchError, match="2 sources"):
-        cs.write_report(tmp_path / "page.html", plain_model(rows), [[0, 1]])
-    with pytest.raises(NotFittedError, match="not list"):
-        cs.write_report(tmp_path / "page.html", rows, plain_model(rows))
-    assert list(tmp_path.iterdir()) == []

@@ -15,12 +15,9 @@ import click
 
 from consilience.exceptions import ConsilienceError
 
-BAD_INPUT = 2
-INTERRUPTED = 130
-INTERRUPTION = "Interrupted. No file is half written."
 DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
-_DEBUG = "consilience.debug"
-_NAMES = "consilience.names"
+#: Keys of a context: whether to show where an error comes from, and what the user calls a file.
+DEBUG, NAMES = "consilience.debug", "consilience.names"
 #: Names that messages of the library share with options of the command line.
 _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
 
@@ -28,42 +25,34 @@ _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|sou
 class BadInputError(click.ClickException):
     """Something is wrong with what the user gave; shown without a traceback."""
 
-    exit_code = BAD_INPUT
+    exit_code = 2
 
 
-class _WithExamples(click.Command):
-    """A command whose help ends with lines to paste."""
+class Command(click.Command):
+    """A command that knows `--debug`, and whose help ends with lines to paste."""
 
     def __init__(
         self, *arguments: Any, examples: Sequence[str] = (), examples_in: str = DEMO_FILES, **settings: Any
     ) -> None:
         super().__init__(*arguments, **settings)
-        self.examples = tuple(examples)
-        self.examples_in = examples_in
+        self.examples, self.examples_in = tuple(examples), examples_in
+        if not isinstance(self, click.Group):
+            self.params.append(
+                click.Option(
+                    ["--debug"],
+                    is_flag=True,
+                    expose_value=False,
+                    callback=lambda ctx, _, value: ctx.meta.update({DEBUG: value}),
+                    help="Show where in the program an error comes from.",
+                )
+            )
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if self.examples:
-            with formatter.section(f"Examples, {self.examples_in}"):
-                formatter.write("".join(f"  {line}\n" for line in self.examples))
+        with formatter.section(f"Examples, {self.examples_in}"):
+            formatter.write("".join(f"  {line}\n" for line in self.examples))
 
 
-class Command(_WithExamples):
-    """A command that knows `--debug`."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.params.append(
-            click.Option(
-                ["--debug"],
-                is_flag=True,
-                expose_value=False,
-                callback=_remember_debug,
-                help="Show where in the program an error comes from.",
-            )
-        )
-
-
-class Group(_WithExamples, click.Group):
+class Group(Command, click.Group):
     """A group whose errors are one or two lines and whose exit codes are 0, 1 and 2."""
 
     command_class = Command
@@ -85,32 +74,34 @@ class Group(_WithExamples, click.Group):
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader of our output has seen enough; click ends quietly
-            if ctx.meta.get(_DEBUG):
+            if ctx.meta.get(DEBUG):
                 traceback.print_exc()
             message = _message(error)
-            for name, known_as in ctx.meta.get(_NAMES, {}).items():
+            for name, known_as in ctx.meta.get(NAMES, {}).items():
                 message = message.replace(name, known_as)
             raise BadInputError(message) from None
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
-    ) -> Any:
+    def main(self, args: Sequence[str] | None = None, *rest: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        run: Any = super().main
         if not standalone_mode:
-            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        as_json = "--json" in (sys.argv[1:] if args is None else args)
+            return run(args, *rest, standalone_mode=False, **extra)
+        message = ""
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            code = run(args, *rest, standalone_mode=False, **extra)
         except click.ClickException as error:
-            _show(error, as_json)
             code = error.exit_code
+            if type(error).__name__ == "NoArgsIsHelpError":
+                error.show()
+            else:
+                message = error.format_message()
+                click.echo(f"Error: {message}", err=True)
+            if message and isinstance(error, click.UsageError) and error.ctx is not None:
+                click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
         except (click.Abort, KeyboardInterrupt):
-            _show(BadInputError(INTERRUPTION), as_json, INTERRUPTED)
-            code = INTERRUPTED
+            code, message = 130, "Interrupted. No file is half written."
+            click.echo(message, err=True)
+        if message and "--json" in (sys.argv[1:] if args is None else args):
+            click.echo(json.dumps({"error": message, "exit_status": code}, ensure_ascii=False, indent=2))
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -118,16 +109,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "Did you mean ...? " with the most similar of the known names, or nothing."""
     close = get_close_matches(name, list(known), n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
-
-
-def rename_in_messages(ctx: click.Context, name: str, known_as: str) -> None:
-    """Let error messages call a file by the name that the user gave it."""
-    ctx.meta.setdefault(_NAMES, {})[name] = known_as
-
-
-def _remember_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value:
-        ctx.meta[_DEBUG] = True
 
 
 def _message(error: Exception) -> str:
@@ -145,25 +126,13 @@ def _message(error: Exception) -> str:
 def in_options(message: str) -> str:
     """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
     message = re.sub(rf"\b({_OPTIONS})=(?=[\"'.])", r"--\1 ", message)
-    message = message.replace("overwrite it with force", "overwrite it with --force")
-    message = message.replace("Name the label type", "Name it with --space").replace(
-        "name the label type", "use --space"
-    )
-    message = message.replace('repeats="', '--repeats "').replace("dependencies names", "--depends names")
+    for said, meant in (
+        ("overwrite it with force", "overwrite it with --force"),
+        ("Name the label type", "Name it with --space"),
+        ("name the label type", "use --space"),
+        ("dependencies names", "--depends names"),
+    ):
+        message = message.replace(said, meant)
     message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
     message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
     return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
-
-
-def _show(error: click.ClickException, as_json: bool, status: int | None = None) -> None:
-    """Say what went wrong on stderr, and as a JSON document on stdout where that was asked for."""
-    if type(error).__name__ == "NoArgsIsHelpError":
-        error.show()
-        return
-    message = error.format_message()
-    click.echo(message if message == INTERRUPTION else f"Error: {message}", err=True)
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
-    if as_json:
-        document = {"error": message, "exit_status": error.exit_code if status is None else status}
-        click.echo(json.dumps(document, ensure_ascii=False, indent=2))

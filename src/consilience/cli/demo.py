@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray
+from consilience.cli import options
+from consilience.cli.commands import Command
 from consilience.cli.label import fit_votes
-from consilience.cli.output import Output
+from consilience.cli.output import Output, check_targets, columns_of, write_all
 from consilience.datasets import Example, load_guests, load_products, load_sentences, load_tickets
 from consilience.label_model import LabelModel
 from consilience.label_types import Rankings
+from consilience.labeling import summarize
+from consilience.tables.files import why
 from consilience.tables.writing import label_table, write_labels
-
-__all__ = ["STORIES", "Story", "run_demo", "score", "scores"]
 
 INTRODUCTION = (
     "Four tables of votes. Expected cost and weight of a source are learned from agreement alone; true cost and "
@@ -27,13 +32,7 @@ INTRODUCTION = (
 
 @dataclass(frozen=True)
 class Story:
-    """One table of the demo.
-
-    Parameters
-    ----------
-    told
-        Sources that depend on each other, as a user who reads the diagnostics would say.
-    """
+    """One table of the demo; `told` are sources that depend on each other, as who reads the diagnostics would say."""
 
     name: str
     title: str
@@ -75,25 +74,79 @@ STORIES = (
 )
 
 
-def run_demo(folder: Path, output: Output, seed: int = 0) -> None:
-    """Fit and show every story, and write its labels into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    output.text(INTRODUCTION)
-    for number, story in enumerate(STORIES, start=1):
-        example = story.load()
-        votes = example.votes
-        with output.working(f"fitting {story.name}"):
-            model = fit_votes(example.space, votes, None, "auto", [], seed)
-            rows = scores(story, example, model, seed)
-        output.text(f"\n--- {number}  {story.title} ---")
-        output.text(f"{story.text} {votes.n_items} items, {votes.n_sources} sources, no known labels.\n")
-        output.table(_sources(example, model))
-        output.findings(model.diagnostics_)
-        output.table({name: [row[name] for row in rows] for name in rows[0]}, title="")
-        _say_what_confidence_is_worth(example, model, output)
-        target = folder / f"labels-{story.name}.csv"
-        write_labels(target, model, votes, force=True)
-        output.text(f"wrote {votes.n_items} labels with their confidence to {target}")
+@click.command(cls=Command, examples=("consilience demo", "consilience demo --tables -o tables"))
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("consilience-demo"),
+    show_default=True,
+    help="Folder for the files; made if it is missing.",
+)
+@click.option("--tables", is_flag=True, help="Only write small tables to try the other commands on: votes.csv, ...")
+@options.SEED
+def demo(folder: Path, tables: bool, seed: int) -> None:
+    """Label four small example tables and show what was learned.
+
+    Support tickets (classes), products in a taxonomy (a finite metric space), jams (rankings) and sentences (any
+    distance): who can be trusted, what the diagnostics say, how the labels compare with the plain vote and with the
+    truth. The tables are simulated, so the truth is known; the model does not see it. Writes the labels of each as CSV.
+
+    With --tables, write the files that the examples of the other commands name instead.
+    """
+    output = Output()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if tables:
+            output.text(f"wrote {', '.join(path.name for path in write_tables(folder))} to {folder}")
+            return
+        output.text(INTRODUCTION)
+        for number, story in enumerate(STORIES, start=1):
+            _tell(number, story, folder / f"labels-{story.name}.csv", output, seed)
+    except OSError as error:
+        raise click.BadParameter(f"cannot write to {str(folder)!r}: {why(error)}. Choose another folder.") from None
+    output.text("Next: README.md starts with your own table of votes in three lines.")
+
+
+def write_tables(folder: Path) -> list[Path]:
+    """Write the tables that the help texts and the recipes name into a folder, and return their paths."""
+    shipped = files("consilience.cli") / "tables"
+    contents = {folder / file.name: file.read_bytes() for file in sorted(shipped.iterdir(), key=str)}
+    check_targets(contents, force=False)
+    write_all({path: partial(Path.write_bytes, data=content) for path, content in contents.items()})
+    return list(contents)
+
+
+def _tell(number: int, story: Story, target: Path, output: Output, seed: int) -> None:
+    """Fit and show a story, and write its labels."""
+    example = story.load()
+    votes = example.votes
+    with output.working(f"fitting {story.name}"):
+        model = fit_votes(example.space, votes, seed=seed)
+        rows = scores(story, example, model, seed)
+    output.text(f"\n--- {number}  {story.title} ---")
+    output.text(f"{story.text} {votes.n_items} items, {votes.n_sources} sources, no known labels.\n")
+    output.table(source_columns(example, model))
+    output.findings(model.diagnostics_)
+    output.table(columns_of(rows))
+    labels, plain, sure = model.predict(votes), model.predict_baseline(votes), model.confidence(votes)
+    right = labels == example.truth
+    surer, others = np.array_split(np.argsort(-sure, kind="stable"), 2)
+    output.text(
+        f"Confidence tells them apart: of the surer half {right[surer].mean():.0%} are right, of the others "
+        f"{right[others].mean():.0%}."
+    )
+    rescued = np.flatnonzero(right & (plain != example.truth))
+    if len(rescued):
+        row = int(rescued[np.argmax(sure[rescued])])
+        shown = label_table(model, votes[row : row + 1]).to_pylist()[0]
+        output.text(
+            f"On {len(rescued)} items the plain vote is wrong and consilience right, for instance on {shown['item']}: "
+            f"{shown['label']!r} (confidence {sure[row]:.2f})."
+        )
+    write_labels(target, model, votes, force=True)
+    output.text(f"wrote {votes.n_items} labels with their confidence to {target}")
 
 
 def scores(story: Story, example: Example, model: LabelModel, seed: int = 0) -> list[dict[str, Any]]:
@@ -102,7 +155,7 @@ def scores(story: Story, example: Example, model: LabelModel, seed: int = 0) -> 
     labels = model.predict(votes)
     rows = [score(example, "consilience", labels)]
     if story.told:
-        told = fit_votes(space, votes, None, "auto", list(story.told), seed)
+        told = fit_votes(space, votes, pairs=story.told, seed=seed)
         rows.append(score(example, f"consilience --depends {','.join(story.told[0])}", told.predict(votes)))
     rows.append(score(example, "plain vote", model.predict_baseline(votes)))
     singles = [
@@ -130,41 +183,16 @@ def score(example: Example, name: str, labels: Batch, seen: BoolArray | None = N
     return {"labels by": name, "right": float((labels == truth).mean()), "distance": distance}
 
 
-def _sources(example: Example, model: LabelModel) -> dict[str, list[Any]]:
+def source_columns(example: Example, model: LabelModel) -> dict[str, list[Any]]:
     """Return the table of sources, best first, beside what each of them really costs."""
-    space, votes, learned = example.space, example.votes, model.sources_.columns
-    truth = space.as_batch(example.truth)
-    true_cost = [
-        float(space.cost(space.as_batch(column[seen]), truth[seen]).mean())
-        for column, seen in zip(votes.labels.T, votes.observed.T, strict=True)
-    ]
+    learned = model.sources_.columns
     columns = {
         "source": learned["source"],
         "coverage": learned["coverage"],
         "expected cost": learned["expected_cost"],
         "std. error": learned["cost_standard_error"],
-        "true cost": true_cost,
+        "true cost": summarize(example.votes, example.space, example.truth).columns["true_cost"],
         "weight": learned["weight"],
     }
     order = np.argsort(learned["expected_cost"])
     return {name: [values[place] for place in order] for name, values in columns.items()}
-
-
-def _say_what_confidence_is_worth(example: Example, model: LabelModel, output: Output) -> None:
-    """Compare the surer half of the labels with the rest, and show a label that the plain vote gets wrong."""
-    labels, plain = model.predict(example.votes), model.predict_baseline(example.votes)
-    sure = model.confidence(example.votes)
-    right = labels == example.truth
-    surer, others = np.array_split(np.argsort(-sure, kind="stable"), 2)
-    output.text(
-        f"Confidence tells them apart: of the surer half {right[surer].mean():.0%} are right, of the others "
-        f"{right[others].mean():.0%}."
-    )
-    rescued = np.flatnonzero(right & (plain != example.truth))
-    if len(rescued):
-        row = int(rescued[np.argmax(sure[rescued])])
-        shown = label_table(model, example.votes[row : row + 1]).to_pylist()[0]
-        output.text(
-            f"On {len(rescued)} items the plain vote is wrong and consilience right, for instance on {shown['item']}: "
-            f"{shown['label']!r} (confidence {sure[row]:.2f})."
-        )

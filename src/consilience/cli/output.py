@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,14 @@ from consilience.tables.files import check_target, umask, why
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Diagnostic
 
-
-Writer = Callable[[Path], None]
+Writer = Callable[[Path], object]
 #: Where a table goes that another program reads: as CSV to the standard output.
 STDOUT = Path("-")
+#: Columns that are shown in percent.
+SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
+#: Cells are cut after this many signs; labels may be whole texts.
+WIDEST = 80
+_COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def check_targets(paths: Iterable[Path], *, force: bool) -> None:
@@ -50,12 +54,15 @@ def write_all(writers: dict[Path, Writer]) -> None:
     If anything goes wrong before the last file is complete, no place has changed and nothing is left behind.
     """
     staged: dict[Path, Path] = {}
-    folders: list[Path] = []
     try:
         for target, write in writers.items():
-            folder = _hidden_folder(target)
-            folders.append(folder)
-            temporary = folder / ("labels.csv" if target == STDOUT else target.name)
+            hidden = {"prefix": f".{target.name}.", "suffix": ".tmp"}
+            try:
+                folder = Path(tempfile.mkdtemp(dir=None if target == STDOUT else target.parent, **hidden))
+            except OSError as error:
+                where = str(target.parent)
+                raise FileFormatError(f"Cannot write to {where!r}: {why(error)}. Choose another folder.") from None
+            temporary = staged[target] = folder / ("labels.csv" if target == STDOUT else target.name)
             try:
                 write(temporary)
             except OSError as error:
@@ -63,7 +70,6 @@ def write_all(writers: dict[Path, Writer]) -> None:
             except ConsilienceError as error:
                 raise FileFormatError(str(error).replace(str(temporary), str(target))) from None
             os.chmod(temporary, 0o666 & ~umask())
-            staged[target] = temporary
         for target, temporary in staged.items():
             if target == STDOUT:
                 click.echo(temporary.read_bytes(), nl=False)
@@ -73,38 +79,16 @@ def write_all(writers: dict[Path, Writer]) -> None:
             except OSError as error:
                 raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}.") from None
     finally:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _hidden_folder(target: Path) -> Path:
-    if target == STDOUT:
-        return Path(tempfile.mkdtemp())
-    try:
-        return Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"))
-    except OSError as error:
-        raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
-
-
-#: Columns that are shown in percent.
-SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
-#: Cells are cut after this many signs; labels may be whole texts.
-WIDEST = 80
-_COLORS = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+        for temporary in staged.values():
+            shutil.rmtree(temporary.parent, ignore_errors=True)
 
 
 @dataclass(frozen=True)
 class Output:
     """Where a command writes to.
 
-    Parameters
-    ----------
-    as_json
-        Print one JSON document on stdout and no tables.
-    quiet
-        Print errors only.
-    aside
-        Print on stderr what would go to stdout, as labels go there.
+    With `as_json`, one JSON document on stdout and no tables; with `quiet`, errors only. `aside` has what would go to
+    stdout on stderr, as labels go to stdout.
     """
 
     as_json: bool = False
@@ -113,16 +97,14 @@ class Output:
 
     def beside(self, target: Path) -> Output:
         """Return the output that leaves stdout to the labels, where they go there."""
-        if target != STDOUT:
-            return self
-        if self.as_json:
+        if target == STDOUT and self.as_json:
             raise click.UsageError("-o - and --json would both write to the standard output. Give the labels a file.")
-        return replace(self, aside=True)
+        return replace(self, aside=target == STDOUT)
 
     @property
-    def is_terminal(self) -> bool:
-        """Whether somebody reads along, so that colors make sense."""
-        return (sys.stderr if self.aside else sys.stdout).isatty()
+    def silent(self) -> bool:
+        """Whether text and tables are left out."""
+        return self.quiet or self.as_json
 
     def note(self, text: str) -> None:
         """Say something beside the result, on stderr."""
@@ -131,42 +113,43 @@ class Output:
 
     def text(self, text: str) -> None:
         """Print a line of the result."""
-        if not (self.quiet or self.as_json):
+        if not self.silent:
             click.echo(text, err=self.aside)
 
     def table(self, columns: Mapping[str, list[Any]], title: str = "") -> None:
         """Print a table: with lines and colors on a terminal, as aligned text elsewhere."""
-        if self.quiet or self.as_json:
+        if self.silent:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
-        if self.is_terminal:
-            _rich_table(shown, columns, title, self.aside)
+        if not (sys.stderr if self.aside else sys.stdout).isatty():
+            for line in [*filter(None, [title]), *aligned(shown, columns)]:
+                click.echo(line, err=self.aside)
             return
-        if title:
-            click.echo(title, err=self.aside)
-        for line in aligned(shown, columns):
-            click.echo(line, err=self.aside)
+        from rich import box
+        from rich.console import Console
+        from rich.table import Column, Table
+        from rich.text import Text
+
+        is_text = [all(isinstance(value, str) for value in values) for values in columns.values()]
+        sides = zip(shown, is_text, strict=True)
+        heads = [Column(Text(name), justify="left" if left else "right") for name, left in sides]
+        drawn = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
+        for row in zip(*shown.values(), strict=True):
+            drawn.add_row(*map(Text, row))
+        Console(highlight=False, stderr=self.aside).print(drawn)
 
     def findings(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print diagnostics: on stdout with the result, or the serious ones on stderr where stdout is not for them."""
         for finding in diagnostics:
-            if self.quiet or self.as_json:
-                if finding.severity == "error":
-                    click.echo(in_options(str(finding)), err=True)
-            elif self.is_terminal:
-                from rich.console import Console
-                from rich.text import Text
-
-                color = _COLORS[finding.severity]
-                text = Text.assemble((f"{finding.severity} {finding.code}: ", color), in_options(finding.message))
-                Console(highlight=False, stderr=self.aside).print(text)
-            else:
-                click.echo(in_options(str(finding)), err=self.aside)
+            if not self.silent or finding.severity == "error":
+                head, _, rest = in_options(str(finding)).partition(": ")
+                shown = f"{click.style(f'{head}:', fg=_COLORS[finding.severity])} {rest}"
+                click.echo(shown, err=self.aside or self.silent)
 
     def document(self, content: Mapping[str, Any]) -> None:
         """Print the result as JSON, where that was asked for."""
         if self.as_json:
-            click.echo(json.dumps(plain(content), ensure_ascii=False, indent=2, allow_nan=False))
+            click.echo(json.dumps(_plain(content), ensure_ascii=False, indent=2, allow_nan=False))
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -180,24 +163,24 @@ class Output:
             yield
 
 
-def plain(value: Any) -> Any:
+def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return rows of the same entries as columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
+
+
+def _plain(value: Any) -> Any:
     """Return a value as JSON has it: arrays as lists, NaN and infinity as null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(entry) for entry in value]
+        return [_plain(entry) for entry in value]
     if hasattr(value, "tolist"):  # NumPy arrays and numbers
-        return plain(value.tolist())
+        return _plain(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
-
-
-def diagnostic_rows(diagnostics: Iterable[Diagnostic]) -> list[dict[str, Any]]:
-    """Return diagnostics as JSON has them."""
-    from dataclasses import asdict
-
-    return [asdict(finding) for finding in diagnostics]
 
 
 def _cell(name: str, value: Any) -> str:
@@ -209,17 +192,3 @@ def _cell(name: str, value: Any) -> str:
         return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
     text = str(value)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
-
-
-def _rich_table(shown: Mapping[str, list[str]], columns: Mapping[str, list[Any]], title: str, aside: bool) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    text = {name: all(isinstance(value, str) for value in values) for name, values in columns.items()}
-    heads = [Column(Text(name), justify="left" if text[name] else "right") for name in shown]
-    table = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
-    for row in zip(*shown.values(), strict=True):
-        table.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False, stderr=aside).print(table)

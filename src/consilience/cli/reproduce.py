@@ -13,12 +13,9 @@ from typing import Any
 
 import click
 
+from consilience.cli import options
 from consilience.cli.commands import BadInputError, Command, did_you_mean
-from consilience.cli.options import printing_options
-from consilience.cli.output import Output
-
-__all__ = ["Experiment", "find_experiments", "reproduce"]
-
+from consilience.cli.output import Output, columns_of
 
 CATALOGUE = Path("experiments") / "catalogue.toml"
 ALL = "all"
@@ -27,6 +24,7 @@ FOLDERS = {
     "data": ("--data", "CONSILIENCE_DATA", "real votes"),
     "cache": ("--cache", "CONSILIENCE_CACHE", "the output of parsers"),
 }
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXAMPLES = (
     "consilience reproduce --list",
     "consilience reproduce theory_rates rankings_paper",
@@ -36,18 +34,9 @@ EXAMPLES = (
 
 @dataclass(frozen=True)
 class Experiment:
-    """One line of the catalogue.
+    """One line of the catalogue: its claim, which of `FOLDERS` it reads, and how long it takes.
 
-    Parameters
-    ----------
-    claim
-        What it argues, in one line.
-    reads
-        Keys of `FOLDERS`.
-    takes
-        How long, at default size.
-    full
-        How long with --full; None where there is no larger size.
+    `full` is how long it takes with --full; None where there is no larger size.
     """
 
     name: str
@@ -82,17 +71,9 @@ def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for tables and pictures.  [default: experiments/results]",
 )
-@click.option(
-    "--data",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of real votes.  [default: $CONSILIENCE_DATA]",
-)
-@click.option(
-    "--cache",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of parses.  [default: $CONSILIENCE_CACHE]",
-)
-@printing_options
+@click.option("--data", type=FOLDER, help="Folder of real votes.  [default: $CONSILIENCE_DATA]")
+@click.option("--cache", type=FOLDER, help="Folder of parses.  [default: $CONSILIENCE_CACHE]")
+@options.printing
 def reproduce(
     names: tuple[str, ...],
     listing: bool,
@@ -113,41 +94,54 @@ def reproduce(
     if listing:
         if names:
             raise click.UsageError("--list shows every experiment. Leave the names out.")
-        _list(experiments, output)
+        rows = [
+            {
+                "experiment": one.name,
+                "claim": one.claim,
+                "reads": ", ".join(FOLDERS[key][0] for key in one.reads) or "nothing",
+                "takes": one.takes,
+                "--full": one.full or "the same",
+            }
+            for one in experiments.values()
+        ]
+        output.table(columns_of(rows), "experiments")
+        output.document({"experiments": rows})
         return
     if quick and full:
         raise click.UsageError("--quick and --full contradict each other. Choose one.")
-    folders = {"data": data, "cache": cache}
-    chosen = _chosen(names, experiments, folders, output, full=full)
-    options = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
-    options += [] if results is None else ["--results", str(results.resolve())]
-    outcomes = []
+    environment = dict(os.environ)
+    for key, folder in (("data", data), ("cache", cache)):
+        if folder is not None:
+            environment[FOLDERS[key][1]] = str(folder.resolve())
+    passed = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
+    passed += [] if results is None else ["--results", str(results.resolve())]
+    chosen = _chosen(names, experiments, environment, output, full=full)
+    where = (results or root / "experiments" / "results").resolve()
+    outcomes: list[dict[str, Any]] = []
     for number, one in enumerate(chosen, 1):
         output.note(f"[{number}/{len(chosen)}] {one.name}: {one.claim}")
         larger = ["--full"] if full and one.full is not None else []
-        outcomes.append(_run(one, root, [*options, *larger], folders, output))
-    where = (results or root / "experiments" / "results").resolve()
-    _close(outcomes, where, output)
-
-
-def _list(experiments: dict[str, Experiment], output: Output) -> None:
-    shown = list(experiments.values())
-    columns: dict[str, list[Any]] = {
-        "experiment": [one.name for one in shown],
-        "claim": [one.claim for one in shown],
-        "reads": [", ".join(FOLDERS[key][0] for key in one.reads) or "nothing" for one in shown],
-        "takes": [one.takes for one in shown],
-        "--full": [one.full or "the same" for one in shown],
-    }
-    output.table(columns, "experiments")
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    output.document({"experiments": rows})
+        command = [sys.executable, "-m", f"experiments.{one.name}", *passed, *larger]
+        start = time.perf_counter()
+        # In a process of its own, which shows its own progress.
+        silent = subprocess.DEVNULL if output.silent else None
+        status = subprocess.run(command, cwd=root, env=environment, check=False, stdout=silent).returncode
+        seconds = round(time.perf_counter() - start, 1)
+        outcomes.append({"experiment": one.name, "status": status, "seconds": seconds})
+    output.document({"results": str(where), "runs": outcomes})
+    for run in outcomes:
+        if not run["status"]:
+            output.text(f"{where / run['experiment']}.md  ({run['seconds']} s)")
+    failed = [run["experiment"] for run in outcomes if run["status"]]
+    if failed:
+        click.echo(f"failed: {', '.join(failed)}", err=True)
+        click.get_current_context().exit(1)
 
 
 def _chosen(
     names: tuple[str, ...],
     experiments: dict[str, Experiment],
-    folders: dict[str, Path | None],
+    environment: dict[str, str],
     output: Output,
     *,
     full: bool,
@@ -155,55 +149,28 @@ def _chosen(
     """Return the experiments to run, or say what is wrong with the choice."""
     if not names:
         raise click.UsageError(f"Name an experiment, or {ALL}. --list shows them.")
-    lacking = {one.name: [key for key in one.reads if not _given(key, folders)] for one in experiments.values()}
+    lacking = {
+        one.name: [FOLDERS[key] for key in one.reads if not environment.get(FOLDERS[key][1])]
+        for one in experiments.values()
+    }
     if ALL in names:
         if len(names) > 1:
             raise click.UsageError(f"{ALL} is every experiment. Leave the other names out.")
-        left_out = [name for name, keys in lacking.items() if keys]
+        left_out = [name for name, folders in lacking.items() if folders]
         if left_out:
-            options = sorted({FOLDERS[key][0] for name in left_out for key in lacking[name]})
-            output.note(f"left out, as {' and '.join(options)} are not given: {', '.join(left_out)}")
+            lacks = sorted({option for name in left_out for option, _, _ in lacking[name]})
+            output.note(f"left out, as {' and '.join(lacks)} are not given: {', '.join(left_out)}")
+        chosen = [one for one in experiments.values() if one.name not in left_out]
         if full:
-            same = [one.name for one in experiments.values() if one.full is None and one.name not in left_out]
+            same = [one.name for one in chosen if one.full is None]
             output.note(f"--full is the default size of: {', '.join(same)}")
-        return [one for one in experiments.values() if one.name not in left_out]
+        return chosen
     for name in names:
         if name not in experiments:
             hint = did_you_mean(name, experiments).rstrip() or "--list shows them."
             raise BadInputError(f"There is no experiment {name!r}. {hint}")
-        for key in lacking[name]:
-            option, variable, what = FOLDERS[key]
+        for option, variable, what in lacking[name]:
             raise BadInputError(f"{name} reads {what}. Pass {option} FOLDER, or set {variable}.")
         if full and experiments[name].full is None:
             raise BadInputError(f"{name} has no larger size than its default. Leave --full out.")
     return [experiments[name] for name in dict.fromkeys(names)]
-
-
-def _given(key: str, folders: dict[str, Path | None]) -> bool:
-    return folders[key] is not None or bool(os.environ.get(FOLDERS[key][1]))
-
-
-def _run(
-    experiment: Experiment, root: Path, options: list[str], folders: dict[str, Path | None], output: Output
-) -> dict[str, Any]:
-    """Run one experiment in a process of its own, which shows its own progress."""
-    environment = dict(os.environ)
-    for key, folder in folders.items():
-        if folder is not None:
-            environment[FOLDERS[key][1]] = str(folder.resolve())
-    silent = subprocess.DEVNULL if output.quiet or output.as_json else None
-    command = [sys.executable, "-m", f"experiments.{experiment.name}", *options]
-    start = time.perf_counter()
-    status = subprocess.run(command, cwd=root, env=environment, check=False, stdout=silent).returncode
-    return {"experiment": experiment.name, "status": status, "seconds": round(time.perf_counter() - start, 1)}
-
-
-def _close(outcomes: list[dict[str, Any]], where: Path, output: Output) -> None:
-    failed = [one["experiment"] for one in outcomes if one["status"]]
-    output.document({"results": str(where), "runs": outcomes})
-    for one in outcomes:
-        if not one["status"]:
-            output.text(f"{where / one['experiment']}.md  ({one['seconds']} s)")
-    if failed:
-        click.echo(f"failed: {', '.join(failed)}", err=True)
-        click.get_current_context().exit(1)

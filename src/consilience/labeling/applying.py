@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,7 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.labeling.chunks import (
-    InMemory,
-    ParquetFiles,
-    Stream,
-    Task,
-    as_chunks,
-    column_of,
-    length,
-    pieces,
-    rows_of,
-)
+from consilience.labeling.chunks import Chunks, InMemory, Task, as_chunks, column_of, length, pieces, rows_of
 from consilience.labeling.functions import LabelingFunction, as_functions
 from consilience.labeling.workers import ProgressBar, count_workers, run_in_processes
 from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
@@ -52,6 +42,29 @@ class Applied:
 
     votes: Votes
     faults: SourceTable
+
+
+@dataclass(frozen=True)
+class Fault:
+    """On how many rows a function has no vote because it failed, and the first of them with the text of its error."""
+
+    rows: int
+    first_row: int
+    first_error: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The votes of one function on some rows, and what went wrong, if anything did.
+
+    Labels are codes where the space has them; `spelling` is their type before. Where the function abstains or failed,
+    `observed` is False.
+    """
+
+    labels: Batch
+    observed: BoolArray
+    spelling: np.dtype[Any]
+    fault: Fault | None = None
 
 
 def apply(
@@ -110,10 +123,12 @@ def apply(
             f"The rows of a {type(data).__module__.split('.')[0]} dataframe stay on its cluster. Use "
             "consilience.partitions.apply_frame, which returns the votes as such a frame."
         )
-    votes, faults = _run(functions, data, space, item, on_error, n_jobs, progress, chunk_rows)
-    if faults:
+    settings: dict[str, Any] = {"item": item, "n_jobs": n_jobs, "progress": progress, "chunk_rows": chunk_rows}
+    result = apply_with_faults(functions, data, space, on_error=on_error, **settings)
+    if len(result.faults):
         counts = "; ".join(
-            f"{one.function!r} on {one.rows} row(s), first on row {one.first_row} ({one.first_error})" for one in faults
+            f"{source!r} on {rows} row(s), first on row {first_row} ({error})"
+            for source, rows, first_row, error in zip(*result.faults.columns.values(), strict=True)
         )
         warnings.warn(
             f"Labeling functions failed and abstain there: {counts}. "
@@ -121,7 +136,7 @@ def apply(
             ConsilienceWarning,
             stacklevel=2,
         )
-    return votes
+    return result.votes
 
 
 def apply_with_faults(
@@ -130,6 +145,7 @@ def apply_with_faults(
     space: LabelSpace | None = None,
     *,
     item: str | None = None,
+    on_error: str = "abstain",
     n_jobs: int = 1,
     progress: bool | None = None,
     chunk_rows: int = CHUNK_ROWS,
@@ -146,147 +162,6 @@ def apply_with_faults(
     >>> result.faults.columns["rows"], result.faults.columns["first_row"]
     ([1], [1])
     """
-    votes, faults = _run(functions, data, space, item, "abstain", n_jobs, progress, chunk_rows)
-    shown = {"source": "function", "rows": "rows", "first_row": "first_row", "first_error": "first_error"}
-    columns = {column: [getattr(one, field) for one in faults] for column, field in shown.items()}
-    return Applied(votes, SourceTable(columns))
-
-
-def apply_to_chunk(
-    functions: Sequence[LabelingFunction],
-    chunk: Any,
-    space: LabelSpace | None = None,
-    *,
-    on_error: str = "raise",
-    first_row: int = 0,
-    advance: Callable[[int], None] | None = None,
-) -> list[Answers]:
-    """Return the answers of each function to some rows; what runs in each partition of the data.
-
-    Parameters
-    ----------
-    chunk
-        A table, a dict of arrays or a list.
-    first_row
-        The number of its first row, for messages.
-    advance
-        Called with the number of answers given since the last call.
-    """
-    lenient = on_error == "abstain"
-    count = advance or (lambda answers: None)
-    rows: dict[bool, list[Any]] = {}
-    answers = []
-    for function in functions:
-        if function.vectorized:
-            answers.append(_of_batch(function, chunk, space, lenient, first_row))
-            count(length(chunk))
-            continue
-        changeable = bool(getattr(function.function, "_pre", None))  # snorkel's preprocessors set attributes
-        if changeable not in rows:
-            rows[changeable] = rows_of(chunk, changeable=changeable)
-        answers.append(_of_rows(function, rows[changeable], space, lenient, first_row, count))
-    return answers
-
-
-def _of_rows(
-    function: LabelingFunction,
-    rows: list[Any],
-    space: LabelSpace | None,
-    lenient: bool,
-    first_row: int,
-    count: Callable[[int], None],
-) -> Answers:
-    call = function.bound()
-    returned: list[Any] = [None] * len(rows)
-    fault: Fault | None = None
-    for start in range(0, len(rows), BLOCK):
-        stop = min(start + BLOCK, len(rows))
-        for row in range(start, stop):
-            try:
-                returned[row] = call(rows[row])
-            except Exception as error:
-                fault = _both(fault, _fault(function, error, 1, first_row + row, lenient))
-        count(stop - start)
-    answer = _encode_answers(_read_answers(returned), function, space, first_row, lenient)
-    return replace(answer, fault=_both(fault, answer.fault))
-
-
-def _of_batch(
-    function: LabelingFunction, chunk: Any, space: LabelSpace | None, lenient: bool, first_row: int
-) -> Answers:
-    n = length(chunk)
-    try:
-        returned = function.bound()(chunk)
-    except Exception as error:
-        fault = _fault(function, error, n, first_row, lenient)
-        return Answers(np.zeros(n, dtype=np.int8), np.zeros(n, dtype=bool), np.dtype(np.int8), fault)
-    labels, observed = _labels_and_mask(returned)
-    if len(labels) != n:
-        what = f"{len(labels)} labels" if len(labels) else f"{type(returned).__name__}, not labels,"
-        raise LabelingFunctionError(
-            f"Labeling function {function.name!r} returned {what} for {n} rows ({_place(first_row, n)}). A vectorized "
-            "function returns one label per row, None or NaN where it abstains; leave vectorized=True out if it takes "
-            "one row."
-        )
-    return _encode_answers((labels, observed), function, space, first_row, lenient)
-
-
-def _fault(function: LabelingFunction, error: Exception, n: int, first_row: int, lenient: bool) -> Fault:
-    """Return the account of a failure on n rows; raise it where it is not to be passed over."""
-    if isinstance(error, UnknownColumnError):
-        raise UnknownColumnError(f"Labeling function {function.name!r}: {error}") from error
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    if not lenient:
-        place = f"row {first_row}" if not function.vectorized else _place(first_row, n)
-        raise LabelingFunctionError(
-            f"Labeling function {function.name!r} failed on {place}: {text}. "
-            "Correct the function, or pass on_error='abstain' to go on without its vote there."
-        ) from error
-    return Fault(function.name, n, first_row, text)
-
-
-def _place(first_row: int, n: int) -> str:
-    return f"rows {first_row} to {first_row + n - 1}"
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What is done with a piece of the data, here or in another process."""
-
-    functions: tuple[LabelingFunction, ...]
-    chunks: InMemory | ParquetFiles | Stream | None
-    space: LabelSpace | None
-    item: str | None
-    on_error: str
-    rows: int
-    advance: Callable[[int], None] | None = None
-
-    def __call__(self, task: Task) -> list[tuple[list[Answers], Column | None]]:
-        chunk = task.key if self.chunks is None else self.chunks.load(task)
-        results = []
-        for start, piece in pieces(chunk, self.rows):
-            answers = apply_to_chunk(
-                self.functions,
-                piece,
-                self.space,
-                on_error=self.on_error,
-                first_row=task.first_row + start,
-                advance=self.advance,
-            )
-            results.append((answers, None if self.item is None else column_of(piece, self.item)))
-        return results
-
-
-def _run(
-    functions: Any,
-    data: Any,
-    space: LabelSpace | None,
-    item: str | None,
-    on_error: str,
-    n_jobs: int,
-    progress: bool | None,
-    chunk_rows: int,
-) -> tuple[Votes, list[Fault]]:
     found = chosen_functions(functions, space, on_error, chunk_rows)
     jobs = count_workers(n_jobs)
     chunks = as_chunks(data, chunk_rows)
@@ -294,18 +169,30 @@ def _run(
     if total is not None and jobs > 1 and isinstance(chunks, InMemory) and not any(one.vectorized for one in found):
         # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are.
         chunks = replace(chunks, rows=max(1, min(chunk_rows, -(-total // (4 * jobs)))))
+    work = Work(found, chunks, space, item, on_error, chunk_rows)
     with ProgressBar(None if total is None else total * len(found), progress) as bar:
-        work = Work(found, chunks, space, item, on_error, chunk_rows)
-        results: list[tuple[list[Answers], Column | None]] = []
-        for result in _results(work, chunks, jobs, bar):
-            results.extend(result)
-    if not results or not any(len(one[0][0].observed) for one in results):
+        results = [part for result in _results(work, chunks, jobs, bar) for part in result]
+    if not any(len(answers[0].observed) for answers, _ in results):
         raise InvalidVotesError("There are no items: the data has no rows. Pass at least one row.")
     labels, observed, spelling = join_answers([answers for answers, _ in results], space)
-    items = _items([ids for _, ids in results], len(observed), item)
-    votes = Votes(labels, observed, tuple(one.name for one in found), items, spelling=spelling)
-    each = (reduce(_both, (one.fault for one in answers)) for answers in zip(*(a for a, _ in results), strict=True))
-    return votes, [fault for fault in each if fault is not None]
+    items: npt.NDArray[Any] = np.arange(len(observed))
+    columns = [ids for _, ids in results if ids is not None]
+    if columns:
+        null = np.concatenate([column.null for column in columns])
+        if null.any():
+            raise InvalidVotesError(f"Row {int(np.argmax(null))} has no item id in column {item!r}. Fill it in.")
+        dtype = common_dtype([column.values.dtype for column in columns])
+        items = np.concatenate([column.values.astype(dtype, copy=False) for column in columns])
+        check_unique_ids(items)
+    names = tuple(one.name for one in found)
+    faults: dict[str, list[Any]] = {"source": [], "rows": [], "first_row": [], "first_error": []}
+    for name, answers in zip(names, zip(*(answers for answers, _ in results), strict=True), strict=True):
+        failed = [one.fault for one in answers if one.fault is not None]
+        if failed:
+            row = (name, sum(fault.rows for fault in failed), failed[0].first_row, failed[0].first_error)
+            for column, value in zip(faults.values(), row, strict=True):
+                column.append(value)
+    return Applied(Votes(labels, observed, names, items, spelling=spelling), SourceTable(faults))
 
 
 def is_cluster_frame(data: Any) -> bool:
@@ -328,142 +215,185 @@ def chosen_functions(
     return found
 
 
-def _results(work: Work, chunks: InMemory | ParquetFiles | Stream, jobs: int, bar: ProgressBar) -> Iterator[Any]:
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What is done with a piece of the data, here or in another process; without `chunks` a task carries its rows."""
+
+    functions: tuple[LabelingFunction, ...]
+    chunks: Chunks | None
+    space: LabelSpace | None
+    item: str | None
+    on_error: str
+    rows: int
+    advance: Callable[[int], None] | None = None
+
+    def __call__(self, task: Task) -> list[tuple[list[Answers], Column | None]]:
+        chunk = task.key if self.chunks is None else self.chunks.load(task)
+        results = []
+        for start, piece in pieces(chunk, self.rows):
+            first = task.first_row + start
+            answers = apply_to_chunk(
+                self.functions, piece, self.space, on_error=self.on_error, first_row=first, advance=self.advance
+            )
+            results.append((answers, None if self.item is None else column_of(piece, self.item)))
+        return results
+
+
+def _results(work: Work, chunks: Chunks, jobs: int, bar: ProgressBar) -> Iterator[Any]:
     if jobs == 1:
         yield from map(replace(work, advance=bar.advance), chunks.tasks())
         return
-    may_fork = True
+    fork = "fork" in multiprocessing.get_all_start_methods()
     if isinstance(chunks, InMemory) and type(chunks.data).__module__.startswith("polars"):
         # The threads of polars do not survive a fork. Functions of a row never see what holds their cells.
-        may_fork = not any(one.vectorized for one in work.functions)
-        if may_fork:
+        if any(one.vectorized for one in work.functions):
+            fork = False
+        else:
             chunks = replace(chunks, data=chunks.data.to_arrow())
-            work = replace(work, chunks=chunks)
-    if isinstance(chunks, Stream) or not may_fork:
-        work = replace(work, chunks=None)  # tasks carry their rows
-    for result in run_in_processes(work, chunks.tasks(), chunks.load, jobs, may_fork):
+    work = replace(work, chunks=chunks if fork else None)
+    tasks = chunks.tasks() if fork else (Task(one.first_row, chunks.load(one)) for one in chunks.tasks())
+    for result in run_in_processes(work, tasks, jobs, fork=fork):
         bar.advance(sum(len(answers[0].observed) for answers, _ in result) * len(work.functions))
         yield result
 
 
-def _items(ids: list[Column | None], n: int, item: str | None) -> npt.NDArray[Any]:
-    columns = [column for column in ids if column is not None]
-    if not columns:
-        return np.arange(n)
-    null = np.concatenate([column.null for column in columns])
-    if null.any():
-        raise InvalidVotesError(f"Row {int(np.argmax(null))} has no item id in column {item!r}. Fill it in.")
-    dtype = common_dtype([column.values.dtype for column in columns])
-    items = np.concatenate([column.values.astype(dtype, copy=False) for column in columns])
-    check_unique_ids(items)
-    return items
+def apply_to_chunk(
+    functions: Sequence[LabelingFunction],
+    chunk: Any,
+    space: LabelSpace | None = None,
+    *,
+    on_error: str = "raise",
+    first_row: int = 0,
+    advance: Callable[[int], None] | None = None,
+) -> list[Answers]:
+    """Return the answers of each function to some rows; what runs in each partition of the data.
 
-
-def _both(left: Fault | None, right: Fault | None) -> Fault | None:
-    return left + right if left is not None and right is not None else left or right
-
-
-_CELLS = (list, tuple, np.ndarray)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """How often a function failed, and how it did so first.
-
-    Parameters
-    ----------
-    rows
-        How many rows have no vote because of it.
-    first_row, first_error
-        The first of them, and the text of the error.
+    The chunk is a table, a dict of arrays or a list. `first_row` is the number of its first row, for messages;
+    `advance` is called with the number of answers given since its last call.
     """
-
-    function: str
-    rows: int
-    first_row: int
-    first_error: str
-
-    def __add__(self, later: Fault) -> Fault:
-        first = self if self.first_row <= later.first_row else later
-        return replace(first, rows=self.rows + later.rows)
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """The votes of one function on some rows.
-
-    Parameters
-    ----------
-    labels
-        ``(n, *label_shape)``, or ``(n,)`` objects; codes where the space has them.
-    observed
-        ``(n,)`` False where the function abstains or failed.
-    spelling
-        Type of the labels before they became codes.
-    fault
-        What went wrong, if anything did.
-    """
-
-    labels: Batch
-    observed: BoolArray
-    spelling: np.dtype[Any]
-    fault: Fault | None = None
+    lenient = on_error == "abstain"
+    count = advance or (lambda answers: None)
+    rows: dict[bool, list[Any]] = {}
+    answers = []
+    for function in functions:
+        if function.vectorized:
+            labels, observed, failed = _of_batch(function, chunk, lenient, first_row)
+            count(len(observed))
+        else:
+            changeable = bool(getattr(function.function, "_pre", None))  # snorkel's preprocessors set attributes
+            if changeable not in rows:
+                rows[changeable] = rows_of(chunk, changeable=changeable)
+            labels, observed, failed = _of_rows(function, rows[changeable], lenient, first_row, count)
+        answers.append(_encoded(function, labels, observed, failed, space, lenient, first_row))
+    return answers
 
 
-def _read_answers(returned: list[Any]) -> tuple[Batch, BoolArray]:
-    """Return labels and mask from one Python object per row."""
-    objects = np.fromiter(returned, dtype=object, count=len(returned))
-    null = null_mask(objects)
-    labels = tighten(objects, null)
-    if labels.dtype == object and any(isinstance(value, _CELLS) for value in objects[~null][:1].tolist()):
-        table, observed = read_cells([[value] for value in returned], allow_partial=True)
-        return table[:, 0], observed[:, 0]
-    return labels, ~null
+def _of_rows(
+    function: LabelingFunction, rows: list[Any], lenient: bool, first_row: int, count: Callable[[int], None]
+) -> tuple[Batch, BoolArray, dict[int, str]]:
+    """Return labels, mask, and the errors by row."""
+    call = function.bound()
+    returned: list[Any] = [None] * len(rows)
+    failed: dict[int, str] = {}
+    for start in range(0, len(rows), BLOCK):
+        stop = min(start + BLOCK, len(rows))
+        for row in range(start, stop):
+            try:
+                returned[row] = call(rows[row])
+            except Exception as error:
+                failed[row] = _failure(function, error, f"row {first_row + row}", lenient)
+        count(stop - start)
+    return *_read_answers(returned), failed
 
 
-def _labels_and_mask(returned: Any) -> tuple[Batch, BoolArray]:
-    if isinstance(returned, Column):
-        return returned.values, ~returned.null
-    if isinstance(returned, (list, tuple)):
-        return _read_answers(list(returned))
+def _of_batch(
+    function: LabelingFunction, chunk: Any, lenient: bool, first_row: int
+) -> tuple[Batch, BoolArray, dict[int, str]]:
+    n = length(chunk)
+    place = f"rows {first_row} to {first_row + n - 1}"
+    try:
+        returned = function.bound()(chunk)
+    except Exception as error:
+        text = _failure(function, error, place, lenient)
+        return np.zeros(n, dtype=np.int8), np.zeros(n, dtype=bool), dict.fromkeys(range(n), text)
+    labels, observed = _read_answers(returned)
+    if len(labels) != n:
+        what = f"{len(labels)} labels" if len(labels) else f"{type(returned).__name__}, not labels,"
+        raise LabelingFunctionError(
+            f"Labeling function {function.name!r} returned {what} for {n} rows ({place}). A vectorized "
+            "function returns one label per row, None or NaN where it abstains; leave vectorized=True out if it takes "
+            "one row."
+        )
+    return labels, observed, {}
+
+
+def _failure(function: LabelingFunction, error: Exception, place: str, lenient: bool) -> str:
+    """Return the text of an error; raise it where it is not to be passed over."""
+    if isinstance(error, UnknownColumnError):
+        raise UnknownColumnError(f"Labeling function {function.name!r}: {error}") from error
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if lenient:
+        return text
+    raise LabelingFunctionError(
+        f"Labeling function {function.name!r} failed on {place}: {text}. "
+        "Correct the function, or pass on_error='abstain' to go on without its vote there."
+    ) from error
+
+
+def _read_answers(returned: Any) -> tuple[Batch, BoolArray]:
+    """Return labels and mask from one object per row or any kind of array; no labels from anything else."""
     if isinstance(returned, np.ma.MaskedArray):
-        labels, observed = _labels_and_mask(np.asarray(returned.data))
+        labels, observed = _read_answers(np.asarray(returned.data))
         return labels, observed & ~np.ma.getmaskarray(returned).reshape(len(labels), -1).any(axis=1)
-    if not isinstance(returned, np.ndarray):
+    if not isinstance(returned, (Column, np.ndarray, list, tuple)):
         import narwhals as nw
 
         wrapped = nw.from_native(returned, pass_through=True, allow_series=True)
         if isinstance(wrapped, nw.Series):
-            column = column_of_series(wrapped)
-            return column.values, ~column.null
-        if hasattr(returned, "to_pylist"):  # an Arrow array that is in one piece
-            return _read_answers(returned.to_pylist())
-    if returned is None or isinstance(returned, (str, bytes, dict)) or not hasattr(returned, "__len__"):
-        return np.zeros(0), np.zeros(0, dtype=bool)
-    array = np.asarray(returned)
-    if array.ndim == 0:
-        return np.zeros(0), np.zeros(0, dtype=bool)
-    if array.dtype.kind not in "biuf":
-        return _read_answers(list(array.astype(object)))
-    if array.dtype.kind == "f":
-        return array, ~np.isnan(array).reshape(len(array), -1).all(axis=1)
-    return array, np.ones(len(array), dtype=bool)
+            returned = column_of_series(wrapped)
+        elif hasattr(returned, "to_pylist"):  # an Arrow array that is in one piece
+            returned = returned.to_pylist()
+        else:
+            some = hasattr(returned, "__len__") and not isinstance(returned, (str, bytes, dict))
+            returned = np.asarray(returned if some else [])
+    if isinstance(returned, Column):
+        return returned.values, ~returned.null
+    if isinstance(returned, np.ndarray):
+        if returned.ndim == 0 or len(returned) == 0:
+            return np.zeros(0), np.zeros(0, dtype=bool)
+        if returned.dtype.kind == "f":
+            return returned, ~np.asarray(np.isnan(returned).reshape(len(returned), -1).all(axis=1))
+        if returned.dtype.kind in "biu":
+            return returned, np.ones(len(returned), dtype=bool)
+        returned = returned.astype(object)
+    objects = np.fromiter(returned, dtype=object, count=len(returned))
+    null = null_mask(objects)
+    labels = tighten(objects, null)
+    if labels.dtype == object and any(isinstance(one, (list, tuple, np.ndarray)) for one in objects[~null][:1]):
+        table, seen = read_cells([[value] for value in objects], allow_partial=True)
+        return table[:, 0], seen[:, 0]
+    return labels, ~null
 
 
-def _encode_answers(
-    answer: tuple[Batch, BoolArray], function: LabelingFunction, space: LabelSpace | None, first_row: int, lenient: bool
+def _encoded(
+    function: LabelingFunction,
+    labels: Batch,
+    observed: BoolArray,
+    failed: dict[int, str],
+    space: LabelSpace | None,
+    lenient: bool,
+    first_row: int,
 ) -> Answers:
     """Return labels checked by the space and stored small: as its codes where it has a finite number of them.
 
-    With `lenient` a label that is none of the space's counts as a fault; otherwise the error names its row.
+    With `lenient` a label that is none of the space's counts as a failure; otherwise the error names its row.
     """
-    labels, observed = answer
     if function.abstain is not None and labels.ndim == 1:
         observed = observed & differs_from(labels, function.abstain)
     # The rule of `fit`: among whole numbers -1 is no vote, unless it is a label.
     if labels.dtype.kind in "iu" and labels.ndim == 1 and space is not None and not space.contains(-1):
         observed = observed & (labels != -1)
-    batch, fault = None, None
+    batch = None
     if space is not None and observed.any():
         try:
             batch = space.as_batch(labels[observed])
@@ -471,8 +401,15 @@ def _encode_answers(
             if not lenient:
                 row = "" if error.index is None else f", row {first_row + int(np.flatnonzero(observed)[error.index])}"
                 raise InvalidLabelError(f"Labeling function {function.name!r}{row}: {error}", error.index) from None
-            fault, observed = _leave_out(labels, observed, function, space, first_row)
+            observed = observed.copy()
+            for place in np.flatnonzero(observed).tolist():
+                try:
+                    space.as_batch(labels[place : place + 1])
+                except InvalidLabelError as refusal:
+                    failed[place], observed[place] = str(refusal), False
             batch = space.as_batch(labels[observed]) if observed.any() else None
+    first = min(failed, default=0)
+    fault = Fault(len(failed), first_row + first, failed[first]) if failed else None
     if space is None or batch is None or not _has_codes(space):
         return Answers(_shrink(labels, observed), observed, labels.dtype, fault)
     codes = np.zeros((len(labels), *batch.shape[1:]), dtype=batch.dtype)
@@ -503,22 +440,6 @@ def join_answers(chunks: Sequence[Sequence[Answers]], space: LabelSpace | None) 
             labels[rows, source] = values
     named = coded and any(one.spelling.kind == "O" for one in voting)
     return labels, observed, np.dtype(object) if named else None
-
-
-def _leave_out(
-    labels: Batch, observed: BoolArray, function: LabelingFunction, space: LabelSpace, first_row: int
-) -> tuple[Fault, BoolArray]:
-    """Return the mask without the labels that the space refuses, and the account of them."""
-    refused: dict[int, str] = {}
-    for row in np.flatnonzero(observed).tolist():
-        try:
-            space.as_batch(labels[row : row + 1])
-        except InvalidLabelError as error:
-            refused[row] = str(error)
-    kept = observed.copy()
-    kept[list(refused)] = False
-    first = min(refused)
-    return Fault(function.name, len(refused), first_row + first, refused[first]), kept
 
 
 def _has_codes(space: LabelSpace) -> bool:

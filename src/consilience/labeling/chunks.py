@@ -28,7 +28,7 @@ class Task:
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Anything with a length that can be cut."""
+    """Anything with a length that can be cut; `tasks` are its pieces in order, `load` returns the rows of one."""
 
     data: Any
     rows: int
@@ -39,13 +39,10 @@ class InMemory:
         return length(self.data)
 
     def tasks(self) -> Iterator[Task]:
-        """Yield the pieces, in order."""
         n = length(self.data)
-        for start in range(0, n, self.rows):
-            yield Task(start, (start, min(n, start + self.rows)))
+        return (Task(start, (start, min(n, start + self.rows))) for start in range(0, n, self.rows))
 
     def load(self, task: Task) -> Any:
-        """Return the rows of a piece."""
         return slice_rows(self.data, *task.key)
 
 
@@ -57,11 +54,9 @@ class ParquetFiles:
 
     @property
     def n_rows(self) -> int | None:
-        """How many rows there are."""
-        return int(sum(_open(path).metadata.num_rows for path in self.files))
+        return sum(_open(path).metadata.num_rows for path in self.files)
 
     def tasks(self) -> Iterator[Task]:
-        """Yield the row groups, in order."""
         first = 0
         for path in self.files:
             metadata = _open(path).metadata
@@ -70,25 +65,19 @@ class ParquetFiles:
                 first += metadata.row_group(group).num_rows
 
     def load(self, task: Task) -> Any:
-        """Return the rows of a row group."""
         path, group = task.key
         return _open(path).read_row_group(group, use_threads=False)
 
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Rows, or Arrow batches, that come one after the other and only once."""
+    """Rows, or Arrow batches, that come one after the other and only once; a task carries its rows."""
 
     data: Iterable[Any]
     rows: int
-
-    @property
-    def n_rows(self) -> int | None:
-        """Not known in advance."""
-        return None
+    n_rows: int | None = None
 
     def tasks(self) -> Iterator[Task]:
-        """Yield the pieces, in order; each carries its rows."""
         first = 0
         elements = iter(self.data)
         while piece := list(islice(elements, self.rows)):
@@ -97,14 +86,22 @@ class Stream:
                 first += length(chunk)
 
     def load(self, task: Task) -> Any:
-        """Return the rows of a piece."""
         return task.key
 
 
-def as_chunks(data: Any, rows: int) -> InMemory | ParquetFiles | Stream:
+Chunks = InMemory | ParquetFiles | Stream
+
+
+def as_chunks(data: Any, rows: int) -> Chunks:
     """Return the data cut into pieces of about so many rows."""
     if isinstance(data, (str, Path)):
-        return ParquetFiles(_parquet_files(Path(data)))
+        path = Path(data)
+        if not path.exists():
+            raise InvalidVotesError(f"There is no file or folder {str(path)!r}. Correct the path.")
+        files = tuple(sorted(path.rglob("*.parquet"))) if path.is_dir() else (path,)
+        if not files:
+            raise InvalidVotesError(f"The folder {str(path)!r} holds no file that ends in .parquet.")
+        return ParquetFiles(files)
     if _is_arrow_batch(data):
         return InMemory(_table(data), rows)
     if is_frame(data):
@@ -133,13 +130,8 @@ def slice_rows(chunk: Any, start: int, stop: int) -> Any:
     """Return some rows in the type they are in."""
     if isinstance(chunk, Mapping):
         return {name: column[start:stop] for name, column in chunk.items()}
-    if isinstance(chunk, (list, tuple)) or not hasattr(chunk, "__array__"):
-        return chunk[start:stop]
-    import narwhals as nw
-
-    wrapped: Any = nw.from_native(chunk, pass_through=True, allow_series=True)
-    part = wrapped[start:stop]
-    return part.to_native() if isinstance(part, (nw.DataFrame, nw.Series)) else part
+    rows = chunk.iloc if hasattr(chunk, "iloc") else chunk  # pandas would look for labels
+    return rows[start:stop]
 
 
 def length(chunk: Any) -> int:
@@ -166,17 +158,6 @@ def _table(batch: Any) -> Any:
     return pa.Table.from_batches([batch])
 
 
-def _parquet_files(path: Path) -> tuple[Path, ...]:
-    if not path.exists():
-        raise InvalidVotesError(f"There is no file or folder {str(path)!r}. Correct the path.")
-    files = tuple(sorted(path.rglob("*.parquet"))) if path.is_dir() else (path,)
-    if not files:
-        raise InvalidVotesError(f"The folder {str(path)!r} holds no file that ends in .parquet.")
-    for file in files:
-        _open(file)
-    return files
-
-
 def _open(path: Path) -> Any:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -201,7 +182,7 @@ class Record(SimpleNamespace):
 
 
 def rows_of(chunk: Any, *, changeable: bool = False) -> list[Any]:
-    """Return the rows: cells by name for tables, the elements themselves for anything else.
+    """Return the rows: cells by name for tables, with nulls as the table has them; else the elements themselves.
 
     Examples
     --------
@@ -209,72 +190,20 @@ def rows_of(chunk: Any, *, changeable: bool = False) -> list[Any]:
     >>> row.text, row["number of words"]
     ('hello', 1)
     """
-    cells = _cells(chunk)
-    if cells is None:
+    if isinstance(chunk, Mapping):
+        cells = {name: list(np.asarray(v).tolist() if hasattr(v, "dtype") else v) for name, v in chunk.items()}
+    elif is_frame(chunk):
+        import narwhals as nw
+
+        frame = nw.from_native(chunk, eager_only=True)
+        cells = {name: frame.get_column(name).to_list() for name in frame.columns}
+    else:
         return list(chunk)
     rows = zip(*cells.values(), strict=True)
     if changeable:
         names = list(map(str, cells))
         return [Record(**dict(zip(names, row, strict=True))) for row in rows]
     return list(map(_row_type(tuple(cells))._make, rows))
-
-
-def column_of(chunk: Any, column: str | None) -> Column:
-    """Return one column as NumPy values and a mask of nulls; with None the elements themselves.
-
-    The column of a list is the entry of that name of each element (a dict), or its attribute.
-    """
-    if column is None:
-        if is_frame(chunk) or isinstance(chunk, Mapping):
-            raise UnknownColumnError("The data is a table. Say which column to read.")
-        return to_column(chunk)
-    if isinstance(chunk, Mapping):
-        if column not in chunk:
-            raise unknown_column(column, chunk)
-        return to_column(chunk[column])
-    if is_frame(chunk):
-        import narwhals as nw
-
-        frame = nw.from_native(chunk, eager_only=True)
-        if column not in frame.columns:
-            raise unknown_column(column, frame.columns)
-        return column_of_series(frame.get_column(column))
-    return to_column([_entry(element, column, row) for row, element in enumerate(chunk)])
-
-
-def unknown_column(wanted: Any, columns: Iterable[Any]) -> UnknownColumnError:
-    """Return the error for a column that is not there, with the ones that may be meant."""
-    names = list(map(str, columns))
-    close = get_close_matches(str(wanted), names)
-    hint = (
-        f"Did you mean {' or '.join(map(repr, close))}?" if close else f"The columns are {', '.join(map(repr, names))}."
-    )
-    return UnknownColumnError(f"There is no column {wanted!r}. {hint}")
-
-
-def _entry(element: Any, column: str, row: int) -> Any:
-    if isinstance(element, Mapping):
-        if column in element:
-            return element[column]
-        names: Iterable[Any] = element
-    else:
-        if hasattr(element, column):
-            return getattr(element, column)
-        names = getattr(element, "__dict__", ())
-    problem = unknown_column(column, names)
-    raise UnknownColumnError(f"Row {row} of this piece of the data: {problem} Write None where there is no value.")
-
-
-def _cells(chunk: Any) -> dict[Any, list[Any]] | None:
-    """Return the columns of a table as lists, in the table's own spelling of nulls; None for anything else."""
-    if isinstance(chunk, Mapping):
-        return {name: list(np.asarray(v).tolist() if hasattr(v, "dtype") else v) for name, v in chunk.items()}
-    if not is_frame(chunk):
-        return None
-    import narwhals as nw
-
-    frame = nw.from_native(chunk, eager_only=True)
-    return {name: frame.get_column(name).to_list() for name in frame.columns}
 
 
 @lru_cache(maxsize=64)
@@ -295,3 +224,43 @@ def _row_type(names: tuple[Any, ...]) -> Any:
         raise unknown_column(name, texts)
 
     return type("Row", (base,), {"__slots__": (), "__getitem__": get_item, "__getattr__": get_attribute})
+
+
+def column_of(chunk: Any, column: str | None) -> Column:
+    """Return one column as NumPy values and a mask of nulls; with None the elements themselves.
+
+    The column of a list is the entry of that name of each element (a dict), or its attribute.
+    """
+    is_table = isinstance(chunk, Mapping) or is_frame(chunk)
+    if column is None:
+        if is_table:
+            raise UnknownColumnError("The data is a table. Say which column to read.")
+        return to_column(chunk)
+    if not is_table:
+        return to_column([_entry(element, column, row) for row, element in enumerate(chunk)])
+    if isinstance(chunk, Mapping):
+        if column not in chunk:
+            raise unknown_column(column, chunk)
+        return to_column(chunk[column])
+    import narwhals as nw
+
+    frame = nw.from_native(chunk, eager_only=True)
+    if column not in frame.columns:
+        raise unknown_column(column, frame.columns)
+    return column_of_series(frame.get_column(column))
+
+
+def _entry(element: Any, column: str, row: int) -> Any:
+    try:
+        return element[column] if isinstance(element, Mapping) else getattr(element, column)
+    except (KeyError, AttributeError):
+        problem = unknown_column(column, element if isinstance(element, Mapping) else getattr(element, "__dict__", ()))
+    raise UnknownColumnError(f"Row {row} of this piece of the data: {problem} Write None where there is no value.")
+
+
+def unknown_column(wanted: Any, columns: Iterable[Any]) -> UnknownColumnError:
+    """Return the error for a column that is not there, with the ones that may be meant."""
+    names = list(map(str, columns))
+    close = " or ".join(map(repr, get_close_matches(str(wanted), names)))
+    hint = f"Did you mean {close}?" if close else f"The columns are {', '.join(map(repr, names))}."
+    return UnknownColumnError(f"There is no column {wanted!r}. {hint}")

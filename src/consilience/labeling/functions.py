@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from importlib import import_module
 from typing import Any, overload
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 
 __all__ = ["LabelingFunction", "Once", "as_functions", "labeling_function", "once"]
 
-_creating = threading.RLock()
-
-
-def _unlock_after_fork() -> None:
-    global _creating  # noqa: PLW0603  a lock that another thread held would stay closed in the new process
-    _creating = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_unlock_after_fork)
+#: By process: a lock that another thread held at a fork would stay closed in the new process.
+_creating: dict[int, threading.RLock] = {}
 
 
 @dataclass(eq=False)
 class Once:
-    """Something that every process makes for itself, when it first needs it; see `once`."""
-
-    factory: Callable[[], Any]
-
-    def value(self) -> Any:
-        """Return what the factory made in this process."""
-        with _creating:
-            made = self.__dict__.get("_made")
-            if made is None or made[0] != os.getpid():  # what the parent process made may not survive the fork
-                made = self.__dict__["_made"] = (os.getpid(), self.factory())
-            return made[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"factory": self.factory}
-
-
-def once(factory: Callable[[], Any]) -> Once:
-    """Mark a resource as made by calling `factory`, once in each process that applies the function.
+    """A resource that each process which applies a function makes for itself by calling `factory`, once.
 
     For what is slow to load, large to send or cannot be sent: models, connections, open files.
 
@@ -57,26 +32,28 @@ def once(factory: Callable[[], Any]) -> Once:
     >>> prize("win a car")
     'spam'
     """
-    return Once(factory)
+
+    factory: Callable[[], Any]
+
+    def value(self) -> Any:
+        """Return what the factory made in this process."""
+        process = os.getpid()
+        with _creating.setdefault(process, threading.RLock()):
+            made = self.__dict__.get("_made")
+            if made is None or made[0] != process:  # what the parent process made may not survive the fork
+                made = self.__dict__["_made"] = (process, self.factory())
+            return made[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"factory": self.factory}
+
+
+once = Once
 
 
 @dataclass(frozen=True, eq=False)
 class LabelingFunction:
-    """A function that votes; made by `labeling_function`, and called like the function itself.
-
-    Parameters
-    ----------
-    function
-        Of one row, returning a label, or None to abstain; or of a batch of rows, returning one per row.
-    name
-        Name of the source.
-    resources
-        Passed as keyword arguments.
-    vectorized
-        Whether it takes batches.
-    abstain
-        A value that means "abstains", besides None and NaN.
-    """
+    """A function that votes; made by `labeling_function`, which has the parameters, and called like the function."""
 
     function: Callable[..., Any]
     name: str
@@ -103,9 +80,7 @@ class LabelingFunction:
 
 
 def _named(module: str, path: str) -> Any:
-    if module not in sys.modules:
-        __import__(module)
-    found: Any = sys.modules[module]
+    found: Any = import_module(module)
     for part in path.split("."):
         found = getattr(found, part, None)
     return found
@@ -185,28 +160,24 @@ def as_functions(functions: Any) -> tuple[LabelingFunction, ...]:
     several = [functions] if callable(functions) else functions
     if isinstance(several, (str, bytes)) or not isinstance(several, Iterable):
         raise UnsupportedError(f"functions={functions!r} is not a list of labeling functions.")
-    found = tuple(_as_function(one, place) for place, one in enumerate(several))
+    found: dict[str, LabelingFunction] = {}
+    for place, one in enumerate(several):
+        if not callable(one):
+            raise UnsupportedError(
+                f"functions[{place}] is {one!r}, not a function. Pass functions, decorated with @labeling_function or "
+                "not."
+            )
+        name = getattr(one, "name", None)
+        if not isinstance(one, LabelingFunction):
+            # An object with a name is snorkel's LabelingFunction, for which -1 abstains.
+            one = LabelingFunction(one, name, abstain=-1) if isinstance(name, str) else labeling_function(one)
+        if one.name in found:
+            raise InvalidVotesError(
+                f"Two labeling functions are called {one.name!r}, at places {list(found).index(one.name)} and {place} "
+                "of the list. Give one of them a name of its own: labeling_function(name=...), or name= of the "
+                "ready-made ones."
+            )
+        found[one.name] = one
     if not found:
         raise InvalidVotesError("There are no labeling functions. Pass at least one.")
-    seen: dict[str, int] = {}
-    for place, one in enumerate(found):
-        if one.name in seen:
-            raise InvalidVotesError(
-                f"Two labeling functions are called {one.name!r}, at places {seen[one.name]} and {place} of the list. "
-                "Give one of them a name of its own: labeling_function(name=...), or name= of the ready-made ones."
-            )
-        seen[one.name] = place
-    return found
-
-
-def _as_function(one: Any, place: int) -> LabelingFunction:
-    if isinstance(one, LabelingFunction):
-        return one
-    if not callable(one):
-        raise UnsupportedError(
-            f"functions[{place}] is {one!r}, not a function. Pass functions, decorated with @labeling_function or not."
-        )
-    name = getattr(one, "name", None)
-    if isinstance(name, str):  # as snorkel's LabelingFunction: an object with a name, for which -1 abstains
-        return LabelingFunction(one, name, abstain=-1)
-    return labeling_function(one)
+    return tuple(found.values())

@@ -1,10 +1,13 @@
-"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorized."""
+"""Labeling functions from what is at hand: columns, words, models, other people's annotations. All are vectorized.
+
+Where the data is a list, a column that is None stands for its elements. What each needs is passed as resources to a
+function of this module, so that it can be sent to other processes.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -25,19 +28,10 @@ __all__ = ["from_annotations", "from_column", "from_model", "keywords", "regex",
 def from_column(
     column: str, name: str | None = None, *, abstain: Any = None, ranks: str | None = None
 ) -> LabelingFunction:
-    """Return a source whose vote stands in a column: a class, a score, anything; null abstains.
+    """Return a source whose vote stands in a column: a class, a score, anything; null and `abstain` abstain.
 
-    Parameters
-    ----------
-    column
-        Name of the column.
-    name
-        Name of the source; that of the column if not given.
-    abstain
-        A value that means "abstains", besides null.
-    ranks
-        "largest first" or "smallest first" where a cell holds one number per thing to be ranked: the vote
-        is the ranking by these numbers.
+    With `ranks` "largest first" or "smallest first", a cell holds one number per thing to be ranked, and the vote is
+    the ranking by these numbers.
 
     Examples
     --------
@@ -48,7 +42,18 @@ def from_column(
     """
     if ranks not in (None, "largest first", "smallest first"):
         raise UnsupportedError(f"ranks={ranks!r} is unknown. Use 'largest first' or 'smallest first'.")
-    return _make(_Cells(column, ranks), name or str(column), abstain)
+    resources = {"column": column, "ranks": ranks}
+    return LabelingFunction(_cells, name or str(column), resources, vectorized=True, abstain=abstain)
+
+
+def _cells(chunk: Any, column: str, ranks: str | None) -> Any:
+    cells = column_of(chunk, column)
+    if ranks is None:
+        return cells
+    return [
+        None if null else positions_from_scores([numbers], larger_is_better=ranks == "largest first")[0]
+        for numbers, null in zip(cells.values.tolist(), cells.null.tolist(), strict=True)
+    ]
 
 
 def keywords(
@@ -60,16 +65,9 @@ def keywords(
     whole_words: bool = True,
     ignore_case: bool = True,
 ) -> LabelingFunction:
-    """Return a source that votes `label` where the text has one of the words, and abstains elsewhere.
+    """Return a source that votes `label` where the text has one of the words or phrases, and abstains elsewhere.
 
-    Parameters
-    ----------
-    column
-        Name of the column of texts; None where the data is a list of texts.
-    words
-        Words or phrases.
-    whole_words
-        Whether "art" is not found in "party".
+    With `whole_words`, "art" is not found in "party".
 
     Examples
     --------
@@ -84,8 +82,7 @@ def keywords(
     choice = "|".join(re.escape(word) for word in sorted(several, key=len, reverse=True))
     # Not \b: it finds no border beside a word that begins or ends with a sign, such as "c++".
     pattern = rf"(?<!\w)(?:{choice})(?!\w)" if whole_words else choice
-    compiled = re.compile(pattern, re.IGNORECASE if ignore_case else 0)
-    return _make(_Search(column, compiled, label), name or f"keywords_{label}")
+    return regex(column, pattern, label, name=name or f"keywords_{label}", flags=re.IGNORECASE if ignore_case else 0)
 
 
 def regex(
@@ -103,16 +100,21 @@ def regex(
         compiled = re.compile(pattern, flags)
     except re.error as error:
         raise InvalidVotesError(f"pattern={pattern!r} is not a regular expression: {error}. Correct it.") from None
-    return _make(_Search(column, compiled, label), name or f"regex_{label}")
+    resources = {"column": column, "pattern": compiled, "label": label}
+    return LabelingFunction(_search, name or f"regex_{label}", resources, vectorized=True)
+
+
+def _search(chunk: Any, column: str | None, pattern: re.Pattern[str], label: Any) -> Column:
+    texts = column_of(chunk, column)
+    found = (
+        not null and pattern.search(text if isinstance(text, str) else str(text)) is not None
+        for text, null in zip(texts.values.tolist(), texts.null.tolist(), strict=True)
+    )
+    return _where(np.fromiter(found, dtype=bool, count=len(texts.null)), label)
 
 
 def threshold(
-    column: str | None,
-    *,
-    above: float | None = None,
-    below: float | None = None,
-    label: Any,
-    name: str | None = None,
+    column: str | None, *, above: float | None = None, below: float | None = None, label: Any, name: str | None = None
 ) -> LabelingFunction:
     """Return a source that votes `label` where a number is above a value, below one, or between the two.
 
@@ -129,7 +131,34 @@ def threshold(
             f"Nothing is above {above} and below {below}. Give above < below, or write two functions."
         )
     ends = [f"{word}_{end:g}" for word, end in (("above", above), ("below", below)) if end is not None]
-    return _make(_Between(column, above, below, label), name or "_".join([str(column or "value"), *ends]))
+    resources = {"column": column, "above": above, "below": below, "label": label}
+    return LabelingFunction(_between, name or "_".join([str(column or "value"), *ends]), resources, vectorized=True)
+
+
+def _between(chunk: Any, column: str | None, above: float | None, below: float | None, label: Any) -> Column:
+    numbers = column_of(chunk, column)
+    inside = ~numbers.null
+    if numbers.values.dtype.kind not in "biuf":
+        for example in numbers.values[inside][:1]:
+            raise InvalidVotesError(
+                f"Column {column!r} holds {example!r}, not numbers. Convert it, or use from_column."
+            )
+        return _where(inside, label)
+    if above is not None:
+        inside &= numbers.values > above
+    if below is not None:
+        inside &= numbers.values < below
+    return _where(inside, label)
+
+
+def _where(mask: BoolArray, label: Any) -> Column:
+    """Return one label where the mask is set."""
+    if isinstance(label, (bool, int, float, np.number)):
+        values: npt.NDArray[Any] = np.full(len(mask), label)
+    else:
+        values = as_object_array([label]).repeat(len(mask))
+        values[~mask] = None
+    return Column(values, ~mask)
 
 
 def from_annotations(
@@ -137,14 +166,8 @@ def from_annotations(
 ) -> LabelingFunction:
     """Return a source that says of an item what was said of it before, and abstains on others.
 
-    Parameters
-    ----------
-    annotations
-        A mapping from item id to label, or a frame with one row per item.
-    item
-        The column that holds the id: of the data, and of the frame. None where the data is a list of ids.
-    label
-        The column of the frame that holds the label.
+    Annotations are a mapping from item id to label, or a frame with one row per item. `item` names the column of ids,
+    of the data and of the frame; `label` names the column of the frame that holds the labels.
 
     Examples
     --------
@@ -154,24 +177,31 @@ def from_annotations(
     [[None], ['cat']]
     """
     if isinstance(annotations, Mapping):
-        return _make(_Lookup(dict(annotations), item), name)
-    if not is_frame(annotations) or item is None:
+        known = dict(annotations)
+    elif not is_frame(annotations) or item is None:
         raise UnsupportedError(
             "Annotations are a mapping from item to label, or a frame together with item= and label=, its two columns."
         )
-    columns = columns_of(annotations)
-    for wanted, role in ((item, "item"), (label, "label")):
-        if wanted not in columns:
-            raise missing_column(wanted, role, columns, annotations)
-    known: dict[Any, Any] = {}
-    present = ~columns[label].null & ~columns[item].null
-    for one, said in zip(columns[item].values[present].tolist(), columns[label].values[present].tolist(), strict=True):
-        if one in known:
-            raise InvalidVotesError(
-                f"Item {one!r} has two annotations. Keep one per item, or make one function per annotator."
-            )
-        known[one] = said
-    return _make(_Lookup(known, item), name)
+    else:
+        columns = columns_of(annotations)
+        for wanted, role in ((item, "item"), (label, "label")):
+            if wanted not in columns:
+                raise missing_column(wanted, role, columns, annotations)
+        known = {}
+        present = ~columns[label].null & ~columns[item].null
+        ids, labels = (columns[column].values[present].tolist() for column in (item, label))
+        for one, said in zip(ids, labels, strict=True):
+            if one in known:
+                raise InvalidVotesError(
+                    f"Item {one!r} has two annotations. Keep one per item, or make one function per annotator."
+                )
+            known[one] = said
+    return LabelingFunction(_look_up, name, {"known": known, "item": item}, vectorized=True)
+
+
+def _look_up(chunk: Any, known: dict[Any, Any], item: str | None) -> list[Any]:
+    ids = column_of(chunk, item).values.tolist()
+    return [known.get(one) if isinstance(one, Hashable) else None for one in ids]
 
 
 def from_model(
@@ -183,23 +213,12 @@ def from_model(
     soft: bool = False,
     classes: Sequence[Any] | None = None,
 ) -> LabelingFunction:
-    """Return a source that votes what a model predicts: anything with `predict` or `predict_proba`.
+    """Return a source that votes what a fitted model predicts: anything with `predict` or `predict_proba`.
 
-    Rows in which a column is null are not shown to the model; it abstains there.
-
-    Parameters
-    ----------
-    model
-        Fitted. With `predict_proba` and `classes_`, as in scikit-learn, it may abstain or vote probabilities.
-    columns
-        Columns the model takes. One name hands over a one-dimensional array (of texts, say), a list of names
-        a table with these columns. None hands over the elements of a list as they are.
-    at_least
-        Abstain where the largest probability is smaller.
-    soft
-        Vote rows of probabilities, for ``Classes``.
-    classes
-        With `soft`, the classes in the order of the label space.
+    One column is handed over as a one-dimensional array (of texts, say), several as a table. Rows in which a column is
+    null are not shown to the model; it abstains there. With `predict_proba` and `classes_`, as in scikit-learn, it
+    abstains where the largest probability is below `at_least`, or votes rows of probabilities (`soft`, for
+    ``Classes``), whose order `classes` gives where it is not that of the model.
 
     Examples
     --------
@@ -216,7 +235,7 @@ def from_model(
         raise UnsupportedError(f"{type(model).__name__} has no {wanted}.")
     if at_least is not None and not 0.0 <= at_least <= 1.0:
         raise InvalidVotesError(f"at_least={at_least!r} is not a probability. Use a number between 0 and 1.")
-    order: tuple[int, ...] | None = None
+    order: list[int] | None = None
     if soft:
         own = np.asarray(model.classes_).tolist()
         if classes is None and own != list(range(len(own))):
@@ -228,140 +247,53 @@ def from_model(
         missing = [label for label in own if label not in space_order]
         if missing:
             raise InvalidVotesError(f"classes={space_order} lacks {missing}, which the model may predict.")
-        order = tuple(own.index(label) if label in own else -1 for label in space_order)
-    wanted_columns = columns if columns is None or isinstance(columns, str) else tuple(columns)
-    return _make(_Predict(model, wanted_columns, at_least, order), name or type(model).__name__)
+        order = [own.index(label) if label in own else -1 for label in space_order]
+    several = columns if columns is None or isinstance(columns, str) else tuple(columns)
+    resources = {"model": model, "columns": several, "at_least": at_least, "order": order}
+    return LabelingFunction(_predict, name or type(model).__name__, resources, vectorized=True)
 
 
-def _make(function: Callable[..., Any], name: str, abstain: Any = None) -> LabelingFunction:
-    return LabelingFunction(function, name, vectorized=True, abstain=abstain)
-
-
-# Classes rather than nested functions, so that they can be sent to other processes.
-
-
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    column: str
-    ranks: str | None
-
-    def __call__(self, chunk: Any) -> Any:
-        cells = column_of(chunk, self.column)
-        if self.ranks is None:
-            return cells
-        largest = self.ranks == "largest first"
-        return [
-            None if null else positions_from_scores([numbers], larger_is_better=largest)[0]
-            for numbers, null in zip(cells.values.tolist(), cells.null.tolist(), strict=True)
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class _Search:
-    column: str | None
-    pattern: re.Pattern[str]
-    label: Any
-
-    def __call__(self, chunk: Any) -> Column:
-        texts = column_of(chunk, self.column)
-        search = self.pattern.search
-        found = (
-            not null and search(text if isinstance(text, str) else str(text)) is not None
-            for text, null in zip(texts.values.tolist(), texts.null.tolist(), strict=True)
-        )
-        return _where(np.fromiter(found, dtype=bool, count=len(texts.null)), self.label)
-
-
-@dataclass(frozen=True, eq=False)
-class _Between:
-    column: str | None
-    above: float | None
-    below: float | None
-    label: Any
-
-    def __call__(self, chunk: Any) -> Column:
-        numbers = column_of(chunk, self.column)
-        inside = ~numbers.null
-        if numbers.values.dtype.kind not in "biuf":
-            for example in numbers.values[inside][:1]:
-                raise InvalidVotesError(
-                    f"Column {self.column!r} holds {example!r}, not numbers. Convert it, or use from_column."
-                )
-            return _where(inside, self.label)
-        if self.above is not None:
-            inside &= numbers.values > self.above
-        if self.below is not None:
-            inside &= numbers.values < self.below
-        return _where(inside, self.label)
-
-
-@dataclass(frozen=True, eq=False)
-class _Lookup:
-    known: dict[Any, Any]
-    item: str | None
-
-    def __call__(self, chunk: Any) -> list[Any]:
-        ids = column_of(chunk, self.item).values.tolist()
-        return [self.known.get(one) if isinstance(one, Hashable) else None for one in ids]
-
-
-@dataclass(frozen=True, eq=False)
-class _Predict:
-    model: Any
-    columns: str | tuple[str, ...] | None
-    at_least: float | None
-    order: tuple[int, ...] | None
-
-    def __call__(self, chunk: Any) -> Column:
-        inputs, shown = self._inputs(chunk)
-        n = len(shown)
-        if not shown.any():
-            return Column(np.zeros(n, dtype=np.int8), ~shown)
-        if self.at_least is None and self.order is None:
-            return _spread(np.asarray(self.model.predict(inputs)), shown)
-        probabilities = np.asarray(self.model.predict_proba(inputs), dtype=np.float64)
-        if self.order is None:
-            votes = np.asarray(self.model.classes_)[probabilities.argmax(axis=1)]
-        else:
-            votes = np.pad(probabilities, ((0, 0), (0, 1)))[:, list(self.order)]  # -1: never predicted
-        kept = probabilities.max(axis=1) >= (self.at_least or 0.0)
-        shown[shown] = kept
-        return _spread(votes[kept], shown)
-
-    def _inputs(self, chunk: Any) -> tuple[Any, BoolArray]:
-        if self.columns is None or isinstance(self.columns, str):
-            column = column_of(chunk, self.columns)
-            return column.values[~column.null], ~column.null
-        table = [column_of(chunk, name) for name in self.columns]
-        shown = ~np.any([column.null for column in table], axis=0)
-        values = [column.values[shown] for column in table]
-        if hasattr(self.model, "feature_names_in_"):  # was fitted on a frame, and asks for one
-            if is_frame(chunk) and not hasattr(chunk, "to_batches"):
-                import narwhals as nw
-
-                frame = nw.from_native(chunk, eager_only=True).select(list(self.columns)).filter(shown.tolist())
-                return frame.to_native(), shown
-            if find_spec("pandas"):
-                import pandas as pd
-
-                return pd.DataFrame(dict(zip(self.columns, values, strict=True))), shown
-        numeric = all(array.dtype.kind in "biuf" for array in values)
-        return np.column_stack(values if numeric else [array.astype(object) for array in values]), shown
-
-
-def _where(mask: BoolArray, label: Any) -> Column:
-    """Return one label where the mask is set."""
-    if isinstance(label, (bool, int, float, np.number)):
-        values: npt.NDArray[Any] = np.full(len(mask), label)
+def _predict(
+    chunk: Any, model: Any, columns: str | tuple[str, ...] | None, at_least: float | None, order: list[int] | None
+) -> Column:
+    """Return the votes of a model; `order` has the places of its classes in a row of probabilities."""
+    inputs, shown = _model_inputs(chunk, model, columns)
+    if not shown.any():
+        return Column(np.zeros(len(shown), dtype=np.int8), ~shown)
+    if at_least is None and order is None:
+        votes: Batch = np.asarray(model.predict(inputs))
     else:
-        values = as_object_array([label]).repeat(len(mask))
-        values[~mask] = None
-    return Column(values, ~mask)
-
-
-def _spread(votes: Batch, shown: BoolArray) -> Column:
-    """Return votes on some rows as a column of all."""
+        probabilities = np.asarray(model.predict_proba(inputs), dtype=np.float64)
+        if order is None:
+            votes = np.asarray(model.classes_)[probabilities.argmax(axis=1)]
+        else:
+            votes = np.pad(probabilities, ((0, 0), (0, 1)))[:, order]  # -1: never predicted
+        sure = probabilities.max(axis=1) >= (at_least or 0.0)
+        shown[shown] = sure
+        votes = votes[sure]
     votes = votes.astype(object) if votes.dtype.kind not in "biuf" else votes
     values = blank((len(shown), *votes.shape[1:]), votes.dtype)
     values[shown] = votes
     return Column(values, ~shown)
+
+
+def _model_inputs(chunk: Any, model: Any, columns: str | tuple[str, ...] | None) -> tuple[Any, BoolArray]:
+    """Return what the model is shown of a chunk, and of which rows."""
+    if columns is None or isinstance(columns, str):
+        column = column_of(chunk, columns)
+        return column.values[~column.null], ~column.null
+    table = [column_of(chunk, name) for name in columns]
+    shown = ~np.any([column.null for column in table], axis=0)
+    values = [column.values[shown] for column in table]
+    if hasattr(model, "feature_names_in_"):  # was fitted on a frame, and asks for one
+        if is_frame(chunk) and not hasattr(chunk, "to_batches"):
+            import narwhals as nw
+
+            frame = nw.from_native(chunk, eager_only=True).select(list(columns)).filter(shown.tolist())
+            return frame.to_native(), shown
+        if find_spec("pandas"):
+            import pandas as pd
+
+            return pd.DataFrame(dict(zip(columns, values, strict=True))), shown
+    numeric = all(array.dtype.kind in "biuf" for array in values)
+    return np.column_stack(values if numeric else [array.astype(object) for array in values]), shown

@@ -14,9 +14,6 @@ from consilience.exceptions import InvalidVotesError, LabelingFunctionError, Uns
 from consilience.labeling.chunks import Task
 from consilience.partitions.threads import count_threads
 
-__all__ = ["ProgressBar", "count_workers", "run_in_processes"]
-
-
 #: Seconds without a bar.
 PATIENCE = 2.0
 
@@ -29,13 +26,11 @@ class ProgressBar:
     """
 
     def __init__(self, total: int | None, shown: bool | None) -> None:
-        self.total = total
-        self.done = 0
+        self.total, self.done = total, 0
         self.waits = shown is None
         self.wanted = sys.stderr.isatty() if shown is None else shown
         self.start = time.monotonic()
         self._bar: Any = None
-        self._task: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -47,27 +42,17 @@ class ProgressBar:
     def advance(self, votes: int) -> None:
         """Count votes."""
         self.done += votes
-        if not self.wanted:
+        if not self.wanted or (self.waits and time.monotonic() - self.start < PATIENCE):
             return
-        if self._bar is None:
-            # Not before the first votes: worker processes must not be forked off a drawing thread.
-            if self.waits and time.monotonic() - self.start < PATIENCE:
-                return
-            self._open()
-        self._bar.update(self._task, completed=self.done)
+        if self._bar is None:  # not before the first votes: workers must not be forked off a drawing thread
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    def _open(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
-        self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=self.waits)
-        self._task = self._bar.add_task("votes", total=self.total)
-        self._bar.start()
-
-
-#: What a worker does: set before it is forked, or sent to it.
-_work: Callable[[Task], Any] | None = None
+            columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()]
+            self._bar = Progress(*columns, console=Console(file=sys.stderr), transient=self.waits)
+            self._bar.add_task("votes", total=self.total)
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=self.done)
 
 
 def count_workers(n_jobs: int) -> int:
@@ -77,31 +62,30 @@ def count_workers(n_jobs: int) -> int:
     return count_threads(n_jobs)
 
 
-def run_in_processes(
-    work: Callable[[Task], Any], tasks: Iterator[Task], load: Callable[[Task], Any], n_jobs: int, may_fork: bool
-) -> Iterator[Any]:
+#: What a worker does: set before it is forked, or sent to it.
+_work: Callable[[Task], Any] | None = None
+
+
+def run_in_processes(work: Callable[[Task], Any], tasks: Iterator[Task], n_jobs: int, *, fork: bool) -> Iterator[Any]:
     """Yield the results in the order of the tasks.
 
-    Forked workers see the functions and the data of this process, whatever they are. Where forking is not
-    possible, or the data does not survive it, everything is pickled, and a task carries its rows.
+    Forked workers see the functions and the data of this process, whatever they are. To others the work is sent.
     """
     import multiprocessing
     from concurrent.futures import Future, ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     global _work  # noqa: PLW0603  forked workers find it here
-    fork = may_fork and "fork" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if fork else "spawn")
-    waiting: deque[Future[Any]] = deque()
     _work = work
-    told: dict[str, Any] = {} if fork else {"initializer": _receive, "initargs": (_send(work),)}
-    pool = ProcessPoolExecutor(n_jobs, mp_context=context, **told)
+    waiting: deque[Future[Any]] = deque()
+    told: dict[str, Any] = {} if fork else {"initializer": _receive, "initargs": (_pickled(work),)}
+    pool = ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("fork" if fork else "spawn"), **told)
     try:
         for task in tasks:
             with warnings.catch_warnings():
                 # Threads that only wait, such as those of linear algebra, do no harm to a fork.
                 warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
-                waiting.append(pool.submit(_run, task if fork else Task(task.first_row, load(task))))
+                waiting.append(pool.submit(_run, task))
             if len(waiting) > 2 * n_jobs:  # so that neither rows nor results pile up
                 yield waiting.popleft().result()
         while waiting:
@@ -127,7 +111,7 @@ def _receive(sent: bytes) -> None:
     _work = pickle.loads(sent)
 
 
-def _send(work: Callable[[Task], Any]) -> bytes:
+def _pickled(work: Callable[[Task], Any]) -> bytes:
     try:
         return pickle.dumps(work)
     except Exception as error:

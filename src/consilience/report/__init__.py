@@ -39,13 +39,7 @@ def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str |
 
 
 def write_report(
-    path: str | Path,
-    model: LabelModel,
-    votes: Any,
-    gold: Any = None,
-    *,
-    title: str | None = None,
-    force: bool = False,
+    path: str | Path, model: LabelModel, votes: Any, gold: Any = None, *, title: str | None = None, force: bool = False
 ) -> None:
     """Write the report of a fitted model to one HTML file that opens in any browser, without a network.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -14,9 +15,14 @@ from markupsafe import Markup, escape
 from consilience.arrays import FloatArray
 from consilience.report.evidence import Relations, Vote
 
+#: Half the width of an interval that holds 95% of a normal law, in standard deviations.
+NORMAL_95 = 1.96
 
-def element(name: str, *content: str, **attributes: object) -> Markup:
+
+def element(name: str, *content: str, hover: str = "", **attributes: object) -> Markup:
     """Return an element of HTML or SVG; content that is no markup yet is escaped, underscores become hyphens.
+
+    It tells `hover`, if there is any, when pointed at.
 
     Examples
     --------
@@ -28,7 +34,8 @@ def element(name: str, *content: str, **attributes: object) -> Markup:
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, Markup(shown), joined(content))
+    inside = joined([element("title", hover), *content] if hover else content)
+    return Markup("<{0}{1}>{2}</{0}>").format(name, Markup(shown), inside)
 
 
 def joined(parts: Iterable[str]) -> Markup:
@@ -36,46 +43,40 @@ def joined(parts: Iterable[str]) -> Markup:
     return Markup("").join(parts)
 
 
-def picture(width: float, height: float, *content: str, label: str, css: str = "") -> Markup:
+def picture(width: float, height: float, *content: str, label: str, css: str | None = None) -> Markup:
     """Return an SVG picture of this size, with a description for those who cannot see it."""
-    return element(
-        "svg",
-        *content,
-        viewBox=f"0 0 {number(width)} {number(height)}",
-        width=width,
-        height=height,
-        role="img",
-        aria_label=label,
-        class_=css or None,
-    )
+    box = f"0 0 {number(width)} {number(height)}"
+    return element("svg", *content, viewBox=box, width=width, height=height, role="img", aria_label=label, class_=css)
 
 
-def text(content: str, x: float, y: float, css: str = "", **attributes: object) -> Markup:
+def text(content: str, x: float, y: float, css: str | None = None, **attributes: Any) -> Markup:
     """Return a text."""
-    return element("text", content, x=float(x), y=float(y), class_=css or None, **attributes)
+    return element("text", content, x=x, y=y, class_=css, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, css: str) -> Markup:
     """Return a straight line."""
-    return element("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=css)
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=css)
 
 
 def dot(x: float, y: float, radius: float, css: str, hover: str = "") -> Markup:
     """Return a dot that tells its name when pointed at."""
-    title = [element("title", hover)] if hover else []
-    return element("circle", *title, cx=float(x), cy=float(y), r=float(radius), class_=css)
+    return element("circle", hover=hover, cx=x, cy=y, r=radius, class_=css)
 
 
-def rect(x: float, y: float, width: float, height: float, css: str, hover: str = "", **attributes: object) -> Markup:
+def rect(x: float, y: float, width: float, height: float, css: str, hover: str = "", **attributes: Any) -> Markup:
     """Return a rectangle that tells what it is when pointed at."""
-    title = [element("title", hover)] if hover else []
-    place = {"x": float(x), "y": float(y), "width": float(width), "height": float(height)}
-    return element("rect", *title, **place, **attributes, class_=css)
+    return element("rect", hover=hover, x=x, y=y, width=width, height=height, **attributes, class_=css)
 
 
 def number(value: float) -> str:
     """Return a coordinate, rounded to what a screen can show."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
+
+
+def short(name: str, size: int) -> str:
+    """Return a text cut after so many letters."""
+    return name if len(name) <= size else name[: size - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -92,17 +93,11 @@ class Scale:
         """Return the scale on which all the finite values have a place."""
         finite = values[np.isfinite(values)]
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
-        if not high > low:
-            low, high = low - 0.5, high + 0.5
-        return cls(low, high, start, end)
+        return cls(low, high, start, end) if high > low else cls(low - 0.5, high + 0.5, start, end)
 
     def __call__(self, value: float) -> float:
         share = (value - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * min(max(share, 0.0), 1.0)
-
-
-#: Half the width of an interval that holds 95% of a normal law, in standard deviations.
-NORMAL_95 = 1.96
 
 
 def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: FloatArray) -> Markup:
@@ -111,31 +106,25 @@ def points_on_line(votes: Sequence[Vote], label: float, deviation: float, ends: 
     spread = NORMAL_95 * deviation if np.isfinite(deviation) else 0.0
     values = np.array([float(vote.label) for vote in votes])
     place = Scale.around(np.concatenate([values, [label - spread, label + spread], ends]), margin, width - margin)
-    levels = _levels([place(value) for value in values], step)
-    axis = 30.0 + step * max(levels, default=0)
+    levels = np.zeros(len(votes), dtype=int)  # above the line, so that no dot hides another
+    taken: list[float] = []  # the end of the last dot on each level
+    for index in np.argsort([place(value) for value in values], kind="stable"):
+        x = place(values[index])
+        levels[index] = next((level for level, end in enumerate(taken) if x - end >= step), len(taken))
+        taken[levels[index] : levels[index] + 1] = [x]
+    axis = 30.0 + step * int(levels.max(initial=0))
     marks = [line(margin, axis, width - margin, axis, "axis")]
     if spread:
         left, right = place(label - spread), place(label + spread)
         marks.append(rect(left, axis - 5.0, max(right - left, 1.0), 10.0, "spread", rx=5.0))
     for vote, value, level in zip(votes, values, levels, strict=True):
-        x, y = place(value), axis - step * level
+        x, y = place(value), axis - step * int(level)
         marks.append(dot(x, y, 8.0, "vote", f"{vote.source}: {value + 0.0:.4g}"))
         marks.append(text(str(vote.number), x, y + 3.5, "inside"))
     marks.append(line(place(label), axis - 13.0, place(label), axis + 13.0, "label"))
     for value, anchor, x in ((place.low, "start", margin), (place.high, "end", width - margin)):
         marks.append(text(f"{value + 0.0:.4g}", x, axis + 26.0, "tick", text_anchor=anchor))
     return picture(width, axis + 32.0, *marks, label="votes on a line, with the label")
-
-
-def _levels(places: Sequence[float], step: float) -> list[int]:
-    """Return on which level above the line each dot goes, so that none hides another."""
-    levels = [0] * len(places)
-    taken: list[float] = []  # the end of the last dot on each level
-    for index in sorted(range(len(places)), key=lambda index: places[index]):
-        level = next((level for level, end in enumerate(taken) if places[index] - end >= step), len(taken))
-        taken[level : level + 1] = [places[index]]
-        levels[index] = level
-    return levels
 
 
 def histogram(values: FloatArray, bins: int = 20) -> Markup:
@@ -176,35 +165,30 @@ def bar(share: float, css: str = "bar") -> Markup:
 def heat_map(relations: Relations) -> Markup:
     """Return the mean cost between any two sources, strong where they are near, with groups framed."""
     m = len(relations.sources)
-    known = relations.cost[np.isfinite(relations.cost)]
-    scale = Scale.around(known, 1.0, 0.06)
+    scale = Scale.around(relations.cost, 1.0, 0.06)
     size = float(np.clip(560 / max(m, 1), 16, 44))
-    names = 26.0 + 7.0 * min(max((len(name) for name in relations.sources), default=0), 18)
-    width, top = names + m * size + 10.0, 24.0
+    names, top = 26.0 + 7.0 * min(max((len(name) for name in relations.sources), default=0), 18), 24.0
     marks: list[Markup] = []
     for a, name in enumerate(relations.sources):
-        y = top + (a + 0.5) * size
-        marks.append(text(f"{_short(name, 18)} {a + 1}", names - 6.0, y + 4.0, "name", text_anchor="end"))
+        y = top + a * size
+        marks.append(text(f"{short(name, 18)} {a + 1}", names - 6.0, y + size / 2 + 4.0, "name", text_anchor="end"))
         marks.append(text(str(a + 1), names + (a + 0.5) * size, top - 8.0, "tick", text_anchor="middle"))
-        cells = (_heat_cell(relations, a, b, names + b * size, top + a * size, size, scale) for b in range(m) if b != a)
-        marks.extend(cells)
+        for b, other in enumerate(relations.sources):
+            x, cost = names + b * size, float(relations.cost[a, b])
+            place, pair = (x + 1, y + 1, size - 2, size - 2), f"{name} and {other}"
+            if a == b:
+                continue
+            if not np.isfinite(cost):
+                marks.append(rect(*place, "empty", f"{pair}: never vote on the same item"))
+                continue
+            marks.append(rect(*place, "heat", f"{pair}: {cost:.3g}", fill_opacity=f"{scale(cost):.2f}"))
+            if size >= 34:
+                css = "strong" if scale(cost) > 0.75 else "faint"
+                marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
     for group in relations.groups:
-        x, span = names + min(group) * size, (max(group) - min(group) + 1) * size
-        marks.append(rect(x, top + min(group) * size, span, span, "group", rx=3.0))
-    return picture(width, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
-
-
-def _heat_cell(relations: Relations, a: int, b: int, x: float, y: float, size: float, scale: Scale) -> Markup:
-    cost = float(relations.cost[a, b])
-    pair = f"{relations.sources[a]} and {relations.sources[b]}"
-    place = (x + 1, y + 1, size - 2, size - 2)
-    if not np.isfinite(cost):
-        return rect(*place, "empty", f"{pair}: never vote on the same item")
-    marks = [rect(*place, "heat", f"{pair}: {cost:.3g}", fill_opacity=f"{scale(cost):.2f}")]
-    if size >= 34:
-        css = "strong" if scale(cost) > 0.75 else "faint"
-        marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
-    return joined(marks)
+        first, span = min(group) * size, (max(group) - min(group) + 1) * size
+        marks.append(rect(names + first, top + first, span, span, "group", rx=3.0))
+    return picture(names + m * size + 10.0, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
 
 
 def source_map(relations: Relations) -> Markup:
@@ -214,44 +198,38 @@ def source_map(relations: Relations) -> Markup:
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
     reach = max(float(np.abs(places - middle).max()), 1e-12)
     spots = size / 2 + (size / 2 - margin) * (places - middle) / reach * np.array([1.0, -1.0])
-    height = float(spots[:, 1].max() - spots[:, 1].min()) + 2 * 36.0
+    height = float(np.ptp(spots[:, 1])) + 2 * 36.0
     spots[:, 1] -= spots[:, 1].min() - 36.0
     grouped = {index for group in relations.groups for index in group}
     marks = []
     for group in relations.groups:
-        corners = " ".join(f"{number(x)},{number(y)}" for x, y in spots[list(group)])
-        marks.append(element("polyline", points=corners, class_="link"))
+        marks.append(element("polyline", points=corners(spots[list(group)]), class_="link"))
     taken = [(x - 7.0, y - 7.0, x + 7.0, y + 7.0) for x, y in spots.tolist()]
-    for index, name in enumerate(relations.sources):
-        x, y = map(float, spots[index])
+    for index, (name, (x, y)) in enumerate(zip(relations.sources, spots.tolist(), strict=False)):
         hover = f"{name}: mean cost to the labels {relations.to_label[index]:.3g}"
         marks.append(dot(x, y, 6.0, "vote grouped" if index in grouped else "vote", hover))
-        marks.append(_beside(str(index + 1) if relations.crowded else _short(name, 18), x, y, size, taken))
-    x, y = map(float, spots[-1])
-    marks.append(element("path", element("title", "the labels"), d=_star(x, y, 10.0), class_="star"))
+        marks.append(_beside(str(index + 1) if relations.crowded else short(name, 18), x, y, size, taken))
+    x, y = spots[-1].tolist()
+    angles, radii = np.pi / 2 + np.arange(10) * np.pi / 5, np.where(np.arange(10) % 2, 4.5, 10.0)
+    star = corners(np.column_stack([x + radii * np.cos(angles), y - radii * np.sin(angles)]))
+    marks.append(element("path", hover="the labels", d=f"M{star.replace(' ', ' L')}Z", class_="star"))
     marks.append(_beside("labels", x, y, size, taken))
     return picture(size, height, *marks, label="map of sources", css="wide")
+
+
+def corners(points: FloatArray) -> str:
+    """Return points as SVG lists them."""
+    return " ".join(f"{number(x)},{number(y)}" for x, y in points)
 
 
 def _beside(name: str, x: float, y: float, width: float, taken: list[tuple[float, float, float, float]]) -> Markup:
     """Return a name next to a point, where it covers nothing else; none where there is no such place."""
     long = 6.6 * len(name)
     for shift in (4.0, 17.0, -9.0, 30.0, -22.0, 43.0):
-        for anchor, left in (("start", x + 9.0), ("end", x - 9.0 - long)):
+        for anchor, left, beside in (("start", x + 9.0, x + 9.0), ("end", x - 9.0 - long, x - 9.0)):
             box = (left, y + shift - 10.0, left + long, y + shift + 2.0)
             covers = any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken)
             if left >= 0.0 and box[2] <= width and not covers:
                 taken.append(box)
-                return text(name, x + 9.0 if anchor == "start" else x - 9.0, y + shift, "name", text_anchor=anchor)
+                return text(name, beside, y + shift, "name", text_anchor=anchor)
     return Markup("")
-
-
-def _star(x: float, y: float, radius: float) -> str:
-    angles = np.pi / 2 + np.arange(10) * np.pi / 5
-    radii = np.where(np.arange(10) % 2 == 0, radius, 0.45 * radius)
-    corners = [f"{number(x + r * np.cos(a))},{number(y - r * np.sin(a))}" for a, r in zip(angles, radii, strict=True)]
-    return f"M{' L'.join(corners)}Z"
-
-
-def _short(name: str, size: int) -> str:
-    return name if len(name) <= size else name[: size - 1] + "…"

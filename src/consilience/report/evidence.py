@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
+from consilience.arrays import Batch, FloatArray, IntArray, hash_priority
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import NotFittedError, UnsupportedError
 from consilience.label_model import LabelModel
@@ -20,25 +20,27 @@ from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode, read_gold
 from consilience.votes import Votes
 
+#: Votes listed per item.
+MAX_VOTES = 40
+#: A difference below this is rounding.
+EQUAL = 1e-9
+#: Items on which sources are compared with each other.
+COMPARED_ITEMS = 20_000
+#: Sources that are compared with each other: those of most votes.
+COMPARED_SOURCES = 30
+#: More sources than that are numbered on the map.
+MAX_NAMES = 14
+#: Findings that name sources which may depend on each other.
+_DEPENDENCE = ("dependent-pair", "copied-source")
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Votes and beliefs about the same items.
+    """Votes, as they came and in the form of the space, and what the model believes about their items.
 
-    Parameters
-    ----------
-    votes, encoded
-        As they came, and in the form of the space.
-    belief
-        With labels as users write them; arbitrary where nobody voted.
-    rows
-        The items that have a vote; `best` and `plain` are about these.
-    best, plain
-        Their labels in the form of the space: those of the model, and those of a plain vote.
-    apart
-        ``(n, m)`` distance of every vote to the label of its item; NaN where there is none.
-    known
-        Known labels as the votes of one source, or None.
+    `rows` are the items that have a vote; `best` and `plain` are their labels in the form of the space, those of the
+    model and those of a plain vote. `apart` has the distance ``(n, m)`` of every vote to the label of its item, NaN
+    where there is none; `known` are known labels as the votes of one source.
     """
 
     space: LabelSpace
@@ -51,13 +53,6 @@ class Evidence:
     plain: Batch
     apart: FloatArray
     known: Votes | None
-
-    @property
-    def voted(self) -> BoolArray:
-        """Which items have a vote."""
-        mask = np.zeros(len(self.votes), dtype=bool)
-        mask[self.rows] = True
-        return mask
 
     @property
     def confidence(self) -> FloatArray:
@@ -75,8 +70,15 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
         raise NotFittedError(
             "This LabelModel has not been fitted, so there is nothing to report. Call fit(votes) first."
         )
+    if isinstance(votes, VotePartitions):
+        if votes.remote:
+            raise UnsupportedError(
+                f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
+                "sample of them: votes.sample(50_000, seed=0)."
+            )
+        votes = Votes.concatenate(list(votes.map(lambda part: part.votes)))
     learned, space = model.source_model_, model.space
-    table = align_sources(_whole(votes), space, learned.sources, learned.names_given)
+    table = align_sources(votes, space, learned.sources, learned.names_given)
     encoded = encode(table, space)
     found, baseline = (infer(one, space, table, model.decode) for one in (learned, learned.as_baseline()))
     rows = np.flatnonzero(found.voted)
@@ -87,24 +89,6 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
         apart[rows] = vote_distances(space, encoded[rows], best)
     known = read_gold(gold, space, len(table))
     return Evidence(space, learned, table, encoded, found.posterior, rows, best, plain, apart, known)
-
-
-def _whole(votes: Any) -> Any:
-    """Return partitions as one table: the pictures need single items."""
-    if not isinstance(votes, VotePartitions):
-        return votes
-    if votes.remote:
-        raise UnsupportedError(
-            f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
-            "sample of them: votes.sample(50_000, seed=0)."
-        )
-    return Votes.concatenate(list(votes.map(lambda part: part.votes)))
-
-
-#: Votes listed per item.
-MAX_VOTES = 40
-#: A difference below this is rounding.
-EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -120,20 +104,9 @@ class Vote:
 
 @dataclass(frozen=True)
 class Item:
-    """An item, its label and the votes on it.
+    """An item, its label and the votes on it, loudest source first, of which some are not listed.
 
-    Parameters
-    ----------
-    votes
-        Loudest source first.
-    unlisted
-        How many votes more there are.
-    plain
-        What a plain vote would say, where that is another label; else None.
-    known
-        The known label, or None.
-    details
-        What else the model knows about this item, by name.
+    `plain` is what a plain vote would say, where that is another label; `details` is what else the model knows.
     """
 
     name: str
@@ -156,45 +129,39 @@ def contested_items(evidence: Evidence, count: int) -> list[Item]:
         return []
     votes_per_item = evidence.encoded.observed[rows].sum(axis=1)
     dissent = np.nansum(evidence.apart[rows], axis=1) / np.maximum(votes_per_item, 1)
-    doubt = np.maximum(1.0 - evidence.confidence, EQUAL)
-    trouble = doubt * dissent
+    trouble = np.maximum(1.0 - evidence.confidence, EQUAL) * dissent
     order = np.argsort(-trouble, kind="stable")[:count]
     moved = evidence.space.distance(evidence.best, evidence.plain) > EQUAL
-    return [
-        _item(evidence, int(rows[place]), int(place), bool(moved[place])) for place in order if trouble[place] > 0.0
-    ]
+    found = []
+    for place in order[trouble[order] > 0.0].tolist():
+        row, known = int(rows[place]), evidence.known
+        is_known = known is not None and known.observed[row, 0]
+        plain = evidence.plain[place : place + 1] if moved[place] else None
+        truth = known.labels[row : row + 1, 0] if known is not None and is_known else None
+        found.append(_item(evidence, row, plain, truth))
+    return found
 
 
-def _item(evidence: Evidence, row: int, place: int, moved: bool) -> Item:
-    space, weight = evidence.space, evidence.model.weight
+def _item(evidence: Evidence, row: int, plain: Batch | None, truth: Batch | None) -> Item:
+    weight, votes, belief = evidence.model.weight, evidence.votes, evidence.belief
     voters = np.flatnonzero(evidence.encoded.observed[row])
     voters = voters[np.argsort(-weight[voters], kind="stable")]
-    votes = tuple(
-        Vote(
-            number,
-            evidence.votes.sources[source],
-            _value(evidence.votes.labels[row, source]),
-            float(weight[source]),
-            float(evidence.apart[row, source]),
-        )
-        for number, source in enumerate(voters[:MAX_VOTES], start=1)
-    )
-    plain = evidence.plain[place : place + 1] if moved else None
-    known = evidence.known
-    truth = known.labels[row : row + 1, 0] if known is not None and known.observed[row, 0] else None
+    said = [
+        (votes.sources[one], _value(votes.labels[row, one]), weight[one], evidence.apart[row, one]) for one in voters
+    ]
 
     def written(label: Batch | None) -> Any:
-        return None if label is None else _value(space.as_labels(label, np.dtype(object))[0])
+        return None if label is None else _value(evidence.space.as_labels(label, np.dtype(object))[0])
 
     return Item(
-        name=str(evidence.votes.items[row]),
-        label=_value(evidence.belief.labels[row]),
-        confidence=float(evidence.belief.confidence[row]),
-        votes=votes,
-        unlisted=len(voters) - len(votes),
+        name=str(votes.items[row]),
+        label=_value(belief.labels[row]),
+        confidence=float(belief.confidence[row]),
+        votes=tuple(Vote(number, *one) for number, one in enumerate(said[:MAX_VOTES], start=1)),
+        unlisted=max(len(said) - MAX_VOTES, 0),
         plain=written(plain),
         known=written(truth),
-        details={name: values[row] for name, values in evidence.belief.details.items()},
+        details={name: values[row] for name, values in belief.details.items()},
     )
 
 
@@ -202,32 +169,13 @@ def _value(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-#: Items on which sources are compared with each other.
-COMPARED_ITEMS = 20_000
-#: Sources that are compared with each other: those of most votes.
-COMPARED_SOURCES = 30
-#: More sources than that are numbered on the map.
-MAX_NAMES = 14
-#: Findings that name sources which may depend on each other.
-_DEPENDENCE = ("dependent-pair", "copied-source")
-
-
 @dataclass(frozen=True, eq=False)
 class Relations:
-    """The sources that were compared, those of a group next to each other.
+    """The m sources that were compared, those of a group next to each other.
 
-    Parameters
-    ----------
-    sources
-        Their names; m of them.
-    cost
-        ``(m, m)`` mean cost between the votes of two sources on the same item; NaN where they never meet.
-    to_label
-        ``(m,)`` mean cost between its votes and the labels.
-    groups
-        Which of them, by position, depend on each other.
-    places
-        ``(m + 1, 2)`` places on a map in which near means similar; the last is that of the labels.
+    `cost` ``(m, m)`` is the mean cost between the votes of two sources on the same item, NaN where they never meet;
+    `to_label` ``(m,)`` is that to the labels. `groups` says which of them, by position, depend on each other. `places`
+    ``(m + 1, 2)`` are places on a map in which near means similar; the last is that of the labels.
     """
 
     sources: tuple[str, ...]
@@ -242,34 +190,43 @@ class Relations:
         return len(self.sources) > MAX_NAMES
 
 
-def relate(space: LabelSpace, model: SourceModel, encoded: Votes, best: Batch, voted: BoolArray) -> Relations:
-    """Return how the sources with the most votes relate."""
-    rows = np.flatnonzero(voted)
-    if len(rows) > COMPARED_ITEMS:
-        rows = np.sort(rows[np.argpartition(hash_priority(encoded.items[rows]), COMPARED_ITEMS)[:COMPARED_ITEMS]])
+def relate(evidence: Evidence) -> Relations:
+    """Return how the sources with the most votes relate; groups depend on each other, as told or as found."""
+    encoded, chosen_items = evidence.encoded, np.arange(len(evidence.rows))
+    if len(chosen_items) > COMPARED_ITEMS:
+        priority = hash_priority(encoded.items[evidence.rows])
+        chosen_items = np.sort(np.argpartition(priority, COMPARED_ITEMS)[:COMPARED_ITEMS])
+    rows = evidence.rows[chosen_items]
     labels, observed = encoded.labels[rows], encoded.observed[rows]
-    best = best[(np.cumsum(voted) - 1)[rows]]
     most = np.argsort(-observed.sum(axis=0), kind="stable")[:COMPARED_SOURCES]
     chosen = np.sort(most[observed[:, most].any(axis=0)])
     m = len(chosen)
-    cost = np.full((m + 1, m + 1), np.nan)
     said = [(labels[:, source], observed[:, source]) for source in chosen]
-    said.append((best, np.ones(len(rows), dtype=bool)))
+    said.append((evidence.best[chosen_items], np.ones(len(rows), dtype=bool)))
+    cost = np.full((m + 1, m + 1), np.nan)
     for (a, (left, seen)), (b, (right, also_seen)) in combinations(enumerate(said), 2):
         both = np.flatnonzero(seen & also_seen)
         if len(both):
-            cost[a, b] = cost[b, a] = float(space.cost(left[both], right[both]).mean())
+            cost[a, b] = cost[b, a] = float(evidence.space.cost(left[both], right[both]).mean())
     places = classical_scaling(cost)
-    names = [encoded.sources[source] for source in chosen]
-    order, groups = _arranged(names, dependent_groups(model), places[:m])
-    ordered = tuple(names[source] for source in order)
-    return Relations(ordered, cost[np.ix_(order, order)], cost[order, m], groups, places[np.append(order, m)])
-
-
-def dependent_groups(model: SourceModel) -> list[list[str]]:
-    """Return groups of sources linked by given dependencies, or by a finding about two sources."""
-    found = [item.sources for item in model.diagnostics if item.code in _DEPENDENCE and len(item.sources) == 2]
-    return connected([*model.dependencies, *found])
+    found = [one.sources for one in evidence.model.diagnostics if one.code in _DEPENDENCE and len(one.sources) == 2]
+    index = {encoded.sources[source]: place for place, source in enumerate(chosen)}
+    linked = [
+        [index[name] for name in group if name in index] for group in connected([*evidence.model.dependencies, *found])
+    ]
+    blocks = [group for group in linked if len(group) > 1]
+    grouped = {place for block in blocks for place in block}
+    blocks += [[place] for place in range(m) if place not in grouped]
+    blocks.sort(key=lambda block: float(places[block, 0].mean()))  # neighbors are similar
+    order = np.array([place for block in blocks for place in block], dtype=np.int64)
+    rank = np.argsort(order)
+    return Relations(
+        sources=tuple(encoded.sources[chosen[place]] for place in order),
+        cost=cost[np.ix_(order, order)],
+        to_label=cost[order, m],
+        groups=tuple(tuple(rank[block].tolist()) for block in blocks if len(block) > 1),
+        places=places[np.append(order, m)],
+    )
 
 
 def classical_scaling(squares: FloatArray) -> FloatArray:
@@ -277,14 +234,6 @@ def classical_scaling(squares: FloatArray) -> FloatArray:
 
     Unknown squares (NaN) are taken as the mean of the known ones. Mean costs add up over independent sources as
     squared distances do, so they are taken for those.
-
-    Examples
-    --------
-    >>> corners = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
-    >>> squares = ((corners[:, None] - corners) ** 2).sum(axis=2)
-    >>> places = classical_scaling(squares)
-    >>> ((places[:, None] - places) ** 2).sum(axis=2).round(6).tolist()
-    [[0.0, 9.0, 16.0], [9.0, 0.0, 25.0], [16.0, 25.0, 0.0]]
     """
     n = len(squares)
     known = np.isfinite(squares) & ~np.eye(n, dtype=bool)
@@ -299,18 +248,3 @@ def classical_scaling(squares: FloatArray) -> FloatArray:
         sign = np.sign(vector[np.argmax(np.abs(vector))]) or 1.0
         places[:, axis] = sign * np.sqrt(max(float(values[-1 - axis]), 0.0)) * vector
     return places
-
-
-def _arranged(
-    names: list[str], groups: list[list[str]], places: FloatArray
-) -> tuple[IntArray, tuple[tuple[int, ...], ...]]:
-    """Return an order in which groups stay together and neighbors are similar, and the groups in that order."""
-    index = {name: position for position, name in enumerate(names)}
-    members = [[index[name] for name in group if name in index] for group in groups]
-    members = [group for group in members if len(group) > 1]
-    grouped = {position for group in members for position in group}
-    blocks = [*members, *([position] for position in range(len(names)) if position not in grouped)]
-    blocks.sort(key=lambda block: float(places[block, 0].mean()))
-    order = np.array([position for block in blocks for position in block], dtype=np.int64)
-    rank = {int(position): place for place, position in enumerate(order)}
-    return order, tuple(tuple(rank[position] for position in block) for block in blocks if len(block) > 1)

@@ -3,49 +3,53 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_model import LabelModel
 from consilience.report.charts import NORMAL_95, Scale, bar, element, heat_map, histogram, interval, joined, source_map
-from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
+from consilience.report.evidence import EQUAL, Evidence, contested_items, gather, relate
 from consilience.report.labels import chip, item_picture, label_html
 from consilience.report.words import wording
 from consilience.tables.display import Cell, findings_fragment, table_fragment
 
-__all__ = ["NEXT_STEPS", "page_of"]
-
 TITLE = "Labels from many sources"
+#: Rows of the table of sources; a page with more of them is slow to open.
+MAX_SOURCES = 300
+#: Fields of a record whose cost and weight have columns of their own.
+MAX_FIELDS = 6
+#: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
+MAX_ITEMS, MAX_LETTERS = 50, 350_000
+_SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
 
 
 def page_of(model: LabelModel, votes: Any, gold: Any = None, title: str | None = None) -> str:
     """Return the report as the text of one HTML page."""
     evidence = gather(model, votes, gold)
-    style, script = _own_file("style.css"), _own_file("script.js")
-    page: str = (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=TITLE if title is None else title,
-            style=Markup(style),
-            script=Markup(script),
-            # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
-            policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_fingerprint(script)}'",
-            overview=overview(evidence),
-            sources=sources(evidence),
-            relations=relations(evidence),
-            items=items(evidence),
-            comparison=compare(evidence),
-        )
+    folder = files("consilience.report") / "templates"
+    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    fingerprint = b64encode(sha256(script.encode()).digest()).decode()
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=TITLE if title is None else title,
+        style=Markup(style),
+        script=Markup(script),
+        # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{fingerprint}'",
+        model=evidence.model,
+        overview=overview(evidence),
+        sources=sources(evidence),
+        relations=relations(evidence),
+        items=items(evidence),
+        comparison=compare(evidence),
     )
-    return page
 
 
 @cache
@@ -59,43 +63,20 @@ def _environment() -> Environment:
     )
 
 
-def _own_file(name: str) -> str:
-    return (files("consilience.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-def _fingerprint(script: str) -> str:
-    return f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"
-
-
-#: Rows of the table of sources; a page with more of them is slow to open.
-MAX_SOURCES = 300
-#: Fields of a record whose cost and weight have columns of their own.
-MAX_FIELDS = 6
-#: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
-MAX_ITEMS, MAX_LETTERS = 50, 350_000
-_SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
-
-
 def overview(evidence: Evidence) -> dict[str, Any]:
     """Return what was done, in words and numbers."""
-    words = wording(evidence.space)
+    label, cost = wording(evidence.space)
     votes = int(evidence.encoded.observed.sum())
-    serious = [finding for finding in evidence.model.diagnostics if finding.severity != "info"]
     return {
         "n_items": len(evidence.votes),
         "n_labelled": len(evidence.rows),
         "n_sources": evidence.votes.n_sources,
         "n_votes": votes,
         "share": votes / max(evidence.encoded.observed.size, 1),
-        "label": words.label,
-        "cost": words.cost,
-        "method": evidence.model.method,
-        "reason": evidence.model.reason,
-        "dependencies": [" and ".join(pair) for pair in evidence.model.dependencies[:12]],
-        "n_dependencies": len(evidence.model.dependencies),
+        "label": label,
+        "cost": cost,
         "confidence": float(evidence.confidence.mean()) if len(evidence.rows) else 0.0,
-        "n_serious": len(serious),
-        "n_fitted": evidence.model.n_items,
+        "n_serious": sum(finding.severity != "info" for finding in evidence.model.diagnostics),
         "findings": Markup(findings_fragment(evidence.model.diagnostics, NEXT_STEPS)),
     }
 
@@ -104,33 +85,37 @@ def sources(evidence: Evidence) -> dict[str, Any]:
     """Return the table of sources, the first ones where there are very many."""
     model, count = evidence.model, evidence.encoded.observed.sum(axis=0)
     chosen = np.sort(np.argsort(-count, kind="stable")[:MAX_SOURCES])
-    cost, error = model.expected_cost, model.summary.cost_standard_error
+    cost, error, weight = model.expected_cost, model.summary.cost_standard_error, model.weight
     reach = np.where(np.isfinite(error), cost + NORMAL_95 * error, cost)
-    scale = Scale.around(np.append(reach[np.isfinite(reach)], 0.0), 6.0, 114.0)
+    scale = Scale.around(np.append(reach, 0.0), 6.0, 114.0)
     flags = _flags(evidence)
-    loudest = max(float(np.abs(model.weight).max(initial=0.0)), EQUAL)
+    loudest = max(float(np.abs(weight).max(initial=0.0)), EQUAL)
     total, voted = np.nansum(evidence.apart, axis=0), np.isfinite(evidence.apart).sum(axis=0)
     apart = np.where(voted > 0, total / np.maximum(voted, 1), np.nan)
-    columns: dict[str, list[Cell]] = {
-        "source": [Cell.text(model.sources[s]) for s in chosen],
-        "flags": [_flag_cell(flags.get(model.sources[s], [])) for s in chosen],
-        "votes": [Cell.text(f"{count[s]:,}", int(count[s])) for s in chosen],
-        "coverage": [_share(count[s] / max(len(evidence.votes), 1)) for s in chosen],
-        "expected cost": [_with_picture(cost[s], interval(cost[s], error[s], scale)) for s in chosen],
-        "95% interval": [_interval(cost[s], error[s]) for s in chosen],
-        "weight": [
-            _with_picture(weight, bar(abs(weight) / loudest, "bar" if weight >= 0 else "bad"))
-            for weight in model.weight[chosen].tolist()
-        ],
-        "distance to labels": [_cell(apart[s]) for s in chosen],
-    }
-    for name, part in list(model.summary.parts.items())[:MAX_FIELDS]:
-        columns[f"{name}: cost"] = [_cell(part.expected_cost[s]) for s in chosen]
-        columns[f"{name}: weight"] = [_cell(part.weight[s]) for s in chosen]
+
+    def row(s: int) -> dict[str, Cell]:
+        mine = flags.get(model.sources[s], [])
+        sign = "bar" if weight[s] >= 0 else "bad"
+        return {
+            "source": Cell.text(model.sources[s]),
+            "flags": Cell(str(joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most flags come first
+            "votes": Cell.text(f"{count[s]:,}", int(count[s])),
+            "coverage": _share(count[s] / max(len(evidence.votes), 1)),
+            "expected cost": _cell(cost[s], interval(cost[s], error[s], scale)),
+            "95% interval": _interval(cost[s], error[s]),
+            "weight": _cell(weight[s], bar(abs(weight[s]) / loudest, sign)),
+            "distance to labels": _cell(apart[s]),
+            **{
+                f"{name}: {what}": _cell(values[s])
+                for name, part in list(model.summary.parts.items())[:MAX_FIELDS]
+                for what, values in (("cost", part.expected_cost), ("weight", part.weight))
+            },
+        }
+
+    rows = [row(s) for s in chosen]
     marked = [place for place, s in enumerate(chosen) if model.sources[s] in flags]
-    if not marked:
-        del columns["flags"]
-    table = table_fragment(columns.items(), name="sources-table", marked=marked)
+    names = [name for name in rows[0] if marked or name != "flags"]
+    table = table_fragment([(name, [row[name] for row in rows]) for name in names], name="sources-table", marked=marked)
     return {"table": Markup(table), "n_shown": len(chosen), "any_flag": bool(marked)}
 
 
@@ -146,13 +131,9 @@ def _flags(evidence: Evidence) -> dict[str, list[Markup]]:
     return flags
 
 
-def _flag_cell(flags: list[Markup]) -> Cell:
-    return Cell(str(joined(flags)), f"{9 - min(len(flags), 9)}")  # those with most flags come first
-
-
 def relations(evidence: Evidence) -> dict[str, Any]:
     """Return the heat map and the map of sources; nothing where fewer than two vote."""
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    found = relate(evidence)
     if len(found.sources) < 2:
         return {"n_shown": len(found.sources)}
     return {
@@ -166,14 +147,22 @@ def relations(evidence: Evidence) -> dict[str, Any]:
 
 def items(evidence: Evidence) -> dict[str, Any]:
     """Return the histogram of confidence and the most contested items."""
-    shown: list[dict[str, Any]] = []
+    space, template = evidence.space, _environment().get_template("item.html")
+    shown: list[Markup] = []
     letters = 0
     for item in contested_items(evidence, MAX_ITEMS):
-        card = _card(evidence, item)
-        letters += _letters(card)
+        article = template.render(
+            item=item,
+            show=partial(label_html, space),
+            figure=_figure,
+            meter=bar(item.confidence),
+            picture=item_picture(space, item),
+            equal=EQUAL,
+        )
+        letters += len(article)
         if shown and letters > MAX_LETTERS:
             break
-        shown.append(card)
+        shown.append(Markup(article))
     return {
         "histogram": histogram(evidence.confidence),
         "contested": shown,
@@ -181,42 +170,10 @@ def items(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _letters(card: dict[str, Any]) -> int:
-    """Return about how many letters of the page an item takes."""
-    pieces = ("name", "label", "picture", "plain", "known")
-    rows = sum(len(escape(vote["source"])) + len(vote["label"]) + 150 for vote in card["votes"])
-    return rows + 600 + sum(len(escape(card[piece] or "")) for piece in pieces)
-
-
-def _card(evidence: Evidence, item: Item) -> dict[str, Any]:
-    space = evidence.space
-    return {
-        "name": item.name,
-        "label": label_html(space, item.label),
-        "confidence": item.confidence,
-        "meter": bar(item.confidence),
-        "picture": item_picture(space, item),
-        "plain": None if item.plain is None else label_html(space, item.plain, item.label),
-        "known": None if item.known is None else label_html(space, item.known, item.label),
-        "unlisted": item.unlisted,
-        "votes": [
-            {
-                "number": vote.number,
-                "source": vote.source,
-                "weight": _figure(vote.weight),
-                "label": label_html(space, vote.label, item.label),
-                "distance": _figure(vote.distance),
-                "agrees": vote.distance <= EQUAL,
-            }
-            for vote in item.votes
-        ],
-    }
-
-
 def compare(evidence: Evidence) -> dict[str, Any]:
     """Return how far the labels are from those of a plain vote, and everybody from the known labels."""
-    space = evidence.space
-    moved = space.distance(evidence.best, evidence.plain) if len(evidence.rows) else np.zeros(0)
+    space, encoded, rows = evidence.space, evidence.encoded, evidence.rows
+    moved = space.distance(evidence.best, evidence.plain) if len(rows) else np.zeros(0)
     result: dict[str, Any] = {
         "same_method": evidence.model.method == "majority",
         "continuous": space.continuous,
@@ -228,40 +185,33 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         return result
     is_known, truth = evidence.known.observed[:, 0], evidence.known.labels[:, 0]
 
-    def to_truth(labels: Batch, rows: IntArray) -> FloatArray:
+    def to_truth(name: str, labels: Batch, rows: IntArray) -> dict[str, Cell]:
         known = is_known[rows]
-        return space.distance(labels[known], truth[rows[known]]) if known.any() else np.zeros(0)
+        apart: FloatArray = space.distance(labels[known], truth[rows[known]]) if known.any() else np.zeros(0)
+        cells = {
+            "whose labels": Cell.text(name),
+            "items compared": Cell.text(f"{len(apart):,}", len(apart)),
+            "mean distance to known label": _cell(apart.mean() if len(apart) else np.nan),
+        }
+        right = {} if space.continuous else {"exactly right": _share((apart <= EQUAL).sum() / max(len(apart), 1))}
+        return cells | right
 
-    compared = [
-        ("labels of this model", to_truth(evidence.best, evidence.rows)),
-        ("plain vote", to_truth(evidence.plain, evidence.rows)),
-    ]
-    for source in np.argsort(-evidence.encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]:
-        seen = np.flatnonzero(evidence.encoded.observed[:, source])
-        compared.append((evidence.model.sources[source], to_truth(evidence.encoded.labels[seen, source], seen)))
-    result["table"] = Markup(_gold_table(compared, space.continuous))
+    compared = [to_truth("labels of this model", evidence.best, rows), to_truth("plain vote", evidence.plain, rows)]
+    for source in np.argsort(-encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]:
+        seen = np.flatnonzero(encoded.observed[:, source])
+        compared.append(to_truth(evidence.model.sources[source], encoded.labels[seen, source], seen))
+    columns = [(name, [row[name] for row in compared]) for name in compared[0]]
+    result["table"] = Markup(table_fragment(columns, name="gold-table", marked=[0]))
     result["n_known"] = int(is_known.sum())
     return result
 
 
-def _gold_table(compared: list[tuple[str, FloatArray]], continuous: bool) -> str:
-    columns: dict[str, list[Cell]] = {
-        "whose labels": [Cell.text(name) for name, _ in compared],
-        "items compared": [Cell.text(f"{len(apart):,}", len(apart)) for _, apart in compared],
-        "mean distance to known label": [_cell(apart.mean() if len(apart) else np.nan) for _, apart in compared],
-    }
-    if not continuous:
-        right = [float((apart <= EQUAL).mean()) if len(apart) else 0.0 for _, apart in compared]
-        columns["exactly right"] = [_share(share) for share in right]
-    return table_fragment(columns.items(), name="gold-table", marked=[0])
-
-
-def _cell(value: float) -> Cell:
-    return Cell.text(_figure(value), _key(value))
-
-
-def _with_picture(value: float, drawn: Markup) -> Cell:
-    return Cell(str(element("span", _figure(value), class_="value") + drawn), _key(value))
+def _cell(value: float, drawn: Markup | None = None) -> Cell:
+    """Return a number, with a picture beside it if there is one."""
+    key = float(value) if np.isfinite(value) else 1e308
+    if drawn is None:
+        return Cell.text(_figure(value), key)
+    return Cell(str(element("span", _figure(value), class_="value") + drawn), key)
 
 
 def _share(share: float) -> Cell:
@@ -277,10 +227,6 @@ def _interval(cost: float, error: float) -> Cell:
 
 def _figure(value: float) -> str:
     return f"{value:.3g}" if np.isfinite(value) else ("-" if np.isnan(value) else "∞")
-
-
-def _key(value: float) -> float:
-    return float(value) if np.isfinite(value) else 1e308
 
 
 NEXT_STEPS = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,14 @@ def sources(model: LabelModel, ax: Any = None) -> Any:
     """
     columns = model.sources_.columns
     axes = _axes(ax, 1.0 + 0.32 * len(model.sources_))
-    cost = np.array(columns["expected_cost"], dtype=np.float64)
-    error = np.array(columns["cost_standard_error"], dtype=np.float64)
-    order = np.argsort(cost, kind="stable")
-    names = [columns["source"][index] for index in order]
-    cost, error = cost[order], error[order]
+    order = np.argsort(columns["expected_cost"], kind="stable")
+    cost, error = (np.array(columns[name], float)[order] for name in ("expected_cost", "cost_standard_error"))
     places, known = np.arange(len(cost)), np.isfinite(error)
     spread = 1.96 * error[known]
     below = np.minimum(spread, cost[known])  # a cost is never negative
     axes.errorbar(cost[known], places[known], xerr=np.stack([below, spread]), fmt="o", capsize=3)
     axes.plot(cost[~known], places[~known], "o", markerfacecolor="none", color="grey")
-    axes.set_yticks(places, [_literal(name) for name in names])
+    axes.set_yticks(places, [_literal(columns["source"][index]) for index in order])
     axes.invert_yaxis()
     axes.set_xlim(left=0.0)
     axes.set_xlabel("expected cost")
@@ -42,9 +40,7 @@ def confidence(model: LabelModel, votes: Any, ax: Any = None, *, bins: int = 20)
 
     axes = _axes(ax, 3.0)
     axes.hist(gather(model, votes).confidence, bins=bins, range=(0.0, 1.0))
-    axes.set_xlim(0.0, 1.0)
-    axes.set_xlabel("confidence")
-    axes.set_ylabel("items")
+    axes.set(xlim=(0.0, 1.0), xlabel="confidence", ylabel="items")
     return axes
 
 
@@ -52,14 +48,14 @@ def relations(model: LabelModel, votes: Any, ax: Any = None) -> Any:
     """Draw the mean cost between the votes of any two sources; those of a dependent group are framed."""
     from consilience.report.evidence import gather, relate
 
-    evidence = gather(model, votes)
-    found = relate(evidence.space, evidence.model, evidence.encoded, evidence.best, evidence.voted)
+    found = relate(gather(model, votes))
     m = len(found.sources)
     axes = _axes(ax, 1.5 + 0.35 * m)
     image = axes.imshow(np.ma.masked_invalid(found.cost), cmap="Blues_r")
     for group in found.groups:
         low, size = min(group) - 0.5, max(group) - min(group) + 1
-        axes.add_patch(_package("matplotlib.patches").Rectangle((low, low), size, size, fill=False, color="tab:orange"))
+        frame = import_module("matplotlib.patches").Rectangle((low, low), size, size, fill=False, color="tab:orange")
+        axes.add_patch(frame)
     names = [_literal(name) for name in found.sources]
     axes.set_xticks(np.arange(m), names, rotation=90)
     axes.set_yticks(np.arange(m), names)
@@ -70,14 +66,8 @@ def relations(model: LabelModel, votes: Any, ax: Any = None) -> Any:
 def _axes(ax: Any, height: float) -> Any:
     if ax is not None:
         return ax
-    return _package("matplotlib.pyplot").subplots(figsize=(6.0, height), layout="constrained")[1]
-
-
-def _package(name: str) -> Any:
-    from importlib import import_module
-
     try:
-        return import_module(name)
+        return import_module("matplotlib.pyplot").subplots(figsize=(6.0, height), layout="constrained")[1]
     except ImportError:
         raise MissingPackageError("matplotlib is not installed. Run: pip install 'consilience[plot]'.") from None
 

@@ -1,18 +1,19 @@
-"""Small simulated tables to try the commands on: the files that the help texts and the recipes name."""
+"""Make the small tables that `consilience demo --tables` writes, the same bytes every time.
+
+Run as ``python tools/make_demo_tables.py [FOLDER]``; the default folder is that of the package. The help texts and the
+recipes name these files.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import random
-from collections.abc import Iterable
+import sys
 from pathlib import Path
 
-from consilience.cli.output import Writer, check_targets, write_all
+__all__ = ["main"]
 
-__all__ = ["write_tables"]
-
+FOLDER = Path(__file__).resolve().parents[1] / "src" / "consilience" / "cli" / "tables"
 
 #: How often each crowd worker is right, beside lucky guesses.
 WORKERS = {"ann": 0.9, "bob": 0.75, "cleo": 0.65, "dan": 0.4, "eve": 0.85}
@@ -30,21 +31,12 @@ WORDS = ("the", "old", "cat", "sees", "a", "small", "bird", "today")
 PARSERS = {"parser_a": 0.05, "parser_b": 0.15, "parser_c": 0.3}
 
 
-def write_tables(folder: Path) -> list[Path]:
-    """Write all of them into a folder, and return their paths."""
+def main(folder: Path = FOLDER) -> None:
+    """Write all of them into a folder."""
     draw = random.Random(0)
     texts = {**_classes(draw), **_scores(draw), **_rankings(draw), **_parses(draw), **_replies(draw)}
-    targets = {folder / name: text for name, text in texts.items()}
-    check_targets(targets, force=False)
-    write_all({path: _writer(text) for path, text in targets.items()})
-    return list(targets)
-
-
-def _writer(text: str) -> Writer:
-    def write(path: Path) -> None:
-        path.write_text(text, encoding="utf-8", newline="")
-
-    return write
+    for name, text in texts.items():
+        (folder / name).write_bytes(text.encode())
 
 
 def _classes(draw: random.Random) -> dict[str, str]:
@@ -130,9 +122,9 @@ def _clip(score: float) -> float:
     return min(100.0, max(0.0, score))
 
 
-def _csv(header: list[str], rows: Iterable[list[str]]) -> str:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()
+def _csv(header: list[str], rows: list[list[str]]) -> str:
+    return "".join(f"{','.join(row)}\n" for row in [header, *rows])
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))
