@@ -57,12 +57,13 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     array([[ 1, -1,  0]], dtype=int16)
     """
     codes = ItemCodes.of(items)
-    whole = _permutations(orders, codes)
-    if whole is not None:
-        return whole
+    number = codes.number
+    if isinstance(orders, np.ndarray) and orders.dtype.kind in "iu" and orders.ndim > 1:
+        r = orders.shape[-1]
+        if number in (None, r) and r <= MOST_ITEMS and (np.sort(orders, axis=-1) == np.arange(r)).all():
+            return np.argsort(orders, axis=-1).astype(np.int16)
     cells, shape = _cells(orders)
     groups = _read_each(cells, shape, codes.groups)
-    number = codes.number
     if number is None:
         number = 1 + max((item for order in groups for group in order for item in group), default=-1)
     table = np.full((len(cells), number), UNSEEN, dtype=np.int16)
@@ -139,7 +140,7 @@ def positions_from_scores(
             "see the item."
         )
     cost = np.where(shown, -table if larger_is_better else table, np.inf)
-    order = np.lexsort((cost, ~shown), axis=-1)
+    order = np.argsort(cost, axis=-1, kind="stable")
     ordered = np.take_along_axis(cost, order, axis=-1)
     group = np.zeros(table.shape, dtype=np.int16)
     best = ordered[..., 0]
@@ -177,20 +178,9 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     equal = [None] * len(cells) if ties is None else _cells(ties, nested=False)[0]
     if len(equal) != len(cells):
         raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
-    table = _read_each(
-        list(zip(cells, equal, strict=True)), shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes)
-    )
+    both = list(zip(cells, equal, strict=True))
+    table = _read_each(both, shape, lambda cell: _ranking_of_pairs(*cell, codes))
     return np.array(table, dtype=np.int16).reshape(*shape, codes.number or 0)
-
-
-def _permutations(orders: Any, codes: ItemCodes) -> Positions | None:
-    """Return positions of an array of full orders of item numbers at once; None for anything else."""
-    if not isinstance(orders, np.ndarray) or orders.dtype.kind not in "iu" or orders.ndim < 2:
-        return None
-    r = orders.shape[-1]
-    if codes.number not in (None, r) or r > MOST_ITEMS or not (np.sort(orders, axis=-1) == np.arange(r)).all():
-        return None
-    return np.argsort(orders, axis=-1).astype(np.int16)
 
 
 def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...]]:
@@ -219,8 +209,7 @@ def _read_each(cells: list[Any], shape: tuple[int, ...], read: Callable[[Any], A
 
 def _place(place: Sequence[Any]) -> str:
     """Return "Row 3, source 1: " for the indices of a cell."""
-    names = ["Row", "source", *["axis"] * len(place)]
-    named = [f"{name} {number}" for name, number in zip(names, place, strict=False)]
+    named = [f"{name} {number}" for name, number in zip(("Row", "source"), place, strict=False)]
     return f"{', '.join(named)}: " if named else ""
 
 
@@ -240,8 +229,11 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     try:
         sorter.prepare()
     except CycleError as error:
+        groups = error.args[1]
+        start = groups.index(min(groups))  # the first of them in the list of all items
+        circle = " > ".join(repr(codes.name(group)) for group in groups[start:-1] + groups[: start + 1])
         raise InvalidLabelError(
-            f"the preferences go in a circle: {_cycle(error.args[1], codes)}"
+            f"the preferences go in a circle: {circle}"
             f"{' (tied items count as one)' if equal else ''}. Drop one of them; judgments that contradict each other "
             "need a model of pairwise preferences (Bradley-Terry)."
         ) from None
@@ -257,13 +249,6 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
         place[free[0]] = len(place)
         sorter.done(*free)
     return np.array([place.get(group, UNSEEN) for group in leader], dtype=np.int16)
-
-
-def _cycle(groups: list[int], codes: ItemCodes) -> str:
-    """Return a circle of preferences in words, from its first item in the list of all items."""
-    start = groups.index(min(groups))
-    circle = groups[start:-1] + groups[:start]
-    return " > ".join(repr(codes.name(group)) for group in [*circle, circle[0]])
 
 
 def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:
@@ -317,40 +302,34 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
         raise UnsupportedError(f"unlisted={unlisted!r} is unknown. Use 'unseen' or 'below'.")
     names: dict[int, str] = {}
     declared, orders, counts = 0, [], []
-    for line_number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if named := re.match(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", line):
             names[int(named[1])] = named[2]
         elif total := re.match(r"#\s*NUMBER ALTERNATIVES\s*:\s*(\d+)", line):
             declared = int(total[1])
-        elif line.strip() and not line.startswith("#"):
-            count, order = _read_line(line, line_number, declared)
-            counts.append(count)
-            orders.append(order)
+        if not line.strip() or line.startswith("#"):
+            continue
+        matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
+        entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
+        if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
+            raise InvalidLabelError(
+                f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that "
+                "PrefLib used before 2022 have to be downloaded again."
+            )
+        order = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
+        items = [item + 1 for group in order for item in group]
+        wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
+        if wrong is not None:
+            raise InvalidLabelError(f"Line {number} ranks item {wrong}; the items are 1 .. {declared or 'n'}.")
+        if len(set(items)) < len(items):
+            raise InvalidLabelError(f"Line {number} ranks an item twice: {line.strip()[:60]!r}. Correct the line.")
+        counts.append(int(matched[1]))
+        orders.append(order)
     if not orders:
         raise InvalidLabelError("The text holds no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
-    number = declared or max(
-        max(names, default=0), 1 + max(item for order in orders for group in order for item in group)
-    )
+    listed = 1 + max(item for order in orders for group in order for item in group)
+    size = declared or max(listed, *names, 0)
     build = positions_from_orders if unlisted == "unseen" else positions_from_top_k
-    positions = build(orders, number)
     return PrefLibProfile(
-        positions, np.array(counts), tuple(names.get(item, str(item)) for item in range(1, number + 1))
+        build(orders, size), np.array(counts), tuple(names.get(item, str(item)) for item in range(1, size + 1))
     )
-
-
-def _read_line(line: str, number: int, declared: int) -> tuple[int, list[Any]]:
-    matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
-    entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
-    if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
-        raise InvalidLabelError(
-            f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that PrefLib "
-            "used before 2022 have to be downloaded again."
-        )
-    groups = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
-    items = [item + 1 for group in groups for item in group]
-    wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
-    if wrong is not None:
-        raise InvalidLabelError(f"Line {number} ranks item {wrong}; the items are 1 .. {declared or 'n'}.")
-    if len(set(items)) < len(items):
-        raise InvalidLabelError(f"Line {number} ranks an item twice: {line.strip()[:60]!r}. Correct the line.")
-    return int(matched[1]), groups

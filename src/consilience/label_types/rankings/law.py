@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
@@ -28,7 +29,7 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
+from consilience.label_types.rankings.kemeny import minimize_disagreement, square_margins, sum_by_item
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
 from consilience.label_types.rankings.mallows import (
     RetentionCurve,
@@ -127,7 +128,7 @@ class RankingLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
+        from consilience.label_types.rankings.kernels import compare_votes, pair_sums
 
         votes = votes_of(chunk.labels, chunk.observed)
         width = votes.shape[2]
@@ -138,13 +139,13 @@ class RankingLaw(Law):
             )
         sums = pair_sums(votes, chunk.observed)
         parts = count_statistics(chunk, sums[5])
-        # The number of votes over s items, and minus one for every bucket of tied items.
-        parts["buckets"] = bucket_counts(votes, chunk.observed, self.largest)
+        parts["buckets"] = bucket_counts(votes, self.largest)
         parts |= dict(zip(_SUMS, sums[:5], strict=True))
         if len(chunk.gold_rows) and chunk.known is not None:
-            sign, common = compare_votes(votes[chunk.gold_rows], of_width(chunk.known[chunk.gold_rows], width))
-            told = (sign, common, sign * sign, sign * common, common * common)
-            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, told, strict=True)}
+            told = pair_order(of_width(chunk.known[chunk.gold_rows], width)).astype(np.float64)
+            sign, common = (part.astype(np.int64) for part in compare_votes(votes[chunk.gold_rows], told))
+            sums = (sign, common, sign * sign, sign * common, common * common)
+            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, sums, strict=True)}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
@@ -197,27 +198,31 @@ class RankingLaw(Law):
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
     def prepare(self, chunk: Chunk) -> _Prepared:
-        from consilience.label_types.rankings.kernels import bucket_counts
-
         votes = votes_of(chunk.labels, chunk.observed)
-        pairs = pairs_at_gaps(bucket_counts(votes, chunk.observed, self.largest))
-        known = None
-        if len(chunk.gold_rows) and chunk.known is not None:
-            known = of_width(chunk.known[chunk.gold_rows], votes.shape[2])
-        return _Prepared(votes, chunk.observed, self._row_sizes(votes), pairs, chunk.gold_rows, known)
+        known = np.zeros((0, votes.shape[2])) if chunk.known is None else chunk.known[chunk.gold_rows]
+        return _Prepared(
+            votes,
+            chunk.observed,
+            self._row_sizes(votes),
+            pairs_at_gaps(bucket_counts(votes, self.largest)),
+            chunk.gold_rows[: len(known)],
+            pair_order(of_width(known, votes.shape[2])),
+        )
 
     def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
-        from consilience.label_types.rankings.kernels import expected_discordance, margins_of
+        from consilience.label_types.rankings.kernels import compare_votes, margins_of
 
         n, m, width = prepared.votes.shape
-        spent = np.zeros(m)
+        agreed = np.zeros(m)
         for rows in _blocks(n, width):
             some = prepared.votes[rows]
             margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
             probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
-            prepared.clamp(probability, rows)
-            spent += expected_discordance(some, probability).sum(axis=0)
-        return Statistics({"spent": spent, "pairs": prepared.pairs})
+            here = (prepared.gold_rows >= rows.start) & (prepared.gold_rows < rows.stop)
+            order, places = prepared.gold_order[here], prepared.gold_rows[here] - rows.start
+            probability[places] = np.where(order != 0, order > 0, probability[places])
+            agreed += compare_votes(some, 2.0 * probability - 1.0)[0].sum(axis=0)
+        return Statistics({"spent": (prepared.pairs.sum(axis=1) - agreed) / 2.0, "pairs": prepared.pairs})
 
     def m_step(
         self, parameters: RankingParameters, statistics: Statistics, start: RankingParameters
@@ -267,16 +272,49 @@ class RankingLaw(Law):
             decided = None
             if parameters.plain or decode == "map":
                 decided = margins if len(parameters.probability) == 1 else _log_odds(probability)
-            ranked = some.max(axis=1) >= 0
-            parts.append(_decode(probability, decided, ranked, size, self.exact, self.time_limit))
-        return _joined(parts)
+            parts.append(self._decode(probability, decided, some.max(axis=1) >= 0, size))
+        if len(parts) == 1:
+            return parts[0]
+        labels, confidence = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "confidence")
+        )
+        details = {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details}
+        return Posterior(labels, confidence, None, details)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
         labels = posteriors[0][1].labels
         margins = _log_odds(probability) if decode == "map" else None
-        sizes = (labels != ABSENT).sum(axis=1)
-        return _decode(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
+        return self._decode(probability, margins, labels >= 0, (labels != ABSENT).sum(axis=1))
+
+    def _decode(
+        self, probability: FloatArray, margins: FloatArray | None, ranked: BoolArray, sizes: IntArray
+    ) -> Posterior:
+        """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error; or of margins.
+
+        `ranked` ``(n, width)`` says which items some source ranks.
+        """
+        width = ranked.shape[1]
+        decided = 2.0 * probability - 1.0 if margins is None else margins
+        options = {"keys": _keys(probability), "exact": self.exact, "time_limit": self.time_limit}
+        found = minimize_disagreement(decided, width, sizes, **options)
+        exists = np.arange(width) < sizes[:, None]
+        positions = found.positions.astype(np.int16)
+        if not (exists & ranked).all():
+            positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
+        order = pair_order(positions)
+        count = np.maximum((order != 0).sum(axis=1), 1)
+        # The expected share of pairs in the wrong order; nothing is wrong where there is no pair.
+        wrong = np.where(order > 0, 1.0 - probability, np.where(order < 0, probability, 0.0)).sum(axis=1) / count
+        wrong = np.clip(wrong, 0.0, 1.0)
+        details = {
+            "expected_error": np.where(ranked.any(axis=1), wrong, np.nan),
+            "optimal": found.optimal,
+            "gap": found.gap,
+        }
+        if width <= KEPT_ITEMS:
+            details["pair_probability"] = probability
+        return Posterior(positions, np.clip(1.0 - 2.0 * wrong, 0.0, 1.0), None, details)
 
     def _row_sizes(self, votes: Positions) -> IntArray:
         """Return how many items each row has."""
@@ -376,22 +414,30 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
 
 @dataclass(frozen=True)
 class _Prepared:
-    """Votes of a chunk with the pairs that each source orders by their gap, and the rows whose truth is known."""
+    """Votes of a chunk with the pairs that each source orders by their gap, and what is known about the truth."""
 
     votes: Positions
     observed: BoolArray
     sizes: IntArray
-    pairs: FloatArray
+    pairs: FloatArray  # (m, gaps)
     gold_rows: IntArray
-    known: Positions | None
+    gold_order: npt.NDArray[np.int8]  # (gold rows, pairs), see `pair_order`
 
-    def clamp(self, probability: FloatArray, rows: slice) -> None:
-        """Write what is known about some of the rows into their pair probabilities."""
-        if self.known is None:
-            return
-        here = (self.gold_rows >= rows.start) & (self.gold_rows < rows.stop)
-        order, places = pair_order(self.known[here]), self.gold_rows[here] - rows.start
-        probability[places] = np.where(order != 0, order > 0, probability[places])
+
+def bucket_counts(votes: Positions, sizes: int) -> IntArray:
+    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
+
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    """
+    n, m, r = votes.shape
+    vote = np.arange(n * m).reshape(n, m, 1) * (r + 1)
+    tied = np.bincount((vote + np.where(votes >= 0, votes, r)).ravel(), minlength=n * m * (r + 1)).reshape(n, m, r + 1)
+    source, width = np.arange(m)[:, None] * (sizes + 1), m * (sizes + 1)
+    ranked = np.bincount((source[:, 0] + r - tied[:, :, r]).ravel(), minlength=width)
+    buckets = np.bincount((source + tied[:, :, :r]).ravel(), minlength=width)
+    counts = (ranked - buckets).reshape(m, sizes + 1)
+    counts[:, 0] = 0
+    return counts
 
 
 #: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
@@ -421,79 +467,53 @@ def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArra
 # --- from margins to labels -------------------------------------------------------------------------------------
 
 
-def _decode(
-    probability: FloatArray,
-    margins: FloatArray | None,
-    ranked: BoolArray,
-    sizes: IntArray,
-    exact: Literal["dp", "milp"] = "dp",
-    time_limit: float | None = None,
-) -> Posterior:
-    """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error.
-
-    Or of margins, if given. `ranked` ``(n, width)`` says which items some source ranks.
-    """
-    width = ranked.shape[1]
-    found = minimize_disagreement(
-        2.0 * probability - 1.0 if margins is None else margins,
-        width,
-        sizes,
-        keys=_keys(probability),
-        exact=exact,
-        time_limit=time_limit,
-    )
-    exists = np.arange(width) < sizes[:, None]
-    positions = found.positions.astype(np.int16)
-    if not (exists & ranked).all():
-        positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
-    right = _share_right(positions, probability)
-    details = {
-        "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
-        "optimal": found.optimal,
-        "gap": np.where(found.optimal, 0.0, found.cost - found.lower_bound),
-    }
-    if width <= KEPT_ITEMS:
-        details["pair_probability"] = probability
-    return Posterior(positions, np.clip(2.0 * right - 1.0, 0.0, 1.0), None, details)
-
-
 def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
     """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
     from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
 
-    if width <= EXACT_ITEMS and (sizes == width).all():
-        return pair_posterior(margins, width)
     probability = np.full(margins.shape, 0.5)
     second = np.triu_indices(width, 1)[1]
     for size in np.unique(sizes[sizes > 1]).tolist():
         place = np.ix_(sizes == size, second < size)
         some = margins[place]
         if size <= EXACT_ITEMS:
-            probability[place] = pair_posterior(some, size)
-            continue
-        # A sweep moves every item, so that pairs of long lists are seen more often.
-        fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
-        order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
-        probability[place] = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+            found = pair_posterior(some, size)
+            for row in np.flatnonzero(np.isnan(found[:, 0])):
+                found[row] = _posterior_in_logs(some[row], size)
+        else:
+            # A sweep moves every item, so that pairs of long lists are seen more often.
+            fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
+            order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
+            found = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+        probability[place] = found
     return probability
+
+
+def _posterior_in_logs(margins: FloatArray, size: int) -> FloatArray:
+    """Return P(i before j) of one row by the recursion of `pair_posterior` in logarithms, which never underflow."""
+    price = np.maximum(square_margins(margins[None], size)[0], 0.0)
+    inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
+    step = -inside @ price.T  # (sets, items): log weight of an item after a set
+    forward, backward = np.full((2, len(inside)), -np.inf)
+    forward[0] = backward[-1] = 0.0
+    through = np.full(step.shape, -np.inf)
+    following = [np.flatnonzero(members == 0) for members in inside]
+    for chosen, items in enumerate(following):
+        after = chosen | (1 << items)
+        forward[after] = np.logaddexp(forward[after], forward[chosen] + step[chosen, items])
+    for chosen, items in reversed(list(enumerate(following[:-1]))):
+        onward = step[chosen, items] + backward[chosen | (1 << items)]
+        backward[chosen] = np.logaddexp.reduce(onward)
+        through[chosen, items] = forward[chosen] + onward
+    before = inside.T @ np.exp(through - forward[-1])
+    one, two = np.triu_indices(size, 1)
+    return np.asarray(before[one, two] / (before[one, two] + before[two, one]))
 
 
 def _blocks(n: int, width: int) -> list[slice]:
     """Return the rows that are looked at together, so that their pair margins fit into memory."""
     step = max(MAX_MARGINS // max(width * (width - 1) // 2, 1), 1)
     return [slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)]
-
-
-def _joined(parts: list[Posterior]) -> Posterior:
-    """Return the beliefs about consecutive rows as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Posterior(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        None,
-        {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details},
-    )
 
 
 def _keys(pairs: FloatArray) -> IntArray:
@@ -505,11 +525,3 @@ def _log_odds(probability: FloatArray) -> FloatArray:
     """Return the margins that would make these probabilities, pair by pair."""
     inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
     return np.asarray(np.log(inside) - np.log1p(-inside))
-
-
-def _share_right(positions: Positions, probability: FloatArray) -> FloatArray:
-    """Return the expected share of the pairs that stand in the right order."""
-    order = pair_order(positions)
-    count = (order != 0).sum(axis=1)
-    right = np.where(order > 0, probability, np.where(order < 0, 1.0 - probability, 0.0)).sum(axis=1)
-    return np.where(count > 0, np.clip(right / np.maximum(count, 1), 0.0, 1.0), 1.0)
