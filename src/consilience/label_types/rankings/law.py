@@ -31,13 +31,7 @@ from consilience.estimation.protocol import (
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.kemeny import minimize_disagreement, square_margins, sum_by_item
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
-from consilience.label_types.rankings.mallows import (
-    RetentionCurve,
-    find_root,
-    pair_retention,
-    pair_retention_slope,
-    pairs_at_gaps,
-)
+from consilience.label_types.rankings.mallows import RetentionCurve, find_root, pair_retention, pairs_at_gaps
 from consilience.label_types.vote_correlation import gls_weights
 
 __all__ = ["RankingLaw", "RankingParameters"]
@@ -139,20 +133,30 @@ class RankingLaw(Law):
             )
         sums = pair_sums(votes, chunk.observed)
         parts = count_statistics(chunk, sums[5])
-        parts["buckets"] = bucket_counts(votes, self.largest)
-        parts |= dict(zip(_SUMS, sums[:5], strict=True))
+        parts |= {"buckets": bucket_counts(votes, self.largest), "sums": sums[:5]}
         if len(chunk.gold_rows) and chunk.known is not None:
             told = pair_order(of_width(chunk.known[chunk.gold_rows], width)).astype(np.float64)
             sign, common = (part.astype(np.int64) for part in compare_votes(votes[chunk.gold_rows], told))
-            sums = (sign, common, sign * sign, sign * common, common * common)
-            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, sums, strict=True)}
+            products = [sign, common, sign * sign, sign * common, common * common]
+            parts["gold_sums"] = np.stack([product.sum(axis=0) for product in products])
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        votes = np.diag(statistics["both"]).astype(np.float64)
-        sums = {"agreement_votes": votes, **_effective_items(statistics, "")}
-        if "gold_pair_sign" in statistics:
-            sums |= _effective_items(statistics, "gold_")
+        sums = {"agreement_votes": np.diag(statistics["both"]).astype(np.float64)}
+        for prefix in ("", "gold_"):
+            if f"{prefix}sums" not in statistics:
+                continue
+            # Every pair of items that both order counts once, so that rows with more such pairs weigh more;
+            # (sum C)^2 / sum C^2 rows of one weight would be as precise.
+            sign, common, sign_sign, sign_common, common_common = statistics[f"{prefix}sums"].astype(np.float64)
+            items = common**2 / np.maximum(common_common, 1.0)
+            mean = sign / np.maximum(common, 1.0)
+            scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
+            # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
+            variance = np.maximum(scatter, 4.0) / np.maximum(common_common, 1.0)
+            sums[f"{prefix}agreement"] = items * mean
+            sums[f"{prefix}agreement_square"] = items * (variance + mean**2)
+            sums[f"{prefix}agreement_count"] = items
         table = agreement_table(sums)
         gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
         return replace(table, cost=self.chance_cost * (1.0 - table.value), gold_cost=gold)
@@ -177,21 +181,13 @@ class RankingLaw(Law):
             measured = hypothesis.in_group & table.usable
             agreement = np.where(measured, table.value, agreement)
             np.fill_diagonal(agreement, 1.0)
-        spread = np.zeros(len(weight))
+        spread = np.zeros_like(weight)
         if request.method == "em":
             spread = (1.0 - quality**2) / curve.slope(weight) * hypothesis.spread
         votes = np.diag(statistics["both"])[:, None]
         mean = np.where(votes > 0, pairs / np.maximum(votes, 1), pairs.sum(axis=0) / max(votes.sum(), 1))
-        return RankingParameters(
-            np.ones(1),
-            weight[None],
-            hypothesis.correlation[None],
-            agreement[None],
-            mean,
-            spread,
-            curve.share,
-            hypothesis.is_plain,
-        )
+        shared = (mean, spread, curve.share, hypothesis.is_plain)
+        return RankingParameters(np.ones(1), weight[None], hypothesis.correlation[None], agreement[None], *shared)
 
     def refines(self, mixture: Mixture) -> bool:
         # Weights from pairs of sources lose nothing to the likelihood, not even where votes order few pairs in common.
@@ -235,7 +231,7 @@ class RankingLaw(Law):
         def excess(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
             """Return expected minus found discordances, pulled to the start, and minus the slope."""
             expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
-            slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
+            slope = (pair_retention(weight, gaps, slope=True) * pairs).sum(axis=1) / 2.0 + precision
             return expected - spent - (weight - start.weight[0]) * precision, slope
 
         solved = find_root(excess, parameters.weight[0], *self.bounds)
@@ -244,14 +240,9 @@ class RankingLaw(Law):
     def merge(self, mixture: Mixture) -> Mixture:
         """Put all hypotheses into one parameter set, so that the votes are compared and decoded once."""
         each: list[RankingParameters] = [one for _, one in mixture]  # type: ignore[misc]
-        together = replace(
-            each[0],
-            probability=np.array([share for share, _ in mixture]),
-            weight=np.concatenate([one.weight for one in each]),
-            correlation=np.concatenate([one.correlation for one in each]),
-            agreement=np.concatenate([one.agreement for one in each]),
-        )
-        return ((1.0, together),)
+        names = ("weight", "correlation", "agreement")
+        joined = {name: np.concatenate([getattr(one, name) for one in each]) for name in names}
+        return ((1.0, replace(each[0], probability=np.array([share for share, _ in mixture]), **joined)),)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -269,9 +260,12 @@ class RankingLaw(Law):
                 margins = margins_of(some, _loads(parameters, observed[rows], number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
                 probability = probability + share * pair_probabilities(margins, width, size, sweeps)
-            decided = None
+            decided = 2.0 * probability - 1.0  # the orders of least expected error
             if parameters.plain or decode == "map":
-                decided = margins if len(parameters.probability) == 1 else _log_odds(probability)
+                decided = margins
+                if len(parameters.probability) > 1:  # the margins that would make these probabilities, pair by pair
+                    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
+                    decided = np.log(inside) - np.log1p(-inside)
             parts.append(self._decode(probability, decided, some.max(axis=1) >= 0, size))
         if len(parts) == 1:
             return parts[0]
@@ -282,36 +276,23 @@ class RankingLaw(Law):
         return Posterior(labels, confidence, None, details)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
-        labels = posteriors[0][1].labels
-        margins = _log_odds(probability) if decode == "map" else None
-        return self._decode(probability, margins, labels >= 0, (labels != ABSENT).sum(axis=1))
+        return posteriors[0][1]  # pair probabilities are averaged instead, by `merge`
 
-    def _decode(
-        self, probability: FloatArray, margins: FloatArray | None, ranked: BoolArray, sizes: IntArray
-    ) -> Posterior:
-        """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error; or of margins.
-
-        `ranked` ``(n, width)`` says which items some source ranks.
-        """
+    def _decode(self, probability: FloatArray, margins: FloatArray, ranked: BoolArray, sizes: IntArray) -> Posterior:
+        """Return the Kemeny orders of margins; `ranked` ``(n, width)`` says which items some source ranks."""
         width = ranked.shape[1]
-        decided = 2.0 * probability - 1.0 if margins is None else margins
         options = {"keys": _keys(probability), "exact": self.exact, "time_limit": self.time_limit}
-        found = minimize_disagreement(decided, width, sizes, **options)
+        found = minimize_disagreement(margins, width, sizes, **options)
         exists = np.arange(width) < sizes[:, None]
         positions = found.positions.astype(np.int16)
         if not (exists & ranked).all():
             positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
         order = pair_order(positions)
-        count = np.maximum((order != 0).sum(axis=1), 1)
         # The expected share of pairs in the wrong order; nothing is wrong where there is no pair.
-        wrong = np.where(order > 0, 1.0 - probability, np.where(order < 0, probability, 0.0)).sum(axis=1) / count
-        wrong = np.clip(wrong, 0.0, 1.0)
-        details = {
-            "expected_error": np.where(ranked.any(axis=1), wrong, np.nan),
-            "optimal": found.optimal,
-            "gap": found.gap,
-        }
+        wrong = np.where(order > 0, 1.0 - probability, np.where(order < 0, probability, 0.0)).sum(axis=1)
+        wrong = np.clip(wrong / np.maximum((order != 0).sum(axis=1), 1), 0.0, 1.0)
+        error = np.where(ranked.any(axis=1), wrong, np.nan)
+        details = {"expected_error": error, "optimal": found.optimal, "gap": found.gap}
         if width <= KEPT_ITEMS:
             details["pair_probability"] = probability
         return Posterior(positions, np.clip(1.0 - 2.0 * wrong, 0.0, 1.0), None, details)
@@ -340,15 +321,9 @@ class RankingLaw(Law):
     def from_weights(self, weight: FloatArray, request: Request) -> RankingParameters:
         m = len(weight)
         nobody, pairs = np.zeros((1, m, m)), np.arange(self.typical - 1.0, 0.0, -1.0)
-        return RankingParameters(
-            np.ones(1),
-            np.clip(weight, *self.bounds)[None],
-            nobody,
-            nobody,
-            np.tile(pairs, (m, 1)),
-            np.zeros(m),
-            pairs / pairs.sum(),
-        )
+        clipped = np.clip(weight, *self.bounds)[None]
+        pairs_of_all = np.tile(pairs, (m, 1))
+        return RankingParameters(np.ones(1), clipped, nobody, nobody, pairs_of_all, np.zeros(m), pairs / pairs.sum())
 
     def restore(self, fields: Mapping[str, Any]) -> RankingParameters:
         return RankingParameters(**fields)
@@ -392,9 +367,7 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
     curve = parameters.curve
     quality = curve.quality(weight)
     seen, who = observed, None
-    if observed.all():
-        seen = observed[:1]
-    elif len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
+    if len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
         who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
         seen = np.take_along_axis(observed, who, axis=1)
     # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
@@ -438,30 +411,6 @@ def bucket_counts(votes: Positions, sizes: int) -> IntArray:
     counts = (ranked - buckets).reshape(m, sizes + 1)
     counts[:, 0] = 0
     return counts
-
-
-#: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
-_SUMS = ("pair_sign", "pair_common", "sign_sign", "sign_common", "common_common")
-
-
-def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArray]:
-    """Return the sums behind an agreement table in which every pair of items that both order counts once.
-
-    Rows with more such pairs weigh more; ``(sum C)^2 / sum C^2`` rows of one weight would be as precise.
-    """
-    sign, common, sign_sign, sign_common, common_common = (
-        statistics[f"{prefix}{name}"].astype(np.float64) for name in _SUMS
-    )
-    items = common**2 / np.maximum(common_common, 1.0)
-    mean = sign / np.maximum(common, 1.0)
-    scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
-    # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
-    scatter = np.maximum(scatter, 4.0)
-    return {
-        f"{prefix}agreement": items * mean,
-        f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),
-        f"{prefix}agreement_count": items,
-    }
 
 
 # --- from margins to labels -------------------------------------------------------------------------------------
@@ -519,9 +468,3 @@ def _blocks(n: int, width: int) -> list[slice]:
 def _keys(pairs: FloatArray) -> IntArray:
     """Return a number per row that follows from its votes, not from its place in the table."""
     return np.asarray(np.round(np.abs(pairs) * 1e6).astype(np.int64) @ np.arange(1, pairs.shape[1] + 1))
-
-
-def _log_odds(probability: FloatArray) -> FloatArray:
-    """Return the margins that would make these probabilities, pair by pair."""
-    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
