@@ -17,9 +17,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.codes import plain_value
-from consilience.label_types.preferences.judges import PairVotes
-
-__all__ = ["OUTCOMES", "UNPARSABLE", "ComparisonCounts", "Comparisons", "net_outcomes", "tabulate"]
+from consilience.label_types.preferences.likelihood import PairVotes
 
 #: Outcomes by name; a reply that could not be read is not a tie.
 OUTCOMES = {"first": 1, "second": -1, "tie": 0}
@@ -119,15 +117,7 @@ def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
 
 
 def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> Comparisons:
-    """Return what a user wrote as comparisons, or say what is wrong.
-
-    Examples
-    --------
-    >>> read_comparisons([{"first": "a", "second": "b", "outcome": "second"}])
-    a < b
-    >>> read_comparisons(["tea", ("milk", "juice")])
-    tea > milk = juice
-    """
+    """Return what a user wrote as comparisons, or say what is wrong."""
     if isinstance(label, Mapping):
         raise InvalidLabelError(
             f"label {str(dict(label))[:80]} is one record. Put comparisons in a list; turn scores by name into "
@@ -203,8 +193,8 @@ def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
             outcome = int(OUTCOMES.get(said, said))
         else:
             raise InvalidLabelError(
-                f"comparison {place} of {one!r} and {two!r} is won by {said!r}, which is neither of them. Give 'first', "
-                "'second', 'tie', the name of the winner, or None for a reply that could not be read."
+                f"comparison {place} of {one!r} and {two!r} is won by {said!r}, which is neither of them. Give "
+                "'first', 'second', 'tie', the name of the winner, or None for a reply that could not be read."
             )
         entries.append((one, two, outcome))
     about = {

@@ -9,9 +9,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Diagnostic, Request, Severity
-from consilience.label_types.preferences.judges import PairVotes, totals
-
-__all__ = ["about", "cycles", "order_flips"]
+from consilience.label_types.preferences.likelihood import PairVotes, totals
 
 #: Below this rank correlation with equal judges, one pair in ten has changed its order. Reporting only.
 DIFFERENT = 0.8

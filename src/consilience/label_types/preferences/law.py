@@ -1,9 +1,9 @@
 """Judges who compare two items at a time: Bradley and Terry's law with ties, one set of traits per judge.
 
 The rows of the votes are groups of items: a single arena, or one prompt each. A vote holds all comparisons of a judge
-in a row. Scores of items are shared by all votes, so judges are learned with the likelihood of
-`consilience.label_types.preferences.judges`, on counts of comparisons. The trust engine compares judges on the pairs of
-items that both judged: it gives the prior of the discriminations, and says who repeats whom.
+in a row. Scores of items are shared by all votes, so judges are learned with the `likelihood` of counts of comparisons.
+The trust engine compares judges on the pairs of items that both judged: it gives the prior of the discriminations, and
+says who repeats whom.
 """
 
 from __future__ import annotations
@@ -33,28 +33,10 @@ from consilience.estimation.protocol import (
     Trust,
     count_statistics,
 )
-from consilience.label_types.preferences import findings
+from consilience.label_types.preferences import findings, likelihood
 from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
-from consilience.label_types.preferences.judges import (
-    ROUNDS,
-    JudgeTraits,
-    PairVotes,
-    correlation_of_runs,
-    draw_scores,
-    fit_judges,
-    joint_covariance,
-    normal_draws,
-    outcome_moments,
-    polish_judges,
-    prefer,
-    scores_given_judges,
-    starting_judges,
-    totals,
-    unexplained,
-)
+from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, outcome_moments, totals
 from consilience.label_types.rankings.mallows import find_root
-
-__all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge"]
 
 #: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
 MIN_VOTES = 10
@@ -250,8 +232,13 @@ class BradleyTerryLaw(Law):
         """Return how often judges are wrong about two items, and their discriminations as weights."""
         slope, tie = parameters.slope, parameters.tie
         cost_error, error = self.quality_errors(parameters, slope, slope)
-        names = ("comparisons", "cycles", "order_flips", "unparsable", "share")
-        columns = {"discrimination": slope.copy(), "position_bias": parameters.bias, "tie_rate": tie / (2.0 + tie)}
+        names = ("cycles", "order_flips", "unparsable", "share")
+        columns = {
+            "comparisons": parameters.comparisons,
+            "discrimination": slope.copy(),
+            "position_bias": parameters.bias,
+            "tie_rate": tie / (2.0 + tie),
+        }
         return Summary(
             expected_cost=cost_of_judge(slope, tie),
             weight=slope.copy(),
@@ -280,7 +267,7 @@ class BradleyTerryLaw(Law):
         scores = []
         for judges in (first, _plain(table)):
             pairs = own.weighted(judges.share, judges.run_correlation)
-            scores.append(scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean)
+            scores.append(likelihood.scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean)
         tau = _rank_correlation(scores[0], scores[1], own.compared)
         found = findings.about(own, self.items, first.bias, first.bias_error, first.run_correlation, tau, request)
         if table.m > 1 and not self.pair_table(statistics).usable.any():
@@ -358,7 +345,7 @@ def _same_noise(table: PairVotes) -> BoolArray:
     place[own] = np.arange(len(own))
     pairs = table.where(place[table.judge] >= 0)
     pairs = replace(pairs, judge=place[pairs.judge], n_judges=len(own), known=False)
-    left, variance, room = unexplained(pairs, starting_judges(pairs, np.ones(len(own))).tie)
+    left, variance, room = likelihood.unexplained(pairs, likelihood.starting_judges(pairs, np.ones(len(own))).tie)
     unit = 2 * pairs.unit + (pairs.first < pairs.second)  # what was shown, in this order
     shape = (len(own), int(unit.max(initial=-1)) + 1)
     often, noise, expected = (
@@ -395,16 +382,18 @@ def _fitted(
     weighted = table.weighted(np.r_[shared["share"], 1.0], shared["run_correlation"])
     pairs, place, first = _pooled(weighted, table.comparisons)
     fixed = first >= m
-    start = starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
+    start = likelihood.starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
-    traits, scores = fit_judges(pairs, start, fixed=fixed, rounds=PROMPT_ROUNDS if per_prompt else ROUNDS)
+    traits, scores = likelihood.fit_judges(
+        pairs, start, fixed=fixed, rounds=PROMPT_ROUNDS if per_prompt else likelihood.ROUNDS
+    )
     if per_prompt:
         if polished and pairs.width <= DRAWN_ITEMS:
-            traits = polish_judges(_some_prompts(pairs), traits, fixed=fixed)
+            traits = likelihood.polish_judges(_some_prompts(pairs), traits, fixed=fixed)
         errors = _root(traits.covariance).T
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]
-        errors = _root(joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
+        errors = _root(likelihood.joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
     return _described(table, traits.of(place[:m]), errors[:, place[:m]], shared)
 
 
@@ -436,12 +425,14 @@ def _described(
 def _plain(table: PairVotes) -> BradleyTerryParameters:
     """Return judges that all count the same, and have no position bias."""
     m, own = table.m, table.without_known()
-    rounds = PROMPT_ROUNDS if table.per_prompt else ROUNDS
+    rounds = PROMPT_ROUNDS if table.per_prompt else likelihood.ROUNDS
     pairs = own.weighted(np.ones(m), 1.0)
-    traits, scores = fit_judges(pairs, starting_judges(pairs, np.ones(m)), equal=True, rounds=rounds)
-    runs = correlation_of_runs(own, traits, scores.differences(own)[0])
+    traits, scores = likelihood.fit_judges(
+        pairs, likelihood.starting_judges(pairs, np.ones(m)), equal=True, rounds=rounds
+    )
+    runs = likelihood.correlation_of_runs(own, traits, scores.differences(own)[0])
     if (own.run >= 0).any():
-        traits, _ = fit_judges(own.weighted(np.ones(m), runs), traits, equal=True, rounds=rounds)
+        traits, _ = likelihood.fit_judges(own.weighted(np.ones(m), runs), traits, equal=True, rounds=rounds)
     every = {"share": np.ones(m), "correlation": np.zeros((m, m)), "effective_judges": (float(m), float(m))}
     found = _described(table, traits, np.zeros((2, m)), {**every, "run_correlation": runs})
     slope = np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0)
@@ -484,22 +475,22 @@ def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[Floa
 def _prompts(judges: JudgeTraits, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean, covariance and pairwise probabilities of the scores of small groups."""
     judges = replace(judges, covariance=np.zeros_like(judges.covariance))
-    around = scores_given_judges(pairs, judges)
+    around = likelihood.scores_given_judges(pairs, judges)
     if pairs.width > DRAWN_ITEMS:
-        return around.mean, around.covariance, prefer(around.mean, around.covariance)
-    drawn = draw_scores(pairs, judges, around, normal_draws(pairs.width))
+        return around.mean, around.covariance, likelihood.prefer(around.mean, around.covariance)
+    drawn = likelihood.draw_scores(pairs, judges, around, likelihood.normal_draws(pairs.width))
     return *drawn.moments(), drawn.better()
 
 
 def _arena(judges: JudgeTraits, pairs: PairVotes, equal: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the same of one large group."""
-    mean, width = scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean, pairs.width
-    joint = joint_covariance(pairs, judges, mean[0], equal=equal)
+    mean, width = likelihood.scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean, pairs.width
+    joint = likelihood.joint_covariance(pairs, judges, mean[0], equal=equal)
     # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
     centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
     covariance = (centering @ joint[:width, :width] @ centering.T)[None]
     centered = mean - mean.mean()
-    return centered, covariance, prefer(centered, covariance)
+    return centered, covariance, likelihood.prefer(centered, covariance)
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -550,11 +541,6 @@ def cost_of_judge(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> 
     """Return how often a judge puts two items in the wrong order, averaged over items; ties count half.
 
     Scores are standard normal, so the difference of two is normal of variance 2.
-
-    Examples
-    --------
-    >>> cost_of_judge(np.array([-60.0, 0.0, 60.0])).round(2).tolist()
-    [0.99, 0.5, 0.01]
     """
     eta = np.clip(np.asarray(discrimination, dtype=np.float64), -STEEPEST, STEEPEST)[..., None] * _differences()
     agreement = outcome_moments(eta, np.asarray(tie, dtype=np.float64)[..., None])[0]

@@ -18,15 +18,6 @@ import numpy.typing as npt
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions, read_each
 
-__all__ = [
-    "PrefLibProfile",
-    "positions_from_orders",
-    "positions_from_pairs",
-    "positions_from_scores",
-    "positions_from_top_k",
-    "read_preflib",
-]
-
 _ORDERS = (list, tuple, np.ndarray)
 
 

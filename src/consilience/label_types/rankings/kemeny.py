@@ -23,18 +23,6 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
 
-__all__ = [
-    "KemenyRankings",
-    "add_up",
-    "among_seen",
-    "find_blocks",
-    "linear_ordering",
-    "minimize_disagreement",
-    "rank_by_score",
-    "square_margins",
-    "sum_by_item",
-]
-
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
 #: Margins below this share of the largest one are rounding errors of a tie.
@@ -107,32 +95,14 @@ def minimize_disagreement(
 ) -> KemenyRankings:
     """Return the order of the items of every row that contradicts the least weight; costs are sums of ``|margin|``.
 
+    Margins ``(n, r (r - 1) / 2)`` of pairs i < j come in the order of ``numpy.triu_indices(r, 1)``. Only the first
+    ``sizes[t]`` of the r items of row t exist. Blocks of up to `max_exact` items, whose memory and time double with
+    every item, are solved exactly; larger ones by a local search from `starts` orders, and with ``exact="milp"`` as
+    integer programs until the time limit is over.
+
     Among equally good orders the choice follows the sum of an item's margins (Borda), then a random number that belongs
-    to the seed, the key of the row and the item.
-
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``; positive favors i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
-    sizes
-        ``(n,)``: only the first ``sizes[t]`` of the r items of row t exist. All of them without it.
-    max_exact, starts
-        Largest block that is solved by the recursion, whose memory and time double with every item; and number of
-        starts of the local search in larger ones.
-    exact, time_limit
-        ``"milp"`` also solves the blocks that the local search leaves unproven, as integer programs, until so many
-        seconds are over.
-    keys
-        ``(n,)`` integers that identify the rows; their index without it. Rows keep their result when they come in
-        another order, in parts, or go through several threads, if their keys stay the same.
-
-    Examples
-    --------
-    A cycle: 0 before 1 by 3, 1 before 2 by 2, and 2 before 0 by 1. The weakest of the three is given up.
-
-    >>> result = minimize_disagreement([[3.0, -1.0, 2.0]], 3)
-    >>> result.positions, result.cost, result.optimal
-    (array([[0, 1, 2]]), array([1.]), array([ True]))
+    to the seed, the key of the row (its index without `keys`) and the item. So rows keep their result when they come in
+    another order, in parts, or go through several threads.
     """
     table, exists = _cleaned(margins, r, sizes)
     n, count = len(table), exists.sum(axis=1)
@@ -182,17 +152,7 @@ def minimize_disagreement(
 def rank_by_score(
     margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None = None, *, rule: Literal["borda", "copeland"], seed: int
 ) -> IntArray:
-    """Return positions ``(n, r)`` by the sum of an item's margins (Borda) or by its wins minus losses (Copeland).
-
-    Ties as in `minimize_disagreement`.
-
-    Examples
-    --------
-    Everyone in the cycle wins once and loses once; item 3 loses to all. Borda decides between equals.
-
-    >>> rank_by_score([[3.0, -1.0, 5.0, 2.0, 5.0, 5.0]], 4, rule="copeland", seed=0)
-    array([[0, 1, 2, 3]])
-    """
+    """Return positions ``(n, r)`` by the sum of an item's margins (Borda) or by its wins minus losses (Copeland)."""
     table, exists = _cleaned(margins, r, sizes)
     scores = [exists] if rule == "borda" else [exists, sum_by_item(np.sign(table), r)]
     order = _preferred(scores, table, np.arange(len(table)), seed)

@@ -20,18 +20,6 @@ import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "compare_votes",
-    "cycle_bound",
-    "margins_of",
-    "order_exactly",
-    "pair_posterior",
-    "pair_posterior_gibbs",
-    "pair_sums",
-    "put_preferred_first",
-    "search_order",
-]
-
 #: Rows that go through a recursion side by side, one per lane of the processor's vectors.
 _LANES = 32
 #: Every factor of a posterior is at most 1, so nothing that underflowed matters where the normalizer is larger.

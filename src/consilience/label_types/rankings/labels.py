@@ -15,21 +15,6 @@ from consilience.arrays import Batch, BoolArray, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.codes import plain_value
 
-__all__ = [
-    "ABSENT",
-    "MOST_ITEMS",
-    "UNSEEN",
-    "ItemCodes",
-    "Positions",
-    "of_width",
-    "order_of_text",
-    "pair_order",
-    "rank_items",
-    "read_each",
-    "read_orders",
-    "read_rankings",
-]
-
 Positions = npt.NDArray[np.int16]
 
 #: Position of an item that the source did not see.
@@ -112,13 +97,7 @@ class ItemCodes:
 
 
 def order_of_text(text: str) -> list[Any]:
-    """Return an order written as text, best first; names that are tied as a tuple.
-
-    Examples
-    --------
-    >>> order_of_text("tea > milk = juice > water")
-    ['tea', ('milk', 'juice'), 'water']
-    """
+    """Return an order written as text (``tea > milk = juice``), best first; names that are tied as a tuple."""
     groups = [[name.strip() for name in group.split("=")] for group in text.split(">")]
     if not all(name for group in groups for name in group):
         raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
@@ -142,13 +121,7 @@ def read_orders(cells: Batch) -> Batch:
 
 
 def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray[Any]) -> Positions:
-    """Return the place of each key among the kept ones of its row, smallest first; `other` elsewhere.
-
-    Examples
-    --------
-    >>> rank_items(np.array([[0.7, 0.2, 0.5]]), np.array([[True, False, True]]), -1)
-    array([[ 1, -1,  0]], dtype=int16)
-    """
+    """Return the place of each key among the kept ones of its row, smallest first; `other` elsewhere."""
     order = np.lexsort((keys, ~kept), axis=-1)
     return np.where(kept, np.argsort(order, axis=-1), other).astype(np.int16)
 

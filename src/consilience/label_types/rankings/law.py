@@ -34,8 +34,6 @@ from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, o
 from consilience.label_types.rankings.mallows import RetentionCurve, find_root, pair_retention, pairs_at_gaps
 from consilience.label_types.vote_correlation import gls_weights
 
-__all__ = ["RankingLaw", "RankingParameters"]
-
 #: Largest weight: neighbors are swapped once in 3,000 votes.
 MAX_WEIGHT = 8.0
 #: A source at or below chance still decides where nobody else speaks.

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.label_types.rankings.labels import UNSEEN, rank_items
 
-__all__ = ["RetentionCurve", "find_root", "pair_retention", "pairs_at_gaps", "sample_mallows"]
-
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 #: (x / 2) coth(x / 2) = 1 + sum_n _COTH[n] x^(2 n + 2); ten terms reach full precision for |x| < 1.
 _COTH = tuple(value / factorial(2 * index + 2) for index, value in enumerate(_BERNOULLI))
@@ -40,17 +38,10 @@ def pair_retention(theta: npt.ArrayLike, gaps: int, *, slope: bool = False) -> F
     ``c_k = E[g_ij(vote) g_ij(truth)]`` with ``g = +1`` or ``-1`` for the order of a pair: 1 for a perfect source,
     0 for a random one, negative for one that reverses. In closed form
     ``c_k = (k + 1) coth(theta (k + 1) / 2) - k coth(theta k / 2)``, an odd function of theta.
+    Neighbors follow ``tanh(theta / 2)``; items further apart are harder to confuse.
 
     Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``. `slope` asks for the derivative
     by theta.
-
-    Examples
-    --------
-    Neighbors follow ``tanh(theta / 2)``; items further apart are harder to confuse.
-
-    >>> pair_retention(np.array([0.0, 1.0]), 3).round(3)
-    array([[0.   , 0.   , 0.   ],
-           [0.462, 0.688, 0.835]])
     """
     signed, gap = np.asarray(theta, dtype=float)[..., None], np.arange(1.0, gaps + 1)
     size, steps = np.abs(signed), (gap, gap + 1.0)
@@ -78,14 +69,6 @@ def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
 
     The histogram ``(..., r + 1)`` is the number of votes over s items; a vote with ties counts as one over all its
     items, and minus one for every bucket of tied ones, as discordances inside a bucket cannot be seen.
-
-    Examples
-    --------
-    A ranking of three items, then the best 2 of 5: two buckets of one item and one of three.
-
-    >>> pairs_at_gaps([[0, 0, 0, 1, 0, 0], [0, -2, 0, -1, 0, 1]])
-    array([[2., 1., 0., 0.],
-           [2., 2., 2., 1.]])
     """
     counts = np.asarray(histogram, dtype=float)
     size = np.arange(counts.shape[-1])
@@ -95,14 +78,7 @@ def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class RetentionCurve:
-    """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes.
-
-    Examples
-    --------
-    >>> curve = RetentionCurve.of_items(5)
-    >>> curve.quality(np.array([0.7])).round(3), curve.weight(curve.quality(np.array([0.7]))).round(6)
-    (array([0.508]), array([0.7]))
-    """
+    """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes."""
 
     share: FloatArray  # (gaps,) of the pairs of items at gap 1, 2, ...; adds up to one
 
