@@ -212,18 +212,15 @@ class BradleyTerryLaw(Law):
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         """Return means of scores, their variances within and between hypotheses, and mean probabilities of pairs."""
         rows = []
-        for row, names in enumerate(posteriors[0][1].details["candidates"]):
-            shares, scores, errors, chances = [], [], [], []
-            for share, one in posteriors:
-                at = [one.details["candidates"][row].index(name) for name in names]
-                shares.append(share)
-                scores.append(one.details["score"][row][at])
-                errors.append(one.details["standard_error"][row][at])
-                chances.append(one.details["pair_probability"][row][np.ix_(at, at)])
-            weight, score = np.array(shares), np.stack(scores)
-            mean = weight @ score
-            variance = weight @ (np.stack(errors) ** 2 + (score - mean) ** 2)
-            rows.append((names, mean, np.sqrt(variance), np.einsum("h,hij->ij", weight, np.stack(chances))))
+        shares, found = np.array([share for share, _ in posteriors]), [one.details for _, one in posteriors]
+        for row, names in enumerate(found[0]["candidates"]):
+            order = [[own["candidates"][row].index(name) for name in names] for own in found]
+            each = list(zip(found, order, strict=True))
+            score, error = (np.stack([own[key][row][at] for own, at in each]) for key in ("score", "standard_error"))
+            chance = np.stack([own["pair_probability"][row][np.ix_(at, at)] for own, at in each])
+            mean = shares @ score
+            variance = shares @ (error**2 + (score - mean) ** 2)
+            rows.append((names, mean, np.sqrt(variance), np.tensordot(shares, chance, axes=1)))
         return _ranked(rows, decode)
 
     # --- in shared words --------------------------------------------------------------------------------

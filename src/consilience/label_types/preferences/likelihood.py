@@ -164,8 +164,7 @@ class JudgeTraits:
 
     def eta(self, pairs: PairVotes, gap: FloatArray) -> FloatArray:
         """Return eta for differences of scores ``(votes,)``, or ``(votes, draws)``."""
-        slope, bias = self.slope[pairs.judge], self.bias[pairs.judge] * pairs.shown
-        return slope * gap + bias if gap.ndim == 1 else slope[:, None] * gap + bias[:, None]
+        return np.asarray(self.slope[pairs.judge] * gap.T + self.bias[pairs.judge] * pairs.shown).T
 
     def with_prior(self, covariance: FloatArray, free: BoolArray) -> JudgeTraits:
         """Return the same judges with the law of their traits learned from them; `free` are those who are learned."""
@@ -524,20 +523,15 @@ def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *,
     The inverse of Fisher's information of all of them together and of their priors. The covariance of the scores
     alone is too small where votes are many, as the judges are uncertain, too; unless they are known to be equal.
     """
-    m, width = pairs.n_judges, pairs.width
-    gap = mean[pairs.first] - mean[pairs.second]
-    slope = judges.slope[pairs.judge]
+    from scipy.sparse import coo_array
+
+    n, m, width = len(pairs), pairs.n_judges, pairs.width
+    gap, slope = mean[pairs.first] - mean[pairs.second], judges.slope[pairs.judge]
     load = pairs.weight * outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])[1] / 4.0
-    information = np.zeros((width + 2 * m, width + 2 * m))
-    information[:width, :width] = pairs.laplacians(load * slope**2, np.zeros_like(pairs.group), 1)[0]
-    for start, column in ((width, gap), (width + m, pairs.shown)):
-        block = pairs.by_item(load * slope * column, pairs.judge, m)
-        information[start : start + m, :width] = block
-        information[:width, start : start + m] = block.T
-    at = width + np.arange(m)
-    information[at, at] = pairs.by_judge(load * gap**2)
-    information[at, at + m] = information[at + m, at] = pairs.by_judge(load * gap * pairs.shown)
-    information[at + m, at + m] = pairs.by_judge(load * pairs.shown)
+    derivatives = np.concatenate([slope, -slope, gap, pairs.shown])
+    place = np.concatenate([pairs.first, pairs.second, width + pairs.judge, width + m + pairs.judge])
+    design = coo_array((derivatives, (np.tile(np.arange(n), 4), place)), shape=(n, width + 2 * m)).tocsr()
+    information = (design.T @ (design * load[:, None])).toarray()
     of_judges = np.r_[judges.slope_prior[1], np.full(m, judges.bias_variance)]
     prior = np.r_[np.ones(width), 1.0 / np.maximum(of_judges, 1e-6) + KNOWN * equal]
     return np.asarray(np.linalg.inv(information + np.diag(prior)))
