@@ -55,6 +55,10 @@ MAX_MARGINS = 1 << 24
 #: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
 KEPT_ITEMS = 128
 
+#: Votes, who votes, numbers of items ``(n,)``, pairs that each source orders by their gap ``(m, gaps)``; and the rows
+#: whose truth is known with the order of their pairs, see `pair_order`.
+Prepared = tuple[Positions, BoolArray, IntArray, FloatArray, IntArray, npt.NDArray[np.int8]]
+
 
 @dataclass(frozen=True)
 class RankingParameters(Parameters):
@@ -191,46 +195,41 @@ class RankingLaw(Law):
         # Weights from pairs of sources lose nothing to the likelihood, not even where votes order few pairs in common.
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
-    def prepare(self, chunk: Chunk) -> _Prepared:
+    def prepare(self, chunk: Chunk) -> Prepared:
         votes = votes_of(chunk.labels, chunk.observed)
+        pairs = pairs_at_gaps(bucket_counts(votes, self.largest))
         known = np.zeros((0, votes.shape[2])) if chunk.known is None else chunk.known[chunk.gold_rows]
-        return _Prepared(
-            votes,
-            chunk.observed,
-            self._row_sizes(votes),
-            pairs_at_gaps(bucket_counts(votes, self.largest)),
-            chunk.gold_rows[: len(known)],
-            pair_order(of_width(known, votes.shape[2])),
-        )
+        told = chunk.gold_rows[: len(known)], pair_order(of_width(known, votes.shape[2]))
+        return votes, chunk.observed, self._row_sizes(votes), pairs, *told
 
-    def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
+    def e_step(self, parameters: RankingParameters, prepared: Prepared) -> Statistics:
         from consilience.label_types.rankings.kernels import compare_votes, margins_of
 
-        n, m, width = prepared.votes.shape
+        votes, observed, sizes, pairs, gold_rows, gold_order = prepared
+        n, m, width = votes.shape
         agreed = np.zeros(m)
         for rows in _blocks(n, width):
-            some = prepared.votes[rows]
-            margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
-            probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
-            here = (prepared.gold_rows >= rows.start) & (prepared.gold_rows < rows.stop)
-            order, places = prepared.gold_order[here], prepared.gold_rows[here] - rows.start
+            margins = margins_of(votes[rows], _loads(parameters, observed[rows], 0))
+            probability = pair_probabilities(margins, width, sizes[rows], LEARNING_SWEEPS)
+            here = (gold_rows >= rows.start) & (gold_rows < rows.stop)
+            order, places = gold_order[here], gold_rows[here] - rows.start
             probability[places] = np.where(order != 0, order > 0, probability[places])
-            agreed += compare_votes(some, 2.0 * probability - 1.0)[0].sum(axis=0)
-        return Statistics({"spent": (prepared.pairs.sum(axis=1) - agreed) / 2.0, "pairs": prepared.pairs})
+            agreed += compare_votes(votes[rows], 2.0 * probability - 1.0)[0].sum(axis=0)
+        return Statistics({"agreed": agreed, "pairs": pairs})
 
     def m_step(
         self, parameters: RankingParameters, statistics: Statistics, start: RankingParameters
     ) -> RankingParameters:
         free = start.spread > 0
         precision = np.where(free, 1.0 / np.maximum(start.spread, 1e-12) ** 2, 0.0)
-        pairs, spent = statistics["pairs"], statistics["spent"]
-        gaps = pairs.shape[1]
+        agreed, pairs = statistics["agreed"], statistics["pairs"]
 
         def excess(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Return expected minus found discordances, pulled to the start, and minus the slope."""
-            expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
-            slope = (pair_retention(weight, gaps, slope=True) * pairs).sum(axis=1) / 2.0 + precision
-            return expected - spent - (weight - start.weight[0]) * precision, slope
+            """Return by how much agreement exceeds what is expected, pulled to the start, and minus the slope."""
+            expected, slope = (
+                (pair_retention(weight, pairs.shape[1], slope=slope) * pairs).sum(axis=1) for slope in (False, True)
+            )
+            return (agreed - expected) / 2.0 - (weight - start.weight[0]) * precision, slope / 2.0 + precision
 
         solved = find_root(excess, parameters.weight[0], *self.bounds)
         return replace(parameters, weight=np.where(free, solved, parameters.weight[0])[None])
@@ -319,9 +318,8 @@ class RankingLaw(Law):
     def from_weights(self, weight: FloatArray, request: Request) -> RankingParameters:
         m = len(weight)
         nobody, pairs = np.zeros((1, m, m)), np.arange(self.typical - 1.0, 0.0, -1.0)
-        clipped = np.clip(weight, *self.bounds)[None]
-        pairs_of_all = np.tile(pairs, (m, 1))
-        return RankingParameters(np.ones(1), clipped, nobody, nobody, pairs_of_all, np.zeros(m), pairs / pairs.sum())
+        alike = (np.tile(pairs, (m, 1)), np.zeros(m), pairs / pairs.sum())
+        return RankingParameters(np.ones(1), np.clip(weight, *self.bounds)[None], nobody, nobody, *alike)
 
     def restore(self, fields: Mapping[str, Any]) -> RankingParameters:
         return RankingParameters(**fields)
@@ -378,21 +376,6 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
         moved, louder = louder, np.zeros(observed.shape)
         np.put_along_axis(louder, who, moved, axis=1)
     return loads * louder
-
-
-# --- sums and rounds of EM ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """Votes of a chunk with the pairs that each source orders by their gap, and what is known about the truth."""
-
-    votes: Positions
-    observed: BoolArray
-    sizes: IntArray
-    pairs: FloatArray  # (m, gaps)
-    gold_rows: IntArray
-    gold_order: npt.NDArray[np.int8]  # (gold rows, pairs), see `pair_order`
 
 
 def bucket_counts(votes: Positions, sizes: int) -> IntArray:
