@@ -73,7 +73,7 @@ def kemeny(
         raise UnsupportedError(f"exact={exact!r} is unknown. Use 'dp' or 'milp'.")
     votes, counted = _read(rankings, weights)
     margins, sizes, seen = add_up(votes, counted)
-    options = {"exact": exact, "time_limit": time_limit, "seed": seed, "n_threads": n_threads}
+    options: Any = {"exact": exact, "time_limit": time_limit, "seed": seed, "n_threads": n_threads}
     found = minimize_disagreement(margins, votes.shape[2], sizes, **options)
     positions = among_seen(found.positions, seen)
     space = Rankings(None)
@@ -118,7 +118,7 @@ def _rank_by_score(rankings: Any, weights: Any, rule: Literal["borda", "copeland
 def _read(rankings: Any, weights: npt.ArrayLike | None) -> tuple[Positions, FloatArray]:
     """Return votes ``(n, m, r)``, and weights ``(n, m)`` that are zero where a source abstains."""
     table = rankings if isinstance(rankings, Votes) else _as_votes(rankings)
-    counted = table.observed * (1.0 if weights is None else _as_weights(weights, table))
+    counted: FloatArray = table.observed * (np.ones(()) if weights is None else _as_weights(weights, table))
     votes = encode(table, Rankings(None)).labels
     if votes.ndim != 3:  # nobody ranks anything, so there is nothing to encode either
         votes = np.full((*table.shape, 0), UNSEEN, dtype=np.int16)

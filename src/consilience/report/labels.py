@@ -123,7 +123,7 @@ def _(space: types.Rankings, label: Any, other: Any = None) -> Markup:
 def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     said = encoded(space, label)
     if said.ranking is None:
-        lost = int((said.outcome == UNPARSABLE).sum())
+        lost = said.outcome.count(UNPARSABLE)
         return element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
     # A name has the same color everywhere.
     groups = [

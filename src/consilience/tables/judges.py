@@ -533,8 +533,7 @@ def _comparison_votes(rows: list[JudgeReply], prompts: list[Any] | None) -> Vote
     observed = np.zeros(labels.shape, dtype=bool)
     for at, said in cells.items():
         parts = list(zip(*said, strict=True))
-        outcomes = np.array(parts[2], dtype=np.int8)
-        labels[at] = Comparisons(parts[0], parts[1], outcomes, _some(parts[3]), _some(parts[4]))
+        labels[at] = Comparisons(parts[0], parts[1], parts[2], _some(parts[3]), _some(parts[4]))
         observed[at] = True
     items = np.array(ids) if len({type(item) for item in ids}) == 1 else np.array(ids, dtype=object)
     return Votes(labels, observed, tuple(judges), items)

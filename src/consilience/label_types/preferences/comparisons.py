@@ -12,7 +12,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
@@ -28,19 +27,19 @@ EXPECTED = (
     "['a', 'b', ('c', 'd')], best first"
 )
 
-Ranking = tuple[tuple[Any, ...], ...]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Comparisons:
     """What one judge said about pairs of items; or a ranking, which says it about all of them."""
 
     first: tuple[Hashable, ...]  # the items shown first
     second: tuple[Hashable, ...]
-    outcome: npt.NDArray[np.int8]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
+    outcome: tuple[int, ...]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
     question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
     run: tuple[Hashable, ...] | None = None  # and which time it is
-    ranking: Ranking | None = None  # groups of tied items, best first, where the comparisons are those of a ranking
+    ranking: tuple[tuple[Any, ...], ...] | None = (
+        None  # groups of tied items, best first, where the comparisons are those of a ranking
+    )
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:
@@ -50,18 +49,12 @@ class Comparisons:
         return cls(
             tuple(one[0] for one, _ in pairs),
             tuple(two[0] for _, two in pairs),
-            np.array([int(one[1] < two[1]) for one, two in pairs], dtype=np.int8),
+            tuple(int(one[1] < two[1]) for one, two in pairs),
             ranking=ranking,
         )
 
     def __len__(self) -> int:
         return len(self.first)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Comparisons) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         if self.ranking is not None:
@@ -72,7 +65,7 @@ class Comparisons:
 
     def entries(self) -> Iterable[tuple[Any, Any, int]]:
         """Return the items shown first and second, and the outcome, of every comparison."""
-        return zip(self.first, self.second, self.outcome.tolist(), strict=True)
+        return zip(self.first, self.second, self.outcome, strict=True)
 
     @property
     def items(self) -> tuple[Hashable, ...]:
@@ -80,11 +73,6 @@ class Comparisons:
         if self.ranking is not None:
             return tuple(item for group in self.ranking for item in group)
         return tuple(dict.fromkeys(item for one, two, _ in self.entries() for item in (one, two)))
-
-    def _key(self) -> tuple[Any, ...]:
-        if self.ranking is not None:
-            return ("ranking", self.ranking)
-        return (self.first, self.second, self.outcome.tobytes(), self.question, self.run)
 
 
 def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
@@ -202,8 +190,8 @@ def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
         for key in ("question", "run")
         if any(not is_null(record.get(key)) for record in records)
     }
-    first, second, outcome = zip(*entries, strict=True)
-    return Comparisons(first, second, np.array(outcome, dtype=np.int8), **about)
+    columns: list[Any] = list(zip(*entries, strict=True))
+    return Comparisons(*columns, **about)
 
 
 def _of_order(entries: list[Any]) -> Comparisons:
@@ -286,15 +274,10 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
             codes.append((who, at, first, second, units.setdefault(key, len(units)), run))
             weight = 2.0 / size if size and judge >= 0 else 1.0
             numbers.append((outcome, 0.0 if size else 1.0, weight * count, count))
-        return PairVotes(
-            *np.array(codes, dtype=np.int64).reshape(-1, 6).T,
-            *np.array(numbers, dtype=np.float64).reshape(-1, 4).T,
-            n_judges=m + known,
-            width=max((len(own) for own in names), default=0) or 1,
-            names=tuple(tuple(own) for own in names),
-            unparsable=tuple(unparsable),
-            known=known,
-        )
+        columns: list[Any] = [*np.array(codes, dtype=np.int64).reshape(-1, 6).T]
+        columns += [*np.array(numbers, dtype=np.float64).reshape(-1, 4).T]
+        width = max((len(own) for own in names), default=0) or 1
+        return PairVotes(*columns, m + known, width, tuple(tuple(own) for own in names), tuple(unparsable), known)
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> PairVotes:

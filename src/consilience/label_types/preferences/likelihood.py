@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -98,7 +99,7 @@ class PairVotes:
 
     def where(self, kept: BoolArray | IntArray) -> PairVotes:
         """Return some of the comparisons."""
-        columns = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        columns: Any = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return replace(self, **columns)
 
     def without_known(self) -> PairVotes:
@@ -186,8 +187,8 @@ class JudgeTraits:
     def of(self, chosen: IntArray) -> JudgeTraits:
         """Return some of the judges."""
         names = ("slope", "bias", "tie", "covariance", "center", "spread")
-        law = (self.scale, self.factor, self.bias_mean, self.bias_variance)
-        return JudgeTraits(*(getattr(self, name)[chosen] for name in names), *law)
+        some: list[Any] = [getattr(self, name)[chosen] for name in names]
+        return JudgeTraits(*some, self.scale, self.factor, self.bias_mean, self.bias_variance)
 
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""
@@ -337,7 +338,8 @@ def _reach(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatA
 def _score_step(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> ScoreBelief:
     load = pairs.weight * curvature(_reach(pairs, judges, scores), judges.tie[pairs.judge])
     square, _, cross = (part[pairs.judge] for part in judges.squares)
-    covariance = np.linalg.inv(pairs.laplacians(load * square, pairs.group, pairs.n_groups) + np.eye(pairs.width))
+    precision = pairs.laplacians(load * square, pairs.group, pairs.n_groups) + np.eye(pairs.width)
+    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
     pull = pairs.weight * pairs.outcome / 2.0 * judges.slope[pairs.judge] - load * cross * pairs.shown
     target = pairs.by_item(pull, pairs.group, pairs.n_groups)
     return ScoreBelief(np.einsum("gij,gj->gi", covariance, target), covariance)

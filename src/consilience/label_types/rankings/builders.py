@@ -170,7 +170,7 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     if len(equal) != len(cells):
         raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
     both = list(zip(cells, equal, strict=True))
-    table = _read_each(both, shape, lambda cell: _ranking_of_pairs(*cell, codes))
+    table = _read_each(both, shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes))
     return np.array(table, dtype=np.int16).reshape(*shape, codes.number or 0)
 
 

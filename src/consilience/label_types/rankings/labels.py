@@ -263,7 +263,8 @@ def _is_number(value: Any) -> bool:
 def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     """Return positions that count the better groups, in an array of their own; refuse gaps."""
     n, r = table.shape
-    _refuse(table, (table < ABSENT).any(axis=1), "holds a position below -1", "Positions count from 0; -1 is not seen")
+    step = "Positions count from 0; -1 is not seen"
+    _refuse(table, np.any(table < ABSENT, axis=1), "holds a position below -1", step)
     seen = table >= 0
     count = seen.sum(axis=1)
     step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
@@ -275,7 +276,7 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     items_at = np.bincount(cells.ravel(), minlength=n * (r + 2)).reshape(n, r + 2)[:, :r]
     if not allow_ties:
         step = "Make its positions different, or allow ties: Rankings(..., allow_ties=True)"
-        _refuse(table, (items_at > 1).any(axis=1), "repeats a position", step)
+        _refuse(table, np.any(items_at > 1, axis=1), "repeats a position", step)
     taken = items_at > 0
     rank, before = np.cumsum(taken, axis=1) - 1, np.cumsum(items_at, axis=1) - items_at
     off = [(taken & (counted != np.arange(r))).any(axis=1) for counted in (rank, before)]

@@ -238,7 +238,7 @@ class RankingLaw(Law):
         """Put all hypotheses into one parameter set, so that the votes are compared and decoded once."""
         each: list[RankingParameters] = [one for _, one in mixture]  # type: ignore[misc]
         names = ("weight", "correlation", "agreement")
-        joined = {name: np.concatenate([getattr(one, name) for one in each]) for name in names}
+        joined: Any = {name: np.concatenate([getattr(one, name) for one in each]) for name in names}
         return ((1.0, replace(each[0], probability=np.array([share for share, _ in mixture]), **joined)),)
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -278,8 +278,9 @@ class RankingLaw(Law):
     def _decode(self, probability: FloatArray, margins: FloatArray, ranked: BoolArray, sizes: IntArray) -> Posterior:
         """Return the Kemeny orders of margins; `ranked` ``(n, width)`` says which items some source ranks."""
         width = ranked.shape[1]
-        options = {"keys": _keys(probability), "exact": self.exact, "time_limit": self.time_limit}
-        found = minimize_disagreement(margins, width, sizes, **options)
+        found = minimize_disagreement(
+            margins, width, sizes, keys=_keys(probability), exact=self.exact, time_limit=self.time_limit
+        )
         exists = np.arange(width) < sizes[:, None]
         positions = found.positions.astype(np.int16)
         if not (exists & ranked).all():
