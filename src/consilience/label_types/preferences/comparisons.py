@@ -277,7 +277,8 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
         columns: list[Any] = [*np.array(codes, dtype=np.int64).reshape(-1, 6).T]
         columns += [*np.array(numbers, dtype=np.float64).reshape(-1, 4).T]
         width = max((len(own) for own in names), default=0) or 1
-        return PairVotes(*columns, m + known, width, tuple(tuple(own) for own in names), tuple(unparsable), known)
+        columns += [m + known, width, tuple(tuple(own) for own in names), tuple(unparsable), known]
+        return PairVotes(*columns)
 
 
 def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> PairVotes:

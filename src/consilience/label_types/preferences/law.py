@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +34,7 @@ from consilience.estimation.protocol import (
 )
 from consilience.label_types.preferences import findings, likelihood
 from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
-from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, outcome_moments, totals
+from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, ScoreBelief, outcome_moments, totals
 from consilience.label_types.rankings.mallows import find_root
 
 #: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
@@ -144,7 +143,9 @@ class BradleyTerryLaw(Law):
         return replace(found, error=error, gold_error=gold_error)
 
     def forward(self, statistics: Statistics) -> Forward:
-        return _forward()
+        grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
+        mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
+        return Forward.of_table(grid, mean @ mean.T / NODES)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         pairs = _table(self, statistics)
@@ -386,7 +387,11 @@ def _fitted(
     )
     if per_prompt:
         if polished and pairs.width <= DRAWN_ITEMS:
-            traits = likelihood.polish_judges(_some_prompts(pairs), traits, fixed=fixed)
+            # As many prompts as are needed; they come in no order that means anything.
+            step = max(round(len(pairs) / POLISHED_VOTES), 1)
+            some = pairs.where(pairs.group % step == 0)
+            some = replace(some, group=some.group // step, names=pairs.names[::step])
+            traits = likelihood.polish_judges(some, traits, fixed=fixed)
         errors = _root(traits.covariance).T
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]
@@ -436,15 +441,6 @@ def _plain(table: PairVotes) -> BradleyTerryParameters:
     return replace(found, slope=slope, center=slope, slope_error=np.zeros(m), bias_error=np.zeros(m), equal=True)
 
 
-def _some_prompts(pairs: PairVotes) -> PairVotes:
-    """Return the comparisons of as many prompts as the polish needs; they come in no order that means anything."""
-    step = max(round(len(pairs) / POLISHED_VOTES), 1)
-    if step == 1:
-        return pairs
-    kept = pairs.where(pairs.group % step == 0)
-    return replace(kept, group=kept.group // step, names=pairs.names[::step])
-
-
 # --- from judges to rankings --------------------------------------------------------------------------------
 
 
@@ -452,42 +448,31 @@ def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[Floa
     """Return mean, standard error and pairwise probabilities of the scores of each group."""
     weighted = table.weighted(parameters.share, parameters.run_correlation)
     pairs, _, first = _pooled(weighted, parameters.comparisons)
-    judges = parameters.of(first)
-    shape = (pairs.n_groups, pairs.width)
-    mean, spread, better = np.zeros(shape), np.ones(shape), np.full((*shape, pairs.width), 0.5)
-    step = GROUPS_AT_ONCE if parameters.per_prompt else 1
+    judges, width, per_prompt = parameters.of(first), pairs.width, parameters.per_prompt
+    if per_prompt:
+        judges = replace(judges, covariance=np.zeros_like(judges.covariance))
+    shape = (pairs.n_groups, width)
+    mean, spread, better = np.zeros(shape), np.ones(shape), np.full((*shape, width), 0.5)
+    step = GROUPS_AT_ONCE if per_prompt else 1
     pairs = pairs.where(np.argsort(pairs.group, kind="stable"))
     for start in range(0, pairs.n_groups, step):
         rows = slice(start, min(start + step, pairs.n_groups))
         own = pairs.where(np.arange(*np.searchsorted(pairs.group, [rows.start, rows.stop])))
         own = replace(own, group=own.group - start, names=pairs.names[rows])
-        if parameters.per_prompt:
-            mean[rows], covariance, better[rows] = _prompts(judges, own)
-        else:
-            mean[rows], covariance, better[rows] = _arena(judges, own, parameters.equal)
-        spread[rows] = _root(covariance)
+        rounds = likelihood.FIRST_STEPS if per_prompt else SCORE_ROUNDS
+        scores = likelihood.scores_given_judges(own, judges, rounds=rounds)
+        if not per_prompt:
+            joint = likelihood.joint_covariance(own, judges, scores.mean[0], equal=parameters.equal)[:width, :width]
+            # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
+            centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
+            scores = ScoreBelief(scores.mean - scores.mean.mean(), (centering @ joint @ centering.T)[None])
+        elif width <= DRAWN_ITEMS:
+            drawn = likelihood.draw_scores(own, judges, scores, likelihood.normal_draws(width))
+            scores, better[rows] = ScoreBelief(*drawn.moments()), drawn.better()
+        if not per_prompt or width > DRAWN_ITEMS:
+            better[rows] = likelihood.prefer(scores.mean, scores.covariance)
+        mean[rows], spread[rows] = scores.mean, _root(scores.covariance)
     return mean, spread, better
-
-
-def _prompts(judges: JudgeTraits, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return mean, covariance and pairwise probabilities of the scores of small groups."""
-    judges = replace(judges, covariance=np.zeros_like(judges.covariance))
-    around = likelihood.scores_given_judges(pairs, judges)
-    if pairs.width > DRAWN_ITEMS:
-        return around.mean, around.covariance, likelihood.prefer(around.mean, around.covariance)
-    drawn = likelihood.draw_scores(pairs, judges, around, likelihood.normal_draws(pairs.width))
-    return *drawn.moments(), drawn.better()
-
-
-def _arena(judges: JudgeTraits, pairs: PairVotes, equal: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same of one large group."""
-    mean, width = likelihood.scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean, pairs.width
-    joint = likelihood.joint_covariance(pairs, judges, mean[0], equal=equal)
-    # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
-    centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
-    covariance = (centering @ joint[:width, :width] @ centering.T)[None]
-    centered = mean - mean.mean()
-    return centered, covariance, likelihood.prefer(centered, covariance)
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -550,19 +535,11 @@ def _fall(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> FloatArr
     return (costs[0] - costs[1]) / (2.0 * STEP)
 
 
-@lru_cache(maxsize=1)
 def _differences() -> FloatArray:
     """Return sizes of the difference of two scores, equally probable."""
-    law = NormalDist(0.0, np.sqrt(2.0))
-    return np.array([law.inv_cdf(0.5 + (node + 0.5) / (2.0 * NODES)) for node in range(NODES)])
+    from scipy.special import ndtri
 
-
-@lru_cache(maxsize=1)
-def _forward() -> Forward:
-    """Return the expected agreement of independent judges, whose scores are normal."""
-    grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
-    mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
-    return Forward.of_table(grid, mean @ mean.T / NODES)
+    return np.asarray(np.sqrt(2.0) * ndtri(0.5 + (np.arange(NODES) + 0.5) / (2.0 * NODES)))
 
 
 @lru_cache(maxsize=1)

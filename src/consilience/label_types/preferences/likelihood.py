@@ -188,7 +188,8 @@ class JudgeTraits:
         """Return some of the judges."""
         names = ("slope", "bias", "tie", "covariance", "center", "spread")
         some: list[Any] = [getattr(self, name)[chosen] for name in names]
-        return JudgeTraits(*some, self.scale, self.factor, self.bias_mean, self.bias_variance)
+        some += [self.scale, self.factor, self.bias_mean, self.bias_variance]
+        return JudgeTraits(*some)
 
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""
@@ -407,14 +408,9 @@ class ScoreDraws:
 
         The mean of the draws, which alone would call many orders certain, and of a normal law of their moments.
         """
-        width = self.scores.shape[2]
-        share = np.empty((len(self.scores), width, width))
-        for one in range(width):
-            over = self.scores[:, :, one : one + 1] > self.scores
-            share[:, one] = np.einsum("gd,gdj->gj", self.weight, over)
-        better: FloatArray = (share + prefer(*self.moments())) / 2.0
-        better[:, np.arange(width), np.arange(width)] = 0.5
-        return better
+        over = self.scores[:, :, :, None] > self.scores[:, :, None, :]
+        better = (np.einsum("gd,gdij->gij", self.weight, over) + prefer(*self.moments())) / 2.0
+        return np.where(np.eye(better.shape[1], dtype=bool), 0.5, better)
 
 
 def normal_draws(width: int) -> FloatArray:
