@@ -32,14 +32,10 @@ def positions_by_kemeny(margins, r, sizes=None, seed=0):
     return minimize_disagreement(margins, r, sizes, seed=seed).positions
 
 
-def positions_by_borda(margins, r, sizes=None, seed=0):
-    return rank_by_score(margins, r, sizes, rule="borda", seed=seed)
-
-
-def positions_by_copeland(margins, r, sizes=None, seed=0):
-    return rank_by_score(margins, r, sizes, rule="copeland", seed=seed)
-
-
+positions_by_borda, positions_by_copeland = (
+    lambda margins, r, sizes=None, seed=0, rule=rule: rank_by_score(margins, r, sizes, rule=rule, seed=seed)
+    for rule in ("borda", "copeland")
+)
 RULES = (positions_by_kemeny, positions_by_borda, positions_by_copeland)
 
 
@@ -106,6 +102,13 @@ def test_blocks_are_the_strong_components_in_topological_order(seed, size, zeros
     assert all(place[i] < ends[j] for i, j in zip(*np.nonzero(matrix > 0), strict=True))
 
 
+def test_the_bound_counts_each_disjoint_cycle_once():
+    matrix = np.zeros((6, 6))
+    for i, j, weight in ((0, 1, 3.0), (1, 2, 2.0), (2, 0, 1.0), (3, 4, 1.0), (4, 5, 1.0), (5, 3, 5.0)):
+        matrix[i, j], matrix[j, i] = weight, -weight
+    assert cycle_bound(matrix) == 2.0
+
+
 @given(seed=st.integers(0, 10_000))
 def test_the_recursion_finds_the_optimum_and_the_bound_and_the_search_enclose_it(seed):
     size = 3 + seed % 4
@@ -118,13 +121,6 @@ def test_the_recursion_finds_the_optimum_and_the_bound_and_the_search_enclose_it
     found, searched = search_order(matrix, np.arange(size), 4, np.uint64(seed))
     assert searched == pytest.approx(cost_of(margins, size, sizes, np.argsort(found)[None])[0])
     assert cycle_bound(matrix.copy()) - 1e-12 <= optimum <= searched + 1e-12
-
-
-def test_the_bound_counts_each_disjoint_cycle_once():
-    matrix = np.zeros((6, 6))
-    for i, j, weight in ((0, 1, 3.0), (1, 2, 2.0), (2, 0, 1.0), (3, 4, 1.0), (4, 5, 1.0), (5, 3, 5.0)):
-        matrix[i, j], matrix[j, i] = weight, -weight
-    assert cycle_bound(matrix) == 2.0
 
 
 # --- tables of margins ------------------------------------------------------------------------------------
@@ -148,7 +144,14 @@ def test_result_equals_enumeration(r, kind):
 
 
 @pytest.mark.parametrize("kind", ["weights", "votes", "unseen"])
-def test_search_never_claims_too_much(kind):
+def test_recursion_equals_integer_programming_and_the_search_never_claims_too_much(kind):
+    for r, n in ((10, 30), (15, 8)):
+        margins = instances(kind, np.random.default_rng(r), n, r)
+        recursion = minimize_disagreement(margins, r)
+        program = minimize_disagreement(margins, r, max_exact=2, starts=1, exact="milp")
+        assert recursion.optimal.all()
+        assert program.optimal.all()
+        assert np.allclose(recursion.cost, program.cost, rtol=1e-8)
     margins = instances(kind, np.random.default_rng(1), 400, 6)
     least = least_costs(margins, 6, np.full(400, 6))
     result = minimize_disagreement(margins, 6, max_exact=2)
@@ -157,29 +160,6 @@ def test_search_never_claims_too_much(kind):
     assert np.allclose(result.cost[result.optimal], least[result.optimal])
     assert result.optimal.mean() > 0.6
     assert np.isclose(result.cost, least).mean() > 0.98
-
-
-@pytest.mark.parametrize(("r", "n"), [(10, 40), (15, 12)])
-@pytest.mark.parametrize("kind", ["weights", "votes", "unseen"])
-def test_recursion_equals_integer_programming(kind, r, n):
-    margins = instances(kind, np.random.default_rng(r), n, r)
-    recursion = minimize_disagreement(margins, r)
-    program = minimize_disagreement(margins, r, max_exact=2, starts=1, exact="milp")
-    assert recursion.optimal.all()
-    assert program.optimal.all()
-    assert np.allclose(recursion.cost, program.cost, rtol=1e-8)
-
-
-@pytest.mark.parametrize("slope", [0.0, 0.2, 0.6])
-def test_blocks_give_the_same_cost_as_one_recursion_over_all_items(slope):
-    # the steeper the line of preference, the more blocks
-    r, n = 11, 20
-    first, second = np.triu_indices(r, 1)
-    margins = np.random.default_rng(0).normal(size=(n, len(first))) + slope * (second - first)
-    margins[np.abs(margins) < 0.1] = 0.0
-    square = square_margins(margins, r)
-    whole = order_exactly(square, np.tile(np.arange(r), (n, 1)), np.array([[row, 0, r] for row in range(n)]), r)
-    assert np.allclose(minimize_disagreement(margins, r).cost, whole)
 
 
 def test_large_acyclic_sets_are_solved_and_proven():
