@@ -23,6 +23,7 @@ from consilience.label_types.preferences.likelihood import (
     polish_judges,
     scores_given_judges,
     starting_judges,
+    summarize_draws,
 )
 
 
@@ -101,10 +102,9 @@ def test_scores_are_near_the_exact_ones():
     pairs = table([0, 0, 1, 2], [0, 1, 0, 1], [1, 0, 1, 0], [1, -1, -1, 0])
     traits = judges([1.5, -1.0, 2.5], [0.5, 0.0, -0.3], [0.4, 0.2, 1.0])
     around = scores_given_judges(pairs, traits)
-    drawn = draw_scores(pairs, traits, around, normal_draws(2))
-    assert drawn.moments()[0][0] == pytest.approx(exact_scores(pairs, traits), abs=0.03)
-    better = drawn.better()[0]
-    assert better[0, 1] + better[1, 0] == pytest.approx(1.0)
+    belief, better = summarize_draws(*draw_scores(pairs, traits, around, normal_draws(2)))
+    assert belief.mean[0] == pytest.approx(exact_scores(pairs, traits), abs=0.03)
+    assert better[0, 0, 1] + better[0, 1, 0] == pytest.approx(1.0)
 
 
 def test_traits_of_judges_are_recovered():

@@ -468,7 +468,7 @@ def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[Floa
             scores = ScoreBelief(scores.mean - scores.mean.mean(), (centering @ joint @ centering.T)[None])
         elif width <= DRAWN_ITEMS:
             drawn = likelihood.draw_scores(own, judges, scores, likelihood.normal_draws(width))
-            scores, better[rows] = ScoreBelief(*drawn.moments()), drawn.better()
+            scores, better[rows] = likelihood.summarize_draws(*drawn)
         if not per_prompt or width > DRAWN_ITEMS:
             better[rows] = likelihood.prefer(scores.mean, scores.covariance)
         mean[rows], spread[rows] = scores.mean, _root(scores.covariance)

@@ -215,12 +215,6 @@ class ScoreBelief:
     mean: FloatArray
     covariance: FloatArray
 
-    @classmethod
-    def none(cls, pairs: PairVotes) -> ScoreBelief:
-        """Return zeros, from which a fit starts."""
-        mean = np.zeros((pairs.n_groups, pairs.width))
-        return cls(mean, np.zeros((*mean.shape, pairs.width)))
-
     def differences(self, pairs: PairVotes) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the difference of each comparison."""
         at, one, two = pairs.group, pairs.first, pairs.second
@@ -282,7 +276,8 @@ def scores_given_judges(
     pairs: PairVotes, judges: JudgeTraits, start: ScoreBelief | None = None, rounds: int = FIRST_STEPS
 ) -> ScoreBelief:
     """Return the scores that judges of these traits point to; groups of one call do not touch each other."""
-    scores = start if start is not None else ScoreBelief.none(pairs)
+    mean = np.zeros((pairs.n_groups, pairs.width))
+    scores = ScoreBelief(mean, np.zeros((*mean.shape, pairs.width))) if start is None else start
     for _ in range(rounds):
         scores = _score_step(pairs, judges, scores)
     return scores
@@ -302,7 +297,7 @@ def fit_judges(
     tells known rankings.
     """
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
-    judges, scores = start, ScoreBelief.none(pairs)
+    judges, scores = start, scores_given_judges(pairs, start, rounds=0)
     compared = pairs.compared
     before = None
     for _ in range(rounds):
@@ -390,27 +385,17 @@ def _inverse(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
 # --- draws of small groups ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScoreDraws:
-    """Weighted draws of the scores: ``(groups, draws, width)`` and ``(groups, draws)``, the latter adding up to one."""
+def summarize_draws(scores: FloatArray, weight: FloatArray) -> tuple[ScoreBelief, FloatArray]:
+    """Return the moments of draws, and ``(groups, width, width)`` probabilities that one item is better than the other.
 
-    scores: FloatArray
-    weight: FloatArray
-
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean ``(groups, width)`` and covariance ``(groups, width, width)``."""
-        mean = np.einsum("gd,gdi->gi", self.weight, self.scores)
-        centered = self.scores - mean[:, None, :]
-        return mean, np.einsum("gd,gdi,gdj->gij", self.weight, centered, centered)
-
-    def better(self) -> FloatArray:
-        """Return ``(groups, width, width)`` probabilities that one item is better than the other; half on the diagonal.
-
-        The mean of the draws, which alone would call many orders certain, and of a normal law of their moments.
-        """
-        over = self.scores[:, :, :, None] > self.scores[:, :, None, :]
-        better = (np.einsum("gd,gdij->gij", self.weight, over) + prefer(*self.moments())) / 2.0
-        return np.where(np.eye(better.shape[1], dtype=bool), 0.5, better)
+    These are means of the draws, which alone would call many orders certain, and of a normal law of their moments.
+    """
+    mean = np.einsum("gd,gdi->gi", weight, scores)
+    centered = scores - mean[:, None, :]
+    belief = ScoreBelief(mean, np.einsum("gd,gdi,gdj->gij", weight, centered, centered))
+    share = np.einsum("gd,gdij->gij", weight, scores[:, :, :, None] > scores[:, :, None, :])
+    better = (share + prefer(belief.mean, belief.covariance)) / 2.0
+    return belief, np.where(np.eye(scores.shape[2], dtype=bool), 0.5, better)
 
 
 def normal_draws(width: int) -> FloatArray:
@@ -428,8 +413,13 @@ def normal_draws(width: int) -> FloatArray:
     return np.concatenate([one, -one])
 
 
-def draw_scores(pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, normals: FloatArray) -> ScoreDraws:
-    """Draw scores around a belief, weighed by how well they explain the votes; comparisons come group by group."""
+def draw_scores(
+    pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, normals: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Draw scores ``(groups, draws, width)`` around a belief, and weigh them by how well they explain the votes.
+
+    Comparisons come group by group; the weights ``(groups, draws)`` add up to one.
+    """
     root = np.linalg.cholesky(around.covariance * WIDER)
     scores = around.mean[:, None, :] + np.einsum("gij,dj->gdi", root, normals)
     weight = 0.5 * (normals**2).sum(axis=1) - 0.5 * (scores**2).sum(axis=2)
@@ -439,7 +429,7 @@ def draw_scores(pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, norm
         there, start = np.unique(pairs.group, return_index=True)
         weight[there] += np.add.reduceat(pairs.weight[:, None] * explained, start, axis=0)
     weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-    return ScoreDraws(scores, weight / weight.sum(axis=1, keepdims=True))
+    return scores, weight / weight.sum(axis=1, keepdims=True)
 
 
 def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | None = None) -> JudgeTraits:
@@ -457,10 +447,10 @@ def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | N
     for _ in range(POLISH_ROUNDS):
         before = plain
         around = scores_given_judges(pairs, plain, around, NEXT_STEPS)
-        drawn = draw_scores(pairs, plain, around, normals)
-        gap, load = _differences(pairs, drawn.scores), pairs.weight[:, None] * drawn.weight[pairs.group]
+        scores, weight = draw_scores(pairs, plain, around, normals)
+        gap, load = _differences(pairs, scores), pairs.weight[:, None] * weight[pairs.group]
         if not held.any():
-            factor = _root_mean(np.einsum("gd,gdi->gi", drawn.weight, drawn.scores**2), compared)
+            factor = _root_mean(np.einsum("gd,gdi->gi", weight, scores**2), compared)
             plain, gap = plain.scaled(factor), gap / factor
         plain, spread = _newton(pairs, plain, gap, load)
         plain = plain.with_fixed(judges, held)

@@ -22,22 +22,17 @@ _ORDERS = (list, tuple, np.ndarray)
 
 
 def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
-    """Return positions from orders, best first.
+    """Return positions ``(n, r)`` from orders, best first: lists of item numbers or names, in which tuples are ties.
+
+    Lists of lists of orders, or an object array of shape (n, m), hold one order per row and source, and give
+    ``(n, m, r)``. Where there is None, the positions are -1 throughout; then say
+    ``observed=(positions >= 0).any(axis=-1)`` to `Votes.from_array`.
 
     Parameters
     ----------
-    orders
-        One order per row: a list of item numbers or names, in which a tuple or set is a tie. Lists of lists of
-        orders, or an object array of shape (n, m), hold one order per row and source; None where a source abstains.
     items
         Number or names of all items; the largest item number decides without it. Items that an order leaves out
         are not seen; where they are meant to come last, use `positions_from_top_k`.
-
-    Returns
-    -------
-    array of shape (n, r) or (n, m, r)
-        Where there was None it is -1 throughout; then say ``observed=(positions >= 0).any(axis=-1)`` to
-        `Votes.from_array`.
 
     Examples
     --------
@@ -65,17 +60,10 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
 
 
 def positions_from_top_k(lists: Any, items: int | Sequence[str]) -> Positions:
-    """Return positions from lists of the best items; all others are tied behind them.
+    """Return positions from lists of the best items, given as in `positions_from_orders`; all others are tied behind.
 
     "Ranked below" is not "not seen": a source that names its three favorites of seven did see the other four. For
     items that it really was not shown, set the positions to -1 afterwards.
-
-    Parameters
-    ----------
-    lists
-        As in `positions_from_orders`.
-    items
-        Number or names of all items.
 
     Examples
     --------
@@ -96,12 +84,10 @@ def positions_from_scores(
     tie_tolerance: float = 0.0,
     seen: npt.ArrayLike | None = None,
 ) -> Positions:
-    """Return positions by score.
+    """Return positions by score, from shape (n, r), or (n, m, r) for m sources.
 
     Parameters
     ----------
-    scores
-        Shape (n, r), or (n, m, r) for m sources: one score per item.
     tie_tolerance
         Items within this distance of the best one of their group are tied with it.
     seen
@@ -146,18 +132,10 @@ def positions_from_scores(
 
 
 def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: Any = None) -> Positions:
-    """Return positions from pairwise preferences that amount to a ranking.
+    """Return positions from pairwise preferences that amount to a ranking: lists of pairs (better, worse).
 
-    Parameters
-    ----------
-    preferences
-        For each row a list of pairs (better, worse) of item numbers or names; or an object array of such lists,
-        shape (n, m). They must settle the order of all items that occur, directly or through others. Items in no
-        pair are not seen; None where a source abstains.
-    items
-        Number or names of all items.
-    ties
-        Like `preferences`: lists of pairs of equally good items.
+    There is one list per row, or an object array (n, m) of them; None where a source abstains. The pairs, and those
+    of equally good items in `ties`, must settle the order of all items that occur. Items in no pair are not seen.
 
     Examples
     --------
@@ -206,7 +184,13 @@ def _place(place: Sequence[Any]) -> str:
 
 def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     """Return the positions of one ranking: the only order in which the groups of ties can stand."""
-    strict, equal = _pairs(pairs, codes), _pairs(tied, codes)
+    strict: list[tuple[int, int]] = []
+    equal: list[tuple[int, int]] = []
+    for given, kept in ((pairs, strict), (tied, equal)):
+        for pair in () if given is None else given:
+            if isinstance(pair, (str, bytes)) or np.shape(pair) != (2,):
+                raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
+            kept.append((codes.find(pair[0]), codes.find(pair[1])))
     if not (strict or equal) and not (pairs is None and tied is None):
         raise InvalidLabelError("there is no pair. Use None where a source does not rank anything.")
     leader = list(range(codes.number or 0))  # of the group of ties
@@ -242,32 +226,13 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     return np.array([place.get(group, UNSEEN) for group in leader], dtype=np.int16)
 
 
-def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:
-    result = []
-    for pair in [] if pairs is None else list(pairs):
-        if isinstance(pair, (str, bytes)) or np.shape(pair) != (2,):
-            raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
-        result.append((codes.find(pair[0]), codes.find(pair[1])))
-    return result
-
-
 @dataclass(frozen=True, eq=False)
 class PrefLibProfile:
-    """Rankings of a PrefLib file.
-
-    Attributes
-    ----------
-    positions : array of shape (n, r)
-        The distinct rankings.
-    counts : array of shape (n,)
-        How many voters gave each of them.
-    names : tuple of r strings
-        Names of the items, their numbers where the file gives none.
-    """
+    """The distinct rankings of a PrefLib file, and how many voters gave each of them."""
 
     positions: Positions
     counts: npt.NDArray[np.int64]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the items; their numbers where the file gives none
 
     def expanded(self) -> Positions:
         """Return one ranking per voter."""
@@ -277,11 +242,8 @@ class PrefLibProfile:
 def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") -> PrefLibProfile:
     r"""Return the rankings of PrefLib text (soc, soi, toc or toi): comment lines, then ``count: 1,2,{3,4}``.
 
-    Parameters
-    ----------
-    unlisted
-        What incomplete orders (soi, toi) mean by the items they leave out: the voter did not see them, or ranks them
-        "below" the listed ones, as in elections where one lists favorites.
+    Items that incomplete orders (soi, toi) leave out are not seen, or ranked "below" the listed ones, as in elections
+    where one lists favorites.
 
     Examples
     --------
@@ -321,6 +283,5 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
     listed = 1 + max(item for order in orders for group in order for item in group)
     size = declared or max(listed, *names, 0)
     build = positions_from_orders if unlisted == "unseen" else positions_from_top_k
-    return PrefLibProfile(
-        build(orders, size), np.array(counts), tuple(names.get(item, str(item)) for item in range(1, size + 1))
-    )
+    called = tuple(names.get(item, str(item)) for item in range(1, size + 1))
+    return PrefLibProfile(build(orders, size), np.array(counts), called)

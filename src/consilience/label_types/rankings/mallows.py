@@ -65,11 +65,7 @@ def pair_retention(theta: npt.ArrayLike, gaps: int, *, slope: bool = False) -> F
 
 
 def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
-    """Return the number of pairs of items at gap 1, 2, ... in all votes together, ``(..., r - 1)``.
-
-    The histogram ``(..., r + 1)`` is the number of votes over s items; a vote with ties counts as one over all its
-    items, and minus one for every bucket of tied ones, as discordances inside a bucket cannot be seen.
-    """
+    """Return how many pairs of items are at gap 1, 2, ... ``(..., r - 1)`` in votes over s items ``(..., r + 1)``."""
     counts = np.asarray(histogram, dtype=float)
     size = np.arange(counts.shape[-1])
     gap = np.arange(1, max(counts.shape[-1] - 1, 1))
