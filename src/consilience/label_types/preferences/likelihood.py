@@ -284,12 +284,7 @@ def scores_given_judges(
 
 
 def fit_judges(
-    pairs: PairVotes,
-    start: JudgeTraits,
-    *,
-    equal: bool = False,
-    fixed: BoolArray | None = None,
-    rounds: int = ROUNDS,
+    pairs: PairVotes, start: JudgeTraits, *, equal: bool = False, fixed: BoolArray | None = None, rounds: int = ROUNDS
 ) -> tuple[JudgeTraits, ScoreBelief]:
     """Learn judges and scores together, by steps that never lower the bound.
 
