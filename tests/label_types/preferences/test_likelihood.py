@@ -131,7 +131,7 @@ def test_polish_over_prompts_recovers_what_the_bound_underrates():
     first, second = np.where(flip, 1, 0), np.where(flip, 0, 1)
     eta = slope[judge] * (score[group, first] - score[group, second])
     pairs = table(judge, first, second, outcomes(rng, eta, 0.0), group=group)
-    fit, _ = fit_judges(pairs, starting_judges(pairs, np.ones(5)), rounds=60)
+    fit, _ = fit_judges(pairs, starting_judges(pairs, np.ones(5)))
     polished = polish_judges(pairs, fit)
     assert polished.slope[0] > 1.2 * fit.slope[0]
     assert np.abs(polished.slope - slope).mean() < np.abs(fit.slope - slope).mean()

@@ -55,8 +55,8 @@ USUAL_SPREAD = 0.5
 NODES, CURVE_POINTS, GRID_POINTS = 400, 2001, 161
 #: Groups of at most this many items are drawn, larger ones are taken as normal.
 DRAWN_ITEMS = 8
-#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the fits: memory and time only.
-GROUPS_AT_ONCE, POLISHED_VOTES, PROMPT_ROUNDS, SCORE_ROUNDS = 2048, 8_000, 60, 60
+#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the scores: memory and time only.
+GROUPS_AT_ONCE, POLISHED_VOTES, SCORE_ROUNDS = 2048, 8_000, 60
 #: Hypotheses below this probability are left out of labels, and judges are not polished under them.
 NEGLIGIBLE = 0.02
 #: An item is better for sure from this probability on, in rank intervals of 95%.
@@ -282,19 +282,14 @@ class BradleyTerryLaw(Law):
     def from_weights(self, weight: FloatArray, request: Request) -> BradleyTerryParameters:
         slope = np.asarray(weight, dtype=np.float64)
         m = len(slope)
-        zero, none = np.zeros(m), np.zeros(m, dtype=np.int64)
+        zero = np.zeros(m)
+        nothing: dict[str, Any] = dict.fromkeys(("slope_error", "bias_error", "cycles", "order_flips"), zero)
+        nothing |= dict.fromkeys(("comparisons", "unparsable"), np.zeros(m, dtype=np.int64))
         return BradleyTerryParameters(
             *(slope, zero, np.full(m, 0.1), np.zeros((m, 2, 2)), slope, np.maximum(np.abs(slope), 0.3)),
             factor=1.0,
-            slope_error=zero,
-            bias_error=zero,
-            share=np.ones(m),
-            correlation=np.zeros((m, m)),
-            comparisons=none,
-            unparsable=none,
-            cycles=zero,
-            order_flips=zero,
-            effective_judges=(float(m), float(m)),
+            **nothing,
+            **_independent(m),
             equal=bool(np.ptp(slope) == 0.0) if m else True,
         )
 
@@ -376,16 +371,14 @@ def _fitted(
     table: PairVotes, center: FloatArray, spread: FloatArray, shared: dict[str, Any], *, polished: bool
 ) -> BradleyTerryParameters:
     """Return judges that explain the comparisons best, from where the trust engine sees them."""
-    m, per_prompt = table.m, table.per_prompt
+    m = table.m
     weighted = table.weighted(np.r_[shared["share"], 1.0], shared["run_correlation"])
     pairs, place, first = _pooled(weighted, table.comparisons)
     fixed = first >= m
     start = likelihood.starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
-    traits, scores = likelihood.fit_judges(
-        pairs, start, fixed=fixed, rounds=PROMPT_ROUNDS if per_prompt else likelihood.ROUNDS
-    )
-    if per_prompt:
+    traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
+    if table.per_prompt:
         if polished and pairs.width <= DRAWN_ITEMS:
             # As many prompts as are needed; they come in no order that means anything.
             step = max(round(len(pairs) / POLISHED_VOTES), 1)
@@ -423,20 +416,20 @@ def _described(
     )
 
 
+def _independent(m: int) -> dict[str, Any]:
+    return {"share": np.ones(m), "correlation": np.zeros((m, m)), "effective_judges": (float(m), float(m))}
+
+
 @lru_cache(maxsize=8)
 def _plain(table: PairVotes) -> BradleyTerryParameters:
     """Return judges that all count the same, and have no position bias."""
     m, own = table.m, table.without_known()
-    rounds = PROMPT_ROUNDS if table.per_prompt else likelihood.ROUNDS
     pairs = own.weighted(np.ones(m), 1.0)
-    traits, scores = likelihood.fit_judges(
-        pairs, likelihood.starting_judges(pairs, np.ones(m)), equal=True, rounds=rounds
-    )
+    traits, scores = likelihood.fit_judges(pairs, likelihood.starting_judges(pairs, np.ones(m)), equal=True)
     runs = likelihood.correlation_of_runs(own, traits, scores.differences(own)[0])
     if (own.run >= 0).any():
-        traits, _ = likelihood.fit_judges(own.weighted(np.ones(m), runs), traits, equal=True, rounds=rounds)
-    every = {"share": np.ones(m), "correlation": np.zeros((m, m)), "effective_judges": (float(m), float(m))}
-    found = _described(table, traits, np.zeros((2, m)), {**every, "run_correlation": runs})
+        traits, _ = likelihood.fit_judges(own.weighted(np.ones(m), runs), traits, equal=True)
+    found = _described(table, traits, np.zeros((2, m)), {**_independent(m), "run_correlation": runs})
     slope = np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0)
     return replace(found, slope=slope, center=slope, slope_error=np.zeros(m), bias_error=np.zeros(m), equal=True)
 

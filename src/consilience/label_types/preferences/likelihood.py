@@ -34,8 +34,8 @@ TASTE_RIDGE = 0.25
 LEAST_VARIANCE = 0.2
 #: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
 DRAWS, WIDER = 64, 1.3
-#: Rounds of the two fits, the steps at which they stop, and Newton steps to the taste of a judge: time only.
-ROUNDS, TOLERANCE, POLISH_ROUNDS, POLISH_TOLERANCE, TASTE_STEPS = 200, 1e-4, 25, 2e-3, 8
+#: Rounds of the fits (arena, prompts, polish), steps at which they stop, and Newton steps to a taste: time only.
+ROUNDS, PROMPT_ROUNDS, POLISH_ROUNDS, TOLERANCE, POLISH_TOLERANCE, TASTE_STEPS = 200, 60, 25, 1e-4, 2e-3, 8
 #: Steps to the scores before the first draw, and from round to round: time only.
 FIRST_STEPS, NEXT_STEPS = 16, 3
 #: Prior precision of what is known.
@@ -284,7 +284,7 @@ def scores_given_judges(
 
 
 def fit_judges(
-    pairs: PairVotes, start: JudgeTraits, *, equal: bool = False, fixed: BoolArray | None = None, rounds: int = ROUNDS
+    pairs: PairVotes, start: JudgeTraits, *, equal: bool = False, fixed: BoolArray | None = None
 ) -> tuple[JudgeTraits, ScoreBelief]:
     """Learn judges and scores together, by steps that never lower the bound.
 
@@ -295,7 +295,7 @@ def fit_judges(
     judges, scores = start, scores_given_judges(pairs, start, rounds=0)
     compared = pairs.compared
     before = None
-    for _ in range(rounds):
+    for _ in range(PROMPT_ROUNDS if pairs.per_prompt else ROUNDS):
         scores = _score_step(pairs, judges, scores)
         if not held.any():
             squares = scores.mean**2 + np.diagonal(scores.covariance, axis1=1, axis2=2)
