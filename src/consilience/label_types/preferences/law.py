@@ -283,14 +283,13 @@ class BradleyTerryLaw(Law):
         slope = np.asarray(weight, dtype=np.float64)
         m = len(slope)
         zero = np.zeros(m)
-        nothing: dict[str, Any] = dict.fromkeys(("slope_error", "bias_error", "cycles", "order_flips"), zero)
-        nothing |= dict.fromkeys(("comparisons", "unparsable"), np.zeros(m, dtype=np.int64))
+        rest = _independent(m) | dict.fromkeys(("slope_error", "bias_error", "cycles", "order_flips"), zero)
+        rest |= dict.fromkeys(("comparisons", "unparsable"), np.zeros(m, dtype=np.int64))
         return BradleyTerryParameters(
             *(slope, zero, np.full(m, 0.1), np.zeros((m, 2, 2)), slope, np.maximum(np.abs(slope), 0.3)),
             factor=1.0,
-            **nothing,
-            **_independent(m),
             equal=bool(np.ptp(slope) == 0.0) if m else True,
+            **rest,
         )
 
     def restore(self, fields: Mapping[str, Any]) -> BradleyTerryParameters:

@@ -79,9 +79,10 @@ def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray
                 sums[3, a, b] += sign * common
                 sums[4, a, b] += common * common
                 sums[5, a, b] += 1
-    for a in range(m):
-        for b in range(a + 1, m):
-            sums[:, b, a] = sums[:, a, b]
+    for number in range(6):
+        for a in range(m):
+            for b in range(a):
+                sums[number, a, b] = sums[number, b, a]
     return sums
 
 
@@ -129,8 +130,7 @@ def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatAr
 def _combine(values: FloatArray, first: int, last: int, multiply: bool) -> FloatArray:
     """Return ``(size, sets, lanes)``: sums or products of ``values[i]`` over the sets of items first .. last - 1."""
     size, _, lanes = values.shape
-    table = np.empty((size, 1 << (last - first), lanes))
-    table[:, 0] = 1.0 if multiply else 0.0
+    table = np.full((size, 1 << (last - first), lanes), 1.0 if multiply else 0.0)
     for i in range(size):
         for item in range(first, last):
             bit = 1 << (item - first)
@@ -333,11 +333,11 @@ def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: 
                         cost = best[before, lane] + low[i, lower, lane] + high[i, upper, lane]
                         best[chosen, lane] = min(cost, best[chosen, lane])
         for lane in range(lanes):
-            t, start, end = blocks[done + lane]
+            t, start = blocks[done + lane, 0], blocks[done + lane, 1]
             costs[done + lane] = best[full, lane]
-            member = orders[t, start:end].copy()
+            member = orders[t, start : start + size].copy()
             chosen = full
-            for place in range(end - 1, start - 1, -1):
+            for place in range(start + size - 1, start - 1, -1):
                 for i in range(size - 1, -1, -1):  # the least preferred item that can be last
                     before = chosen ^ (1 << i)
                     if (chosen >> i) & 1:
@@ -357,7 +357,7 @@ def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uin
     least = np.inf
     for start in range(max(starts, 1)):
         if start > 0:
-            order[:] = best
+            order = best.copy()
             for _ in range(max(3, size // 4)):
                 state += np.uint64(_GOLDEN)
                 draw = _mix(state)
@@ -390,7 +390,7 @@ def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uin
                 cost += max(matrix[order[other], order[place]], 0.0)
         if cost < least:
             least = cost
-            best[:] = order
+            best = order.copy()
     return best, least
 
 
