@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from consilience.label_types.rankings.kernels import (
+    bucket_counts,
     compare_votes,
     margins_of,
     pair_posterior,
     pair_posterior_gibbs,
     pair_sums,
 )
-from consilience.label_types.rankings.law import bucket_counts, pair_probabilities
+from consilience.label_types.rankings.law import pair_probabilities
 
 
 def order_of_pairs(positions):

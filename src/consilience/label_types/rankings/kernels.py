@@ -123,6 +123,30 @@ def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatAr
     return margins
 
 
+@numba.njit(cache=True, nogil=True)
+def bucket_counts(positions: npt.NDArray[np.int16], sizes: int) -> IntArray:
+    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
+
+    A bucket order acts like one ranking of all its items minus one ranking per bucket.
+    """
+    n, m, r = positions.shape
+    result = np.zeros((m, sizes + 1), np.int64)
+    tied = np.empty(r, np.int64)
+    for t in range(n):
+        for source in range(m):
+            tied[:] = 0
+            seen = 0
+            for i in range(r):
+                place = positions[t, source, i]
+                if place >= 0:
+                    tied[place] += 1
+                    seen += 1
+            result[source, seen] += int(seen > 0)
+            for place in range(r):
+                result[source, tied[place]] -= int(tied[place] > 0)
+    return result
+
+
 # --- posteriors -------------------------------------------------------------------------------------------
 
 

@@ -124,7 +124,7 @@ class RankingLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.rankings.kernels import compare_votes, pair_sums
+        from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
 
         votes = votes_of(chunk.labels, chunk.observed)
         width = votes.shape[2]
@@ -196,6 +196,8 @@ class RankingLaw(Law):
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
     def prepare(self, chunk: Chunk) -> Prepared:
+        from consilience.label_types.rankings.kernels import bucket_counts
+
         votes = votes_of(chunk.labels, chunk.observed)
         pairs = pairs_at_gaps(bucket_counts(votes, self.largest))
         known = np.zeros((0, votes.shape[2])) if chunk.known is None else chunk.known[chunk.gold_rows]
@@ -377,22 +379,6 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
         moved, louder = louder, np.zeros(observed.shape)
         np.put_along_axis(louder, who, moved, axis=1)
     return loads * louder
-
-
-def bucket_counts(votes: Positions, sizes: int) -> IntArray:
-    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
-
-    A bucket order acts like one ranking of all its items minus one ranking per bucket.
-    """
-    n, m, r = votes.shape
-    vote = np.arange(n * m).reshape(n, m, 1) * (r + 1)
-    tied = np.bincount((vote + np.where(votes >= 0, votes, r)).ravel(), minlength=n * m * (r + 1)).reshape(n, m, r + 1)
-    source, width = np.arange(m)[:, None] * (sizes + 1), m * (sizes + 1)
-    ranked = np.bincount((source[:, 0] + r - tied[:, :, r]).ravel(), minlength=width)
-    buckets = np.bincount((source + tied[:, :, :r]).ravel(), minlength=width)
-    counts = (ranked - buckets).reshape(m, sizes + 1)
-    counts[:, 0] = 0
-    return counts
 
 
 # --- from margins to labels -------------------------------------------------------------------------------------
