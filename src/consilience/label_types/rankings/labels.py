@@ -267,11 +267,11 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
         # Sets of positions as bits, which are dense if they are one less than a power of two: much the fastest way.
         bit = np.append(np.uint64(1) << np.arange(r, dtype=np.uint64), np.zeros(2, dtype=np.uint64))
         small: Positions = table.astype(np.int16)
-        taken = np.zeros(n, dtype=np.uint64)
+        used = np.zeros(n, dtype=np.uint64)
         for column in small.T:
-            taken |= bit[column]
-        strict = allow_ties or bool((np.bitwise_count(taken) == (table >= 0).sum(axis=1)).all())
-        if strict and taken.all() and not np.any(taken & (taken + np.uint64(1))):
+            used |= bit[column]
+        strict = allow_ties or bool((np.bitwise_count(used) == (table >= 0).sum(axis=1)).all())
+        if strict and used.all() and not np.any(used & (used + np.uint64(1))):
             return small
     step = "Positions count from 0; -1 is not seen"
     _refuse(table, np.any(table < ABSENT, axis=1), "holds a position below -1", step)
@@ -280,9 +280,9 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     step = "Use None where a source abstains, or observed=(positions >= 0).any(axis=-1) in Votes.from_array"
     _refuse(table, count == 0, "ranks no item", step)
     _refuse_gaps(table, (table >= count[:, None]).any(axis=1))
-    small = table.astype(np.int16)
+    whole = table.astype(np.int64)
     # How many items stand at each position; those that are not seen or do not exist, in two more columns.
-    cells = (r + 2) * np.arange(n)[:, None] + np.where(seen, small, small + (r + 2))
+    cells = (r + 2) * np.arange(n)[:, None] + np.where(seen, whole, whole + r + 2)
     items_at = np.bincount(cells.ravel(), minlength=n * (r + 2)).reshape(n, r + 2)[:, :r]
     if not allow_ties:
         step = "Make its positions different, or allow ties: Rankings(..., allow_ties=True)"
@@ -291,11 +291,7 @@ def _without_gaps(table: Batch, allow_ties: bool) -> Positions:
     rank, before = np.cumsum(taken, axis=1) - 1, np.cumsum(items_at, axis=1) - items_at
     off = [(taken & (counted != np.arange(r))).any(axis=1) for counted in (rank, before)]
     _refuse_gaps(table, off[0] & off[1])
-    if not off[0].any():
-        return small
-    return np.where(seen, np.take_along_axis(rank, np.maximum(small, 0).astype(np.int64), axis=1), small).astype(
-        np.int16
-    )
+    return np.where(seen, np.take_along_axis(rank, np.maximum(whole, 0), axis=1), whole).astype(np.int16)
 
 
 def _refuse_gaps(table: Batch, wrong: BoolArray) -> None:
