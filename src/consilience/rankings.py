@@ -6,48 +6,26 @@ learn how far each source can be trusted, use ``LabelModel(Rankings(...))``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import FloatArray, IntArray
 from consilience.exceptions import InvalidVotesError, UnsupportedError
-from consilience.label_types.rankings import kemeny as solvers
-from consilience.label_types.rankings.kemeny import PairMargins
+from consilience.label_types.rankings.kemeny import (
+    KemenyRankings,
+    add_up,
+    among_seen,
+    minimize_disagreement,
+    rank_by_score,
+)
+from consilience.label_types.rankings.labels import UNSEEN, Positions
 from consilience.label_types.rankings.space import Rankings
 from consilience.tables.encoding import encode
 from consilience.votes import Votes
 
 __all__ = ["KemenyRankings", "borda", "copeland", "kemeny"]
-
-
-@dataclass(frozen=True, eq=False)
-class KemenyRankings:
-    """Rankings of n rows of up to r items, and how good they are known to be.
-
-    Attributes
-    ----------
-    positions : array of shape (n, r)
-        Position of each item, 0 for the first, without ties; -1 for items that no source ranks in this row.
-    cost : array of shape (n,)
-        Weighted number of pairs of items in opposite order, summed over the sources.
-    lower_bound : array of shape (n,)
-        No ranking costs less.
-    optimal : array of shape (n,)
-        Whether the ranking is proven to be the best.
-    """
-
-    positions: IntArray
-    cost: FloatArray
-    lower_bound: FloatArray
-    optimal: BoolArray
-
-    @property
-    def gap(self) -> FloatArray:
-        """By how much a better ranking could cost less at the most; zero where optimal."""
-        return self.cost - self.lower_bound
 
 
 def kemeny(
@@ -93,10 +71,16 @@ def kemeny(
     """
     if exact not in ("dp", "milp"):
         raise UnsupportedError(f"exact={exact!r} is unknown. Use 'dp' or 'milp'.")
-    problem = _Problem.of(rankings, weights)
-    found = problem.margins.kemeny(exact=exact, time_limit=time_limit, seed=seed, n_threads=n_threads)
-    cost = problem.cost(found.positions)
-    return KemenyRankings(found.positions, cost, cost - (found.cost - found.lower_bound), found.optimal)
+    votes, counted = _read(rankings, weights)
+    margins, sizes, seen = add_up(votes, counted)
+    options: Any = {"exact": exact, "time_limit": time_limit, "seed": seed, "n_threads": n_threads}
+    found = minimize_disagreement(margins, votes.shape[2], sizes, **options)
+    positions = among_seen(found.positions, seen)
+    space = Rankings(None)
+    cost = np.zeros(len(votes))
+    for source in range(votes.shape[1]):
+        cost += counted[:, source] * space.distance(votes[:, source], positions)
+    return KemenyRankings(positions, cost, cost - found.gap, found.optimal)
 
 
 def borda(rankings: Any, weights: npt.ArrayLike | None = None, *, seed: int = 0) -> IntArray:
@@ -109,8 +93,7 @@ def borda(rankings: Any, weights: npt.ArrayLike | None = None, *, seed: int = 0)
     >>> borda([[0, 1, 2], [0, 2, 1], [1, 0, 2]])
     array([[0, 1, 2]])
     """
-    margins = _Problem.of(rankings, weights).margins
-    return margins.of_seen(solvers.borda(margins.margins, margins.width, margins.sizes, seed=seed))
+    return _rank_by_score(rankings, weights, "borda", seed)
 
 
 def copeland(rankings: Any, weights: npt.ArrayLike | None = None, *, seed: int = 0) -> IntArray:
@@ -123,42 +106,39 @@ def copeland(rankings: Any, weights: npt.ArrayLike | None = None, *, seed: int =
     >>> copeland([[0, 1, 2], [0, 2, 1], [1, 0, 2]])
     array([[0, 1, 2]])
     """
-    margins = _Problem.of(rankings, weights).margins
-    return margins.of_seen(solvers.copeland(margins.margins, margins.width, margins.sizes, seed=seed))
+    return _rank_by_score(rankings, weights, "copeland", seed)
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Votes ``(n, m, r)``, weights ``(n, m)`` that are zero where a source abstains, and their pair margins."""
+def _rank_by_score(rankings: Any, weights: Any, rule: Literal["borda", "copeland"], seed: int) -> IntArray:
+    votes, counted = _read(rankings, weights)
+    margins, sizes, seen = add_up(votes, counted)
+    return among_seen(rank_by_score(margins, votes.shape[2], sizes, rule=rule, seed=seed), seen)
 
-    votes: npt.NDArray[np.int16]
-    weights: FloatArray
-    margins: PairMargins
 
-    @classmethod
-    def of(cls, rankings: Any, weights: npt.ArrayLike | None) -> _Problem:
-        table = rankings if isinstance(rankings, Votes) else _as_votes(rankings)
-        counted = _as_weights(weights, table) * table.observed
-        votes = encode(table, Rankings(None)).labels
-        if votes.ndim != 3:  # nobody ranks anything, so there is nothing to encode either
-            votes = np.full((*table.shape, 0), -1, dtype=np.int16)
-        return cls(votes, counted, PairMargins.of(votes, counted))
-
-    def cost(self, positions: IntArray) -> FloatArray:
-        """Return the summed distance of each row's ranking to its votes."""
-        space = Rankings(None)
-        spent = [self.weights[:, a] * space.distance(self.votes[:, a], positions) for a in range(self.votes.shape[1])]
-        total: FloatArray = np.sum(spent, axis=0)
-        return total
+def _read(rankings: Any, weights: npt.ArrayLike | None) -> tuple[Positions, FloatArray]:
+    """Return votes ``(n, m, r)``, and weights ``(n, m)`` that are zero where a source abstains."""
+    table = rankings if isinstance(rankings, Votes) else _as_votes(rankings)
+    counted: FloatArray = table.observed * (np.ones(()) if weights is None else _as_weights(weights, table))
+    votes = encode(table, Rankings(None)).labels
+    if votes.ndim != 3:  # nobody ranks anything, so there is nothing to encode either
+        votes = np.full((*table.shape, 0), UNSEEN, dtype=np.int16)
+    return votes, counted
 
 
 def _as_votes(rankings: Any) -> Votes:
     try:
         array = np.asarray(rankings)
     except ValueError:  # rows of different lengths
-        array = None
-    if array is None or array.dtype == object:
-        _check_nesting(rankings)
+        array = np.empty(0, dtype=object)
+    if array.dtype == object:
+        rows = list(rankings)
+        flat = all(isinstance(row, (list, tuple, np.ndarray)) and not any(map(np.ndim, row)) for row in rows)
+        source = next((index for index, row in enumerate(rows) if len(row) != len(rows[0])), None) if flat else None
+        if source is not None:  # in nested lists, sources that rank different items would look like rows
+            raise InvalidVotesError(
+                f"Source {source} ranks {len(rows[source])} items, source 0 ranks {len(rows[0])}. Give each the same "
+                "items, with -1 for those that it did not see."
+            )
         return Votes.from_array(rankings)
     if array.dtype.kind not in "iuf" or array.ndim not in (2, 3):
         raise InvalidVotesError(
@@ -168,24 +148,7 @@ def _as_votes(rankings: Any) -> Votes:
     return Votes.from_array(array[None] if array.ndim == 2 else array)
 
 
-def _check_nesting(rankings: Any) -> None:
-    """Refuse sources that rank different numbers of items: in nested lists they would look like rows."""
-    rows = list(rankings)
-    if not all(
-        isinstance(row, (list, tuple, np.ndarray)) and all(np.ndim(value) == 0 for value in row) for row in rows
-    ):
-        return
-    source = next((index for index, row in enumerate(rows) if len(row) != len(rows[0])), None)
-    if source is not None:
-        raise InvalidVotesError(
-            f"Source {source} ranks {len(rows[source])} items, source 0 ranks {len(rows[0])}. Give each the same "
-            "items, with -1 for those that it did not see."
-        )
-
-
-def _as_weights(weights: npt.ArrayLike | None, votes: Votes) -> FloatArray:
-    if weights is None:
-        return np.ones(votes.shape)
+def _as_weights(weights: npt.ArrayLike, votes: Votes) -> FloatArray:
     try:
         array = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -203,4 +166,4 @@ def _as_weights(weights: npt.ArrayLike | None, votes: Votes) -> FloatArray:
             f"{place} {votes.sources[source]!r}: the weight is {array[tuple(wrong[0])]}. Weights are finite "
             "and not negative; 0 leaves a ranking out."
         )
-    return np.broadcast_to(array, votes.shape)
+    return array

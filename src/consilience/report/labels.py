@@ -138,7 +138,7 @@ def _moved(positions: IntArray, before: IntArray, index: int) -> bool:
 def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     said = encoded(space, label)
     if said.ranking is None:
-        lost = int((said.outcome == UNPARSABLE).sum())
+        lost = said.outcome.count(UNPARSABLE)
         return draw.element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
     # A name has the same color everywhere.
     places = [[chip(name, sum(map(ord, str(name)))) for name in group] for group in said.ranking[:MAX_PIECES]]

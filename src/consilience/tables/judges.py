@@ -223,7 +223,7 @@ def read_preferences(
         for name, comparisons in by_judge.items():
             ones, twos, values, items, runs = zip(*comparisons, strict=True)
             known = [None if all(map(is_null, column)) else column for column in (items, runs)]
-            labels[place, judges.index(name)] = Comparisons(ones, twos, np.array(values, dtype=np.int8), *known)
+            labels[place, judges.index(name)] = Comparisons(ones, twos, values, *known)
     return Votes.from_array(labels, sources=judges, items=list(said))
 
 

@@ -11,51 +11,37 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from consilience.exceptions import InvalidLabelError, UnsupportedError
+from consilience.label_types.rankings.builders import (
+    positions_from_orders,
+    positions_from_pairs,
+    positions_from_scores,
+    positions_from_top_k,
+    read_preflib,
+)
 from consilience.label_types.rankings.space import Rankings
 
 DRINKS = ["milk", "juice", "tea", "water"]
-
-
-def order_of(positions) -> list:
-    """Return the order of positions, ties as tuples."""
-    groups = [tuple(np.flatnonzero(positions == place).tolist()) for place in range(positions.max() + 1)]
-    return [group if len(group) > 1 else group[0] for group in groups]
-
-
-@pytest.fixture(scope="module")
-def tied() -> np.ndarray:
-    """Return 40 rankings of 5 items with ties and unseen items."""
-    rng = np.random.default_rng(0)
-    seen = rng.random((40, 5)) < 0.8
-    seen[:, 0] = True
-    return Rankings.positions_from_scores(rng.integers(0, 4, (40, 5)), seen=seen)
 
 
 # --- orders ------------------------------------------------------------------------------------------
 
 
 def test_orders_of_numbers_and_names():
-    assert Rankings.positions_from_orders([[2, 0, 1]]).tolist() == [[1, 2, 0]]
-    assert Rankings.positions_from_orders([[2, 0]], items=4).tolist() == [[1, -1, 0, -1]]
-    assert Rankings.positions_from_orders([["tea", "milk"], ("juice",)], DRINKS).tolist() == [
-        [1, -1, 0, -1],
-        [-1, 0, -1, -1],
-    ]
-    assert Rankings.positions_from_orders([["tea", 0]], DRINKS).tolist() == [[1, -1, 0, -1]]
+    assert positions_from_orders([[2, 0, 1]]).tolist() == [[1, 2, 0]]
+    assert positions_from_orders([[2, 0]], items=4).tolist() == [[1, -1, 0, -1]]
+    found = positions_from_orders([["tea", "milk"], ("juice",), ["tea", 0]], DRINKS)
+    assert found.tolist() == [[1, -1, 0, -1], [-1, 0, -1, -1], [1, -1, 0, -1]]
     for tie in ((1, 2), {1, 2}, frozenset({1, 2})):
-        assert Rankings.positions_from_orders([[0, tie, 3]]).tolist() == [[0, 1, 1, 2]]
-
-
-def test_arrays_of_full_and_of_partial_orders():
+        assert positions_from_orders([[0, tie, 3]]).tolist() == [[0, 1, 1, 2]]
     rng = np.random.default_rng(1)
     orders = rng.permuted(np.tile(np.arange(6), (30, 1)), axis=1).reshape(10, 3, 6)
-    positions = Rankings.positions_from_orders(orders)
+    positions = positions_from_orders(orders)
     assert positions.dtype == np.int16
     assert (np.take_along_axis(positions, orders, axis=2) == np.arange(6)).all()
-    one_by_one = Rankings.positions_from_orders([order.tolist() for order in orders.reshape(30, 6)])
+    one_by_one = positions_from_orders([order.tolist() for order in orders.reshape(30, 6)])
     assert (positions.reshape(30, 6) == one_by_one).all()
-    assert Rankings.positions_from_orders(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, -1, 0, -1], [-1, 0, -1, 1]]
-    assert Rankings.positions_from_orders(np.array([["tea", "milk"]]), DRINKS).tolist() == [[1, -1, 0, -1]]
+    assert positions_from_orders(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, -1, 0, -1], [-1, 0, -1, 1]]
+    assert positions_from_orders(np.array([["tea", "milk"]]), DRINKS).tolist() == [[1, -1, 0, -1]]
 
 
 def test_orders_per_row_and_source_keep_their_shape_and_none_is_no_order():
@@ -64,12 +50,8 @@ def test_orders_per_row_and_source_keep_their_shape_and_none_is_no_order():
     for row, column in np.ndindex(2, 2):
         cells[row, column] = nested[row][column]
     expected = [[[0, 1, -1], [1, 0, -1]], [[-1, -1, -1], [1, 0, 1]]]
-    assert Rankings.positions_from_orders(nested).tolist() == expected
-    assert Rankings.positions_from_orders(cells).tolist() == expected
-
-
-def test_orders_of_positions_give_the_positions_back(tied):
-    assert (Rankings.positions_from_orders([order_of(row) for row in tied], items=5) == tied).all()
+    assert positions_from_orders(nested).tolist() == expected
+    assert positions_from_orders(cells).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -92,7 +74,7 @@ def test_orders_of_positions_give_the_positions_back(tied):
 )
 def test_what_is_no_order_is_refused_with_its_place(orders, items, parts):
     with refused(InvalidLabelError, *parts):
-        Rankings.positions_from_orders(orders, items)
+        positions_from_orders(orders, items)
 
 
 # --- top-k -------------------------------------------------------------------------------------------
@@ -100,59 +82,59 @@ def test_what_is_no_order_is_refused_with_its_place(orders, items, parts):
 
 def test_top_k_puts_the_others_last_and_not_out_of_sight():
     lists = [["tea"], ["water", "milk"], [("tea", "milk"), "juice", "water"]]
-    assert Rankings.positions_from_top_k(lists, DRINKS).tolist() == [[1, 1, 0, 1], [1, 2, 2, 0], [0, 1, 0, 2]]
-    assert Rankings.positions_from_top_k(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, 2, 0, 2], [2, 0, 2, 1]]
-    assert Rankings.positions_from_top_k([[[0], None]], 3).tolist() == [[[0, 1, 1], [-1, -1, -1]]]
+    assert positions_from_top_k(lists, DRINKS).tolist() == [[1, 1, 0, 1], [1, 2, 2, 0], [0, 1, 0, 2]]
+    assert positions_from_top_k(np.array([[2, 0], [1, 3]]), 4).tolist() == [[1, 2, 0, 2], [2, 0, 2, 1]]
+    assert positions_from_top_k([[[0], None]], 3).tolist() == [[[0, 1, 1], [-1, -1, -1]]]
     with refused(InvalidLabelError, "Row 1: the order is empty"):
-        Rankings.positions_from_top_k([[0], []], 3)
+        positions_from_top_k([[0], []], 3)
 
 
 # --- scores ------------------------------------------------------------------------------------------
 
 
 def test_scores_in_either_direction_and_their_ties():
-    assert Rankings.positions_from_scores([[0.1, 0.9, 0.5]]).tolist() == [[2, 0, 1]]
-    assert Rankings.positions_from_scores([[0.1, 0.9, 0.5]], larger_is_better=False).tolist() == [[0, 2, 1]]
-    assert Rankings.positions_from_scores([[1, 1, 0]]).tolist() == [[0, 0, 1]]
+    assert positions_from_scores([[0.1, 0.9, 0.5]]).tolist() == [[2, 0, 1]]
+    assert positions_from_scores([[0.1, 0.9, 0.5]], larger_is_better=False).tolist() == [[0, 2, 1]]
+    assert positions_from_scores([[1, 1, 0]]).tolist() == [[0, 0, 1]]
     scores = [[10.0, 9.5, 9.0, 8.5, 0.0]]  # a tie reaches as far as the tolerance from the best of the group
-    assert Rankings.positions_from_scores(scores, tie_tolerance=1.0).tolist() == [[0, 0, 0, 1, 2]]
-    assert Rankings.positions_from_scores(scores, tie_tolerance=0.5).tolist() == [[0, 0, 1, 1, 2]]
-    assert Rankings.positions_from_scores(scores, tie_tolerance=np.inf).tolist() == [[0, 0, 0, 0, 0]]
+    assert positions_from_scores(scores, tie_tolerance=1.0).tolist() == [[0, 0, 0, 1, 2]]
+    assert positions_from_scores(scores, tie_tolerance=0.5).tolist() == [[0, 0, 1, 1, 2]]
+    assert positions_from_scores(scores, tie_tolerance=np.inf).tolist() == [[0, 0, 0, 0, 0]]
 
 
 def test_unseen_items_may_have_any_score():
     scores = [[[np.nan, 1.0, 2.0]], [[3.0, 9.0, np.inf]], [[0.0, -np.inf, -np.inf]]]
     seen = [[[False, True, True]], [[True, True, True]], [[True, True, True]]]
-    positions = Rankings.positions_from_scores(scores, seen=seen)
+    positions = positions_from_scores(scores, seen=seen)
     assert positions.tolist() == [[[-1, 1, 0]], [[2, 1, 0]], [[0, 1, 1]]]
-    assert Rankings.positions_from_scores([[1.0, 2.0]], seen=[[False, False]]).tolist() == [[-1, -1]]
+    assert positions_from_scores([[1.0, 2.0]], seen=[[False, False]]).tolist() == [[-1, -1]]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 5), min_size=4, max_size=4), min_size=1, max_size=8))
 def test_positions_count_the_better_groups(rows):
-    positions = Rankings.positions_from_scores(rows)
+    positions = positions_from_scores(rows)
     assert positions.tolist() == [[len({other for other in row if other > value}) for value in row] for row in rows]
     assert (Rankings(4).as_batch(positions) == positions).all()
-    assert (Rankings.positions_from_scores(positions, larger_is_better=False) == positions).all()
+    assert (positions_from_scores(positions, larger_is_better=False) == positions).all()
 
 
 def test_scores_that_are_none_are_refused_with_their_place():
     scores = np.zeros((4, 2, 3))
     scores[2, 1, 0] = np.nan
     with refused(InvalidLabelError, "Row 2, source 1: item 0: the score is NaN", "seen=False"):
-        Rankings.positions_from_scores(scores)
+        positions_from_scores(scores)
     with refused(InvalidLabelError, "Row 3: item 1: the score is NaN"):
-        Rankings.positions_from_scores([[0, 1]] * 3 + [[0, np.nan]])
+        positions_from_scores([[0, 1]] * 3 + [[0, np.nan]])
     with refused(InvalidLabelError, "not an array of numbers"):
-        Rankings.positions_from_scores([[1, 2], [1, 2, 3]])
+        positions_from_scores([[1, 2], [1, 2, 3]])
     with refused(InvalidLabelError, "shape ()"):
-        Rankings.positions_from_scores(3.0)
+        positions_from_scores(3.0)
     with refused(InvalidLabelError, "seen has shape (2,)"):
-        Rankings.positions_from_scores([[1, 2]], seen=[True, True])
+        positions_from_scores([[1, 2]], seen=[True, True])
     for tolerance in (-1.0, np.nan):
         with refused(UnsupportedError, "tie_tolerance="):
-            Rankings.positions_from_scores([[1, 2]], tie_tolerance=tolerance)
+            positions_from_scores([[1, 2]], tie_tolerance=tolerance)
 
 
 # --- pairs -------------------------------------------------------------------------------------------
@@ -160,46 +142,44 @@ def test_scores_that_are_none_are_refused_with_their_place():
 
 def test_pairs_settle_an_order_directly_or_through_others():
     chain = [("tea", "milk"), ("milk", "water")]
-    assert Rankings.positions_from_pairs([chain], DRINKS).tolist() == [[1, -1, 0, 2]]
-    assert Rankings.positions_from_pairs([[(0, 1)], None], 3).tolist() == [[0, 1, -1], [-1, -1, -1]]
-    assert Rankings.positions_from_pairs([[(0, 1)]], 4, ties=[[(1, 2), (2, 3)]]).tolist() == [[0, 1, 1, 1]]
-    assert Rankings.positions_from_pairs([None], 3, ties=[[(0, 2)]]).tolist() == [[0, -1, 0]]
-    assert Rankings.positions_from_pairs([[[0, 1], [0, 1]]], 2).tolist() == [[0, 1]]  # said twice
+    assert positions_from_pairs([chain], DRINKS).tolist() == [[1, -1, 0, 2]]
+    assert positions_from_pairs([[(0, 1)], None], 3).tolist() == [[0, 1, -1], [-1, -1, -1]]
+    assert positions_from_pairs([[(0, 1)]], 4, ties=[[(1, 2), (2, 3)]]).tolist() == [[0, 1, 1, 1]]
+    assert positions_from_pairs([None], 3, ties=[[(0, 2)]]).tolist() == [[0, -1, 0]]
+    assert positions_from_pairs([[[0, 1], [0, 1]]], 2).tolist() == [[0, 1]]  # said twice
 
 
-def test_pairs_of_rankings_give_the_rankings_back(tied):
+def test_orders_and_pairs_of_rankings_give_the_rankings_back():
+    rng = np.random.default_rng(0)
+    seen = rng.random((40, 5)) < 0.8
+    seen[:, 0] = True
+    tied = positions_from_scores(rng.integers(0, 4, (40, 5)), seen=seen)
+    groups = [[tuple(np.flatnonzero(row == place)) for place in range(row.max() + 1)] for row in tied]
+    assert (positions_from_orders(groups, items=5) == tied).all()
     strict, equal = [], []
     for row in tied:
         pairs = [(i, j) if row[i] <= row[j] else (j, i) for i, j in combinations(np.flatnonzero(row >= 0).tolist(), 2)]
         strict.append([pair for pair in pairs if row[pair[0]] != row[pair[1]]])
         equal.append([pair for pair in pairs if row[pair[0]] == row[pair[1]]])
     rows = [index for index, pairs in enumerate(strict) if pairs]
-    found = Rankings.positions_from_pairs([strict[row] for row in rows], 5, ties=[equal[row] for row in rows])
+    found = positions_from_pairs([strict[row] for row in rows], 5, ties=[equal[row] for row in rows])
     assert (found == tied[rows]).all()
 
 
 def test_pairs_per_row_and_source_keep_their_shape():
     cells = np.empty((1, 2), dtype=object)
     cells[0, 0], cells[0, 1] = [(0, 1)], [(1, 0)]
-    assert Rankings.positions_from_pairs(cells, 2).tolist() == [[[0, 1], [1, 0]]]
+    assert positions_from_pairs(cells, 2).tolist() == [[[0, 1], [1, 0]]]
     cells[0, 1] = [(0, 1), (1, 0)]
     with refused(InvalidLabelError, "Row 0, source 1: the preferences go in a circle"):
-        Rankings.positions_from_pairs(cells, 2)
+        positions_from_pairs(cells, 2)
 
 
 @pytest.mark.parametrize(
     ("pairs", "ties", "parts"),
     [
-        (
-            [("tea", "milk"), ("milk", "juice"), ("juice", "tea")],
-            None,
-            ["in a circle: 'milk' > 'juice' > 'tea' > 'milk'"],
-        ),
-        (
-            [("water", "tea"), ("tea", "milk"), ("milk", "tea")],
-            None,
-            ["circle: 'milk' > 'tea' > 'milk'", "Bradley-Terry"],
-        ),
+        ([("tea", "milk"), ("milk", "juice"), ("juice", "tea")], None, ["circle: 'milk' > 'juice' > 'tea' > 'milk'"]),
+        ([("water", "tea"), ("tea", "milk"), ("milk", "tea")], None, ["'milk' > 'tea' > 'milk'", "Bradley-Terry"]),
         ([("tea", "tea")], None, ["circle: 'tea' > 'tea'"]),
         ([("tea", "milk")], [("milk", "tea")], ["circle", "tied items count as one"]),
         ([("tea", "milk"), ("tea", "juice")], None, ["how 'milk' and 'juice' compare", "a tie", "Bradley-Terry"]),
@@ -214,9 +194,9 @@ def test_pairs_per_row_and_source_keep_their_shape():
 def test_pairs_that_make_no_ranking_are_refused_with_their_place(pairs, ties, parts):
     good = [("tea", "milk")]
     with refused(InvalidLabelError, "Row 1: ", *parts):
-        Rankings.positions_from_pairs([good, pairs], DRINKS, ties=None if ties is None else [[], ties])
+        positions_from_pairs([good, pairs], DRINKS, ties=None if ties is None else [[], ties])
     with refused(InvalidLabelError, "ties for 2 rankings and preferences for 1"):
-        Rankings.positions_from_pairs([good], DRINKS, ties=[[], []])
+        positions_from_pairs([good], DRINKS, ties=[[], []])
 
 
 # --- PrefLib -----------------------------------------------------------------------------------------
@@ -234,19 +214,19 @@ TOI = """# FILE NAME: 00001.toi
 
 
 def test_preflib_text_is_read_with_counts_and_names():
-    profile = Rankings.read_preflib(TOI)
+    profile = read_preflib(TOI)
     assert profile.positions.tolist() == [[0, 1, 2, 2], [0, -1, -1, 0], [-1, -1, 0, -1]]
     assert profile.counts.tolist() == [3, 2, 1]
     assert profile.names == ("black tea", "milk", "3", "juice: orange")
     assert profile.expanded().tolist() == [[0, 1, 2, 2]] * 3 + [[0, -1, -1, 0]] * 2 + [[-1, -1, 0, -1]]
     assert Rankings(profile.names).n_items == 4
-    favorites = Rankings.read_preflib(TOI, unlisted="below")
+    favorites = read_preflib(TOI, unlisted="below")
     assert favorites.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]
-    bare = Rankings.read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
+    bare = read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
     assert bare.positions.tolist() == [[1, 0, 2], [0, -1, 1]]
     assert bare.names == ("1", "2", "3")
     with refused(UnsupportedError, "unlisted='last'", "'below'"):
-        Rankings.read_preflib("1: 1,2\n", unlisted="last")
+        read_preflib("1: 1,2\n", unlisted="last")
 
 
 @pytest.mark.parametrize(
@@ -266,4 +246,4 @@ def test_preflib_text_is_read_with_counts_and_names():
 )
 def test_text_of_another_format_is_refused_with_its_line(text, parts):
     with refused(InvalidLabelError, *parts):
-        Rankings.read_preflib(text)
+        read_preflib(text)

@@ -55,11 +55,11 @@ def simulated(space, n, weights, seed=0, coverage=1.0):
     return cs.simulate(space, truth, weights, rng, coverage=coverage), truth
 
 
-def with_copies(votes, seed=2):
-    """Return votes whose second and third sources repeat the first on nine items of ten."""
+def with_copies(votes, copies, seed=2):
+    """Return votes whose next sources repeat the first on nine items of ten."""
     labels = votes.labels.copy()
-    copied = np.random.default_rng(seed).random((len(votes), 2)) < 0.9
-    labels[:, 1:3] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1:3])
+    copied = np.random.default_rng(seed).random((len(votes), copies)) < 0.9
+    labels[:, 1 : copies + 1] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1 : copies + 1])
     return cs.Votes.from_array(labels, observed=votes.observed)
 
 
@@ -115,11 +115,8 @@ def test_averaging_over_hypotheses_averages_pair_probabilities():
     mixture = tuple(zip((0.7, 0.3), told, strict=True))
     each = [(share, law.posterior(one, votes.labels, votes.observed, "auto")) for share, one in mixture]
     merged = law.posterior(law.merge(mixture)[0][1], votes.labels, votes.observed, "auto")
-    averaged = law.average(each, "auto")
     mean = sum(share * one.details["pair_probability"] for share, one in each)
     assert np.allclose(merged.details["pair_probability"], mean)
-    assert np.array_equal(merged.labels, averaged.labels)
-    assert np.allclose(merged.confidence, averaged.confidence)
 
 
 def test_confidence_is_the_share_of_chance_level_error_that_is_removed():
@@ -237,7 +234,7 @@ def test_known_rankings_weigh_two_sources():
 def test_copies_are_found_also_among_partial_rankings(seen):
     space = cs.Rankings(5)
     votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
-    table = with_copies(votes)
+    table = with_copies(votes, 2)
     if seen < 1:
         shown = np.random.default_rng(3).random(table.labels.shape) < seen
         labels = space.positions_from_scores(-table.labels.astype(float), seen=shown).astype(np.int64)
@@ -256,13 +253,8 @@ def test_copies_are_found_also_among_partial_rankings(seen):
 def test_good_copies_count_about_once():
     # Four sources repeat one another on nine items of ten: better than the plain vote, and the confidence comes true.
     space = cs.Rankings(5)
-    rng = np.random.default_rng(0)
     votes, truth = simulated(space, 1000, [1.1] * 4 + [0.4, 0.45, 0.5] * 2)
-    labels = votes.labels.copy()
-    for source in (1, 2, 3):
-        same = rng.random(1000) < 0.9
-        labels[same, source] = labels[same, 0]
-    table = cs.Votes.from_array(labels, observed=votes.observed)
+    table = with_copies(votes, 3)
     model = fit(space, table)
     belief = model.posterior(table)
     wrong = space.kendall_error(belief.labels, truth)
@@ -316,19 +308,10 @@ def test_long_lists_of_different_length_are_not_called_adversarial():
     assert np.all((model.expected_cost_ > 0.1 * chance) & (model.expected_cost_ < chance))
 
 
-def test_names_come_back_as_names_and_positions_as_positions():
-    space = cs.Rankings(["milk", "juice", "tea"])
-    names = [[["milk", "tea", "juice"], ["milk", "juice", "tea"], ["milk", "tea", "juice"]]] * 12
-    assert fit(space, names).predict(names)[0] == ["milk", "tea", "juice"]
-    positions = np.array([[[0, 2, 1], [0, 1, 2], [0, 2, 1]]] * 12)
-    assert fit(space, positions).predict(positions)[0].tolist() == [0, 2, 1]
-
-
 def test_items_nobody_saw_stay_unseen_and_rows_without_votes_are_missing():
     space = cs.Rankings(4)
     labels = np.array([[[0, 1, 2, -1], [1, 0, 2, -1], [0, 1, 2, -1]]] * 30 + [[[0, 1, 2, 3]] * 3])
-    observed = np.ones((31, 3), bool)
-    observed[30] = False
+    observed = np.arange(31)[:, None].repeat(3, axis=1) < 30
     items = np.array([f"query {number}" for number in range(31)], dtype=object)
     table = cs.Votes.from_array(labels, observed=observed, items=items)
     model = fit(space, table)
@@ -338,6 +321,11 @@ def test_items_nobody_saw_stay_unseen_and_rows_without_votes_are_missing():
     assert model.confidence(table)[30] == 0.0
     note = next(item for item in model.diagnostics_ if item.code == "items-without-votes")
     assert "query 30" in note.message
+    space = cs.Rankings(["milk", "juice", "tea"])  # names come back as names, positions as positions
+    names = [[["milk", "tea", "juice"], ["milk", "juice", "tea"], ["milk", "tea", "juice"]]] * 12
+    assert fit(space, names).predict(names)[0] == ["milk", "tea", "juice"]
+    positions = space.as_batch([label for row in names for label in row]).reshape(12, 3, 3)
+    assert fit(space, positions).predict(positions)[0].tolist() == [0, 2, 1]
 
 
 # --- hundreds of sources ----------------------------------------------------------------------------------

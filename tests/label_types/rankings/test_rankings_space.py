@@ -40,29 +40,21 @@ def bucket_orders(r: int) -> st.SearchStrategy[list[int]]:
 # --- reading -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int64, np.uint8, np.float32, np.float64, object])
-def test_arrays_of_any_number_type_are_positions(dtype):
-    labels = np.array([[0, 1, 2], [1, 1, 0]], dtype=dtype)
-    batch = Rankings(3).as_batch(labels)
-    assert batch.dtype == np.int16
-    assert not np.shares_memory(batch, labels)
-    assert batch.tolist() == [[0, 1, 2], [1, 1, 0]]
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [[[0, 1, 2], (2, 1, 0)], [np.array([0, 1, 2]), [2.0, 1.0, 0.0]], [np.array([0, 1, 2]), np.array([2, 1, 0])]],
-)
-def test_cells_may_be_lists_tuples_and_arrays(cells):
-    assert Rankings(3).as_batch(cells).tolist() == [[0, 1, 2], [2, 1, 0]]
-
-
-def test_positions_behind_a_tie_may_follow_at_once_or_skip_a_place():
+def test_positions_come_as_arrays_of_any_number_type_or_as_lists_and_may_skip_places_behind_a_tie():
+    for dtype in (np.int8, np.int16, np.int64, np.uint8, np.float32, np.float64, object):
+        labels = np.array([[0, 1, 2], [1, 1, 0]], dtype=dtype)
+        batch = Rankings(3).as_batch(labels)
+        assert batch.dtype == np.int16
+        assert not np.shares_memory(batch, labels)
+        assert batch.tolist() == [[0, 1, 2], [1, 1, 0]]
+    array = np.array([0, 1, 2])
+    for cells in ([[0, 1, 2], (2, 1, 0)], [array, [2.0, 1.0, 0.0]], [array, array[::-1]]):
+        assert Rankings(3).as_batch(cells).tolist() == [[0, 1, 2], [2, 1, 0]]
     batch = Rankings(5).as_batch([[0, 1, 1, 2, -1], [0, 1, 1, 3, -1], [3, 0, 0, 0, 4], [0, 0, 0, 0, 0]])
     assert batch.tolist() == [[0, 1, 1, 2, -1], [0, 1, 1, 2, -1], [1, 0, 0, 0, 2], [0, 0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("r", [2, 8, 63, 64, 200])
+@pytest.mark.parametrize("r", [2, 8, 200])
 def test_any_number_of_items_is_checked(r):
     space, rng = Rankings(r), np.random.default_rng(r)
     rows = space.random(20, rng)
@@ -73,12 +65,14 @@ def test_any_number_of_items_is_checked(r):
     assert caught.value.index == 7
 
 
-def test_names_come_as_orders_or_dicts_and_the_rest_is_unseen():
-    batch = NAMED.as_batch(
-        [["tea", "milk"], [("tea", "milk"), "juice"], {"juice": 0}, {"milk": 1, "tea": 0, "juice": 1}]
-    )
+def test_names_come_as_orders_or_dicts_and_come_back_as_the_votes_came():
+    labels = [["tea", "milk"], [("tea", "milk"), "juice"], {"juice": 0}, {"milk": 1, "tea": 0, "juice": 1}]
+    batch = NAMED.as_batch(labels)
     assert batch.tolist() == [[1, -1, 0], [0, 1, 0], [-1, 0, -1], [1, 1, 0]]
     assert NAMED.as_batch(np.array([["tea", "milk", "juice"]])).tolist() == [[1, 2, 0]]
+    orders = [["tea", "milk"], [("milk", "tea"), "juice"], ["juice"], ["tea", ("milk", "juice")]]
+    assert NAMED.as_labels(batch).tolist() == NAMED.as_labels(batch, np.dtype(object)).tolist() == orders
+    assert NAMED.as_labels(batch, np.dtype(np.int64)).tolist() == batch.tolist()
 
 
 def test_ragged_rows_are_padded_at_the_end():
@@ -111,24 +105,14 @@ def test_ragged_labels_come_back_without_padding(rows):
     assert column.to_pylist() == [None if max(row) < 0 else row for row in rows]
 
 
-def test_named_labels_come_back_as_the_votes_came():
-    batch = NAMED.as_batch([["tea", ("milk", "juice")], ["milk"]])
-    assert NAMED.as_labels(batch).tolist() == [["tea", ("milk", "juice")], ["milk"]]
-    assert NAMED.as_labels(batch, np.dtype(object)).tolist() == [["tea", ("milk", "juice")], ["milk"]]
-    assert NAMED.as_labels(batch, np.dtype(np.int64)).tolist() == [[1, 1, 0], [0, -1, -1]]
-
-
-def test_contains_tells_rankings_from_other_things():
+def test_contains_tells_rankings_from_other_things_and_a_wrong_label_is_named_with_row_and_source():
     space = Rankings(3)
     assert space.contains([0, 1, 2])
     assert space.contains(np.array([0, 0, 1]))
     assert not any(space.contains(value) for value in (-1, 0, None, "abc", [0, 1], [0, 2, 4], {"a": 0}))
-
-
-def test_a_wrong_label_is_named_with_row_and_source():
     votes = Votes.from_array([[[0, 1, 2], None], [[2, 1, 0], [0, 3, 1]]], sources=["ann", "bob"])
     with refused(InvalidLabelError, "Row 1", "'bob'", "[0, 3, 1]", "gap"):
-        encode(votes, Rankings(3))
+        encode(votes, space)
 
 
 # --- refusals ----------------------------------------------------------------------------------------
@@ -206,18 +190,12 @@ def test_a_space_without_sense_is_refused(items, options, parts):
 
 def test_a_space_prints_as_it_is_written_and_is_restored_from_its_spec():
     spaces = [Rankings(5), NAMED, Rankings(None), Rankings(9, ragged=True), Rankings(4, allow_ties=False, signed=True)]
-    shown = [
-        "Rankings(5)",
-        "Rankings(['milk', 'juice', 'tea'])",
-        "Rankings(None)",
-        "Rankings(9, ragged=True)",
-        "Rankings(4, allow_ties=False, signed=True)",
-    ]
-    assert [repr(space) for space in spaces] == shown
-    assert [Rankings(**space.spec()) for space in spaces] == spaces
+    for space, n_items in zip(spaces, [5, 3, None, 9, 4], strict=True):
+        assert eval(repr(space)) == Rankings(**space.spec()) == space
+        assert (space.n_items, space.n_labels) == (n_items, None)
+    assert repr(spaces[1]) == "Rankings(['milk', 'juice', 'tea'])"
+    assert repr(spaces[4]) == "Rankings(4, allow_ties=False, signed=True)"
     assert len({*spaces}) == 5
-    assert [space.n_items for space in spaces] == [5, 3, None, 9, 4]
-    assert [space.n_labels for space in spaces] == [None] * 5
     assert float(Rankings(7).law.expected_cost(np.zeros(1))[0]) == pytest.approx(7 * 6 / 4)
 
 
@@ -247,11 +225,7 @@ def test_kendall_error_of_worked_examples():
     assert space.kendall_error([[0, 1, -1]], [[1, 0, 2]]) == pytest.approx((1 + 0.5 + 0.5) / 3)
     assert space.kendall_error([[0, 1, 2]], [[1, 0, -1]]) == 1.0  # the gold orders one pair only
     assert NAMED.kendall_error([["tea", "milk", "juice"]], [[1, 2, 0]]) == 0.0
-
-
-def test_kendall_error_leaves_out_rows_without_label():
-    space = Rankings(3)
-    predicted = np.array([[0, 1, 2], [-1, -1, -1], [0, 1, 2], [0, 1, 2]])
+    predicted = np.array([[0, 1, 2], [-1, -1, -1], [0, 1, 2], [0, 1, 2]])  # rows without a label are left out
     gold = [[1, 0, 2], [0, 1, 2], None, [0, 0, 0]]
     assert space.kendall_error(predicted, gold) == pytest.approx(1 / 3)
     assert np.isnan(space.kendall_error(predicted[1:2], gold[1:2]))
@@ -260,15 +234,12 @@ def test_kendall_error_leaves_out_rows_without_label():
         space.kendall_error(predicted, gold[:3])
 
 
-def test_random_rankings_are_uniform():
-    """6 orders of 3 items, 6000 draws: chi-square above 25.7 has probability 1e-4."""
+def test_random_rankings_are_uniform_and_have_three_to_seven_items_where_ragged():
+    # 6 orders of 3 items, 6000 draws: chi-square above 25.7 has probability 1e-4
     drawn = Rankings(3).random(6000, np.random.default_rng(0))
     counts = np.unique(drawn, axis=0, return_counts=True)[1]
     assert len(counts) == 6
     assert ((counts - 1000) ** 2 / 1000).sum() < 25.7
-
-
-def test_random_ragged_rankings_have_three_to_seven_items():
     space = Rankings(None)
     one, two = (space.random(50, np.random.default_rng(seed)) for seed in (0, 1))
     assert {len(label) for label in space.as_labels(one)} == {3, 4, 5, 6, 7}

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.codes import plain_value
-from consilience.label_types.preferences.judges import PairVotes, totals
-
-__all__ = ["OUTCOMES", "UNPARSABLE", "ComparisonCounts", "ComparisonTable", "Comparisons", "net_outcomes", "tabulate"]
+from consilience.label_types.preferences.likelihood import PairVotes
 
 #: Outcomes by name; a reply that could not be read is not a tie.
 OUTCOMES = {"first": 1, "second": -1, "tie": 0}
@@ -30,19 +27,19 @@ EXPECTED = (
     "['a', 'b', ('c', 'd')], best first"
 )
 
-Ranking = tuple[tuple[Any, ...], ...]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Comparisons:
     """What one judge said about pairs of items; or a ranking, which says it about all of them."""
 
     first: tuple[Hashable, ...]  # the items shown first
     second: tuple[Hashable, ...]
-    outcome: npt.NDArray[np.int8]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
+    outcome: tuple[int, ...]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
     question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
     run: tuple[Hashable, ...] | None = None  # and which time it is
-    ranking: Ranking | None = None  # groups of tied items, best first, where the comparisons are those of a ranking
+    ranking: tuple[tuple[Any, ...], ...] | None = (
+        None  # groups of tied items, best first, where the comparisons are those of a ranking
+    )
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:
@@ -52,18 +49,12 @@ class Comparisons:
         return cls(
             tuple(one[0] for one, _ in pairs),
             tuple(two[0] for _, two in pairs),
-            np.array([int(one[1] < two[1]) for one, two in pairs], dtype=np.int8),
+            tuple(int(one[1] < two[1]) for one, two in pairs),
             ranking=ranking,
         )
 
     def __len__(self) -> int:
         return len(self.first)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Comparisons) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         if self.ranking is not None:
@@ -74,7 +65,7 @@ class Comparisons:
 
     def entries(self) -> Iterable[tuple[Any, Any, int]]:
         """Return the items shown first and second, and the outcome, of every comparison."""
-        return zip(self.first, self.second, self.outcome.tolist(), strict=True)
+        return zip(self.first, self.second, self.outcome, strict=True)
 
     @property
     def items(self) -> tuple[Hashable, ...]:
@@ -82,11 +73,6 @@ class Comparisons:
         if self.ranking is not None:
             return tuple(item for group in self.ranking for item in group)
         return tuple(dict.fromkeys(item for one, two, _ in self.entries() for item in (one, two)))
-
-    def _key(self) -> tuple[Any, ...]:
-        if self.ranking is not None:
-            return ("ranking", self.ranking)
-        return (self.first, self.second, self.outcome.tobytes(), self.question, self.run)
 
 
 def net_outcomes(said: Comparisons) -> dict[tuple[Any, Any], float]:
@@ -119,15 +105,7 @@ def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
 
 
 def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> Comparisons:
-    """Return what a user wrote as comparisons, or say what is wrong.
-
-    Examples
-    --------
-    >>> read_comparisons([{"first": "a", "second": "b", "outcome": "second"}])
-    a < b
-    >>> read_comparisons(["tea", ("milk", "juice")])
-    tea > milk = juice
-    """
+    """Return what a user wrote as comparisons, or say what is wrong."""
     if isinstance(label, Mapping):
         raise InvalidLabelError(
             f"label {str(dict(label))[:80]} is one record. Put comparisons in a list; turn scores by name into "
@@ -193,31 +171,27 @@ def _of_records(records: list[Mapping[str, Any]]) -> Comparisons:
         one, two = _name(record["first"]), _name(record["second"])
         if one == two:
             raise InvalidLabelError(f"comparison {place} is of {one!r} with itself. Leave it out, or correct a name.")
-        entries.append((one, two, _outcome(record.get("outcome"), one, two, place)))
+        said = plain_value(record.get("outcome"))
+        number = isinstance(said, (int, float)) and not isinstance(said, bool)
+        if is_null(said):
+            outcome = UNPARSABLE
+        elif said in (one, two):
+            outcome = 1 if said == one else -1
+        elif (isinstance(said, str) and said in OUTCOMES) or (number and said in (1, -1, 0)):
+            outcome = int(OUTCOMES.get(said, said))
+        else:
+            raise InvalidLabelError(
+                f"comparison {place} of {one!r} and {two!r} is won by {said!r}, which is neither of them. Give "
+                "'first', 'second', 'tie', the name of the winner, or None for a reply that could not be read."
+            )
+        entries.append((one, two, outcome))
     about = {
         key: tuple(plain_value(record.get(key)) for record in records)
         for key in ("question", "run")
         if any(not is_null(record.get(key)) for record in records)
     }
-    first, second, outcome = zip(*entries, strict=True)
-    return Comparisons(first, second, np.array(outcome, dtype=np.int8), **about)
-
-
-def _outcome(said: Any, first: Any, second: Any, place: int) -> int:
-    """Return 1, -1, 0, or 2 where there is no reply."""
-    value = plain_value(said)
-    if is_null(value):
-        return UNPARSABLE
-    if value in (first, second):
-        return 1 if value == first else -1
-    if isinstance(value, str) and value in OUTCOMES:
-        return OUTCOMES[value]
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value in (1, -1, 0):
-        return int(value)
-    raise InvalidLabelError(
-        f"comparison {place} of {first!r} and {second!r} is won by {value!r}, which is neither of them. Give 'first', "
-        "'second', 'tie', the name of the winner, or None for a reply that could not be read."
-    )
+    columns: list[Any] = list(zip(*entries, strict=True))
+    return Comparisons(*columns, **about)
 
 
 def _of_order(entries: list[Any]) -> Comparisons:
@@ -245,52 +219,6 @@ def _name(item: Any) -> Hashable:
 
 
 # --- as arrays --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ComparisonTable:
-    """The comparisons of several rows as arrays; where rankings are known, one more judge, the last, tells them."""
-
-    pairs: PairVotes  # all that could be read, row by row
-    m: int  # number of judges without the one who knows
-    names: tuple[tuple[Hashable, ...], ...]  # the items of each row; their place is their number
-    unit: IntArray  # what was asked: two items of a row about a question, in either order
-    run: IntArray  # the same number for runs of one judge on one question; below zero where there are no runs
-    unparsable: IntArray  # replies of each judge that could not be read
-    count: FloatArray  # how often each comparison was made
-
-    def where(self, kept: BoolArray) -> ComparisonTable:
-        """Return some of the comparisons."""
-        parts = {name: getattr(self, name)[kept] for name in ("unit", "run", "count")}
-        return replace(self, pairs=self.pairs.where(kept), **parts)
-
-    def without_known(self) -> ComparisonTable:
-        """Return the comparisons of judges, without known rankings."""
-        own = self.where(self.pairs.judge < self.m)
-        return replace(own, pairs=replace(own.pairs, n_judges=self.m))
-
-    @property
-    def known(self) -> bool:
-        """Whether some rankings are known."""
-        return self.pairs.n_judges > self.m
-
-    @property
-    def per_prompt(self) -> bool:
-        """Whether there are several groups of items."""
-        return len(np.unique(self.pairs.group)) > 1
-
-    @property
-    def comparisons(self) -> IntArray:
-        """How many comparisons each judge made, with the one who tells known rankings."""
-        return np.rint(self.pairs.by_judge(self.count)).astype(np.int64)
-
-    def weighted(self, share: FloatArray, run_correlation: float) -> PairVotes:
-        """Return the comparisons with what they count: copies share a vote, r runs count r / (1 + (r - 1) rho)."""
-        asked = self.run >= 0
-        runs = totals(self.run[asked], self.count[asked], 1)
-        weight = self.pairs.weight * share[self.pairs.judge]
-        weight[asked] /= 1.0 + (runs[self.run[asked]] - 1.0) * run_correlation
-        return replace(self.pairs, weight=weight)
 
 
 class ComparisonCounts(Counter[tuple[Any, ...]]):
@@ -322,7 +250,7 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
 
-    def table(self, m: int, items: Sequence[Hashable] | None, rows: Iterable[Any] | None = None) -> ComparisonTable:
+    def table(self, m: int, items: Sequence[Hashable] | None, rows: Iterable[Any] | None = None) -> PairVotes:
         """Return the counts as arrays: of these rows, or of all in an order that does not depend on how they came.
 
         A ranking of k items counts as k - 1 votes, not as one per pair; a known one counts in full.
@@ -331,7 +259,7 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
         known = any(key[1] < 0 for key in self)
         row_number = {row: at for at, row in enumerate(dict.fromkeys(rows or (key[0] for key, _ in entries)))}
         names: list[dict[Hashable, int]] = [{item: at for at, item in enumerate(items or ())} for _ in row_number]
-        unparsable = np.zeros(m + known, dtype=np.int64)
+        unparsable = [0] * (m + known)
         units: dict[Any, int] = {}
         runs: dict[Any, int] = {}
         codes, numbers = [], []
@@ -346,14 +274,14 @@ class ComparisonCounts(Counter[tuple[Any, ...]]):
             codes.append((who, at, first, second, units.setdefault(key, len(units)), run))
             weight = 2.0 / size if size and judge >= 0 else 1.0
             numbers.append((outcome, 0.0 if size else 1.0, weight * count, count))
-        who_asked, group, left, right, unit, again_of = np.array(codes, dtype=np.int64).reshape(-1, 6).T
-        outcomes, shown, weights, often = np.array(numbers, dtype=np.float64).reshape(-1, 4).T
+        columns: list[Any] = [*np.array(codes, dtype=np.int64).reshape(-1, 6).T]
+        columns += [*np.array(numbers, dtype=np.float64).reshape(-1, 4).T]
         width = max((len(own) for own in names), default=0) or 1
-        pairs = PairVotes(who_asked, group, left, right, outcomes, shown, weights, m + known, len(names), width)
-        return ComparisonTable(pairs, m, tuple(tuple(own) for own in names), unit, again_of, unparsable, often)
+        columns += [m + known, width, tuple(tuple(own) for own in names), tuple(unparsable), known]
+        return PairVotes(*columns)
 
 
-def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> ComparisonTable:
+def tabulate(labels: Batch, observed: BoolArray, items: Sequence[Hashable] | None = None) -> PairVotes:
     """Return the votes of several rows as arrays; `items` are those of every row, where they are known."""
     n, m = observed.shape
     return ComparisonCounts.of(labels, observed, range(n), range(m)).table(m, items, range(n))

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from consilience.arrays import FloatArray
-from consilience.estimation.protocol import Diagnostic, Request
-from consilience.label_types.preferences.comparisons import ComparisonTable
-from consilience.label_types.preferences.judges import totals
-
-__all__ = ["about_judges", "about_table", "cycles", "order_flips"]
+from consilience.arrays import BoolArray, FloatArray
+from consilience.estimation.protocol import Diagnostic, Request, Severity
+from consilience.label_types.preferences.likelihood import PairVotes, totals
 
 #: Below this rank correlation with equal judges, one pair in ten has changed its order. Reporting only.
 DIFFERENT = 0.8
@@ -27,15 +24,15 @@ MIN_COMPARISONS = 4
 NAMED = 5
 
 
-def cycles(table: ComparisonTable) -> FloatArray:
+def cycles(pairs: PairVotes) -> FloatArray:
     """Return, per judge, which share of the triples that it put in an order goes round in a circle."""
-    pairs, width = table.pairs, table.pairs.width
+    width = pairs.width
     share = np.zeros(pairs.n_judges)
-    for judge in np.flatnonzero(table.comparisons > 2):  # fewer make no circle
-        own = table.where(pairs.judge == judge)
-        there, group = np.unique(own.pairs.group, return_inverse=True)
-        place = (group * width + own.pairs.first) * width + own.pairs.second
-        net = totals(place, own.count * own.pairs.outcome, len(there) * width**2).reshape(-1, width, width)
+    for judge in np.flatnonzero(pairs.comparisons > 2):  # fewer make no circle
+        own = pairs.where(pairs.judge == judge)
+        there, group = np.unique(own.group, return_inverse=True)
+        place = (group * width + own.first) * width + own.second
+        net = totals(place, own.count * own.outcome, len(there) * width**2).reshape(-1, width, width)
         beats = (net > net.transpose(0, 2, 1)).astype(np.float64)
         either = beats + beats.transpose(0, 2, 1)
         triples = float(np.einsum("gij,gji->", either @ either, either)) / 6.0
@@ -44,93 +41,92 @@ def cycles(table: ComparisonTable) -> FloatArray:
     return share
 
 
-def order_flips(table: ComparisonTable) -> FloatArray:
+def order_flips(pairs: PairVotes) -> FloatArray:
     """Return, per judge, in which share of the pairs shown in both orders the answer went with the order."""
-    own = table.where(table.pairs.shown > 0)
-    pairs = own.pairs
-    low, high = np.minimum(pairs.first, pairs.second), np.maximum(pairs.first, pairs.second)
-    cells, place = np.unique(np.stack([pairs.judge, pairs.group, low, high]), axis=1, return_inverse=True)
-    forward = pairs.first < pairs.second
-    won = own.count * np.where(forward, pairs.outcome, -pairs.outcome)
-    sums, there = (
-        [totals(place.reshape(-1)[way], values[way], cells.shape[1]) for way in (forward, ~forward)]
-        for values in (won, own.count)
-    )
-    twice = (there[0] > 0) & (there[1] > 0)
-    both, flips = (totals(cells[0, kept], None, pairs.n_judges) for kept in (twice, twice & (sums[0] * sums[1] < 0)))
+    own = pairs.where(pairs.shown > 0)
+    low, high = np.minimum(own.first, own.second), np.maximum(own.first, own.second)
+    cells, place = np.unique(np.stack([own.judge, own.group, low, high]), axis=1, return_inverse=True)
+    backward = own.first > own.second
+    place = 2 * place.reshape(-1) + backward
+    won = np.where(backward, -own.outcome, own.outcome)
+    sums, there = (totals(place, part, 2 * cells.shape[1]).reshape(-1, 2) for part in (own.count * won, own.count))
+    twice = (there > 0).all(axis=1)
+    flipped = twice & (sums.prod(axis=1) < 0)
+    both, flips = (totals(cells[0, kept], None, own.n_judges) for kept in (twice, flipped))
     return np.asarray(flips / np.maximum(both, 1.0))
 
 
-def about_table(table: ComparisonTable, request: Request, items: tuple[object, ...] | None) -> list[Diagnostic]:
-    """Return findings about the comparisons, whatever the judges."""
-    found = _disconnected(table)
-    odd = _always_in_one_place(table)
-    if odd:
-        message = (
-            f"{_listed(odd)}: nearly always shown in the same place, so a judge's liking for the place looks like "
-            "one for the item. Show items in random order, or every pair in both orders."
-        )
-        found.append(Diagnostic("order-not-random", "warning", (), message))
-    lost = table.unparsable[: len(request.sources)]
-    if lost.any():
-        worst = [f"{request.sources[who]} ({lost[who]})" for who in np.argsort(-lost, kind="stable") if lost[who]]
-        message = (
-            f"{int(lost.sum())} replies name no winner and no tie, and are left out: {_listed(worst)}. "
-            "Look at them if they are many."
-        )
-        found.append(Diagnostic("unparsable-replies", "info", request.named(np.flatnonzero(lost)), message))
-    compared = np.asarray(table.pairs.compared.any(axis=0))
-    never = [item for at, item in enumerate(items or ()) if not compared[at]]
-    if never:
-        message = f"{_listed(never)}: never compared with anything; the place in the ranking means nothing. "
-        found.append(Diagnostic("never-compared", "warning", (), message + "Collect comparisons."))
-    return found
-
-
-def about_judges(
-    bias: FloatArray, error: FloatArray, run_correlation: float, tau: float, table: ComparisonTable, request: Request
+def about(
+    pairs: PairVotes,
+    items: tuple[object, ...] | None,
+    bias: FloatArray,
+    bias_error: FloatArray,
+    run_correlation: float,
+    tau: float,
+    request: Request,
 ) -> list[Diagnostic]:
-    """Return findings about the judges, and whether weighing them changes the story.
+    """Return findings about the comparisons and their judges, and whether weighing them changes the story.
 
-    Parameters
-    ----------
-    bias, error
-        ``(m,)`` position biases and their standard errors.
-    tau
-        Rank correlation with the ranking by equal judges.
+    `tau` is the rank correlation with the ranking by equal judges.
     """
     found = []
-    large = (np.abs(bias) > LARGE_BIAS) & (np.abs(bias) > 3.0 * error) & np.isfinite(error)
+
+    def tell(code: str, severity: Severity, message: str, sources: tuple[str, ...] = ()) -> None:
+        found.append(Diagnostic(code, severity, sources, message))
+
+    compared = pairs.compared
+    split = _disconnected(pairs, compared)
+    if split:
+        tell("disconnected-comparisons", "warning", split)
+    odd = _always_in_one_place(pairs)
+    if odd:
+        tell(
+            "order-not-random",
+            "warning",
+            f"{_listed(odd)}: nearly always shown in the same place, so a judge's liking for the place looks like "
+            "one for the item. Show items in random order, or every pair in both orders.",
+        )
+    lost = np.array(pairs.unparsable[: len(request.sources)], dtype=np.int64)
+    if lost.any():
+        worst = [f"{request.sources[who]} ({lost[who]})" for who in np.argsort(-lost, kind="stable") if lost[who]]
+        tell(
+            "unparsable-replies",
+            "info",
+            f"{int(lost.sum())} replies name no winner and no tie, and are left out: {_listed(worst)}. "
+            "Look at them if they are many.",
+            request.named(np.flatnonzero(lost)),
+        )
+    never = [item for at, item in enumerate(items or ()) if not compared[:, at].any()]
+    if never:
+        message = f"{_listed(never)}: never compared with anything; the place in the ranking means nothing. "
+        tell("never-compared", "warning", message + "Collect comparisons.")
+    large = (np.abs(bias) > LARGE_BIAS) & (np.abs(bias) > 3.0 * bias_error) & np.isfinite(bias_error)
     if large.any():
+        often = 1.0 / (1.0 + np.exp(-np.abs(bias)))
         who = [
-            f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'}, "
-            f"{1.0 / (1.0 + np.exp(-abs(bias[judge]))):.0%})"
+            f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'}, {often[judge]:.0%})"
             for judge in np.flatnonzero(large)
         ]
-        message = (
-            f"Prefer the item shown in one place (which, and how often between equals): {_listed(who)}. "
-            "It is allowed for; show both orders."
-        )
-        found.append(Diagnostic("position-bias", "info", request.named(large), message))
+        message = f"Prefer the item shown in one place (which, and how often between equals): {_listed(who)}. "
+        tell("position-bias", "info", message + "It is allowed for; show both orders.", request.named(large))
     if tau < DIFFERENT:
-        message = (
+        tell(
+            "disagrees-with-plain-vote",
+            "warning",
             f"Weighing the judges changes the order much: Kendall's correlation with the ranking by equal judges is "
-            f"{tau:.2f}. Compare with predict_baseline(votes), and pass gold= with a known ranking to decide."
+            f"{tau:.2f}. Compare with predict_baseline(votes), and pass gold= with a known ranking to decide.",
         )
-        found.append(Diagnostic("disagrees-with-plain-vote", "warning", (), message))
-    compared = int(table.pairs.compared.sum())
-    if not table.per_prompt and table.count.sum() < MIN_COMPARISONS * max(compared, 1):
-        message = (
-            "Fewer than 4 comparisons per item: the qualities of the judges are mostly borrowed from each other. "
-            "Collect more comparisons before you trust them; the ranking itself is usable."
-        )
-        found.append(Diagnostic("judges-not-identified", "info", request.sources, message))
+    if not pairs.per_prompt and pairs.count.sum() < MIN_COMPARISONS * max(int(compared.sum()), 1):
+        message = "Fewer than 4 comparisons per item: the qualities of the judges are mostly borrowed from each other. "
+        step = "Collect more comparisons before you trust them; the ranking itself is usable."
+        tell("judges-not-identified", "info", message + step, request.sources)
     if run_correlation > 0.0:
-        message = (
+        tell(
+            "repeated-runs",
+            "info",
             f"Answers of one judge to one question correlate by {run_correlation:.2f} beyond what scores "
-            "explain, so that r runs count as r / (1 + (r - 1) rho) votes."
+            "explain, so that r runs count as r / (1 + (r - 1) rho) votes.",
         )
-        found.append(Diagnostic("repeated-runs", "info", (), message))
     return found
 
 
@@ -139,36 +135,34 @@ def _listed(names: Iterable[object]) -> str:
     return ", ".join(shown[:NAMED]) + (", ..." if len(shown) > NAMED else "")
 
 
-def _disconnected(table: ComparisonTable) -> list[Diagnostic]:
+def _disconnected(pairs: PairVotes, compared: BoolArray) -> str:
+    """Return a message about items that nobody compared with the others; empty where there are none."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    pairs, compared = table.pairs, table.pairs.compared
     one, two = (pairs.group * pairs.width + item for item in (pairs.first, pairs.second))
     graph = coo_array((np.ones(len(pairs)), (one, two)), shape=(compared.size, compared.size))
     part = connected_components(graph, directed=False)[1].reshape(compared.shape)
     split = [row for row in range(pairs.n_groups) if len(np.unique(part[row, compared[row]])) > 1]
     if not split:
-        return []
+        return ""
     row = split[0]
     smallest = Counter(part[row, compared[row]].tolist()).most_common()[-1][0]
-    apart = [table.names[row][at] for at in np.flatnonzero((part[row] == smallest) & compared[row])]
+    apart = [pairs.names[row][at] for at in np.flatnonzero((part[row] == smallest) & compared[row])]
     where = "The items" if pairs.n_groups == 1 else f"In {len(split)} of {pairs.n_groups} groups, items"
-    message = (
+    return (
         f"{where} fall into parts that nobody compared with each other (such as {_listed(apart)}); scores of "
         "different parts have no common scale and their order is a guess. Collect comparisons between the parts."
     )
-    return [Diagnostic("disconnected-comparisons", "warning", (), message)]
 
 
-def _always_in_one_place(table: ComparisonTable) -> list[object]:
+def _always_in_one_place(pairs: PairVotes) -> list[object]:
     first: Counter[object] = Counter()
     both: Counter[object] = Counter()
-    own = table.where(table.pairs.shown > 0)
-    for row, one, two, count in zip(own.pairs.group, own.pairs.first, own.pairs.second, own.count, strict=True):
-        names = table.names[row]
+    own = pairs.where(pairs.shown > 0)
+    for row, one, two, count in zip(own.group, own.first, own.second, own.count, strict=True):
+        names = own.names[row]
         first[names[one]] += count
-        both[names[one]] += count
-        both[names[two]] += count
+        both.update({names[one]: count, names[two]: count})
     low, high = SHOWN_FIRST
     return [name for name, count in both.items() if count >= MIN_SHOWN and not low <= first[name] / count <= high]

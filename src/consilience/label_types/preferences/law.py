@@ -1,9 +1,9 @@
 """Judges who compare two items at a time: Bradley and Terry's law with ties, one set of traits per judge.
 
 The rows of the votes are groups of items: a single arena, or one prompt each. A vote holds all comparisons of a judge
-in a row. Scores of items are shared by all votes, so judges are learned with the likelihood of
-`consilience.label_types.preferences.judges`, on counts of comparisons. The trust engine compares judges on the pairs of
-items that both judged: it gives the prior of the discriminations, and says who repeats whom.
+in a row. Scores of items are shared by all votes, so judges are learned with the `likelihood` of counts of comparisons.
+The trust engine compares judges on the pairs of items that both judged: it gives the prior of the discriminations, and
+says who repeats whom.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,29 +32,10 @@ from consilience.estimation.protocol import (
     Trust,
     count_statistics,
 )
-from consilience.label_types.preferences import findings
-from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, ComparisonTable, tabulate
-from consilience.label_types.preferences.judges import (
-    BIAS_VARIANCE,
-    ROUNDS,
-    JudgeTraits,
-    PairVotes,
-    correlation_of_runs,
-    draw_scores,
-    fit_judges,
-    joint_covariance,
-    normal_draws,
-    outcome_moments,
-    polish_judges,
-    prefer,
-    scores_given_judges,
-    starting_judges,
-    totals,
-    unexplained,
-)
+from consilience.label_types.preferences import findings, likelihood
+from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
+from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, ScoreBelief, outcome_moments, totals
 from consilience.label_types.rankings.mallows import find_root
-
-__all__ = ["BradleyTerryLaw", "BradleyTerryParameters", "cost_of_judge"]
 
 #: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
 MIN_VOTES = 10
@@ -75,8 +55,8 @@ USUAL_SPREAD = 0.5
 NODES, CURVE_POINTS, GRID_POINTS = 400, 2001, 161
 #: Groups of at most this many items are drawn, larger ones are taken as normal.
 DRAWN_ITEMS = 8
-#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the fits: memory and time only.
-GROUPS_AT_ONCE, POLISHED_VOTES, PROMPT_ROUNDS, SCORE_ROUNDS = 2048, 8_000, 60, 60
+#: Groups worked on at a time, comparisons on which judges are polished, and rounds of the scores: memory and time only.
+GROUPS_AT_ONCE, POLISHED_VOTES, SCORE_ROUNDS = 2048, 8_000, 60
 #: Hypotheses below this probability are left out of labels, and judges are not polished under them.
 NEGLIGIBLE = 0.02
 #: An item is better for sure from this probability on, in rank intervals of 95%.
@@ -87,41 +67,22 @@ TIED = 1e-9
 STEP = 1e-4
 
 
-@dataclass(frozen=True)
-class BradleyTerryParameters(Parameters):
+@dataclass(frozen=True, kw_only=True)
+class BradleyTerryParameters(JudgeTraits, Parameters):
     """Traits of m judges; one who contradicts the others has a negative discrimination, and is used."""
 
-    discrimination: FloatArray  # (m,), as the next two; see `consilience.label_types.preferences.judges`
-    position_bias: FloatArray
-    tie: FloatArray
-    discrimination_error: FloatArray  # standard errors
-    position_bias_error: FloatArray
-    covariance: FloatArray  # (m, 2, 2) of discrimination and bias, as the scores take them into account
-    spread: FloatArray  # (m,) how far discriminations may be from what is expected
+    slope_error: FloatArray  # (m,) as the next: standard errors
+    bias_error: FloatArray
     share: FloatArray  # (m,) what a vote of each judge counts; below one for copies
     correlation: FloatArray  # (m, m) of the errors of two judges given the scores
     comparisons: IntArray  # (m,) as all that follow: numbers of votes, and of replies that could not be read
     unparsable: IntArray
     cycles: FloatArray  # share of triples that go round in a circle
     order_flips: FloatArray  # share of pairs shown in both orders of which the answer went with the order
-    bias_mean: float = 0.0
-    bias_variance: float = BIAS_VARIANCE
     run_correlation: float = 0.0  # between answers of one judge to one question
     effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
     per_prompt: bool = True  # whether there were many small groups of items rather than one arena
     equal: bool = False  # whether all judges have one discrimination and no position bias
-
-    @property
-    def traits(self) -> JudgeTraits:
-        """What the likelihood takes."""
-        slope = self.discrimination
-        law = {"factor": 1.0, "bias_mean": self.bias_mean, "bias_variance": self.bias_variance}
-        return JudgeTraits(slope, self.position_bias, self.tie, self.covariance, slope, self.spread, **law)
-
-    @property
-    def tie_rate(self) -> FloatArray:
-        """How often each judge calls two equal items a tie."""
-        return self.tie / (2.0 + self.tie)
 
 
 @dataclass(frozen=True)
@@ -142,7 +103,7 @@ class BradleyTerryLaw(Law):
             counts = counts + ComparisonCounts.of(chunk.known[:, None], chunk.is_known[:, None], rows, [-1])
         pairs = tabulate(chunk.labels, chunk.observed, self.items)
         seen = np.zeros((m, int(pairs.unit.max(initial=-1)) + 1), dtype=np.float32)
-        seen[pairs.pairs.judge, pairs.unit] = 1.0
+        seen[pairs.judge, pairs.unit] = 1.0
         shared = np.rint(seen @ seen.T).astype(np.int64)
         return Statistics({**count_statistics(chunk), "counts": as_object_array([counts]), "shared": shared})
 
@@ -153,29 +114,28 @@ class BradleyTerryLaw(Law):
         """
         from scipy.sparse import coo_array
 
-        table = _table(self, statistics)
-        pairs, m = table.pairs, table.m
-        asked, liking = (pairs.by_judge(table.count * pairs.shown * part) for part in (pairs.outcome**0, pairs.outcome))
+        pairs = _table(self, statistics)
+        m, often = pairs.m, np.maximum(pairs.by_judge(pairs.count), 1.0)
+        asked, liking = (pairs.by_judge(pairs.count * pairs.shown * part) for part in (pairs.outcome**0, pairs.outcome))
         said = pairs.outcome - pairs.shown * (liking / np.maximum(asked, 1.0))[pairs.judge]
-        own = pairs.by_judge(table.count * said**2) / np.maximum(pairs.by_judge(table.count), 1.0)
-        said = said * np.where(pairs.first < pairs.second, 1.0, -1.0)
-        said = said / np.sqrt(np.maximum(own, LEAST_VARIANCE))[pairs.judge]
-        shape = (pairs.n_judges, int(table.unit.max(initial=-1)) + 1)
-        often = coo_array((table.count, (pairs.judge, table.unit)), shape=shape).tocsr()
-        mean = coo_array((table.count * said, (pairs.judge, table.unit)), shape=shape).tocsr()
-        mean.data = mean.data / often.data
-        seen, square = often.copy(), mean.copy()
-        seen.data, square.data = np.ones_like(often.data), mean.data**2
-        names = ("agreement", "agreement_square", "agreement_count")
+        own = np.sqrt(np.maximum(pairs.by_judge(pairs.count * said**2) / often, LEAST_VARIANCE))
+        said = said * np.where(pairs.first < pairs.second, 1.0, -1.0) / own[pairs.judge]
+        shape = (pairs.n_judges, int(pairs.unit.max(initial=-1)) + 1)
+        seen, mean = (
+            coo_array((values, (pairs.judge, pairs.unit)), shape=shape).tocsr()
+            for values in (pairs.count, pairs.count * said)
+        )
+        mean.data = mean.data / seen.data
+        seen.data = np.ones_like(seen.data)
         sums = {
-            name: np.asarray((one @ one.T).toarray(), dtype=np.float64)
-            for name, one in zip(names, (mean, square, seen), strict=True)
+            f"agreement{name}": np.asarray((one @ one.T).toarray(), dtype=np.float64)
+            for name, one in (("", mean), ("_square", mean.power(2)), ("_count", seen))
         }
         parts = {name: one[:m, :m] for name, one in sums.items()}
         parts["agreement_votes"] = np.diag(parts["agreement_count"]).copy()
-        if table.known:
+        if pairs.known:
             parts |= {f"gold_{name}": one[m, :m] for name, one in sums.items()}
-        found = replace(agreement_table(parts), linked=_same_noise(table))
+        found = replace(agreement_table(parts), linked=_same_noise(pairs))
         error = _at_least_binomial(found.value, found.error, parts["agreement_count"])
         if found.gold_value is None or found.gold_error is None:
             return replace(found, error=error)
@@ -183,42 +143,46 @@ class BradleyTerryLaw(Law):
         return replace(found, error=error, gold_error=gold_error)
 
     def forward(self, statistics: Statistics) -> Forward:
-        return _forward()
+        grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
+        mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
+        return Forward.of_table(grid, mean @ mean.T / NODES)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
-        table = _table(self, statistics)
-        pairs = table.pairs
-        counts = np.stack([pairs.by_judge(table.count * (pairs.outcome == outcome)) for outcome in (-1, 0, 1)])
-        ranked = pairs.by_judge(1.0 - pairs.shown) > 0
-        total = counts.sum(axis=0)[: table.m]
-        constant: BoolArray = ((counts > 0).sum(axis=0) == 1)[: table.m] & (total >= MIN_VOTES) & ~ranked[: table.m]
+        pairs = _table(self, statistics)
+        counts = np.stack([pairs.by_judge(pairs.count * (pairs.outcome == outcome)) for outcome in (-1, 0, 1)])
+        total, ranked = counts.sum(axis=0), pairs.by_judge(1.0 - pairs.shown) > 0
+        constant: BoolArray = (((counts > 0).sum(axis=0) == 1) & (total >= MIN_VOTES) & ~ranked)[: pairs.m]
         # Where the order of all is the same, everybody may be right.
-        return constant if not constant[total > 0].all() else np.zeros_like(constant)
+        return constant if not constant[total[: pairs.m] > 0].all() else np.zeros_like(constant)
 
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> BradleyTerryParameters:
-        table = _table(self, statistics)
-        plain = _plain(table)
+        pairs = _table(self, statistics)
+        plain = _plain(pairs)
         if hypothesis.is_plain:
             return plain
         # How much of their taste judges of the same noise share cannot be seen, so they have one vote together.
         together = hypothesis.groups[:, None] == hypothesis.groups
-        correlation = np.where(_same_noise(table) & together & request.learn, 1.0, hypothesis.correlation)
-        agreement = np.where(np.eye(table.m, dtype=bool), 1.0, np.maximum(self.pair_table(statistics).value, 0.0))
-        shared = _Shared(
-            1.0 / (1.0 + correlation.sum(axis=1)),
-            plain.run_correlation,
-            correlation,
-            _worth(agreement, table.comparisons[: table.m] > 0, correlation),
-        )
+        correlation = np.where(_same_noise(pairs) & together & request.learn, 1.0, hypothesis.correlation)
+        # At worst whatever judges agree on is an error they share; at best only what copies share is one.
+        active = np.ix_(plain.comparisons > 0, plain.comparisons > 0)
+        alone = np.eye(pairs.m, dtype=bool)
+        agreement = np.where(alone, 1.0, np.maximum(self.pair_table(statistics).value, 0.0))[active]
+        most = len(agreement) ** 2 / max(float((alone + correlation)[active].sum()), 1.0)
+        least = len(agreement) ** 2 / max(float(agreement.sum()), 1.0)
+        shared = {
+            "share": 1.0 / (1.0 + correlation.sum(axis=1)),
+            "run_correlation": plain.run_correlation,
+            "correlation": correlation,
+            "effective_judges": (min(least, most), most),
+        }
         if request.method == "labelled":
-            pairs = table.pairs
-            table = table.where(np.isin(pairs.group, np.unique(pairs.group[pairs.judge == table.m])))
+            pairs = pairs.where(np.isin(pairs.group, np.unique(pairs.group[pairs.judge == pairs.m])))
         finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, USUAL_SPREAD)
         low, center, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 0.0, 1.0))
         spread = np.maximum((high - low) / 2.0, LEAST_SPREAD)
-        return _fitted(table, center, spread, shared, polished=hypothesis.probability >= NEGLIGIBLE)
+        return _fitted(pairs, center, spread, shared, polished=hypothesis.probability >= NEGLIGIBLE)
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return the mixture without hypotheses that change hardly any label, as every one takes its time."""
@@ -249,50 +213,46 @@ class BradleyTerryLaw(Law):
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         """Return means of scores, their variances within and between hypotheses, and mean probabilities of pairs."""
         rows = []
-        for row, names in enumerate(posteriors[0][1].details["candidates"]):
-            shares, scores, errors, chances = [], [], [], []
-            for share, one in posteriors:
-                at = [one.details["candidates"][row].index(name) for name in names]
-                shares.append(share)
-                scores.append(one.details["score"][row][at])
-                errors.append(one.details["standard_error"][row][at])
-                chances.append(one.details["pair_probability"][row][np.ix_(at, at)])
-            weight, score = np.array(shares), np.stack(scores)
-            mean = weight @ score
-            variance = weight @ (np.stack(errors) ** 2 + (score - mean) ** 2)
-            rows.append((names, mean, np.sqrt(variance), np.einsum("h,hij->ij", weight, np.stack(chances))))
+        shares, found = np.array([share for share, _ in posteriors]), [one.details for _, one in posteriors]
+        for row, names in enumerate(found[0]["candidates"]):
+            order = [[own["candidates"][row].index(name) for name in names] for own in found]
+            each = list(zip(found, order, strict=True))
+            score, error = (np.stack([own[key][row][at] for own, at in each]) for key in ("score", "standard_error"))
+            chance = np.stack([own["pair_probability"][row][np.ix_(at, at)] for own, at in each])
+            mean = shares @ score
+            variance = shares @ (error**2 + (score - mean) ** 2)
+            rows.append((names, mean, np.sqrt(variance), np.tensordot(shares, chance, axes=1)))
         return _ranked(rows, decode)
 
     # --- in shared words --------------------------------------------------------------------------------
 
     def summary(self, parameters: BradleyTerryParameters) -> Summary:
         """Return how often judges are wrong about two items, and their discriminations as weights."""
-        slope, tie = parameters.discrimination, parameters.tie
+        slope, tie = parameters.slope, parameters.tie
         cost_error, error = self.quality_errors(parameters, slope, slope)
+        names = ("cycles", "order_flips", "unparsable", "share")
+        columns = {
+            "comparisons": parameters.comparisons,
+            "discrimination": slope.copy(),
+            "position_bias": parameters.bias,
+            "tie_rate": tie / (2.0 + tie),
+        }
         return Summary(
             expected_cost=cost_of_judge(slope, tie),
             weight=slope.copy(),
             standard_error=error,
             cost_standard_error=cost_error,
             correlation=parameters.correlation,
-            columns={
-                "comparisons": parameters.comparisons,
-                "discrimination": slope.copy(),
-                "position_bias": parameters.position_bias,
-                "tie_rate": parameters.tie_rate,
-                "cycles": parameters.cycles,
-                "order_flips": parameters.order_flips,
-                "unparsable": parameters.unparsable,
-                "share": parameters.share,
-            },
+            columns=columns | {name: getattr(parameters, name) for name in names},
             effective_range=parameters.effective_judges,
         )
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return errors by the information in all comparisons, of which pairs of judges see a part."""
-        slope, tie, own = parameters.discrimination, parameters.tie, parameters.discrimination_error
+        own = parameters.slope_error
         finite = np.isfinite(own)
-        return np.where(finite, np.abs(_fall(slope, tie)) * np.where(finite, own, 0.0), np.inf), own.copy()
+        fall = np.abs(_fall(parameters.slope, parameters.tie))
+        return np.where(finite, fall * np.where(finite, own, 0.0), np.inf), own.copy()
 
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
@@ -302,18 +262,12 @@ class BradleyTerryLaw(Law):
             return ()
         table = _table(self, statistics)
         own = table.without_known()
-        scores = [_scores(parameters, own) for parameters in (first, _plain(table))]
-        found = [
-            *findings.about_table(own, request, self.items),
-            *findings.about_judges(
-                first.position_bias,
-                first.position_bias_error,
-                first.run_correlation,
-                _rank_correlation(scores[0], scores[1], own.pairs.compared),
-                own,
-                request,
-            ),
-        ]
+        scores = []
+        for judges in (first, _plain(table)):
+            pairs = own.weighted(judges.share, judges.run_correlation)
+            scores.append(likelihood.scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean)
+        tau = _rank_correlation(scores[0], scores[1], own.compared)
+        found = findings.about(own, self.items, first.bias, first.bias_error, first.run_correlation, tau, request)
         if table.m > 1 and not self.pair_table(statistics).usable.any():
             message = (
                 "No two judges compared the same two items often enough to see whether they repeat each other, so all "
@@ -328,23 +282,14 @@ class BradleyTerryLaw(Law):
     def from_weights(self, weight: FloatArray, request: Request) -> BradleyTerryParameters:
         slope = np.asarray(weight, dtype=np.float64)
         m = len(slope)
-        zero, none = np.zeros(m), np.zeros(m, dtype=np.int64)
+        zero = np.zeros(m)
+        rest = _independent(m) | dict.fromkeys(("slope_error", "bias_error", "cycles", "order_flips"), zero)
+        rest |= dict.fromkeys(("comparisons", "unparsable"), np.zeros(m, dtype=np.int64))
         return BradleyTerryParameters(
-            discrimination=slope,
-            position_bias=zero,
-            tie=np.full(m, 0.1),
-            discrimination_error=zero,
-            position_bias_error=zero,
-            covariance=np.zeros((m, 2, 2)),
-            spread=np.maximum(np.abs(slope), 0.3),
-            share=np.ones(m),
-            correlation=np.zeros((m, m)),
-            comparisons=none,
-            unparsable=none,
-            cycles=zero,
-            order_flips=zero,
-            effective_judges=(float(m), float(m)),
+            *(slope, zero, np.full(m, 0.1), np.zeros((m, 2, 2)), slope, np.maximum(np.abs(slope), 0.3)),
+            factor=1.0,
             equal=bool(np.ptp(slope) == 0.0) if m else True,
+            **rest,
         )
 
     def restore(self, fields: Mapping[str, Any]) -> BradleyTerryParameters:
@@ -363,12 +308,12 @@ class BradleyTerryLaw(Law):
 # --- the comparisons at hand ----------------------------------------------------------------------------
 
 
-def _table(law: BradleyTerryLaw, statistics: Statistics) -> ComparisonTable:
+def _table(law: BradleyTerryLaw, statistics: Statistics) -> PairVotes:
     return _tabulated(statistics["counts"][0], len(statistics["both"]), law.items)
 
 
 @lru_cache(maxsize=8)
-def _tabulated(counts: ComparisonCounts, m: int, items: tuple[Hashable, ...] | None) -> ComparisonTable:
+def _tabulated(counts: ComparisonCounts, m: int, items: tuple[Hashable, ...] | None) -> PairVotes:
     return counts.table(m, items)
 
 
@@ -379,21 +324,21 @@ def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) 
 
 
 @lru_cache(maxsize=8)
-def _same_noise(table: ComparisonTable) -> BoolArray:
+def _same_noise(table: PairVotes) -> BoolArray:
     """Return pairs of judges of an arena who certainly share errors: what their own tastes leave goes together.
 
     Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can.
     """
     linked = np.zeros((table.m, table.m), dtype=bool)
-    own = np.flatnonzero(table.comparisons[: table.m] > table.pairs.width)
+    own = np.flatnonzero(table.comparisons[: table.m] > table.width)
     if table.per_prompt or len(own) < 2:
         return linked
-    place = np.full(table.pairs.n_judges, -1)
+    place = np.full(table.n_judges, -1)
     place[own] = np.arange(len(own))
-    some = table.where(place[table.pairs.judge] >= 0)
-    pairs = replace(some.pairs, judge=place[some.pairs.judge], n_judges=len(own))
-    left, variance, room = unexplained(pairs, starting_judges(pairs, np.ones(len(own))).tie)
-    unit = 2 * some.unit + (pairs.first < pairs.second)  # what was shown, in this order
+    pairs = table.where(place[table.judge] >= 0)
+    pairs = replace(pairs, judge=place[pairs.judge], n_judges=len(own), known=False)
+    left, variance, room = likelihood.unexplained(pairs, likelihood.starting_judges(pairs, np.ones(len(own))).tie)
+    unit = 2 * pairs.unit + (pairs.first < pairs.second)  # what was shown, in this order
     shape = (len(own), int(unit.max(initial=-1)) + 1)
     often, noise, expected = (
         totals(pairs.judge * shape[1] + unit, pairs.weight * part, shape[0] * shape[1]).reshape(shape)
@@ -407,170 +352,119 @@ def _same_noise(table: ComparisonTable) -> BoolArray:
     return linked
 
 
-def _worth(agreement: FloatArray, active: BoolArray, correlation: FloatArray) -> tuple[float, float]:
-    """Return between which numbers of independent judges these may be worth.
-
-    At worst whatever judges agree on is an error they share; at best only what copies share is one.
-    """
-    m = int(active.sum())
-    if m == 0:
-        return 0.0, 0.0
-    at = np.ix_(active, active)
-    best = m**2 / float((np.eye(m) + correlation[at]).sum())
-    return min(m**2 / float(agreement[at].sum()), best), best
-
-
 # --- fits ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """What judges share: what a vote of each counts, correlations of runs and of errors, and what all are worth."""
-
-    share: FloatArray
-    run_correlation: float
-    correlation: FloatArray
-    worth: tuple[float, float]
-
-
-def _pooled(pairs: PairVotes, comparisons: IntArray, m: int) -> tuple[PairVotes, IntArray, IntArray]:
+def _pooled(pairs: PairVotes, comparisons: IntArray) -> tuple[PairVotes, IntArray, IntArray]:
     """Return the comparisons with one judge for all who made hardly any.
 
     Also who each judge is there, and the first judge behind each of them.
     """
-    small = (np.arange(len(comparisons)) < m) & (comparisons > 0) & (comparisons <= POOLED_VOTES)
+    small = (np.arange(len(comparisons)) < pairs.m) & (comparisons > 0) & (comparisons <= POOLED_VOTES)
     first = np.flatnonzero(~small | (np.cumsum(small) == 1) & small)  # the judge that knows stays the last
     place = np.searchsorted(first, np.where(small, np.argmax(small), np.arange(len(small))))
     return replace(pairs, judge=place[pairs.judge], n_judges=len(first)), place, first
 
 
 def _fitted(
-    table: ComparisonTable, center: FloatArray, spread: FloatArray, shared: _Shared, *, polished: bool
+    table: PairVotes, center: FloatArray, spread: FloatArray, shared: dict[str, Any], *, polished: bool
 ) -> BradleyTerryParameters:
     """Return judges that explain the comparisons best, from where the trust engine sees them."""
     m = table.m
-    weighted = table.weighted(np.r_[shared.share, 1.0], shared.run_correlation)
-    pairs, place, first = _pooled(weighted, table.comparisons, m)
+    weighted = table.weighted(np.r_[shared["share"], 1.0], shared["run_correlation"])
+    pairs, place, first = _pooled(weighted, table.comparisons)
     fixed = first >= m
-    start = starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
+    start = likelihood.starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
-    traits, scores = fit_judges(pairs, start, fixed=fixed, rounds=PROMPT_ROUNDS if table.per_prompt else ROUNDS)
+    traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
     if table.per_prompt:
         if polished and pairs.width <= DRAWN_ITEMS:
-            traits = polish_judges(_some_prompts(pairs), traits, fixed=fixed)
+            # As many prompts as are needed; they come in no order that means anything.
+            step = max(round(len(pairs) / POLISHED_VOTES), 1)
+            some = pairs.where(pairs.group % step == 0)
+            some = replace(some, group=some.group // step, names=pairs.names[::step])
+            traits = likelihood.polish_judges(some, traits, fixed=fixed)
         errors = _root(traits.covariance).T
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]
-        errors = _root(joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
-    return _described(table, traits, place[:m], errors, shared)
+        errors = _root(likelihood.joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
+    return _described(table, traits.of(place[:m]), errors[:, place[:m]], shared)
 
 
 def _described(
-    table: ComparisonTable, traits: JudgeTraits, place: IntArray, errors: FloatArray, shared: _Shared
+    table: PairVotes, traits: JudgeTraits, errors: FloatArray, shared: dict[str, Any]
 ) -> BradleyTerryParameters:
+    """Return the parameters of m judges with these traits; who made no comparison is as expected."""
     m = table.m
     silent = table.comparisons[:m] == 0
+    expected, variance = traits.slope_prior
+    slope = np.where(silent, expected, traits.slope)
     return BradleyTerryParameters(
-        discrimination=np.where(silent, traits.slope_mean[place], traits.slope[place]),
-        position_bias=np.where(silent, 0.0, traits.bias[place]),
-        tie=traits.tie[place],
-        discrimination_error=np.where(silent, np.inf, errors[0, place]),
-        position_bias_error=np.where(silent, np.inf, errors[1, place]),
-        covariance=traits.covariance[place],
-        spread=np.sqrt(traits.slope_variance)[place],
-        share=shared.share,
-        correlation=shared.correlation,
-        comparisons=table.comparisons[:m],
-        unparsable=table.unparsable[:m],
-        cycles=findings.cycles(table)[:m],
-        order_flips=findings.order_flips(table)[:m],
+        *(slope, np.where(silent, 0.0, traits.bias), traits.tie, traits.covariance, slope, np.sqrt(variance)),
+        factor=1.0,
         bias_mean=float(traits.bias_mean),
         bias_variance=float(traits.bias_variance),
-        run_correlation=float(shared.run_correlation),
-        effective_judges=shared.worth,
+        slope_error=np.where(silent, np.inf, errors[0]),
+        bias_error=np.where(silent, np.inf, errors[1]),
+        comparisons=table.comparisons[:m],
+        unparsable=np.array(table.unparsable[:m], dtype=np.int64),
+        cycles=findings.cycles(table)[:m],
+        order_flips=findings.order_flips(table)[:m],
         per_prompt=table.per_prompt,
+        **shared,
     )
+
+
+def _independent(m: int) -> dict[str, Any]:
+    return {"share": np.ones(m), "correlation": np.zeros((m, m)), "effective_judges": (float(m), float(m))}
 
 
 @lru_cache(maxsize=8)
-def _plain(table: ComparisonTable) -> BradleyTerryParameters:
+def _plain(table: PairVotes) -> BradleyTerryParameters:
     """Return judges that all count the same, and have no position bias."""
     m, own = table.m, table.without_known()
-    rounds = PROMPT_ROUNDS if table.per_prompt else ROUNDS
     pairs = own.weighted(np.ones(m), 1.0)
-    traits, scores = fit_judges(pairs, starting_judges(pairs, np.ones(m)), equal=True, rounds=rounds)
-    runs = correlation_of_runs(own.pairs, traits, scores.differences(own.pairs)[0], own.run, own.count)
+    traits, scores = likelihood.fit_judges(pairs, likelihood.starting_judges(pairs, np.ones(m)), equal=True)
+    runs = likelihood.correlation_of_runs(own, traits, scores.differences(own)[0])
     if (own.run >= 0).any():
-        traits, _ = fit_judges(own.weighted(np.ones(m), runs), traits, equal=True, rounds=rounds)
-    shared = _Shared(np.ones(m), runs, np.zeros((m, m)), (float(m), float(m)))
-    zero = np.zeros(m)
-    return replace(
-        _described(table, traits, np.arange(m), np.zeros((2, m)), shared),
-        discrimination=np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0),
-        discrimination_error=zero,
-        position_bias_error=zero,
-        equal=True,
-    )
-
-
-def _some_prompts(pairs: PairVotes) -> PairVotes:
-    """Return the comparisons of as many prompts as the polish needs; they come in no order that means anything."""
-    step = max(round(len(pairs) / POLISHED_VOTES), 1)
-    if step == 1:
-        return pairs
-    kept = pairs.where(pairs.group % step == 0)
-    return replace(kept, group=kept.group // step, n_groups=(pairs.n_groups + step - 1) // step)
+        traits, _ = likelihood.fit_judges(own.weighted(np.ones(m), runs), traits, equal=True)
+    found = _described(table, traits, np.zeros((2, m)), {**_independent(m), "run_correlation": runs})
+    slope = np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0)
+    return replace(found, slope=slope, center=slope, slope_error=np.zeros(m), bias_error=np.zeros(m), equal=True)
 
 
 # --- from judges to rankings --------------------------------------------------------------------------------
 
 
-def _beliefs(parameters: BradleyTerryParameters, table: ComparisonTable) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _beliefs(parameters: BradleyTerryParameters, table: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return mean, standard error and pairwise probabilities of the scores of each group."""
     weighted = table.weighted(parameters.share, parameters.run_correlation)
-    pairs, _, first = _pooled(weighted, parameters.comparisons, table.m)
-    names = ("slope", "bias", "tie", "covariance", "center", "spread")
-    traits = parameters.traits
-    judges = replace(traits, **{name: getattr(traits, name)[first] for name in names})
-    shape = (pairs.n_groups, pairs.width)
-    mean, spread, better = np.zeros(shape), np.ones(shape), np.full((*shape, pairs.width), 0.5)
-    step = GROUPS_AT_ONCE if parameters.per_prompt else 1
+    pairs, _, first = _pooled(weighted, parameters.comparisons)
+    judges, width, per_prompt = parameters.of(first), pairs.width, parameters.per_prompt
+    if per_prompt:
+        judges = replace(judges, covariance=np.zeros_like(judges.covariance))
+    shape = (pairs.n_groups, width)
+    mean, spread, better = np.zeros(shape), np.ones(shape), np.full((*shape, width), 0.5)
+    step = GROUPS_AT_ONCE if per_prompt else 1
     pairs = pairs.where(np.argsort(pairs.group, kind="stable"))
     for start in range(0, pairs.n_groups, step):
         rows = slice(start, min(start + step, pairs.n_groups))
         own = pairs.where(np.arange(*np.searchsorted(pairs.group, [rows.start, rows.stop])))
-        own = replace(own, group=own.group - start, n_groups=rows.stop - start)
-        if parameters.per_prompt:
-            mean[rows], spread[rows], better[rows] = _prompts(judges, own)
-        else:
-            mean[rows], spread[rows], better[rows] = _arena(judges, own, parameters.equal)
+        own = replace(own, group=own.group - start, names=pairs.names[rows])
+        rounds = likelihood.FIRST_STEPS if per_prompt else SCORE_ROUNDS
+        scores = likelihood.scores_given_judges(own, judges, rounds=rounds)
+        if not per_prompt:
+            joint = likelihood.joint_covariance(own, judges, scores.mean[0], equal=parameters.equal)[:width, :width]
+            # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
+            centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
+            scores = ScoreBelief(scores.mean - scores.mean.mean(), (centering @ joint @ centering.T)[None])
+        elif width <= DRAWN_ITEMS:
+            drawn = likelihood.draw_scores(own, judges, scores, likelihood.normal_draws(width))
+            scores, better[rows] = likelihood.summarize_draws(*drawn)
+        if not per_prompt or width > DRAWN_ITEMS:
+            better[rows] = likelihood.prefer(scores.mean, scores.covariance)
+        mean[rows], spread[rows] = scores.mean, _root(scores.covariance)
     return mean, spread, better
-
-
-def _prompts(judges: JudgeTraits, pairs: PairVotes) -> tuple[FloatArray, FloatArray, FloatArray]:
-    judges = replace(judges, covariance=np.zeros_like(judges.covariance))
-    around = scores_given_judges(pairs, judges)
-    if pairs.width > DRAWN_ITEMS:
-        return around.mean, _root(around.covariance), prefer(around.mean, around.covariance)
-    drawn = draw_scores(pairs, judges, around, normal_draws(pairs.width))
-    mean, covariance = drawn.moments()
-    return mean, _root(covariance), drawn.better()
-
-
-def _arena(judges: JudgeTraits, pairs: PairVotes, equal: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
-    mean = scores_given_judges(pairs, judges, rounds=SCORE_ROUNDS).mean
-    joint = joint_covariance(pairs, judges, mean[0], equal=equal)
-    width = pairs.width
-    # Only differences are in the votes: the uncertainty of the common level would be that of the prior.
-    centering = np.eye(width) - 1.0 / width if width > 1 else np.eye(width)
-    covariance = (centering @ joint[:width, :width] @ centering.T)[None]
-    centered = mean - mean.mean()
-    return centered, _root(covariance), prefer(centered, covariance)
-
-
-def _scores(parameters: BradleyTerryParameters, table: ComparisonTable) -> FloatArray:
-    pairs = table.weighted(parameters.share, parameters.run_correlation)
-    return scores_given_judges(pairs, parameters.traits, rounds=SCORE_ROUNDS).mean
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -579,10 +473,7 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 def _ranked(rows: list[tuple[tuple[Hashable, ...], FloatArray, FloatArray, FloatArray]], decode: str) -> Posterior:
     """Return one ranking per row from the names, scores, errors and pair probabilities of its items."""
-    columns: dict[str, list[object]] = {
-        name: []
-        for name in ("candidates", "score", "standard_error", "rank_low", "rank_high", "pair_probability", "label")
-    }
+    labels, details = [], []
     confidence = np.zeros(len(rows))
     for row, (names, mean, spread, better) in enumerate(rows):
         size = len(names)
@@ -590,27 +481,20 @@ def _ranked(rows: list[tuple[tuple[Hashable, ...], FloatArray, FloatArray, Float
         order = np.argsort(-key, kind="stable")
         chance = better[np.ix_(order, order)]
         off = ~np.eye(size, dtype=bool)
+        sure = (chance >= SURE) & off
         confidence[row] = float(np.abs(2.0 * chance[off] - 1.0).mean()) if size > 1 else 0.0
-        ordered = [names[at] for at in order]
-        columns["candidates"].append(tuple(ordered))
-        columns["score"].append(mean[order])
-        columns["standard_error"].append(spread[order])
-        columns["rank_low"].append(1 + ((chance >= SURE) & off).sum(axis=0))
-        columns["rank_high"].append(size - ((chance >= SURE) & off).sum(axis=1))
-        columns["pair_probability"].append(chance)
-        columns["label"].append(_ranking(ordered, key[order]))
-    labels = as_object_array(columns.pop("label"))
-    return Posterior(labels, confidence, None, {name: as_object_array(values) for name, values in columns.items()})
-
-
-def _ranking(names: list[Hashable], keys: FloatArray) -> Comparisons:
-    groups: list[list[Hashable]] = []
-    for place, name in enumerate(names):
-        if place and keys[place - 1] - keys[place] < TIED:
-            groups[-1].append(name)
-        else:
-            groups.append([name])
-    return Comparisons.of_ranking(groups)
+        ordered = tuple(names[at] for at in order)
+        details.append((ordered, mean[order], spread[order], 1 + sure.sum(axis=0), size - sure.sum(axis=1), chance))
+        groups: list[list[Hashable]] = []
+        for place, at in enumerate(order):
+            if place and key[order[place - 1]] - key[at] < TIED:
+                groups[-1].append(names[at])
+            else:
+                groups.append([names[at]])
+        labels.append(Comparisons.of_ranking(groups))
+    fields = ("candidates", "score", "standard_error", "rank_low", "rank_high", "pair_probability")
+    columns = {name: as_object_array(one[at] for one in details) for at, name in enumerate(fields)}
+    return Posterior(as_object_array(labels), confidence, None, columns)
 
 
 def _rank_correlation(left: FloatArray, right: FloatArray, compared: BoolArray) -> float:
@@ -631,11 +515,6 @@ def cost_of_judge(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> 
     """Return how often a judge puts two items in the wrong order, averaged over items; ties count half.
 
     Scores are standard normal, so the difference of two is normal of variance 2.
-
-    Examples
-    --------
-    >>> cost_of_judge(np.array([-60.0, 0.0, 60.0])).round(2).tolist()
-    [0.99, 0.5, 0.01]
     """
     eta = np.clip(np.asarray(discrimination, dtype=np.float64), -STEEPEST, STEEPEST)[..., None] * _differences()
     agreement = outcome_moments(eta, np.asarray(tie, dtype=np.float64)[..., None])[0]
@@ -648,19 +527,11 @@ def _fall(discrimination: FloatArray, tie: FloatArray | float = 0.0) -> FloatArr
     return (costs[0] - costs[1]) / (2.0 * STEP)
 
 
-@lru_cache(maxsize=1)
 def _differences() -> FloatArray:
     """Return sizes of the difference of two scores, equally probable."""
-    law = NormalDist(0.0, np.sqrt(2.0))
-    return np.array([law.inv_cdf(0.5 + (node + 0.5) / (2.0 * NODES)) for node in range(NODES)])
+    from scipy.special import ndtri
 
-
-@lru_cache(maxsize=1)
-def _forward() -> Forward:
-    """Return the expected agreement of independent judges, whose scores are normal."""
-    grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
-    mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
-    return Forward.of_table(grid, mean @ mean.T / NODES)
+    return np.asarray(np.sqrt(2.0) * ndtri(0.5 + (np.arange(NODES) + 0.5) / (2.0 * NODES)))
 
 
 @lru_cache(maxsize=1)

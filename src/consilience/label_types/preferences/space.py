@@ -95,7 +95,10 @@ class Preferences(LabelSpace):
         return read_orders(cells)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        return as_object_array(_written(cell) for cell in batch)
+        return as_object_array(
+            cell if cell.ranking is None else [group if len(group) > 1 else group[0] for group in cell.ranking]
+            for cell in batch
+        )
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the ranking that contradicts the least weight of the comparisons (Kemeny)."""
@@ -120,14 +123,18 @@ class Preferences(LabelSpace):
         """
         drawn = []
         for center in centers:
-            order = center.items if center.ranking is not None else _by_wins(center)
+            wins = dict.fromkeys(center.items, 0.0)
+            for (better, worse), outcome in net_outcomes(center).items():
+                wins[better] += outcome
+                wins[worse] -= outcome
+            order = center.items if center.ranking is not None else sorted(wins, key=lambda item: -wins[item])
             score = -np.sort(-rng.normal(size=len(order)))
             one, two = np.triu_indices(len(order), 1)
             swap = rng.random(len(one)) < 0.5
             one, two = np.where(swap, two, one), np.where(swap, one, two)
-            wins = rng.random(len(one)) < 1.0 / (1.0 + np.exp(-np.clip(weight * (score[one] - score[two]), -80, 80)))
+            won = rng.random(len(one)) < 1.0 / (1.0 + np.exp(-np.clip(weight * (score[one] - score[two]), -80, 80)))
             first, second = (tuple(order[at] for at in place) for place in (one, two))
-            drawn.append(Comparisons(first, second, np.where(wins, 1, -1).astype(np.int8)))
+            drawn.append(Comparisons(first, second, tuple(np.where(won, 1, -1).tolist())))
         return as_object_array(drawn)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
@@ -137,16 +144,25 @@ class Preferences(LabelSpace):
         read = [None if is_null(label) else comparisons.read_comparisons(label) for label in batch]
         if all(cell is None or cell.ranking is not None for cell in read):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
-        return pa.array([None if cell is None else _records(cell) for cell in read])
+        words = {code: word for word, code in OUTCOMES.items()}
+        names = ("first", "second", "outcome", "question", "run")
+        rows: list[list[dict[str, Any]] | None] = []
+        for cell in read:
+            if cell is None:
+                rows.append(None)
+                continue
+            nothing = (None,) * len(cell)
+            said = [words.get(outcome) for outcome in cell.outcome]
+            columns = (cell.first, cell.second, said, cell.question or nothing, cell.run or nothing)
+            rows.append([dict(zip(names, entry, strict=True)) for entry in zip(*columns, strict=True)])
+        return pa.array(rows)
 
     def from_arrow(self, column: pa.Array) -> Batch:
-        rows = column.to_pylist()
-        return as_object_array(
-            [group[0] if len(group) == 1 else tuple(group) for group in row]
-            if row and isinstance(row[0], list)
-            else row
-            for row in rows
-        )
+        rows = []
+        for row in column.to_pylist():
+            is_ranking = row and isinstance(row[0], list)
+            rows.append([group[0] if len(group) == 1 else tuple(group) for group in row] if is_ranking else row)
+        return as_object_array(rows)
 
 
 def _apart(left: Comparisons, right: Comparisons) -> float:
@@ -154,27 +170,3 @@ def _apart(left: Comparisons, right: Comparisons) -> float:
     two |= {(second, first): -outcome for (first, second), outcome in two.items()}
     gaps = [abs(outcome - two[pair]) / 2.0 for pair, outcome in one.items() if pair in two]
     return float(np.mean(gaps)) if gaps else 0.0
-
-
-def _written(cell: Comparisons) -> Any:
-    if cell.ranking is None:
-        return cell
-    return [group[0] if len(group) == 1 else group for group in cell.ranking]
-
-
-def _records(cell: Comparisons) -> list[dict[str, Any]]:
-    words = {code: word for word, code in OUTCOMES.items()}
-    nothing = (None,) * len(cell)
-    about = zip(cell.question or nothing, cell.run or nothing, strict=True)
-    return [
-        {"first": one, "second": two, "outcome": words.get(outcome), "question": question, "run": run}
-        for (one, two, outcome), (question, run) in zip(cell.entries(), about, strict=True)
-    ]
-
-
-def _by_wins(said: Comparisons) -> tuple[Hashable, ...]:
-    wins = dict.fromkeys(said.items, 0.0)
-    for (one, two), outcome in net_outcomes(said).items():
-        wins[one] += outcome
-        wins[two] -= outcome
-    return tuple(sorted(wins, key=lambda item: -wins[item]))

@@ -18,35 +18,21 @@ import numpy.typing as npt
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions, read_each
 
-__all__ = [
-    "PrefLibProfile",
-    "positions_from_orders",
-    "positions_from_pairs",
-    "positions_from_scores",
-    "positions_from_top_k",
-    "read_preflib",
-]
-
 _ORDERS = (list, tuple, np.ndarray)
 
 
 def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
-    """Return positions from orders, best first.
+    """Return positions ``(n, r)`` from orders, best first: lists of item numbers or names, in which tuples are ties.
+
+    Lists of lists of orders, or an object array of shape (n, m), hold one order per row and source, and give
+    ``(n, m, r)``. Where there is None, the positions are -1 throughout; then say
+    ``observed=(positions >= 0).any(axis=-1)`` to `Votes.from_array`.
 
     Parameters
     ----------
-    orders
-        One order per row: a list of item numbers or names, in which a tuple or set is a tie. Lists of lists of
-        orders, or an object array of shape (n, m), hold one order per row and source; None where a source abstains.
     items
         Number or names of all items; the largest item number decides without it. Items that an order leaves out
         are not seen; where they are meant to come last, use `positions_from_top_k`.
-
-    Returns
-    -------
-    array of shape (n, r) or (n, m, r)
-        Where there was None it is -1 throughout; then say ``observed=(positions >= 0).any(axis=-1)`` to
-        `Votes.from_array`.
 
     Examples
     --------
@@ -57,12 +43,13 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
     array([[ 1, -1,  0]], dtype=int16)
     """
     codes = ItemCodes.of(items)
-    whole = _permutations(orders, codes)
-    if whole is not None:
-        return whole
+    number = codes.number
+    if isinstance(orders, np.ndarray) and orders.dtype.kind in "iu" and orders.ndim > 1:
+        r = orders.shape[-1]
+        if number in (None, r) and r <= MOST_ITEMS and (np.sort(orders, axis=-1) == np.arange(r)).all():
+            return np.argsort(orders, axis=-1).astype(np.int16)
     cells, shape = _cells(orders)
     groups = _read_each(cells, shape, codes.groups)
-    number = codes.number
     if number is None:
         number = 1 + max((item for order in groups for group in order for item in group), default=-1)
     table = np.full((len(cells), number), UNSEEN, dtype=np.int16)
@@ -73,17 +60,10 @@ def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None)
 
 
 def positions_from_top_k(lists: Any, items: int | Sequence[str]) -> Positions:
-    """Return positions from lists of the best items; all others are tied behind them.
+    """Return positions from lists of the best items, given as in `positions_from_orders`; all others are tied behind.
 
     "Ranked below" is not "not seen": a source that names its three favorites of seven did see the other four. For
     items that it really was not shown, set the positions to -1 afterwards.
-
-    Parameters
-    ----------
-    lists
-        As in `positions_from_orders`.
-    items
-        Number or names of all items.
 
     Examples
     --------
@@ -104,12 +84,10 @@ def positions_from_scores(
     tie_tolerance: float = 0.0,
     seen: npt.ArrayLike | None = None,
 ) -> Positions:
-    """Return positions by score.
+    """Return positions by score, from shape (n, r), or (n, m, r) for m sources.
 
     Parameters
     ----------
-    scores
-        Shape (n, r), or (n, m, r) for m sources: one score per item.
     tie_tolerance
         Items within this distance of the best one of their group are tied with it.
     seen
@@ -139,7 +117,7 @@ def positions_from_scores(
             "see the item."
         )
     cost = np.where(shown, -table if larger_is_better else table, np.inf)
-    order = np.lexsort((cost, ~shown), axis=-1)
+    order = np.argsort(cost, axis=-1, kind="stable")
     ordered = np.take_along_axis(cost, order, axis=-1)
     group = np.zeros(table.shape, dtype=np.int16)
     best = ordered[..., 0]
@@ -154,18 +132,10 @@ def positions_from_scores(
 
 
 def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: Any = None) -> Positions:
-    """Return positions from pairwise preferences that amount to a ranking.
+    """Return positions from pairwise preferences that amount to a ranking: lists of pairs (better, worse).
 
-    Parameters
-    ----------
-    preferences
-        For each row a list of pairs (better, worse) of item numbers or names; or an object array of such lists,
-        shape (n, m). They must settle the order of all items that occur, directly or through others. Items in no
-        pair are not seen; None where a source abstains.
-    items
-        Number or names of all items.
-    ties
-        Like `preferences`: lists of pairs of equally good items.
+    There is one list per row, or an object array (n, m) of them; None where a source abstains. The pairs, and those
+    of equally good items in `ties`, must settle the order of all items that occur. Items in no pair are not seen.
 
     Examples
     --------
@@ -177,20 +147,9 @@ def positions_from_pairs(preferences: Any, items: int | Sequence[str], *, ties: 
     equal = [None] * len(cells) if ties is None else _cells(ties, nested=False)[0]
     if len(equal) != len(cells):
         raise InvalidLabelError(f"There are ties for {len(equal)} rankings and preferences for {len(cells)}.")
-    table = _read_each(
-        list(zip(cells, equal, strict=True)), shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes)
-    )
+    both = list(zip(cells, equal, strict=True))
+    table = _read_each(both, shape, lambda cell: _ranking_of_pairs(cell[0], cell[1], codes))
     return np.array(table, dtype=np.int16).reshape(*shape, codes.number or 0)
-
-
-def _permutations(orders: Any, codes: ItemCodes) -> Positions | None:
-    """Return positions of an array of full orders of item numbers at once; None for anything else."""
-    if not isinstance(orders, np.ndarray) or orders.dtype.kind not in "iu" or orders.ndim < 2:
-        return None
-    r = orders.shape[-1]
-    if codes.number not in (None, r) or r > MOST_ITEMS or not (np.sort(orders, axis=-1) == np.arange(r)).all():
-        return None
-    return np.argsort(orders, axis=-1).astype(np.int16)
 
 
 def _cells(data: Any, *, nested: bool = True) -> tuple[list[Any], tuple[int, ...]]:
@@ -219,14 +178,19 @@ def _read_each(cells: list[Any], shape: tuple[int, ...], read: Callable[[Any], A
 
 def _place(place: Sequence[Any]) -> str:
     """Return "Row 3, source 1: " for the indices of a cell."""
-    names = ["Row", "source", *["axis"] * len(place)]
-    named = [f"{name} {number}" for name, number in zip(names, place, strict=False)]
+    named = [f"{name} {number}" for name, number in zip(("Row", "source"), place, strict=False)]
     return f"{', '.join(named)}: " if named else ""
 
 
 def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     """Return the positions of one ranking: the only order in which the groups of ties can stand."""
-    strict, equal = _pairs(pairs, codes), _pairs(tied, codes)
+    strict: list[tuple[int, int]] = []
+    equal: list[tuple[int, int]] = []
+    for given, kept in ((pairs, strict), (tied, equal)):
+        for pair in () if given is None else given:
+            if isinstance(pair, (str, bytes)) or np.shape(pair) != (2,):
+                raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
+            kept.append((codes.find(pair[0]), codes.find(pair[1])))
     if not (strict or equal) and not (pairs is None and tied is None):
         raise InvalidLabelError("there is no pair. Use None where a source does not rank anything.")
     leader = list(range(codes.number or 0))  # of the group of ties
@@ -240,8 +204,11 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     try:
         sorter.prepare()
     except CycleError as error:
+        groups = error.args[1]
+        start = groups.index(min(groups))  # the first of them in the list of all items
+        circle = " > ".join(repr(codes.name(group)) for group in groups[start:-1] + groups[: start + 1])
         raise InvalidLabelError(
-            f"the preferences go in a circle: {_cycle(error.args[1], codes)}"
+            f"the preferences go in a circle: {circle}"
             f"{' (tied items count as one)' if equal else ''}. Drop one of them; judgments that contradict each other "
             "need a model of pairwise preferences (Bradley-Terry)."
         ) from None
@@ -259,39 +226,13 @@ def _ranking_of_pairs(pairs: Any, tied: Any, codes: ItemCodes) -> Positions:
     return np.array([place.get(group, UNSEEN) for group in leader], dtype=np.int16)
 
 
-def _cycle(groups: list[int], codes: ItemCodes) -> str:
-    """Return a circle of preferences in words, from its first item in the list of all items."""
-    start = groups.index(min(groups))
-    circle = groups[start:-1] + groups[:start]
-    return " > ".join(repr(codes.name(group)) for group in [*circle, circle[0]])
-
-
-def _pairs(pairs: Any, codes: ItemCodes) -> list[tuple[int, int]]:
-    result = []
-    for pair in [] if pairs is None else list(pairs):
-        if isinstance(pair, (str, bytes)) or np.shape(pair) != (2,):
-            raise InvalidLabelError(f"{pair!r} is not a pair of items (better, worse).")
-        result.append((codes.find(pair[0]), codes.find(pair[1])))
-    return result
-
-
 @dataclass(frozen=True, eq=False)
 class PrefLibProfile:
-    """Rankings of a PrefLib file.
-
-    Attributes
-    ----------
-    positions : array of shape (n, r)
-        The distinct rankings.
-    counts : array of shape (n,)
-        How many voters gave each of them.
-    names : tuple of r strings
-        Names of the items, their numbers where the file gives none.
-    """
+    """The distinct rankings of a PrefLib file, and how many voters gave each of them."""
 
     positions: Positions
     counts: npt.NDArray[np.int64]
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the items; their numbers where the file gives none
 
     def expanded(self) -> Positions:
         """Return one ranking per voter."""
@@ -301,11 +242,8 @@ class PrefLibProfile:
 def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") -> PrefLibProfile:
     r"""Return the rankings of PrefLib text (soc, soi, toc or toi): comment lines, then ``count: 1,2,{3,4}``.
 
-    Parameters
-    ----------
-    unlisted
-        What incomplete orders (soi, toi) mean by the items they leave out: the voter did not see them, or ranks them
-        "below" the listed ones, as in elections where one lists favorites.
+    Items that incomplete orders (soi, toi) leave out are not seen, or ranked "below" the listed ones, as in elections
+    where one lists favorites.
 
     Examples
     --------
@@ -317,40 +255,33 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
         raise UnsupportedError(f"unlisted={unlisted!r} is unknown. Use 'unseen' or 'below'.")
     names: dict[int, str] = {}
     declared, orders, counts = 0, [], []
-    for line_number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if named := re.match(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", line):
             names[int(named[1])] = named[2]
         elif total := re.match(r"#\s*NUMBER ALTERNATIVES\s*:\s*(\d+)", line):
             declared = int(total[1])
-        elif line.strip() and not line.startswith("#"):
-            count, order = _read_line(line, line_number, declared)
-            counts.append(count)
-            orders.append(order)
+        if not line.strip() or line.startswith("#"):
+            continue
+        matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
+        entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
+        if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
+            raise InvalidLabelError(
+                f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that "
+                "PrefLib used before 2022 have to be downloaded again."
+            )
+        order = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
+        items = [item + 1 for group in order for item in group]
+        wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
+        if wrong is not None:
+            raise InvalidLabelError(f"Line {number} ranks item {wrong}; the items are 1 .. {declared or 'n'}.")
+        if len(set(items)) < len(items):
+            raise InvalidLabelError(f"Line {number} ranks an item twice: {line.strip()[:60]!r}. Correct the line.")
+        counts.append(int(matched[1]))
+        orders.append(order)
     if not orders:
         raise InvalidLabelError("The text holds no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
-    number = declared or max(
-        max(names, default=0), 1 + max(item for order in orders for group in order for item in group)
-    )
+    listed = 1 + max(item for order in orders for group in order for item in group)
+    size = declared or max(listed, *names, 0)
     build = positions_from_orders if unlisted == "unseen" else positions_from_top_k
-    positions = build(orders, number)
-    return PrefLibProfile(
-        positions, np.array(counts), tuple(names.get(item, str(item)) for item in range(1, number + 1))
-    )
-
-
-def _read_line(line: str, number: int, declared: int) -> tuple[int, list[Any]]:
-    matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
-    entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
-    if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
-        raise InvalidLabelError(
-            f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that PrefLib "
-            "used before 2022 have to be downloaded again."
-        )
-    groups = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
-    items = [item + 1 for group in groups for item in group]
-    wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
-    if wrong is not None:
-        raise InvalidLabelError(f"Line {number} ranks item {wrong}; the items are 1 .. {declared or 'n'}.")
-    if len(set(items)) < len(items):
-        raise InvalidLabelError(f"Line {number} ranks an item twice: {line.strip()[:60]!r}. Correct the line.")
-    return int(matched[1]), groups
+    called = tuple(names.get(item, str(item)) for item in range(1, size + 1))
+    return PrefLibProfile(build(orders, size), np.array(counts), called)

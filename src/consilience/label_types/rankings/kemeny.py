@@ -3,30 +3,25 @@
 The input is a table of pair margins: for items i < j the total weight of the sources that put i before j, minus that
 of those that put j before i. The weighted Kemeny rule minimizes the summed ``|margin|`` of the pairs that an order
 contradicts. Borda and Copeland, which are cheaper and not optimal, stand beside it.
+
+Positive margins form a directed graph. Between its strongly connected components an order can respect every pair, so
+only these blocks have to be searched: small ones exactly, by a recursion over subsets, large ones by moving single
+items. The search sees items in the order of preference, so that the choice among equally good orders follows the
+preference and never the index of an item.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
-
-__all__ = [
-    "KemenyResult",
-    "PairMargins",
-    "borda",
-    "copeland",
-    "linear_ordering",
-    "minimize_disagreement",
-    "sum_by_item",
-]
 
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
@@ -40,48 +35,49 @@ _BOUNDED = 500
 _MAX_CELLS = 1 << 22
 
 
-@dataclass(frozen=True, slots=True)
-class KemenyResult:
-    """Orders of n rows of up to r items, and how good they are known to be."""
-
-    positions: IntArray  # (n, r) place of each item, 0 for the first; -1 for items that do not exist in the row
-    cost: FloatArray  # (n,) summed |margin| of the pairs that the order contradicts
-    lower_bound: FloatArray  # (n,) no order costs less; equal to the cost where it is optimal
-    optimal: BoolArray  # (n,) whether the order is proven to be the best
-
-
 @dataclass(frozen=True, eq=False)
-class PairMargins:
-    """By how much weight the votes of each row favor one item of a pair."""
+class KemenyRankings:
+    """Rankings of n rows of up to r items, and how good they are known to be.
 
-    margins: FloatArray  # (n, r (r - 1) / 2), as `minimize_disagreement` takes them
-    sizes: IntArray  # (n,) numbers of items of the rows
-    seen: BoolArray  # (n, r) whether any vote sees the item
+    Attributes
+    ----------
+    positions : array of shape (n, r)
+        Position of each item, 0 for the first, without ties; -1 for items that no source ranks in this row.
+    cost : array of shape (n,)
+        Weighted number of pairs of items in opposite order, summed over the sources.
+    lower_bound : array of shape (n,)
+        No ranking costs less.
+    optimal : array of shape (n,)
+        Whether the ranking is proven to be the best.
+    """
 
-    @classmethod
-    def of(cls, votes: Batch, weights: FloatArray) -> PairMargins:
-        """Add up votes ``(n, m, r)``; those of weight zero are not there."""
-        from consilience.label_types.rankings.kernels import margins_of
-
-        there = (weights > 0)[:, :, None]
-        sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
-        seen = np.asarray(((votes >= 0) & there).any(axis=1))
-        margins = margins_of(np.ascontiguousarray(votes, dtype=np.int16), np.ascontiguousarray(weights, np.float64))
-        return cls(margins, sizes, seen)
+    positions: IntArray
+    cost: FloatArray
+    lower_bound: FloatArray
+    optimal: BoolArray
 
     @property
-    def width(self) -> int:
-        """The largest number of items."""
-        return int(self.seen.shape[1])
+    def gap(self) -> FloatArray:
+        """By how much a better ranking could cost less at the most; zero where optimal."""
+        return self.cost - self.lower_bound
 
-    def kemeny(self, **options: Any) -> KemenyResult:
-        """Return the ranking of each row that contradicts the least weight; -1 for items that no vote sees."""
-        found = minimize_disagreement(self.margins, self.width, self.sizes, **options)
-        return replace(found, positions=self.of_seen(found.positions))
 
-    def of_seen(self, positions: IntArray) -> IntArray:
-        """Return the positions among the items that some vote sees; -1 for the others."""
-        return positions if self.seen.all() else rank_items(positions, self.seen, UNSEEN).astype(np.int64)
+def add_up(votes: Batch, weights: FloatArray) -> tuple[FloatArray, IntArray, BoolArray]:
+    """Return the pair margins of votes ``(n, m, r)``, where those of weight zero are not there.
+
+    Also the number of items of each row, and ``(n, r)`` whether any vote sees an item.
+    """
+    from consilience.label_types.rankings.kernels import margins_of
+
+    there = (weights > 0)[:, :, None]
+    sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
+    margins = margins_of(np.ascontiguousarray(votes, dtype=np.int16), np.ascontiguousarray(weights, np.float64))
+    return margins, sizes, np.asarray(((votes >= 0) & there).any(axis=1))
+
+
+def among_seen(positions: IntArray, seen: BoolArray) -> IntArray:
+    """Return the positions among the items that some vote sees; -1 for the others."""
+    return positions if seen.all() else rank_items(positions, seen, UNSEEN).astype(np.int64)
 
 
 def minimize_disagreement(
@@ -96,52 +92,48 @@ def minimize_disagreement(
     exact: Literal["dp", "milp"] = "dp",
     time_limit: float | None = None,
     keys: IntArray | None = None,
-) -> KemenyResult:
-    """Return the order of the items of every row that contradicts the least weight.
+) -> KemenyRankings:
+    """Return the order of the items of every row that contradicts the least weight; costs are sums of ``|margin|``.
 
-    The items fall into blocks (strongly connected components of "is favored over") between which nothing has to be
-    contradicted; a row without cyclic majorities has blocks of one item and needs no search. Blocks of up to
-    `max_exact` items are solved exactly by a recursion over subsets, larger ones by a local search with a lower bound.
+    Margins ``(n, r (r - 1) / 2)`` of pairs i < j come in the order of ``numpy.triu_indices(r, 1)``. Only the first
+    ``sizes[t]`` of the r items of row t exist. Blocks of up to `max_exact` items, whose memory and time double with
+    every item, are solved exactly; larger ones by a local search from `starts` orders, and with ``exact="milp"`` as
+    integer programs until the time limit is over.
 
     Among equally good orders the choice follows the sum of an item's margins (Borda), then a random number that belongs
-    to the seed, the key of the row and the item. It never follows the index of an item.
-
-    Parameters
-    ----------
-    margins
-        ``(n, r (r - 1) / 2)``; positive favors i before j, pairs i < j in the order of ``numpy.triu_indices(r, 1)``.
-    sizes
-        ``(n,)``: only the first ``sizes[t]`` of the r items of row t exist. All of them without it.
-    max_exact, starts
-        Largest block that is solved by the recursion, whose memory and time double with every item; and number of
-        starts of the local search in larger ones.
-    exact, time_limit
-        ``"milp"`` also solves the blocks that the local search leaves unproven, as integer programs, until so many
-        seconds are over.
-    keys
-        ``(n,)`` integers that identify the rows; their index without it. Rows keep their result when they come in
-        another order, in parts, or go through several threads, if their keys stay the same.
-
-    Examples
-    --------
-    A cycle: 0 before 1 by 3, 1 before 2 by 2, and 2 before 0 by 1. The weakest of the three is given up.
-
-    >>> result = minimize_disagreement([[3.0, -1.0, 2.0]], 3)
-    >>> result.positions, result.cost, result.optimal
-    (array([[0, 1, 2]]), array([1.]), array([ True]))
+    to the seed, the key of the row (its index without `keys`) and the item. So rows keep their result when they come in
+    another order, in parts, or go through several threads.
     """
     table, exists = _cleaned(margins, r, sizes)
     n, count = len(table), exists.sum(axis=1)
     names = np.arange(n) if keys is None else keys
-    search = _Search(max_exact, starts, seed, _deadline(time_limit) if exact == "milp" else None)
+    deadline = None if exact == "dp" else np.inf if time_limit is None else monotonic() + time_limit
     positions, cost, bound = np.full((n, r), UNSEEN), np.zeros(n), np.zeros(n)
     proven = np.ones(n, dtype=bool)
     second = np.triu_indices(r, 1)[1]
 
     def solve(rows: IntArray) -> None:
         size = int(count[rows[0]])
-        some = table if len(rows) == n and size == r else table[np.ix_(rows, second < size)]
-        positions[rows, :size], cost[rows], bound[rows], proven[rows] = search.solve(some, size, names[rows])
+        some = table[np.ix_(rows, second < size)]
+        points = sum_by_item(np.sign(some), size)
+        positions[rows, :size] = (size - 1 - points) / 2
+        # Wins minus losses are spread out the most where no majorities are cyclic or tied: no choice is left.
+        open_rows = np.einsum("ni,ni->n", points, points) < size * (size**2 - 1) // 3
+        if not open_rows.any():
+            return
+        left, some = rows[open_rows], some[open_rows]
+        preferred = _preferred([np.zeros((len(left), size))], some, names[left], seed)
+        largest = np.abs(some).max(axis=1)
+        square = square_margins(some / np.where(largest > 0, largest, 1.0)[:, None], size)
+        square = np.take_along_axis(square, preferred[:, :, None], axis=1)
+        square = np.take_along_axis(square, preferred[:, None, :], axis=2)
+        states = hash_priority(names[left], seed)
+        orders, least, proven[left] = _solve_blocks(square, states, max_exact, starts, deadline)
+        bound[left] = least * largest
+        found = np.argsort(np.take_along_axis(preferred, orders, axis=1), axis=1)
+        one, two = np.triu_indices(size, 1)
+        positions[left, :size] = found
+        cost[left] = np.maximum(np.where(found[:, one] < found[:, two], -some, some), 0.0).sum(axis=1)
 
     jobs = []
     for size in np.unique(count).tolist():
@@ -154,36 +146,16 @@ def minimize_disagreement(
     else:
         list(map(solve, jobs))
     proven |= cost - bound <= _EQUAL * cost
-    return KemenyResult(positions, cost, np.where(proven, cost, np.minimum(bound, cost)), proven)
+    return KemenyRankings(positions, cost, np.where(proven, cost, np.minimum(bound, cost)), proven)
 
 
-def borda(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None = None, *, seed: int = 0) -> IntArray:
-    """Return positions ``(n, r)`` by the sum of an item's margins; ties as in `minimize_disagreement`.
-
-    Examples
-    --------
-    >>> borda([[3.0, -1.0, 2.0]], 3)
-    array([[0, 1, 2]])
-    """
+def rank_by_score(
+    margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None = None, *, rule: Literal["borda", "copeland"], seed: int
+) -> IntArray:
+    """Return positions ``(n, r)`` by the sum of an item's margins (Borda) or by its wins minus losses (Copeland)."""
     table, exists = _cleaned(margins, r, sizes)
-    order = _preferred([exists], table, np.arange(len(table)), seed)
-    return np.where(exists, np.argsort(order, axis=1), UNSEEN)
-
-
-def copeland(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None = None, *, seed: int = 0) -> IntArray:
-    """Return positions ``(n, r)`` by the number of pairs an item wins minus those it loses.
-
-    Ties as in `minimize_disagreement`.
-
-    Examples
-    --------
-    Everyone in the cycle wins once and loses once; item 3 loses to all. Borda decides between equals.
-
-    >>> copeland([[3.0, -1.0, 5.0, 2.0, 5.0, 5.0]], 4)
-    array([[0, 1, 2, 3]])
-    """
-    table, exists = _cleaned(margins, r, sizes)
-    order = _preferred([exists, sum_by_item(np.sign(table), r)], table, np.arange(len(table)), seed)
+    scores = [exists] if rule == "borda" else [exists, sum_by_item(np.sign(table), r)]
+    order = _preferred(scores, table, np.arange(len(table)), seed)
     return np.where(exists, np.argsort(order, axis=1), UNSEEN)
 
 
@@ -197,6 +169,32 @@ def sum_by_item(pairs: FloatArray, r: int) -> FloatArray:
         total[:, item + 1 :] -= own
         first += r - 1 - item
     return total
+
+
+def square_margins(margins: FloatArray, size: int) -> FloatArray:
+    """Return the margins as antisymmetric matrices ``(n, size, size)``."""
+    square = np.zeros((len(margins), size, size))
+    square[:, *np.triu_indices(size, 1)] = margins
+    return square - square.transpose(0, 2, 1)
+
+
+def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
+    """Sort the items of each row so that strongly connected components follow each other in topological order.
+
+    An item reaches more items than any item of a later component, so their number is the key of the sort. Return the
+    items ``(n, size)``, best first and by index within a component; and row, first and last place (exclusive) of each
+    component of more than one item, ``(n_blocks, 3)``.
+    """
+    n, size, _ = square.shape
+    reaches = (square > 0) | np.eye(size, dtype=bool)
+    for through in range(size):
+        reaches |= reaches[:, :, through, None] & reaches[:, None, through]
+    component = (reaches & reaches.transpose(0, 2, 1)).argmax(axis=2)
+    key = (size - reaches.sum(axis=2)) * size + component
+    orders = np.argsort(key, axis=1, kind="stable")
+    row, start = np.nonzero(np.diff(np.take_along_axis(key, orders, axis=1), axis=1, prepend=-1))
+    length = np.diff(row * size + start, append=n * size)
+    return orders, np.stack([row, start, start + length], axis=1)[length > 1]
 
 
 def _cleaned(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None) -> tuple[FloatArray, BoolArray]:
@@ -213,93 +211,44 @@ def _cleaned(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None) -> tup
     return table, exists
 
 
-def _preferred(scores: list[npt.NDArray[Any]], margins: FloatArray, keys: IntArray, seed: int) -> IntArray:
+def _preferred(scores: list[Batch], margins: FloatArray, keys: IntArray, seed: int) -> IntArray:
     """Return ``(n, r)`` items by the scores, larger first; then by Borda, then by chance."""
     r = scores[0].shape[1]
     largest = np.abs(margins).max(axis=1, initial=0.0, keepdims=True)
     borda_score = np.rint(sum_by_item(margins, r) / np.where(largest > 0, _SAME_SCORE * largest, 1.0))
-    chance = np.empty((len(keys), r), dtype=np.uint64)
     row = hash_priority(keys, seed)
-    for item in range(r):
-        chance[:, item] = hash_priority(row, item)
+    chance = np.array([hash_priority(row, item) for item in range(r)], dtype=np.uint64).reshape(r, len(row)).T
     return np.lexsort((chance, borda_score, *reversed(scores)), axis=-1)[:, ::-1]
 
 
-def _deadline(time_limit: float | None) -> float:
-    return np.inf if time_limit is None else monotonic() + time_limit
+def _solve_blocks(
+    square: FloatArray, states: npt.NDArray[np.uint64], max_exact: int, starts: int, deadline: float | None
+) -> tuple[IntArray, FloatArray, BoolArray]:
+    """Return the best orders found, lower bounds of their costs, and in which rows every block was solved exactly.
 
+    A deadline asks for integer programs.
+    """
+    from consilience.label_types.rankings.kernels import cycle_bound, order_exactly, put_preferred_first, search_order
 
-@dataclass(frozen=True, slots=True)
-class _Search:
-    """How rows of one number of items are solved; a deadline asks for integer programs."""
-
-    max_exact: int
-    starts: int
-    seed: int
-    deadline: float | None
-
-    def solve(
-        self, margins: FloatArray, size: int, keys: IntArray
-    ) -> tuple[IntArray, FloatArray, FloatArray, BoolArray]:
-        """Return positions, costs, lower bounds of the costs, and in which rows every block was solved exactly."""
-        points = sum_by_item(np.sign(margins), size)
-        positions = ((size - 1 - points) / 2).astype(np.int64)
-        cost, bound, proven = np.zeros(len(margins)), np.zeros(len(margins)), np.ones(len(margins), dtype=bool)
-        # Wins minus losses are spread out the most where no majorities are cyclic or tied: no choice is left.
-        left = np.flatnonzero(np.einsum("ni,ni->n", points, points) < size * (size**2 - 1) // 3)
-        if len(left):
-            some = margins[left]
-            preferred = _preferred([np.zeros((len(left), size))], some, keys[left], self.seed)
-            largest = np.abs(some).max(axis=1)
-            square = _square(some / np.where(largest > 0, largest, 1.0)[:, None], preferred)
-            orders, least, proven[left] = self._solve_blocks(square, keys[left])
-            bound[left] = least * largest
-            found = np.argsort(np.take_along_axis(preferred, orders, axis=1), axis=1)
-            first, second = np.triu_indices(size, 1)
-            against = np.where(found[:, first] < found[:, second], -some, some)
-            positions[left], cost[left] = found, np.maximum(against, 0.0).sum(axis=1)
-        return positions, cost, bound, proven
-
-    def _solve_blocks(self, square: FloatArray, keys: IntArray) -> tuple[IntArray, FloatArray, BoolArray]:
-        from consilience.label_types.rankings.kernels import find_blocks, order_exactly, put_preferred_first
-
-        orders, blocks = find_blocks(square)
-        length = blocks[:, 2] - blocks[:, 1]
-        bound, proven = np.zeros(len(square)), np.ones(len(square), dtype=bool)
-        for size in np.unique(length[length <= self.max_exact]).tolist():
-            here = blocks[length == size]
-            np.add.at(bound, here[:, 0], order_exactly(square, orders, here, size))
-        for row, start, stop in blocks[length > self.max_exact]:
-            items = orders[row, start:stop].copy()
-            inner = square[row][np.ix_(items, items)]
-            state = hash_priority(keys[row : row + 1], self.seed)[0]
-            order, least = _search_block(inner, self.starts, state, self.deadline)
-            orders[row, start:stop] = items[order]
-            bound[row] += least
-            proven[row] = False
-        put_preferred_first(square, orders)
-        return orders, bound, proven
-
-
-def _square(margins: FloatArray, items: IntArray) -> FloatArray:
-    """Return antisymmetric matrices ``(n, size, size)`` of the margins, with the items in this order."""
-    n, size = items.shape
-    square = np.zeros((n, size, size))
-    square[:, *np.triu_indices(size, 1)] = margins
-    square -= square.transpose(0, 2, 1)
-    return np.take_along_axis(np.take_along_axis(square, items[:, :, None], axis=1), items[:, None, :], axis=2)
-
-
-def _search_block(matrix: FloatArray, starts: int, state: np.uint64, deadline: float | None) -> tuple[IntArray, float]:
-    """Return a good order of one block and a lower bound of the cost."""
-    from consilience.label_types.rankings.kernels import cycle_bound, search_order
-
-    order, cost = search_order(matrix, np.argsort(-matrix.sum(axis=1), kind="stable"), starts, state)
-    bound = cycle_bound(matrix.copy()) if len(matrix) <= _BOUNDED else 0.0
-    if deadline is None:
-        return order, bound
-    better, proven = linear_ordering(matrix[np.ix_(order, order)], cost, deadline)
-    return order[better], max(bound, proven)
+    orders, blocks = find_blocks(square)
+    length = blocks[:, 2] - blocks[:, 1]
+    bound, proven = np.zeros(len(square)), np.ones(len(square), dtype=bool)
+    for size in np.unique(length[length <= max_exact]).tolist():
+        here = blocks[length == size]
+        np.add.at(bound, here[:, 0], order_exactly(square, orders, here, size))
+    for row, start, stop in blocks[length > max_exact]:
+        items = orders[row, start:stop].copy()
+        inner = square[row][np.ix_(items, items)]
+        order, cost = search_order(inner, np.argsort(-inner.sum(axis=1), kind="stable"), starts, states[row])
+        least = cycle_bound(inner.copy()) if len(inner) <= _BOUNDED else 0.0
+        if deadline is not None:
+            better, at_least = linear_ordering(inner[np.ix_(order, order)], cost, deadline)
+            order, least = order[better], max(least, at_least)
+        orders[row, start:stop] = items[order]
+        bound[row] += least
+        proven[row] = False
+    put_preferred_first(square, orders)
+    return orders, bound, proven
 
 
 def linear_ordering(matrix: FloatArray, cost: float, deadline: float) -> tuple[IntArray, float]:

@@ -6,13 +6,8 @@ before i".
 
 Given the margins, an order has the posterior probability ``p(order) ~ exp(-sum of the margins it contradicts)``. The
 normalizer is a sum over orders, which a recursion over subsets turns into ``r 2^r`` terms; running it from both ends
-gives the probability of every pair. Longer rankings are sampled.
-
-The order that contradicts the least weight (Kemeny) is found block by block. The positive margins form a directed
-graph; between its strongly connected components an order can respect every pair, so only the components have to be
-searched: small ones exactly, by a recursion over subsets, large ones by moving single items. These loops see square
-matrices whose items stand in the order of preference, so that the choice among equally good orders follows the
-preference and never the index of an item.
+gives the probability of every pair. Longer rankings are sampled. The order that contradicts the least weight (Kemeny)
+comes from the same recursion, or from moving single items.
 """
 
 from __future__ import annotations
@@ -24,21 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-
-__all__ = [
-    "bucket_counts",
-    "compare_votes",
-    "cycle_bound",
-    "expected_discordance",
-    "find_blocks",
-    "margins_of",
-    "order_exactly",
-    "pair_posterior",
-    "pair_posterior_gibbs",
-    "pair_sums",
-    "put_preferred_first",
-    "search_order",
-]
 
 #: Rows that go through a recursion side by side, one per lane of the processor's vectors.
 _LANES = 32
@@ -56,25 +36,9 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _ones(word: np.uint64) -> int:
-    word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return int((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _pack(vote: npt.NDArray[np.int16], strict: npt.NDArray[np.uint64], ahead: npt.NDArray[np.uint64]) -> None:
-    """Write which pairs of items a vote orders, and in which of them the first is ahead, 64 pairs to a word."""
-    strict[:] = 0
-    ahead[:] = 0
-    pair = 0
-    for i in range(len(vote)):
-        for j in range(i + 1, len(vote)):
-            bit = np.uint64(pair & 63)
-            strict[pair >> 6] |= np.uint64((vote[i] >= 0) & (vote[j] >= 0) & (vote[i] != vote[j])) << bit
-            ahead[pair >> 6] |= np.uint64(vote[i] < vote[j]) << bit
-            pair += 1
+def _order(one: int, two: int) -> int:
+    """Return 1 if the item at the first position comes before the other, -1 if after it, 0 if neither is said."""
+    return int((one >= 0) & (one < two)) - int((two >= 0) & (two < one))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -85,60 +49,62 @@ def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray
     ``(6, m, m)`` sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
     """
     n, m, r = positions.shape
-    words = (r * (r - 1) // 2 + 63) // 64
-    strict = np.empty((m, words), np.uint64)
-    ahead = np.empty((m, words), np.uint64)
     sums = np.zeros((6, m, m), np.int64)
+    orders = np.empty((m, r * (r - 1) // 2), np.int8)
     voters = np.empty(m, np.int64)
     for t in range(n):
         votes = 0
         for source in range(m):
             if observed[t, source]:
                 voters[votes] = source
-                _pack(positions[t, source], strict[votes], ahead[votes])
+                pair = 0
+                for i in range(r):
+                    for j in range(i + 1, r):
+                        orders[votes, pair] = _order(positions[t, source, i], positions[t, source, j])
+                        pair += 1
                 votes += 1
         for place in range(votes):
             a = voters[place]
             sums[5, a, a] += 1
             for other in range(place + 1, votes):
                 b = voters[other]
-                common, different = 0, 0
-                for word in range(words):
-                    both = strict[place, word] & strict[other, word]
-                    common += _ones(both)
-                    different += _ones(both & (ahead[place, word] ^ ahead[other, word]))
-                sign = common - 2 * different
+                sign, common = 0, 0
+                for pair in range(orders.shape[1]):
+                    product = orders[place, pair] * orders[other, pair]
+                    sign += product
+                    common += product & 1
                 sums[0, a, b] += sign
                 sums[1, a, b] += common
                 sums[2, a, b] += sign * sign
                 sums[3, a, b] += sign * common
                 sums[4, a, b] += common * common
                 sums[5, a, b] += 1
-    for a in range(m):
-        for b in range(a + 1, m):
-            sums[:, b, a] = sums[:, a, b]
+    for number in range(6):
+        for a in range(m):
+            for b in range(a):
+                sums[number, a, b] = sums[number, b, a]
     return sums
 
 
 @numba.njit(cache=True, nogil=True)
-def compare_votes(positions: npt.NDArray[np.int16], truth: npt.NDArray[np.int16]) -> tuple[IntArray, IntArray]:
-    """Compare votes ``(n, m, r)`` with one ranking ``(n, r)`` per row.
+def compare_votes(positions: npt.NDArray[np.int16], values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compare votes ``(n, m, r)`` with one value per row and pair of items, positive where i comes before j.
 
-    Return ``(n, m)`` pairs of items ordered alike minus those ordered differently, and pairs that both order strictly.
+    Return ``(n, m)`` sums of the values of pairs ordered like that minus those ordered otherwise, and of their sizes.
     """
     n, m, r = positions.shape
-    sign = np.zeros((n, m), np.int64)
-    common = np.zeros((n, m), np.int64)
+    sums, sizes = np.empty((n, m)), np.empty((n, m))
     for t in range(n):
         for a in range(m):
-            vote = positions[t, a]
+            total, size, pair = 0.0, 0.0, 0
             for i in range(r):
                 for j in range(i + 1, r):
-                    if min(vote[i], vote[j], truth[t, i], truth[t, j]) >= 0:
-                        product = np.sign(vote[j] - vote[i]) * np.sign(truth[t, j] - truth[t, i])
-                        sign[t, a] += product
-                        common[t, a] += abs(product)
-    return sign, common
+                    value = values[t, pair] * _order(positions[t, a, i], positions[t, a, j])
+                    total += value
+                    size += abs(value)
+                    pair += 1
+            sums[t, a], sizes[t, a] = total, size
+    return sums, sizes
 
 
 @numba.njit(cache=True, nogil=True)
@@ -148,188 +114,110 @@ def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatAr
     margins = np.zeros((n, r * (r - 1) // 2))
     for t in range(n):
         for a in range(m):
-            weight = weights[t, a]
-            if weight == 0.0:
-                continue
-            first = 0
-            for i in range(r):
+            weight, pair = weights[t, a], 0
+            for i in range(r if weight != 0.0 else 0):
                 here = positions[t, a, i]
-                if here >= 0:
-                    for j in range(i + 1, r):
-                        there = positions[t, a, j]
-                        favor = np.int64(here < there) - np.int64((there >= 0) & (there < here))
-                        margins[t, first + j - i - 1] += weight * favor
-                first += r - i - 1
+                for j in range(i + 1, r):
+                    margins[t, pair + j - i - 1] += weight * _order(here, positions[t, a, j])
+                pair += r - i - 1
     return margins
 
 
 @numba.njit(cache=True, nogil=True)
-def expected_discordance(positions: npt.NDArray[np.int16], probability: FloatArray) -> FloatArray:
-    """Return ``(n, m)`` expected numbers of pairs that votes ``(n, m, r)`` order against the truth.
-
-    `probability` ``(n, pairs)`` is that i comes before j in the truth.
-    """
-    n, m, r = positions.shape
-    result = np.zeros((n, m))
-    for t in range(n):
-        for a in range(m):
-            pair = 0
-            for i in range(r):
-                here = positions[t, a, i]
-                for j in range(i + 1, r):
-                    there = positions[t, a, j]
-                    if here >= 0 and there >= 0 and here != there:
-                        result[t, a] += 1.0 - probability[t, pair] if here < there else probability[t, pair]
-                    pair += 1
-    return result
-
-
-@numba.njit(cache=True, nogil=True)
-def bucket_counts(positions: npt.NDArray[np.int16], observed: BoolArray, sizes: int) -> IntArray:
+def bucket_counts(positions: npt.NDArray[np.int16], sizes: int) -> IntArray:
     """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
 
     A bucket order acts like one ranking of all its items minus one ranking per bucket.
     """
     n, m, r = positions.shape
     result = np.zeros((m, sizes + 1), np.int64)
-    tied = np.empty(r + 1, np.int64)
+    tied = np.empty(r, np.int64)
     for t in range(n):
         for source in range(m):
-            if observed[t, source]:
-                tied[:] = 0
-                seen = 0
-                for i in range(r):
-                    place = positions[t, source, i]
-                    if place >= 0:
-                        tied[place] += 1
-                        seen += 1
-                result[source, seen] += 1
-                for place in range(r + 1):
-                    if tied[place] > 0:
-                        result[source, tied[place]] -= 1
+            tied[:] = 0
+            seen = 0
+            for i in range(r):
+                place = positions[t, source, i]
+                if place >= 0:
+                    tied[place] += 1
+                    seen += 1
+            result[source, seen] += int(seen > 0)
+            for place in range(r):
+                result[source, tied[place]] -= int(tied[place] > 0)
     return result
 
 
 # --- posteriors -------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _recursion(
-    factor: FloatArray,
-    lanes: int,
-    low: FloatArray,
-    high: FloatArray,
-    forward: FloatArray,
-    backward: FloatArray,
-    low_mass: FloatArray,
-    high_mass: FloatArray,
-) -> None:
-    """Run the recursion from both ends, in place, for a block of rows.
-
-    ``forward[S]`` sums over the orders of the items in S, ``backward[S]`` over the ways to go on. Item i after the
-    set T has weight ``low[i, lower bits of T] * high[i, upper bits of T]``; the masses collect how much of the total
-    passes through (T, i), by either half of T.
-    """
-    size = len(factor)
-    n_low = size // 2
-    mask = (1 << n_low) - 1
-    full = (1 << size) - 1
-    low[:, 0] = 1.0
-    high[:, 0] = 1.0
+@numba.njit(cache=True, nogil=True)
+def _combine(values: FloatArray, first: int, last: int, multiply: bool) -> FloatArray:
+    """Return ``(size, sets, lanes)``: sums or products of ``values[i]`` over the sets of items first .. last - 1."""
+    size, _, lanes = values.shape
+    table = np.full((size, 1 << (last - first), lanes), 1.0 if multiply else 0.0)
     for i in range(size):
-        for bit in range(n_low):
-            for rest in range(1 << bit):
+        for item in range(first, last):
+            bit = 1 << (item - first)
+            for rest in range(bit):
                 for lane in range(lanes):
-                    low[i, rest | (1 << bit), lane] = low[i, rest, lane] * factor[i, bit, lane]
-        for bit in range(size - n_low):
-            for rest in range(1 << bit):
-                for lane in range(lanes):
-                    high[i, rest | (1 << bit), lane] = high[i, rest, lane] * factor[i, bit + n_low, lane]
-    low_mass[:] = 0.0
-    high_mass[:] = 0.0
+                    one, two = table[i, rest, lane], values[i, item, lane]
+                    table[i, rest | bit, lane] = one * two if multiply else one + two
+    return table
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _pair_masses(factor: FloatArray, before: FloatArray) -> FloatArray:
+    """Return the normalizer of each lane, and fill ``before[j, i]`` with the mass of the orders that put j before i.
+
+    ``forward[S]`` sums over the orders of the items in S, ``backward[S]`` over the ways to go on. Item i after the set
+    S has the product of its factors, looked up in two tables by the lower and the upper half of S.
+    """
+    size, _, lanes = factor.shape
+    n_low = size // 2
+    low, high = _combine(factor, 0, n_low, True), _combine(factor, n_low, size, True)
+    low_mass, high_mass = np.zeros_like(low), np.zeros_like(high)
+    mask, full = (1 << n_low) - 1, (1 << size) - 1
+    forward, backward = np.zeros((full + 1, lanes)), np.zeros((full + 1, lanes))
     forward[0] = 1.0
     backward[full] = 1.0
-    total = np.empty(lanes)
     for chosen in range(1, full + 1):
-        total[:] = 0.0
         for i in range(size):
             if (chosen >> i) & 1:
-                before = chosen ^ (1 << i)
-                lower, upper = before & mask, before >> n_low
+                rest = chosen ^ (1 << i)
+                lower, upper = rest & mask, rest >> n_low
                 for lane in range(lanes):
-                    total[lane] += forward[before, lane] * low[i, lower, lane] * high[i, upper, lane]
-        for lane in range(lanes):
-            forward[chosen, lane] = total[lane]
+                    forward[chosen, lane] += forward[rest, lane] * low[i, lower, lane] * high[i, upper, lane]
     for chosen in range(full - 1, -1, -1):
         lower, upper = chosen & mask, chosen >> n_low
-        total[:] = 0.0
         for i in range(size):
             if not (chosen >> i) & 1:
                 after = chosen | (1 << i)
                 for lane in range(lanes):
-                    rest = low[i, lower, lane] * high[i, upper, lane] * backward[after, lane]
-                    total[lane] += rest
-                    mass = rest * forward[chosen, lane]
+                    onward = low[i, lower, lane] * high[i, upper, lane] * backward[after, lane]
+                    backward[chosen, lane] += onward
+                    mass = onward * forward[chosen, lane]
                     low_mass[i, lower, lane] += mass
                     high_mass[i, upper, lane] += mass
-        for lane in range(lanes):
-            backward[chosen, lane] = total[lane]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pair_posterior_in_logs(margins: FloatArray, size: int, probability: FloatArray) -> None:
-    """Fill the pair probabilities of one row of any magnitude, by the same recursion in logarithms."""
-    full = (1 << size) - 1
-    step = np.zeros((size, full + 1))  # log weight of item i after a set
-    first = 0
+    before[:] = 0.0
     for i in range(size):
-        for j in range(size):
-            if j < i:
-                price = max(-margins[j * size - j * (j + 1) // 2 + i - j - 1], 0.0)
-            else:
-                price = max(margins[first + j - i - 1], 0.0) if j > i else 0.0
-            for rest in range(1 << j):
-                step[i, rest | (1 << j)] = step[i, rest] - price
-        first += size - i - 1
-    forward = np.full(full + 1, -np.inf)
-    backward = np.full(full + 1, -np.inf)
-    forward[0] = 0.0
-    backward[full] = 0.0
-    for chosen in range(full):
-        for i in range(size):
-            if not (chosen >> i) & 1:
-                after = chosen | (1 << i)
-                forward[after] = np.logaddexp(forward[after], forward[chosen] + step[i, chosen])
-    before = np.zeros((size, size))
-    for chosen in range(full - 1, -1, -1):
-        for i in range(size):
-            if not (chosen >> i) & 1:
-                onward = step[i, chosen] + backward[chosen | (1 << i)]
-                backward[chosen] = np.logaddexp(backward[chosen], onward)
-                mass = math.exp(onward + forward[chosen] - forward[full])
-                for j in range(size):
-                    before[j, i] += mass * ((chosen >> j) & 1)
-    pair = 0
-    for i in range(size):
-        for j in range(i + 1, size):
-            probability[pair] = before[i, j] / (before[i, j] + before[j, i])
-            pair += 1
+        for j in range(i):
+            mass, bit = (low_mass[i], 1 << j) if j < n_low else (high_mass[i], 1 << (j - n_low))
+            for rest in range(len(mass)):
+                if rest & bit:
+                    for lane in range(lanes):
+                        before[j, i, lane] += mass[rest, lane]
+    return forward[full]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
-    """Return P(i before j) from margins of any magnitude ``(n, pairs)``, exactly.
+    """Return P(i before j) from margins ``(n, pairs)``, exactly; NaN where they contradict each other too strongly.
 
     Time and memory grow as ``2^size``; meant for up to 14 items.
     """
     n = len(margins)
     probability = np.empty((n, size * (size - 1) // 2))
-    n_low = size // 2
-    half = 1 << (size - n_low)
-    factor = np.ones((size, size, _LANES))
-    low, high = np.empty((size, half, _LANES)), np.empty((size, half, _LANES))
-    low_mass, high_mass = np.empty((size, half, _LANES)), np.empty((size, half, _LANES))
-    forward, backward = np.empty((1 << size, _LANES)), np.empty((1 << size, _LANES))
+    factor, before = np.ones((size, size, _LANES)), np.empty((size, size, _LANES))
     for start in range(0, n, _LANES):
         lanes = min(_LANES, n - start)
         for lane in range(lanes):
@@ -341,25 +229,13 @@ def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
                     factor[i, j, lane] = contradicted if margin > 0 else 1.0
                     factor[j, i, lane] = contradicted if margin < 0 else 1.0
                     pair += 1
-        _recursion(factor, lanes, low, high, forward, backward, low_mass, high_mass)
+        normalizer = _pair_masses(factor, before)
         for lane in range(lanes):
-            normalizer = forward[(1 << size) - 1, lane]
-            if normalizer <= _TRUSTED:
-                _pair_posterior_in_logs(margins[start + lane], size, probability[start + lane])
-                continue
+            scale = 1.0 / normalizer[lane] if normalizer[lane] > _TRUSTED else np.nan
             pair = 0
             for i in range(size):
                 for j in range(i + 1, size):
-                    mass = 0.0
-                    if i < n_low:
-                        for rest in range(1 << n_low):
-                            if (rest >> i) & 1:
-                                mass += low_mass[j, rest, lane]
-                    else:
-                        for rest in range(half):
-                            if (rest >> (i - n_low)) & 1:
-                                mass += high_mass[j, rest, lane]
-                    probability[start + lane, pair] = min(mass / normalizer, 1.0)
+                    probability[start + lane, pair] = min(before[i, j, lane] * scale, 1.0)
                     pair += 1
     return probability
 
@@ -453,121 +329,43 @@ def pair_posterior_gibbs(
 
 
 @numba.njit(cache=True, nogil=True)
-def find_blocks(square: FloatArray) -> tuple[IntArray, IntArray]:
-    """Sort the items of each row so that strongly connected components follow each other in topological order.
-
-    An item reaches more items than any item of a later component, so their number is the key of the sort. Return the
-    items ``(n, size)``, best first and by index within a component; and row, first and last place (exclusive) of each
-    component of more than one item, ``(n_blocks, 3)``.
-    """
-    n, size = square.shape[:2]
-    orders = np.empty((n, size), np.int64)
-    blocks = np.empty((n * (size // 3), 3), np.int64)  # two items never form a cycle
-    count = 0
-    reaches = np.empty((size, size), np.bool_)
-    key = np.empty(size, np.int64)
-    for t in range(n):
-        for i in range(size):
-            for j in range(size):
-                reaches[i, j] = i == j or square[t, i, j] > 0
-        for through in range(size):
-            for i in range(size):
-                if reaches[i, through]:
-                    for j in range(size):
-                        reaches[i, j] |= reaches[through, j]
-        order = orders[t]
-        for i in range(size):
-            reached, first = 0, size
-            for j in range(size):
-                reached += int(reaches[i, j])
-                if first == size and reaches[i, j] and reaches[j, i]:
-                    first = j
-            key[i] = (size - reached) * size + first
-            place = i
-            while place > 0 and key[order[place - 1]] > key[i]:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = i
-        start = 0
-        for place in range(1, size + 1):
-            if place == size or key[order[place]] != key[order[start]]:
-                if place - start > 1:
-                    blocks[count, 0] = t
-                    blocks[count, 1] = start
-                    blocks[count, 2] = place
-                    count += 1
-                start = place
-    return orders, blocks[:count]
-
-
-@numba.njit(cache=True, nogil=True)
-def _least_costs(price: FloatArray, lanes: int, low: FloatArray, high: FloatArray, best: FloatArray) -> None:
-    """Fill ``best[S]``, the least cost of an order of the items in S; ``price[i, j]`` is the cost of j before i.
-
-    ``best(S) = min over the last item i of S of best(S - i) + cost of i after S - i``.
-    """
-    size = len(price)
-    n_low = size // 2
-    mask = (1 << n_low) - 1
-    low[:, 0] = 0.0
-    high[:, 0] = 0.0
-    for i in range(size):
-        for bit in range(n_low):
-            for rest in range(1 << bit):
-                for lane in range(lanes):
-                    low[i, rest | (1 << bit), lane] = low[i, rest, lane] + price[i, bit, lane]
-        for bit in range(size - n_low):
-            for rest in range(1 << bit):
-                for lane in range(lanes):
-                    high[i, rest | (1 << bit), lane] = high[i, rest, lane] + price[i, bit + n_low, lane]
-    best[0] = 0.0
-    least = np.empty(lanes)
-    for chosen in range(1, 1 << size):
-        least[:] = np.inf
-        for i in range(size):
-            if (chosen >> i) & 1:
-                before = chosen ^ (1 << i)
-                lower, upper = before & mask, before >> n_low
-                for lane in range(lanes):
-                    cost = best[before, lane] + low[i, lower, lane] + high[i, upper, lane]
-                    least[lane] = cost if cost < least[lane] else least[lane]
-        for lane in range(lanes):
-            best[chosen, lane] = least[lane]
-
-
-@numba.njit(cache=True, nogil=True)
 def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: int) -> FloatArray:
-    """Put blocks of one size from `find_blocks` into the order of least cost, in place; return the costs.
+    """Put blocks of one size (row, first place, last place) into the order of least cost, in place; return the costs.
 
-    The largest margin of each row is 1.
+    ``best[S] = min over the last item i of S of best[S - i] + price of S - i before i``; the largest margin is 1.
     """
-    half = 1 << (size - size // 2)
-    lanes = min(_LANES, len(blocks))
-    price = np.empty((size, size, lanes))
-    low, high = np.empty((size, half, lanes)), np.empty((size, half, lanes))
-    best = np.empty((1 << size, lanes))
+    n_low, full = size // 2, (1 << size) - 1
+    mask = (1 << n_low) - 1
     costs = np.empty(len(blocks))
     for done in range(0, len(blocks), _LANES):
-        count = min(_LANES, len(blocks) - done)
-        for lane in range(count):
+        lanes = min(_LANES, len(blocks) - done)
+        price = np.zeros((size, size, lanes))
+        for lane in range(lanes):
             t, start = blocks[done + lane, 0], blocks[done + lane, 1]
             for i in range(size):
                 for j in range(size):
                     price[i, j, lane] = max(square[t, orders[t, start + i], orders[t, start + j]], 0.0)
-        _least_costs(price, count, low, high, best)
-        for lane in range(count):
-            t, start, end = blocks[done + lane, 0], blocks[done + lane, 1], blocks[done + lane, 2]
-            costs[done + lane] = best[(1 << size) - 1, lane]
-            member = orders[t, start:end].copy()
-            chosen = (1 << size) - 1
-            for place in range(end - 1, start - 1, -1):
+        low, high = _combine(price, 0, n_low, False), _combine(price, n_low, size, False)
+        best = np.full((full + 1, lanes), np.inf)
+        best[0] = 0.0
+        for chosen in range(1, full + 1):
+            for i in range(size):
+                if (chosen >> i) & 1:
+                    before = chosen ^ (1 << i)
+                    lower, upper = before & mask, before >> n_low
+                    for lane in range(lanes):
+                        cost = best[before, lane] + low[i, lower, lane] + high[i, upper, lane]
+                        best[chosen, lane] = min(cost, best[chosen, lane])
+        for lane in range(lanes):
+            t, start = blocks[done + lane, 0], blocks[done + lane, 1]
+            costs[done + lane] = best[full, lane]
+            member = orders[t, start : start + size].copy()
+            chosen = full
+            for place in range(start + size - 1, start - 1, -1):
                 for i in range(size - 1, -1, -1):  # the least preferred item that can be last
                     before = chosen ^ (1 << i)
                     if (chosen >> i) & 1:
-                        cost = best[before, lane]
-                        for j in range(size):
-                            if (before >> j) & 1:
-                                cost += price[i, j, lane]
+                        cost = best[before, lane] + low[i, before & mask, lane] + high[i, before >> n_low, lane]
                         if cost <= best[chosen, lane] + _TIE:
                             break
                 orders[t, place] = member[i]
@@ -583,7 +381,7 @@ def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uin
     least = np.inf
     for start in range(max(starts, 1)):
         if start > 0:
-            order[:] = best
+            order = best.copy()
             for _ in range(max(3, size // 4)):
                 state += np.uint64(_GOLDEN)
                 draw = _mix(state)
@@ -616,7 +414,7 @@ def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uin
                 cost += max(matrix[order[other], order[place]], 0.0)
         if cost < least:
             least = cost
-            best[:] = order
+            best = order.copy()
     return best, least
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
@@ -28,18 +29,10 @@ from consilience.estimation.protocol import (
     count_statistics,
 )
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
+from consilience.label_types.rankings.kemeny import minimize_disagreement, square_margins, sum_by_item
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
-from consilience.label_types.rankings.mallows import (
-    RetentionCurve,
-    find_root,
-    pair_retention,
-    pair_retention_slope,
-    pairs_at_gaps,
-)
+from consilience.label_types.rankings.mallows import RetentionCurve, find_root, pair_retention, pairs_at_gaps
 from consilience.label_types.vote_correlation import gls_weights
-
-__all__ = ["RankingLaw", "RankingParameters"]
 
 #: Largest weight: neighbors are swapped once in 3,000 votes.
 MAX_WEIGHT = 8.0
@@ -61,6 +54,10 @@ USUAL_LENGTH, LEAST_SWEEPS = 50, 20
 MAX_MARGINS = 1 << 24
 #: Pair probabilities are returned for rankings of up to this many items; there are r (r - 1) / 2 for every row.
 KEPT_ITEMS = 128
+
+#: Votes, who votes, numbers of items ``(n,)``, pairs that each source orders by their gap ``(m, gaps)``; and the rows
+#: whose truth is known with the order of their pairs, see `pair_order`.
+Prepared = tuple[Positions, BoolArray, IntArray, FloatArray, IntArray, npt.NDArray[np.int8]]
 
 
 @dataclass(frozen=True)
@@ -138,20 +135,30 @@ class RankingLaw(Law):
             )
         sums = pair_sums(votes, chunk.observed)
         parts = count_statistics(chunk, sums[5])
-        # The number of votes over s items, and minus one for every bucket of tied items.
-        parts["buckets"] = bucket_counts(votes, chunk.observed, self.largest)
-        parts |= dict(zip(_SUMS, sums[:5], strict=True))
+        parts |= {"buckets": bucket_counts(votes, self.largest), "sums": sums[:5]}
         if len(chunk.gold_rows) and chunk.known is not None:
-            sign, common = compare_votes(votes[chunk.gold_rows], of_width(chunk.known[chunk.gold_rows], width))
-            told = (sign, common, sign * sign, sign * common, common * common)
-            parts |= {f"gold_{name}": value.sum(axis=0) for name, value in zip(_SUMS, told, strict=True)}
+            told = pair_order(of_width(chunk.known[chunk.gold_rows], width)).astype(np.float64)
+            sign, common = (part.astype(np.int64) for part in compare_votes(votes[chunk.gold_rows], told))
+            products = [sign, common, sign * sign, sign * common, common * common]
+            parts["gold_sums"] = np.stack([product.sum(axis=0) for product in products])
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        votes = np.diag(statistics["both"]).astype(np.float64)
-        sums = {"agreement_votes": votes, **_effective_items(statistics, "")}
-        if "gold_pair_sign" in statistics:
-            sums |= _effective_items(statistics, "gold_")
+        sums = {"agreement_votes": np.diag(statistics["both"]).astype(np.float64)}
+        for prefix in ("", "gold_"):
+            if f"{prefix}sums" not in statistics:
+                continue
+            # Every pair of items that both order counts once, so that rows with more such pairs weigh more;
+            # (sum C)^2 / sum C^2 rows of one weight would be as precise.
+            sign, common, sign_sign, sign_common, common_common = statistics[f"{prefix}sums"].astype(np.float64)
+            items = common**2 / np.maximum(common_common, 1.0)
+            mean = sign / np.maximum(common, 1.0)
+            scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
+            # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
+            variance = np.maximum(scatter, 4.0) / np.maximum(common_common, 1.0)
+            sums[f"{prefix}agreement"] = items * mean
+            sums[f"{prefix}agreement_square"] = items * (variance + mean**2)
+            sums[f"{prefix}agreement_count"] = items
         table = agreement_table(sums)
         gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
         return replace(table, cost=self.chance_cost * (1.0 - table.value), gold_cost=gold)
@@ -176,62 +183,55 @@ class RankingLaw(Law):
             measured = hypothesis.in_group & table.usable
             agreement = np.where(measured, table.value, agreement)
             np.fill_diagonal(agreement, 1.0)
-        spread = np.zeros(len(weight))
+        spread = np.zeros_like(weight)
         if request.method == "em":
             spread = (1.0 - quality**2) / curve.slope(weight) * hypothesis.spread
         votes = np.diag(statistics["both"])[:, None]
         mean = np.where(votes > 0, pairs / np.maximum(votes, 1), pairs.sum(axis=0) / max(votes.sum(), 1))
-        return RankingParameters(
-            np.ones(1),
-            weight[None],
-            hypothesis.correlation[None],
-            agreement[None],
-            mean,
-            spread,
-            curve.share,
-            hypothesis.is_plain,
-        )
+        shared = (mean, spread, curve.share, hypothesis.is_plain)
+        return RankingParameters(np.ones(1), weight[None], hypothesis.correlation[None], agreement[None], *shared)
 
     def refines(self, mixture: Mixture) -> bool:
         # Weights from pairs of sources lose nothing to the likelihood, not even where votes order few pairs in common.
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
-    def prepare(self, chunk: Chunk) -> _Prepared:
+    def prepare(self, chunk: Chunk) -> Prepared:
         from consilience.label_types.rankings.kernels import bucket_counts
 
         votes = votes_of(chunk.labels, chunk.observed)
-        pairs = pairs_at_gaps(bucket_counts(votes, chunk.observed, self.largest))
-        known = None
-        if len(chunk.gold_rows) and chunk.known is not None:
-            known = of_width(chunk.known[chunk.gold_rows], votes.shape[2])
-        return _Prepared(votes, chunk.observed, self._row_sizes(votes), pairs, chunk.gold_rows, known)
+        pairs = pairs_at_gaps(bucket_counts(votes, self.largest))
+        known = np.zeros((0, votes.shape[2])) if chunk.known is None else chunk.known[chunk.gold_rows]
+        told = chunk.gold_rows[: len(known)], pair_order(of_width(known, votes.shape[2]))
+        return votes, chunk.observed, self._row_sizes(votes), pairs, *told
 
-    def e_step(self, parameters: RankingParameters, prepared: _Prepared) -> Statistics:
-        from consilience.label_types.rankings.kernels import expected_discordance, margins_of
+    def e_step(self, parameters: RankingParameters, prepared: Prepared) -> Statistics:
+        from consilience.label_types.rankings.kernels import compare_votes, margins_of
 
-        n, m, width = prepared.votes.shape
-        spent = np.zeros(m)
+        votes, observed, sizes, pairs, gold_rows, gold_order = prepared
+        n, m, width = votes.shape
+        agreed = np.zeros(m)
         for rows in _blocks(n, width):
-            some = prepared.votes[rows]
-            margins = margins_of(some, _loads(parameters, prepared.observed[rows], 0))
-            probability = pair_probabilities(margins, width, prepared.sizes[rows], LEARNING_SWEEPS)
-            prepared.clamp(probability, rows)
-            spent += expected_discordance(some, probability).sum(axis=0)
-        return Statistics({"spent": spent, "pairs": prepared.pairs})
+            margins = margins_of(votes[rows], _loads(parameters, observed[rows], 0))
+            probability = pair_probabilities(margins, width, sizes[rows], LEARNING_SWEEPS)
+            here = (gold_rows >= rows.start) & (gold_rows < rows.stop)
+            order, places = gold_order[here], gold_rows[here] - rows.start
+            probability[places] = np.where(order != 0, order > 0, probability[places])
+            agreed += compare_votes(votes[rows], 2.0 * probability - 1.0)[0].sum(axis=0)
+        return Statistics({"agreed": agreed, "pairs": pairs})
 
     def m_step(
         self, parameters: RankingParameters, statistics: Statistics, start: RankingParameters
     ) -> RankingParameters:
         free = start.spread > 0
         precision = np.where(free, 1.0 / np.maximum(start.spread, 1e-12) ** 2, 0.0)
-        pairs, spent = statistics["pairs"], statistics["spent"]
-        gaps = pairs.shape[1]
+        agreed, pairs = statistics["agreed"], statistics["pairs"]
 
         def excess(weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Return expected minus found discordances, pulled to the start, and minus the slope."""
-            expected = ((1.0 - pair_retention(weight, gaps)) * pairs).sum(axis=1) / 2.0
-            slope = (pair_retention_slope(weight, gaps) * pairs).sum(axis=1) / 2.0 + precision
-            return expected - spent - (weight - start.weight[0]) * precision, slope
+            """Return by how much agreement exceeds what is expected, pulled to the start, and minus the slope."""
+            expected, slope = (
+                (pair_retention(weight, pairs.shape[1], slope=slope) * pairs).sum(axis=1) for slope in (False, True)
+            )
+            return (agreed - expected) / 2.0 - (weight - start.weight[0]) * precision, slope / 2.0 + precision
 
         solved = find_root(excess, parameters.weight[0], *self.bounds)
         return replace(parameters, weight=np.where(free, solved, parameters.weight[0])[None])
@@ -239,14 +239,9 @@ class RankingLaw(Law):
     def merge(self, mixture: Mixture) -> Mixture:
         """Put all hypotheses into one parameter set, so that the votes are compared and decoded once."""
         each: list[RankingParameters] = [one for _, one in mixture]  # type: ignore[misc]
-        together = replace(
-            each[0],
-            probability=np.array([share for share, _ in mixture]),
-            weight=np.concatenate([one.weight for one in each]),
-            correlation=np.concatenate([one.correlation for one in each]),
-            agreement=np.concatenate([one.agreement for one in each]),
-        )
-        return ((1.0, together),)
+        names = ("weight", "correlation", "agreement")
+        joined: Any = {name: np.concatenate([getattr(one, name) for one in each]) for name in names}
+        return ((1.0, replace(each[0], probability=np.array([share for share, _ in mixture]), **joined)),)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -264,19 +259,43 @@ class RankingLaw(Law):
                 margins = margins_of(some, _loads(parameters, observed[rows], number))
                 sweeps = max(round(share * PREDICTION_SWEEPS), LEARNING_SWEEPS)
                 probability = probability + share * pair_probabilities(margins, width, size, sweeps)
-            decided = None
+            decided = 2.0 * probability - 1.0  # the orders of least expected error
             if parameters.plain or decode == "map":
-                decided = margins if len(parameters.probability) == 1 else _log_odds(probability)
-            ranked = some.max(axis=1) >= 0
-            parts.append(_decode(probability, decided, ranked, size, self.exact, self.time_limit))
-        return _joined(parts)
+                decided = margins
+                if len(parameters.probability) > 1:  # the margins that would make these probabilities, pair by pair
+                    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
+                    decided = np.log(inside) - np.log1p(-inside)
+            parts.append(self._decode(probability, decided, some.max(axis=1) >= 0, size))
+        if len(parts) == 1:
+            return parts[0]
+        labels, confidence = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "confidence")
+        )
+        details = {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details}
+        return Posterior(labels, confidence, None, details)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        probability = np.asarray(sum(share * one.details["pair_probability"] for share, one in posteriors))
-        labels = posteriors[0][1].labels
-        margins = _log_odds(probability) if decode == "map" else None
-        sizes = (labels != ABSENT).sum(axis=1)
-        return _decode(probability, margins, labels >= 0, sizes, self.exact, self.time_limit)
+        return posteriors[0][1]  # pair probabilities are averaged instead, by `merge`
+
+    def _decode(self, probability: FloatArray, margins: FloatArray, ranked: BoolArray, sizes: IntArray) -> Posterior:
+        """Return the Kemeny orders of margins; `ranked` ``(n, width)`` says which items some source ranks."""
+        width = ranked.shape[1]
+        found = minimize_disagreement(
+            margins, width, sizes, keys=_keys(probability), exact=self.exact, time_limit=self.time_limit
+        )
+        exists = np.arange(width) < sizes[:, None]
+        positions = found.positions.astype(np.int16)
+        if not (exists & ranked).all():
+            positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
+        order = pair_order(positions)
+        # The expected share of pairs in the wrong order; nothing is wrong where there is no pair.
+        wrong = np.where(order > 0, 1.0 - probability, np.where(order < 0, probability, 0.0)).sum(axis=1)
+        wrong = np.clip(wrong / np.maximum((order != 0).sum(axis=1), 1), 0.0, 1.0)
+        error = np.where(ranked.any(axis=1), wrong, np.nan)
+        details = {"expected_error": error, "optimal": found.optimal, "gap": found.gap}
+        if width <= KEPT_ITEMS:
+            details["pair_probability"] = probability
+        return Posterior(positions, np.clip(1.0 - 2.0 * wrong, 0.0, 1.0), None, details)
 
     def _row_sizes(self, votes: Positions) -> IntArray:
         """Return how many items each row has."""
@@ -302,15 +321,8 @@ class RankingLaw(Law):
     def from_weights(self, weight: FloatArray, request: Request) -> RankingParameters:
         m = len(weight)
         nobody, pairs = np.zeros((1, m, m)), np.arange(self.typical - 1.0, 0.0, -1.0)
-        return RankingParameters(
-            np.ones(1),
-            np.clip(weight, *self.bounds)[None],
-            nobody,
-            nobody,
-            np.tile(pairs, (m, 1)),
-            np.zeros(m),
-            pairs / pairs.sum(),
-        )
+        alike = (np.tile(pairs, (m, 1)), np.zeros(m), pairs / pairs.sum())
+        return RankingParameters(np.ones(1), np.clip(weight, *self.bounds)[None], nobody, nobody, *alike)
 
     def restore(self, fields: Mapping[str, Any]) -> RankingParameters:
         return RankingParameters(**fields)
@@ -354,9 +366,7 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
     curve = parameters.curve
     quality = curve.quality(weight)
     seen, who = observed, None
-    if observed.all():
-        seen = observed[:1]
-    elif len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
+    if len(observed) > 1 and few_votes(observed):  # moved together, as systems of all sources would be large
         who = np.argsort(~observed, axis=1, kind="stable")[:, : int(observed.sum(axis=1).max())]
         seen = np.take_along_axis(observed, who, axis=1)
     # How much less the best linear prediction counts a vote than if all sources were independent. Weights of the
@@ -371,111 +381,50 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
     return loads * louder
 
 
-# --- sums and rounds of EM ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Prepared:
-    """Votes of a chunk with the pairs that each source orders by their gap, and the rows whose truth is known."""
-
-    votes: Positions
-    observed: BoolArray
-    sizes: IntArray
-    pairs: FloatArray
-    gold_rows: IntArray
-    known: Positions | None
-
-    def clamp(self, probability: FloatArray, rows: slice) -> None:
-        """Write what is known about some of the rows into their pair probabilities."""
-        if self.known is None:
-            return
-        here = (self.gold_rows >= rows.start) & (self.gold_rows < rows.stop)
-        order, places = pair_order(self.known[here]), self.gold_rows[here] - rows.start
-        probability[places] = np.where(order != 0, order > 0, probability[places])
-
-
-#: With S the pairs of items that two votes order alike minus those they order differently, and C those both order.
-_SUMS = ("pair_sign", "pair_common", "sign_sign", "sign_common", "common_common")
-
-
-def _effective_items(statistics: Statistics, prefix: str) -> dict[str, FloatArray]:
-    """Return the sums behind an agreement table in which every pair of items that both order counts once.
-
-    Rows with more such pairs weigh more; ``(sum C)^2 / sum C^2`` rows of one weight would be as precise.
-    """
-    sign, common, sign_sign, sign_common, common_common = (
-        statistics[f"{prefix}{name}"].astype(np.float64) for name in _SUMS
-    )
-    items = common**2 / np.maximum(common_common, 1.0)
-    mean = sign / np.maximum(common, 1.0)
-    scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
-    # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
-    scatter = np.maximum(scatter, 4.0)
-    return {
-        f"{prefix}agreement": items * mean,
-        f"{prefix}agreement_square": items * (scatter / np.maximum(common_common, 1.0) + mean**2),
-        f"{prefix}agreement_count": items,
-    }
-
-
 # --- from margins to labels -------------------------------------------------------------------------------------
-
-
-def _decode(
-    probability: FloatArray,
-    margins: FloatArray | None,
-    ranked: BoolArray,
-    sizes: IntArray,
-    exact: Literal["dp", "milp"] = "dp",
-    time_limit: float | None = None,
-) -> Posterior:
-    """Return Kemeny orders of pair probabilities ``(n, pairs)``, the orders of least expected error.
-
-    Or of margins, if given. `ranked` ``(n, width)`` says which items some source ranks.
-    """
-    width = ranked.shape[1]
-    found = minimize_disagreement(
-        2.0 * probability - 1.0 if margins is None else margins,
-        width,
-        sizes,
-        keys=_keys(probability),
-        exact=exact,
-        time_limit=time_limit,
-    )
-    exists = np.arange(width) < sizes[:, None]
-    positions = found.positions.astype(np.int16)
-    if not (exists & ranked).all():
-        positions = rank_items(found.positions, exists & ranked, np.where(exists, UNSEEN, ABSENT))
-    right = _share_right(positions, probability)
-    details = {
-        "expected_error": np.where(ranked.any(axis=1), 1.0 - right, np.nan),
-        "optimal": found.optimal,
-        "gap": np.where(found.optimal, 0.0, found.cost - found.lower_bound),
-    }
-    if width <= KEPT_ITEMS:
-        details["pair_probability"] = probability
-    return Posterior(positions, np.clip(2.0 * right - 1.0, 0.0, 1.0), None, details)
 
 
 def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
     """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
     from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
 
-    if width <= EXACT_ITEMS and (sizes == width).all():
-        return pair_posterior(margins, width)
     probability = np.full(margins.shape, 0.5)
     second = np.triu_indices(width, 1)[1]
     for size in np.unique(sizes[sizes > 1]).tolist():
         place = np.ix_(sizes == size, second < size)
         some = margins[place]
         if size <= EXACT_ITEMS:
-            probability[place] = pair_posterior(some, size)
-            continue
-        # A sweep moves every item, so that pairs of long lists are seen more often.
-        fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
-        order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
-        probability[place] = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+            found = pair_posterior(some, size)
+            for row in np.flatnonzero(np.isnan(found[:, 0])):
+                found[row] = _posterior_in_logs(some[row], size)
+        else:
+            # A sweep moves every item, so that pairs of long lists are seen more often.
+            fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
+            order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
+            found = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
+        probability[place] = found
     return probability
+
+
+def _posterior_in_logs(margins: FloatArray, size: int) -> FloatArray:
+    """Return P(i before j) of one row by the recursion of `pair_posterior` in logarithms, which never underflow."""
+    price = np.maximum(square_margins(margins[None], size)[0], 0.0)
+    inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
+    step = -inside @ price.T  # (sets, items): log weight of an item after a set
+    forward, backward = np.full((2, len(inside)), -np.inf)
+    forward[0] = backward[-1] = 0.0
+    through = np.full(step.shape, -np.inf)
+    following = [np.flatnonzero(members == 0) for members in inside]
+    for chosen, items in enumerate(following):
+        after = chosen | (1 << items)
+        forward[after] = np.logaddexp(forward[after], forward[chosen] + step[chosen, items])
+    for chosen, items in reversed(list(enumerate(following[:-1]))):
+        onward = step[chosen, items] + backward[chosen | (1 << items)]
+        backward[chosen] = np.logaddexp.reduce(onward)
+        through[chosen, items] = forward[chosen] + onward
+    before = inside.T @ np.exp(through - forward[-1])
+    one, two = np.triu_indices(size, 1)
+    return np.asarray(before[one, two] / (before[one, two] + before[two, one]))
 
 
 def _blocks(n: int, width: int) -> list[slice]:
@@ -484,32 +433,6 @@ def _blocks(n: int, width: int) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, max(n, 1), step)]
 
 
-def _joined(parts: list[Posterior]) -> Posterior:
-    """Return the beliefs about consecutive rows as one."""
-    if len(parts) == 1:
-        return parts[0]
-    return Posterior(
-        np.concatenate([part.labels for part in parts]),
-        np.concatenate([part.confidence for part in parts]),
-        None,
-        {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details},
-    )
-
-
 def _keys(pairs: FloatArray) -> IntArray:
     """Return a number per row that follows from its votes, not from its place in the table."""
     return np.asarray(np.round(np.abs(pairs) * 1e6).astype(np.int64) @ np.arange(1, pairs.shape[1] + 1))
-
-
-def _log_odds(probability: FloatArray) -> FloatArray:
-    """Return the margins that would make these probabilities, pair by pair."""
-    inside = np.clip(probability, 1e-12, 1.0 - 1e-12)
-    return np.asarray(np.log(inside) - np.log1p(-inside))
-
-
-def _share_right(positions: Positions, probability: FloatArray) -> FloatArray:
-    """Return the expected share of the pairs that stand in the right order."""
-    order = pair_order(positions)
-    count = (order != 0).sum(axis=1)
-    right = np.where(order > 0, probability, np.where(order < 0, 1.0 - probability, 0.0)).sum(axis=1)
-    return np.where(count > 0, np.clip(right / np.maximum(count, 1), 0.0, 1.0), 1.0)

@@ -25,8 +25,6 @@ import numpy.typing as npt
 from consilience.arrays import BoolArray, FloatArray, IntArray
 from consilience.label_types.rankings.labels import UNSEEN, rank_items
 
-__all__ = ["RetentionCurve", "find_root", "pair_retention", "pair_retention_slope", "pairs_at_gaps", "sample_mallows"]
-
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
 #: (x / 2) coth(x / 2) = 1 + sum_n _COTH[n] x^(2 n + 2); ten terms reach full precision for |x| < 1.
 _COTH = tuple(value / factorial(2 * index + 2) for index, value in enumerate(_BERNOULLI))
@@ -34,56 +32,40 @@ _COTH = tuple(value / factorial(2 * index + 2) for index, value in enumerate(_BE
 _SERIES_BELOW = 1.0
 
 
-def pair_retention(theta: npt.ArrayLike, gaps: int) -> FloatArray:
+def pair_retention(theta: npt.ArrayLike, gaps: int, *, slope: bool = False) -> FloatArray:
     """Return how well a source keeps the order of two items that are 1, 2, ... places apart in the truth.
 
     ``c_k = E[g_ij(vote) g_ij(truth)]`` with ``g = +1`` or ``-1`` for the order of a pair: 1 for a perfect source,
     0 for a random one, negative for one that reverses. In closed form
     ``c_k = (k + 1) coth(theta (k + 1) / 2) - k coth(theta k / 2)``, an odd function of theta.
-
-    Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``.
-
-    Examples
-    --------
     Neighbors follow ``tanh(theta / 2)``; items further apart are harder to confuse.
 
-    >>> pair_retention(np.array([0.0, 1.0]), 3).round(3)
-    array([[0.   , 0.   , 0.   ],
-           [0.462, 0.688, 0.835]])
+    Weights may have any shape and either sign; the result is ``(*theta.shape, gaps)``. `slope` asks for the derivative
+    by theta.
     """
-    size, gap, small, safe = _grid(theta, gaps)
-    near, far = (step * np.exp(-safe * step) / -np.expm1(-safe * step) for step in (gap, gap + 1.0))
-    kept = np.where(small, _series(size, gap, derivative=False), 1.0 - 2.0 * (near - far))
-    return np.asarray(np.sign(np.asarray(theta, dtype=float))[..., None] * kept)
-
-
-def pair_retention_slope(theta: npt.ArrayLike, gaps: int) -> FloatArray:
-    """Return the derivative of `pair_retention` by theta, of the same shape.
-
-    Examples
-    --------
-    >>> pair_retention_slope(np.array([0.0]), 2).round(4)  # (2 k + 1) / 6
-    array([[0.5   , 0.8333]])
-    """
-    size, gap, small, safe = _grid(theta, gaps)
-    near, far = (step**2 * np.exp(-safe * step) / np.expm1(-safe * step) ** 2 for step in (gap, gap + 1.0))
-    return np.where(small, _series(size, gap, derivative=True), 2.0 * (near - far))
+    signed, gap = np.asarray(theta, dtype=float)[..., None], np.arange(1.0, gaps + 1)
+    size, steps = np.abs(signed), (gap, gap + 1.0)
+    small = size * steps[1] < _SERIES_BELOW
+    # Sum 2 B_2n / (2n)! theta^(2n - 1) ((k + 1)^2n - k^2n), or its derivative, where it converges:
+    # theta^(2n - 2) ((k + 1)^2n - k^2n) by a recursion that never divides by theta.
+    bounded = np.where(small, size, 0.0)
+    near, far = ((bounded * step) ** 2 for step in steps)
+    difference, power = 2.0 * gap + 1.0 + 0.0 * bounded, gap**2 + 0.0 * bounded
+    series = np.zeros(small.shape)
+    for index, coefficient in enumerate(_COTH):
+        series += 2.0 * coefficient * (2 * index + 1 if slope else 1) * difference
+        difference = difference * far + power * (far - near)
+        power = power * near
+    safe = np.where(small, 1.0, size)
+    if slope:
+        near, far = (step**2 * np.exp(-safe * step) / np.expm1(-safe * step) ** 2 for step in steps)
+        return np.where(small, series, 2.0 * (near - far))
+    near, far = (step * np.exp(-safe * step) / -np.expm1(-safe * step) for step in steps)
+    return np.asarray(np.sign(signed) * np.where(small, series * bounded, 1.0 - 2.0 * (near - far)))
 
 
 def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
-    """Return the number of pairs of items at gap 1, 2, ... in all votes together, ``(..., r - 1)``.
-
-    The histogram ``(..., r + 1)`` is the number of votes over s items; a vote with ties counts as one over all its
-    items, and minus one for every bucket of tied ones, as discordances inside a bucket cannot be seen.
-
-    Examples
-    --------
-    A ranking of three items, then the best 2 of 5: two buckets of one item and one of three.
-
-    >>> pairs_at_gaps([[0, 0, 0, 1, 0, 0], [0, -2, 0, -1, 0, 1]])
-    array([[2., 1., 0., 0.],
-           [2., 2., 2., 1.]])
-    """
+    """Return how many pairs of items are at gap 1, 2, ... ``(..., r - 1)`` in votes over s items ``(..., r + 1)``."""
     counts = np.asarray(histogram, dtype=float)
     size = np.arange(counts.shape[-1])
     gap = np.arange(1, max(counts.shape[-1] - 1, 1))
@@ -92,14 +74,7 @@ def pairs_at_gaps(histogram: npt.ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class RetentionCurve:
-    """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes.
-
-    Examples
-    --------
-    >>> curve = RetentionCurve.of_items(5)
-    >>> curve.quality(np.array([0.7])).round(3), curve.weight(curve.quality(np.array([0.7]))).round(6)
-    (array([0.508]), array([0.7]))
-    """
+    """Mean sign of agreement with the truth (the quality) against the weight, for votes of given sizes."""
 
     share: FloatArray  # (gaps,) of the pairs of items at gap 1, 2, ...; adds up to one
 
@@ -120,7 +95,7 @@ class RetentionCurve:
 
     def slope(self, weight: npt.ArrayLike) -> FloatArray:
         """Return the derivative of `quality`."""
-        return np.asarray(pair_retention_slope(weight, len(self.share)) @ self.share)
+        return np.asarray(pair_retention(weight, len(self.share), slope=True) @ self.share)
 
     def agreement(self, weight: FloatArray) -> FloatArray:
         """Return the mean sign of agreement ``(m, m)`` of independent sources of these weights."""
@@ -152,27 +127,6 @@ def find_root(
         if np.all(np.abs(found - before) <= 1e-12 * (1.0 + np.abs(before))):
             break
     return found
-
-
-def _grid(theta: npt.ArrayLike, gaps: int) -> tuple[FloatArray, FloatArray, BoolArray, FloatArray]:
-    """Return ``|theta|``, the gaps, where the series is used, and a ``|theta|`` that is safe in the closed form."""
-    size, gap = np.abs(np.asarray(theta, dtype=float))[..., None], np.arange(1.0, gaps + 1)
-    small = size * (gap + 1.0) < _SERIES_BELOW
-    return size, gap, small, np.where(small, 1.0, size)
-
-
-def _series(size: FloatArray, gap: FloatArray, *, derivative: bool) -> FloatArray:
-    """Sum 2 B_2n / (2n)! theta^(2n - 1) ((k + 1)^2n - k^2n), or its derivative, where it converges."""
-    bounded = np.where(size * (gap + 1.0) < _SERIES_BELOW, size, 0.0)
-    near, far = (bounded * gap) ** 2, (bounded * (gap + 1.0)) ** 2
-    # theta^(2n - 2) ((k + 1)^2n - k^2n) by a recursion that never divides by theta
-    difference, power = 2.0 * gap + 1.0 + 0.0 * bounded, gap**2 + 0.0 * bounded
-    total = np.zeros(np.broadcast(size, gap).shape)
-    for index, coefficient in enumerate(_COTH):
-        total += 2.0 * coefficient * (2 * index + 1 if derivative else 1) * difference
-        difference = difference * far + power * (far - near)
-        power = power * near
-    return total if derivative else total * bounded
 
 
 # --- draws --------------------------------------------------------------------------------------------------

@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
+from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
-from consilience.label_types.codes import plain_value
 from consilience.label_types.rankings import builders
-from consilience.label_types.rankings.kemeny import PairMargins
+from consilience.label_types.rankings.kemeny import add_up, among_seen, minimize_disagreement
 from consilience.label_types.rankings.labels import (
     ABSENT,
     UNSEEN,
     ItemCodes,
-    Positions,
-    RankingReader,
-    dense_positions,
     of_width,
+    pair_order,
     rank_items,
     read_orders,
+    read_rankings,
 )
 from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
 from consilience.label_types.rankings.mallows import sample_mallows
@@ -132,8 +130,7 @@ class Rankings(LabelSpace):
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
-        sign, common = _compare(left, right)
-        return np.asarray((common - sign) / 2.0)
+        return np.asarray((_agreed(left, right) < 0).sum(axis=1), dtype=np.float64)
 
     def kendall_error(self, predicted: Any, gold: Any) -> float:
         """Return which fraction of the pairs that the gold rankings order is wrong, averaged over the rankings.
@@ -151,19 +148,18 @@ class Rankings(LabelSpace):
         >>> Rankings(3).kendall_error([[0, 1, 2], [0, 1, 2]], [[0, 1, 2], [1, 0, 2]])
         0.16666666666666666
         """
-        columns = [_column(labels) for labels in (predicted, gold)]
+        columns = [
+            labels if isinstance(labels, np.ndarray) else as_object_array(labels) for labels in (predicted, gold)
+        ]
         if len(columns[0]) != len(columns[1]):
             raise InvalidLabelError(f"{len(columns[0])} predictions for {len(columns[1])} gold labels. Give as many.")
-        rows = np.flatnonzero(_present(columns[0]) & _present(columns[1]))
-        if not len(rows):
+        both = _present(columns[0]) & _present(columns[1])
+        if not both.any():
             return float("nan")
-        guess, truth = (self.as_batch(column[rows]) for column in columns)
-        sign = _compare(guess, truth)[0]
-        ordered = _compare(truth, truth)[1]
+        guess, truth = (self.as_batch(column[both]) for column in columns)
+        agreed, ordered = _agreed(guess, truth).sum(axis=1, dtype=int), (pair_order(truth) != 0).sum(axis=1)
         counted = ordered > 0
-        if not counted.any():
-            return float("nan")
-        return float(((ordered - sign)[counted] / (2.0 * ordered[counted])).mean())
+        return float(((ordered - agreed)[counted] / (2.0 * ordered[counted])).mean()) if counted.any() else float("nan")
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random rankings without ties.
@@ -179,8 +175,7 @@ class Rankings(LabelSpace):
         return read_orders(cells)
 
     def as_batch(self, labels: Any) -> Batch:
-        table = RankingReader(ItemCodes.of(self.items), self.ragged).read(labels)
-        return dense_positions(table, allow_ties=self.allow_ties)
+        return read_rankings(labels, ItemCodes.of(self.items), ragged=self.ragged, allow_ties=self.allow_ties)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         if self.ragged:
@@ -191,18 +186,25 @@ class Rankings(LabelSpace):
             batch = np.full((len(batch), self.n_items), UNSEEN, dtype=np.int16)
         if self.names is None or (like is not None and np.dtype(like).kind in "iuf"):
             return batch.astype(np.int64)
-        return as_object_array(_order(row, self.names) for row in batch.tolist())
+        orders = []
+        for row in batch.tolist():
+            groups: list[list[str]] = [[] for _ in range(max(row) + 1)]
+            for name, place in zip(self.names, row, strict=True):
+                if place >= 0:
+                    groups[place].append(name)
+            orders.append([tuple(group) if len(group) > 1 else group[0] for group in groups])
+        return as_object_array(orders)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the weighted Kemeny ranking: the one of least weighted distance to the votes.
 
         It has no ties. An item that no source sees is unseen in it.
         """
-        positions: Positions = PairMargins.of(votes, weights).kemeny().positions.astype(np.int16)
+        margins, sizes, seen = add_up(votes, weights)
+        positions = among_seen(minimize_disagreement(margins, votes.shape[2], sizes).positions, seen)
         if self.ragged:
-            exists = ((votes != ABSENT) & (weights > 0)[:, :, None]).any(axis=1)
-            positions[~exists] = ABSENT
-        return positions
+            positions[np.arange(votes.shape[2]) >= sizes[:, None]] = ABSENT
+        return positions.astype(np.int16)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one draw per center from the Mallows law; the draw has no ties, and sees what the center sees.
@@ -220,7 +222,7 @@ class Rankings(LabelSpace):
         """Return positions as list<int16>; null where there is no ranking. Names become positions."""
         import pyarrow as pa
 
-        column = _column(batch)
+        column = batch if isinstance(batch, np.ndarray) else as_object_array(batch)
         present = _present(column)
         table = self.as_batch(column[present]) if present.any() else np.zeros((0, 0), dtype=np.int16)
         sizes = np.zeros(len(column), dtype=np.int64)
@@ -238,38 +240,18 @@ class Rankings(LabelSpace):
         return np.array([missing if row is None else row for row in rows], dtype=np.int64).reshape(len(rows), -1)
 
 
-def _compare(left: Batch, right: Batch) -> tuple[IntArray, IntArray]:
-    """Return ``(n,)`` pairs of items ordered alike minus differently, and pairs that both order."""
-    from consilience.label_types.rankings.kernels import compare_votes
-
+def _agreed(left: Batch, right: Batch) -> npt.NDArray[np.int8]:
+    """Return 1 for each pair of items that both rankings of a row order alike, -1 if differently, 0 otherwise."""
     width = max(left.shape[1], right.shape[1])
-    sign, common = compare_votes(of_width(left, width)[:, None], of_width(right, width))
-    return sign[:, 0], common[:, 0]
-
-
-def _order(positions: list[int], names: tuple[str, ...]) -> list[Any]:
-    """Return names, best first; ties as tuples, unseen items left out."""
-    groups: dict[int, list[str]] = {}
-    for name, position in zip(names, positions, strict=True):
-        if position >= 0:
-            groups.setdefault(position, []).append(name)
-    return [tuple(groups[place]) if len(groups[place]) > 1 else groups[place][0] for place in sorted(groups)]
-
-
-def _column(labels: Any) -> Batch:
-    return labels if isinstance(labels, np.ndarray) else as_object_array(labels)
+    return pair_order(of_width(left, width)) * pair_order(of_width(right, width))
 
 
 def _present(column: Batch) -> BoolArray:
     """Return which labels are there: not None, and not -1 throughout."""
     if column.ndim == 2 and column.dtype.kind in "iu":
         return np.asarray((column >= 0).any(axis=1))
-    return np.array([not is_null(label) and not _is_unseen(label) for label in column], dtype=bool)
 
+    def is_unseen(label: Any) -> bool:
+        return isinstance(label, (np.ndarray, list)) and len(label) > 0 and all(one == UNSEEN for one in label)
 
-def _is_unseen(label: Any) -> bool:
-    return (
-        isinstance(label, (np.ndarray, list))
-        and len(label) > 0
-        and all(plain_value(value) == UNSEEN for value in label)
-    )
+    return np.array([not is_null(label) and not is_unseen(label) for label in column], dtype=bool)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.label_types.preferences.judges import (
+from consilience.label_types.preferences.likelihood import (
     JudgeTraits,
     PairVotes,
     correlation_of_runs,
@@ -23,17 +23,17 @@ from consilience.label_types.preferences.judges import (
     polish_judges,
     scores_given_judges,
     starting_judges,
+    summarize_draws,
 )
 
 
-def table(judge, first, second, outcome, *, group=None, width=None, n_judges=None):
+def table(judge, first, second, outcome, *, group=None, run=None):
     judge, first, second = (np.asarray(values, dtype=np.int64) for values in (judge, first, second))
     group = np.zeros(len(judge), dtype=np.int64) if group is None else np.asarray(group)
-    once = np.ones(len(judge))
-    m = int(judge.max()) + 1 if n_judges is None else n_judges
-    items = int(max(first.max(), second.max())) + 1 if width is None else width
-    outcome = np.asarray(outcome, dtype=float)
-    return PairVotes(judge, group, first, second, outcome, once, once, m, int(group.max()) + 1, items)
+    once, width = np.ones(len(judge)), int(max(first.max(), second.max())) + 1
+    codes = (judge, group, first, second, group, -group - 1 if run is None else run)
+    names = (tuple(range(width)),) * (int(group.max()) + 1)
+    return PairVotes(*codes, np.asarray(outcome, dtype=float), once, once, once, int(judge.max()) + 1, width, names)
 
 
 def judges(slope, bias=None, tie=None):
@@ -49,7 +49,7 @@ def drawn_arena(rng, slope, bias, tie, items, per_judge):
     first = rng.integers(items, size=m * per_judge)
     second = (first + rng.integers(1, items, size=m * per_judge)) % items
     eta = np.array(slope)[judge] * (score[first] - score[second]) + np.array(bias)[judge]
-    return score, table(judge, first, second, outcomes(rng, eta, np.array(tie)[judge]), width=items)
+    return score, table(judge, first, second, outcomes(rng, eta, np.array(tie)[judge]))
 
 
 def outcomes(rng, eta, tie):
@@ -75,6 +75,7 @@ def exact_scores(pairs, traits):
 
 
 def test_moments_of_an_outcome_are_those_of_three_probabilities():
+    assert curvature(np.array([1e-9, 2.0]), np.array([2.0, 0.0])) == pytest.approx([0.125, np.tanh(1.0) / 4.0])
     # eta = 0, nu = 1: all three outcomes have a third each, so the variance is 2/3.
     mean, variance = outcome_moments(np.array([0.0, np.log(4.0)]), np.array([1.0, 0.0]))
     assert mean == pytest.approx([0.0, 0.6])  # exp(eta) = 4: first wins in 4 of 5 cases
@@ -88,28 +89,22 @@ def test_the_parabola_never_exceeds_the_log_likelihood(eta, reach, tie):
     assert bound[0] <= -log_normalizer(np.array([abs(eta)]), tie)[0] + 1e-6
 
 
-def test_scores_of_one_win_are_near_the_exact_ones():
-    pairs, traits = table([0], [0], [1], [1], n_judges=1), judges([2.0])
+def test_scores_are_near_the_exact_ones():
+    equal = table([0, 1], [0, 0], [1, 1], [1, -1])  # two equal judges who contradict each other leave a tie
+    assert scores_given_judges(equal, judges([1.0, 1.0])).mean[0] == pytest.approx([0.0, 0.0])
+    pairs, traits = table([0], [0], [1], [1]), judges([2.0])
     exact = exact_scores(pairs, traits)
     assert exact[0] == pytest.approx(-exact[1], abs=1e-9)
     # The parabola draws a single vote a little to zero.
     assert scores_given_judges(pairs, traits, rounds=40).mean[0] == pytest.approx(exact, abs=0.07)
 
-
-def test_weighted_draws_give_the_exact_scores_of_a_small_group():
     # Three judges, one of them reversed, one with a bias, and a tie. 64 draws: within 0.03 of the integral.
     pairs = table([0, 0, 1, 2], [0, 1, 0, 1], [1, 0, 1, 0], [1, -1, -1, 0])
     traits = judges([1.5, -1.0, 2.5], [0.5, 0.0, -0.3], [0.4, 0.2, 1.0])
     around = scores_given_judges(pairs, traits)
-    drawn = draw_scores(pairs, traits, around, normal_draws(2))
-    assert drawn.moments()[0][0] == pytest.approx(exact_scores(pairs, traits), abs=0.03)
-    better = drawn.better()[0]
-    assert better[0, 1] + better[1, 0] == pytest.approx(1.0)
-
-
-def test_two_equal_judges_who_contradict_each_other_leave_a_tie():
-    pairs = table([0, 1], [0, 0], [1, 1], [1, -1])
-    assert scores_given_judges(pairs, judges([1.0, 1.0])).mean[0] == pytest.approx([0.0, 0.0])
+    belief, better = summarize_draws(*draw_scores(pairs, traits, around, normal_draws(2)))
+    assert belief.mean[0] == pytest.approx(exact_scores(pairs, traits), abs=0.03)
+    assert better[0, 0, 1] + better[0, 1, 0] == pytest.approx(1.0)
 
 
 def test_traits_of_judges_are_recovered():
@@ -136,7 +131,7 @@ def test_polish_over_prompts_recovers_what_the_bound_underrates():
     first, second = np.where(flip, 1, 0), np.where(flip, 0, 1)
     eta = slope[judge] * (score[group, first] - score[group, second])
     pairs = table(judge, first, second, outcomes(rng, eta, 0.0), group=group)
-    fit, _ = fit_judges(pairs, starting_judges(pairs, np.ones(5)), rounds=60)
+    fit, _ = fit_judges(pairs, starting_judges(pairs, np.ones(5)))
     polished = polish_judges(pairs, fit)
     assert polished.slope[0] > 1.2 * fit.slope[0]
     assert np.abs(polished.slope - slope).mean() < np.abs(fit.slope - slope).mean()
@@ -169,12 +164,12 @@ def test_runs_that_repeat_the_same_error_are_correlated_and_independent_ones_are
     lasting, fresh = np.repeat(rng.choice([-1, 1], size=200), 5), rng.choice([-1, 1], size=1000)
     question = np.repeat(np.arange(200), 5)
     for outcome, low, high in ((lasting, 0.99, 1.0), (fresh, 0.0, 0.1)):
-        pairs = table(np.zeros(1000), np.zeros(1000), np.ones(1000), outcome)
-        assert low <= correlation_of_runs(pairs, judges([1.0]), np.zeros(1000), question, np.ones(1000)) <= high
+        pairs = table(np.zeros(1000), np.zeros(1000), np.ones(1000), outcome, run=question)
+        assert low <= correlation_of_runs(pairs, judges([1.0]), np.zeros(1000)) <= high
 
 
 def test_a_weight_counts_like_as_many_votes():
-    pairs = table([0, 0, 0, 1], [0, 0, 0, 1], [1, 1, 1, 2], [1, 1, 1, -1], width=3)
+    pairs = table([0, 0, 0, 1], [0, 0, 0, 1], [1, 1, 1, 2], [1, 1, 1, -1])
     once = replace(pairs.where(np.array([0, 3])), weight=np.array([3.0, 1.0]))
     traits = judges([1.0, 2.0])
     assert scores_given_judges(once, traits).mean == pytest.approx(scores_given_judges(pairs, traits).mean)

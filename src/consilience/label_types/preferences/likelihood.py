@@ -12,28 +12,13 @@ The bound underrates judges of small groups; there, EM over weighted draws of th
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-
-__all__ = [
-    "JudgeTraits",
-    "PairVotes",
-    "ScoreBelief",
-    "correlation_of_runs",
-    "draw_scores",
-    "fit_judges",
-    "joint_covariance",
-    "normal_draws",
-    "polish_judges",
-    "prefer",
-    "scores_given_judges",
-    "starting_judges",
-    "totals",
-    "unexplained",
-]
 
 #: Variance of the position biases before any vote: a bias of 0.5 lets the place win 62% of the time between equals.
 BIAS_VARIANCE = 0.25
@@ -49,36 +34,85 @@ TASTE_RIDGE = 0.25
 LEAST_VARIANCE = 0.2
 #: Draws per group, half of them mirrored, and by how much the proposal is wider than the belief.
 DRAWS, WIDER = 64, 1.3
-#: Rounds of the two fits, the steps at which they stop, and Newton steps to the taste of a judge: time only.
-ROUNDS, TOLERANCE, POLISH_ROUNDS, POLISH_TOLERANCE, TASTE_STEPS = 200, 1e-4, 25, 2e-3, 8
+#: Rounds of the fits (arena, prompts, polish), steps at which they stop, and Newton steps to a taste: time only.
+ROUNDS, PROMPT_ROUNDS, POLISH_ROUNDS, TOLERANCE, POLISH_TOLERANCE, TASTE_STEPS = 200, 60, 25, 1e-4, 2e-3, 8
 #: Steps to the scores before the first draw, and from round to round: time only.
 FIRST_STEPS, NEXT_STEPS = 16, 3
 #: Prior precision of what is known.
 KNOWN = 1e9
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PairVotes:
-    """Comparisons, one entry each."""
+    """Comparisons, one entry each; where rankings are known, one more judge, the last, tells them."""
 
     judge: IntArray
     group: IntArray  # items are numbered within their group
     first: IntArray  # the item shown first
     second: IntArray
+    unit: IntArray  # what was asked: two items of a group about a question, in either order
+    run: IntArray  # the same number for runs of one judge on one question; below zero where there are no runs
     outcome: FloatArray  # 1 if the first one won, -1 if the second did, 0 for a tie
     shown: FloatArray  # 1 where the items were shown in this order, 0 where the order means nothing
     weight: FloatArray  # how many votes it counts as
+    count: FloatArray  # how often it was made
     n_judges: int
-    n_groups: int
     width: int  # the largest number of items in a group
+    names: tuple[tuple[Hashable, ...], ...]  # the items of each group; their place is their number
+    unparsable: tuple[int, ...] = ()  # replies of each judge that could not be read
+    known: bool = False  # whether some rankings are known
 
     def __len__(self) -> int:
         return len(self.judge)
 
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self.names)
+
+    @property
+    def m(self) -> int:
+        """How many judges there are without the one who knows."""
+        return self.n_judges - self.known
+
+    @property
+    def per_prompt(self) -> bool:
+        """Whether there are comparisons of several groups of items."""
+        return len(np.unique(self.group)) > 1
+
+    @property
+    def comparisons(self) -> IntArray:
+        """How many comparisons each judge made, with the one who tells known rankings."""
+        return np.rint(self.by_judge(self.count)).astype(np.int64)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether there is any tie."""
+        return bool((self.outcome == 0).any())
+
+    @property
+    def compared(self) -> BoolArray:
+        """``(groups, width)``: whether the item was ever compared."""
+        result = np.zeros((self.n_groups, self.width), dtype=bool)
+        result[self.group, self.first] = result[self.group, self.second] = True
+        return result
+
     def where(self, kept: BoolArray | IntArray) -> PairVotes:
         """Return some of the comparisons."""
-        names = ("judge", "group", "first", "second", "outcome", "shown", "weight")
-        return replace(self, **{name: getattr(self, name)[kept] for name in names})
+        columns: Any = {name: value[kept] for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return replace(self, **columns)
+
+    def without_known(self) -> PairVotes:
+        """Return the comparisons of judges, without known rankings."""
+        return replace(self.where(self.judge < self.m), n_judges=self.m, known=False)
+
+    def weighted(self, share: FloatArray, run_correlation: float) -> PairVotes:
+        """Return the comparisons with what they count: copies share a vote, r runs count r / (1 + (r - 1) rho)."""
+        asked = self.run >= 0
+        runs = totals(self.run[asked], self.count[asked], 1)
+        weight = self.weight * share[self.judge]
+        weight[asked] /= 1.0 + (runs[self.run[asked]] - 1.0) * run_correlation
+        return replace(self, weight=weight)
 
     def by_judge(self, values: FloatArray) -> FloatArray:
         """Return the sums of values by judge ``(m,)``."""
@@ -96,18 +130,6 @@ class PairVotes:
         between = between + between.transpose(0, 2, 1)
         result = -between
         result[:, place, place] += between.sum(axis=2)
-        return result
-
-    @property
-    def has_ties(self) -> bool:
-        """Whether there is any tie."""
-        return bool((self.outcome == 0).any())
-
-    @property
-    def compared(self) -> BoolArray:
-        """``(groups, width)``: whether the item was ever compared."""
-        result = np.zeros((self.n_groups, self.width), dtype=bool)
-        result[self.group, self.first] = result[self.group, self.second] = True
         return result
 
 
@@ -131,19 +153,19 @@ class JudgeTraits:
     bias_variance: float = BIAS_VARIANCE
 
     @property
-    def slope_mean(self) -> FloatArray:
-        """``(m,)`` mean of the discriminations before these votes."""
-        return self.scale * self.center
+    def slope_prior(self) -> tuple[FloatArray, FloatArray]:
+        """``(m,)`` mean and variance of the discriminations before these votes."""
+        return self.scale * self.center, self.factor * (self.scale * self.spread) ** 2
 
     @property
-    def slope_variance(self) -> FloatArray:
-        """``(m,)`` their variance."""
-        return self.factor * (self.scale * self.spread) ** 2
+    def squares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """``(m,)`` mean squares of slope and bias, and their mean product."""
+        slope, bias, own = self.slope, self.bias, self.covariance
+        return slope**2 + own[:, 0, 0], bias**2 + own[:, 1, 1], slope * bias + own[:, 0, 1]
 
     def eta(self, pairs: PairVotes, gap: FloatArray) -> FloatArray:
         """Return eta for differences of scores ``(votes,)``, or ``(votes, draws)``."""
-        slope, bias = self.slope[pairs.judge], self.bias[pairs.judge] * pairs.shown
-        return slope * gap + bias if gap.ndim == 1 else slope[:, None] * gap + bias[:, None]
+        return np.asarray(self.slope[pairs.judge] * gap.T + self.bias[pairs.judge] * pairs.shown).T
 
     def with_prior(self, covariance: FloatArray, free: BoolArray) -> JudgeTraits:
         """Return the same judges with the law of their traits learned from them; `free` are those who are learned."""
@@ -162,10 +184,22 @@ class JudgeTraits:
             bias_variance=(scatter + BIAS_VARIANCE) / (count + 1.0),
         )
 
+    def of(self, chosen: IntArray) -> JudgeTraits:
+        """Return some of the judges."""
+        names = ("slope", "bias", "tie", "covariance", "center", "spread")
+        some: list[Any] = [getattr(self, name)[chosen] for name in names]
+        some += [self.scale, self.factor, self.bias_mean, self.bias_variance]
+        return JudgeTraits(*some)
+
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""
         corner = np.array([[factor**2, factor], [factor, 1.0]])
         return replace(self, slope=self.slope * factor, covariance=self.covariance * corner, scale=self.scale * factor)
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether most discriminations point against what is expected."""
+        return bool((self.slope * self.center).sum() < 0)
 
     def with_fixed(self, start: JudgeTraits, held: BoolArray) -> JudgeTraits:
         """Return the same judges, but for those that are held as they started."""
@@ -181,12 +215,6 @@ class ScoreBelief:
     mean: FloatArray
     covariance: FloatArray
 
-    @classmethod
-    def none(cls, pairs: PairVotes) -> ScoreBelief:
-        """Return zeros, from which a fit starts."""
-        shape = (pairs.n_groups, pairs.width)
-        return cls(np.zeros(shape), np.zeros((*shape, pairs.width)))
-
     def differences(self, pairs: PairVotes) -> tuple[FloatArray, FloatArray]:
         """Return mean and variance of the difference of each comparison."""
         at, one, two = pairs.group, pairs.first, pairs.second
@@ -198,25 +226,13 @@ def curvature(reach: FloatArray, tie: FloatArray) -> FloatArray:
     """Return the weight of the parabola that touches the log-likelihood at ``|eta| = reach``.
 
     ``sinh(c/2) / (c (2 cosh(c/2) + nu))``; at zero it is ``1 / (2 (2 + nu))``.
-
-    Examples
-    --------
-    >>> curvature(np.array([1e-9, 2.0]), np.array([2.0, 0.0])).round(4).tolist()
-    [0.125, 0.1904]
     """
     at = np.clip(reach, 1e-4, 40.0)
     return outcome_moments(at, tie)[0] / (2.0 * at)
 
 
 def outcome_moments(eta: FloatArray, tie: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return mean and variance of the outcome.
-
-    Examples
-    --------
-    >>> mean, variance = outcome_moments(np.array([0.0]), np.array([2.0]))
-    >>> mean.tolist(), variance.tolist()
-    ([0.0], [0.5])
-    """
+    """Return mean and variance of the outcome."""
     size = np.minimum(np.abs(eta), 80.0)
     falling = np.exp(-size)
     total = 1.0 + falling + tie * np.exp(-size / 2.0)
@@ -260,19 +276,15 @@ def scores_given_judges(
     pairs: PairVotes, judges: JudgeTraits, start: ScoreBelief | None = None, rounds: int = FIRST_STEPS
 ) -> ScoreBelief:
     """Return the scores that judges of these traits point to; groups of one call do not touch each other."""
-    scores = start if start is not None else ScoreBelief.none(pairs)
+    mean = np.zeros((pairs.n_groups, pairs.width))
+    scores = ScoreBelief(mean, np.zeros((*mean.shape, pairs.width))) if start is None else start
     for _ in range(rounds):
         scores = _score_step(pairs, judges, scores)
     return scores
 
 
 def fit_judges(
-    pairs: PairVotes,
-    start: JudgeTraits,
-    *,
-    equal: bool = False,
-    fixed: BoolArray | None = None,
-    rounds: int = ROUNDS,
+    pairs: PairVotes, start: JudgeTraits, *, equal: bool = False, fixed: BoolArray | None = None
 ) -> tuple[JudgeTraits, ScoreBelief]:
     """Learn judges and scores together, by steps that never lower the bound.
 
@@ -280,17 +292,18 @@ def fit_judges(
     tells known rankings.
     """
     held = np.zeros(pairs.n_judges, dtype=bool) if fixed is None else fixed
-    judges, scores = start, ScoreBelief.none(pairs)
+    judges, scores = start, scores_given_judges(pairs, start, rounds=0)
     compared = pairs.compared
     before = None
-    for _ in range(rounds):
+    for _ in range(PROMPT_ROUNDS if pairs.per_prompt else ROUNDS):
         scores = _score_step(pairs, judges, scores)
         if not held.any():
-            factor = np.clip(_root_mean(scores.mean**2 + _variances(scores.covariance), compared), 0.5, 2.0)
+            squares = scores.mean**2 + np.diagonal(scores.covariance, axis1=1, axis2=2)
+            factor = float(np.clip(_root_mean(squares, compared), 0.5, 2.0))
             scores = ScoreBelief(scores.mean / factor, scores.covariance / factor**2)
-            judges = judges.scaled(float(factor))
+            judges = judges.scaled(factor)
         judges = _judge_step(pairs, judges, scores, equal=equal, free=~held).with_fixed(start, held)
-        if _is_turned(judges, held):
+        if judges.is_turned and not held.any():
             flip = np.array([[1.0, -1.0], [-1.0, 1.0]])
             judges = replace(judges, slope=-judges.slope, covariance=judges.covariance * flip)
             scores = replace(scores, mean=-scores.mean)
@@ -305,31 +318,20 @@ def fit_judges(
     return judges, scores
 
 
-def _products(judges: JudgeTraits) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the mean squares of slope and bias, and their mean product."""
-    square = judges.slope**2 + judges.covariance[:, 0, 0]
-    cross = judges.slope * judges.bias + judges.covariance[:, 0, 1]
-    return square, judges.bias**2 + judges.covariance[:, 1, 1], cross
-
-
 def _reach(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatArray:
     """Return the root of the mean of eta squared."""
     mean, variance = scores.differences(pairs)
-    square, offset, cross = (part[pairs.judge] for part in _products(judges))
+    square, offset, cross = (part[pairs.judge] for part in judges.squares)
     eta = square * (mean**2 + variance) + (2.0 * cross * mean + offset) * pairs.shown
     return np.sqrt(np.maximum(eta, 1e-10))
 
 
-def _loads(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> FloatArray:
-    return pairs.weight * curvature(_reach(pairs, judges, scores), judges.tie[pairs.judge])
-
-
 def _score_step(pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief) -> ScoreBelief:
-    load = _loads(pairs, judges, scores)
-    square, _, cross = (part[pairs.judge] for part in _products(judges))
+    load = pairs.weight * curvature(_reach(pairs, judges, scores), judges.tie[pairs.judge])
+    square, _, cross = (part[pairs.judge] for part in judges.squares)
     precision = pairs.laplacians(load * square, pairs.group, pairs.n_groups) + np.eye(pairs.width)
+    covariance = np.asarray(np.linalg.inv(precision), dtype=np.float64)
     pull = pairs.weight * pairs.outcome / 2.0 * judges.slope[pairs.judge] - load * cross * pairs.shown
-    covariance = _inverse(precision)
     target = pairs.by_item(pull, pairs.group, pairs.n_groups)
     return ScoreBelief(np.einsum("gij,gj->gi", covariance, target), covariance)
 
@@ -338,17 +340,20 @@ def _judge_step(
     pairs: PairVotes, judges: JudgeTraits, scores: ScoreBelief, *, equal: bool, free: BoolArray
 ) -> JudgeTraits:
     mean, variance = scores.differences(pairs)
-    load, gain = _loads(pairs, judges, scores), pairs.weight * pairs.outcome / 2.0
+    load = pairs.weight * curvature(_reach(pairs, judges, scores), judges.tie[pairs.judge])
+    gain = pairs.weight * pairs.outcome / 2.0
     pull, precision = pairs.by_judge(gain * mean), pairs.by_judge(load * (mean**2 + variance))
     if equal:
         common = float(pull[free].sum() / (precision[free].sum() + 1e-9))
         return replace(judges, slope=np.full(len(pull), common), scale=max(common, 0.05))
-    cross = pairs.by_judge(load * mean * pairs.shown)
+    expected, spread = judges.slope_prior
     bias_pull = pairs.by_judge(gain * pairs.shown) + judges.bias_mean / judges.bias_variance
-    bias_precision = pairs.by_judge(load * pairs.shown) + 1.0 / judges.bias_variance
-    covariance = _inverse(_corners(precision + 1.0 / judges.slope_variance, cross, bias_precision))
-    target = np.stack([pull + judges.slope_mean / judges.slope_variance, bias_pull], axis=1)
-    slope, bias = np.einsum("mij,mj->im", covariance, target)
+    covariance = _inverse(
+        precision + 1.0 / spread,
+        pairs.by_judge(load * mean * pairs.shown),
+        pairs.by_judge(load * pairs.shown) + 1.0 / judges.bias_variance,
+    )
+    slope, bias = np.einsum("mij,mj->im", covariance, np.stack([pull + expected / spread, bias_pull], axis=1))
     return replace(judges, slope=slope, bias=bias, covariance=covariance).with_prior(covariance, free)
 
 
@@ -363,57 +368,29 @@ def _tie_step(pairs: PairVotes, judges: JudgeTraits, eta: FloatArray, load: Floa
     return replace(judges, tie=np.clip(judges.tie * np.exp(step), 1e-4, LARGEST_TIE))
 
 
-def _is_turned(judges: JudgeTraits, held: BoolArray) -> bool:
-    """Return whether most discriminations point against what is expected, and nothing known forbids to turn them."""
-    return not held.any() and bool((judges.slope * judges.center).sum() < 0)
-
-
 def _root_mean(squares: FloatArray, compared: BoolArray) -> float:
     return float(np.sqrt(max(squares[compared].mean() if compared.any() else 1.0, 1e-8)))
 
 
-def _variances(covariance: FloatArray) -> FloatArray:
-    return np.diagonal(covariance, axis1=1, axis2=2)
-
-
-def _inverse(matrices: FloatArray) -> FloatArray:
-    return np.linalg.inv(matrices).astype(np.float64)
-
-
-def _corners(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
-    """Return symmetric matrices ``(m, 2, 2)`` from their entries."""
-    return np.moveaxis(np.array([[one, both], [both, two]]), 2, 0)
+def _inverse(one: FloatArray, both: FloatArray, two: FloatArray) -> FloatArray:
+    """Return the inverses of symmetric matrices ``(m, 2, 2)`` of these entries."""
+    return np.linalg.inv(np.moveaxis(np.array([[one, both], [both, two]]), 2, 0))
 
 
 # --- draws of small groups ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ScoreDraws:
-    """Weighted draws of the scores: ``(groups, draws, width)`` and ``(groups, draws)``, the latter adding up to one."""
+def summarize_draws(scores: FloatArray, weight: FloatArray) -> tuple[ScoreBelief, FloatArray]:
+    """Return the moments of draws, and ``(groups, width, width)`` probabilities that one item is better than the other.
 
-    scores: FloatArray
-    weight: FloatArray
-
-    def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean ``(groups, width)`` and covariance ``(groups, width, width)``."""
-        mean = np.einsum("gd,gdi->gi", self.weight, self.scores)
-        centered = self.scores - mean[:, None, :]
-        return mean, np.einsum("gd,gdi,gdj->gij", self.weight, centered, centered)
-
-    def better(self) -> FloatArray:
-        """Return ``(groups, width, width)`` probabilities that one item is better than the other; half on the diagonal.
-
-        The mean of the draws, which alone would call many orders certain, and of a normal law of their moments.
-        """
-        width = self.scores.shape[2]
-        share = np.empty((len(self.scores), width, width))
-        for one in range(width):
-            over = self.scores[:, :, one : one + 1] > self.scores
-            share[:, one] = np.einsum("gd,gdj->gj", self.weight, over)
-        better: FloatArray = (share + prefer(*self.moments())) / 2.0
-        better[:, np.arange(width), np.arange(width)] = 0.5
-        return better
+    These are means of the draws, which alone would call many orders certain, and of a normal law of their moments.
+    """
+    mean = np.einsum("gd,gdi->gi", weight, scores)
+    centered = scores - mean[:, None, :]
+    belief = ScoreBelief(mean, np.einsum("gd,gdi,gdj->gij", weight, centered, centered))
+    share = np.einsum("gd,gdij->gij", weight, scores[:, :, :, None] > scores[:, :, None, :])
+    better = (share + prefer(belief.mean, belief.covariance)) / 2.0
+    return belief, np.where(np.eye(scores.shape[2], dtype=bool), 0.5, better)
 
 
 def normal_draws(width: int) -> FloatArray:
@@ -431,8 +408,13 @@ def normal_draws(width: int) -> FloatArray:
     return np.concatenate([one, -one])
 
 
-def draw_scores(pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, normals: FloatArray) -> ScoreDraws:
-    """Draw scores around a belief, weighed by how well they explain the votes; comparisons come group by group."""
+def draw_scores(
+    pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, normals: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Draw scores ``(groups, draws, width)`` around a belief, and weigh them by how well they explain the votes.
+
+    Comparisons come group by group; the weights ``(groups, draws)`` add up to one.
+    """
     root = np.linalg.cholesky(around.covariance * WIDER)
     scores = around.mean[:, None, :] + np.einsum("gij,dj->gdi", root, normals)
     weight = 0.5 * (normals**2).sum(axis=1) - 0.5 * (scores**2).sum(axis=2)
@@ -442,7 +424,7 @@ def draw_scores(pairs: PairVotes, judges: JudgeTraits, around: ScoreBelief, norm
         there, start = np.unique(pairs.group, return_index=True)
         weight[there] += np.add.reduceat(pairs.weight[:, None] * explained, start, axis=0)
     weight = np.exp(weight - weight.max(axis=1, keepdims=True))
-    return ScoreDraws(scores, weight / weight.sum(axis=1, keepdims=True))
+    return scores, weight / weight.sum(axis=1, keepdims=True)
 
 
 def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | None = None) -> JudgeTraits:
@@ -460,14 +442,14 @@ def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | N
     for _ in range(POLISH_ROUNDS):
         before = plain
         around = scores_given_judges(pairs, plain, around, NEXT_STEPS)
-        drawn = draw_scores(pairs, plain, around, normals)
-        gap, load = _differences(pairs, drawn.scores), pairs.weight[:, None] * drawn.weight[pairs.group]
+        scores, weight = draw_scores(pairs, plain, around, normals)
+        gap, load = _differences(pairs, scores), pairs.weight[:, None] * weight[pairs.group]
         if not held.any():
-            factor = _root_mean(np.einsum("gd,gdi->gi", drawn.weight, drawn.scores**2), compared)
+            factor = _root_mean(np.einsum("gd,gdi->gi", weight, scores**2), compared)
             plain, gap = plain.scaled(factor), gap / factor
         plain, spread = _newton(pairs, plain, gap, load)
         plain = plain.with_fixed(judges, held)
-        if _is_turned(plain, held):
+        if plain.is_turned and not held.any():
             plain = replace(plain, slope=-plain.slope)
             around = replace(around, mean=-around.mean)
         plain = plain.with_prior(spread, ~held)
@@ -482,14 +464,14 @@ def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatA
     eta = judges.eta(pairs, gap)
     mean, variance = outcome_moments(eta, judges.tie[pairs.judge][:, None])
     residual, bend = load * (pairs.outcome[:, None] - mean) / 2.0, load * variance / 4.0
-    slope = pairs.by_judge((residual * gap).sum(axis=1)) - (judges.slope - judges.slope_mean) / judges.slope_variance
+    expected, spread = judges.slope_prior
+    slope = pairs.by_judge((residual * gap).sum(axis=1)) - (judges.slope - expected) / spread
     bias = pairs.by_judge(residual.sum(axis=1) * pairs.shown) - (judges.bias - judges.bias_mean) / judges.bias_variance
-    second = _corners(
-        pairs.by_judge((bend * gap**2).sum(axis=1)) + 1.0 / judges.slope_variance,
+    inverse = _inverse(
+        pairs.by_judge((bend * gap**2).sum(axis=1)) + 1.0 / spread,
         pairs.by_judge((bend * gap).sum(axis=1) * pairs.shown),
         pairs.by_judge(bend.sum(axis=1) * pairs.shown) + 1.0 / judges.bias_variance,
     )
-    inverse = _inverse(second)
     step = np.clip(np.einsum("mij,mj->im", inverse, np.stack([slope, bias], axis=1)), -1.0, 1.0)
     moved = _tie_step(pairs, judges, eta, load) if pairs.has_ties else judges
     return replace(moved, slope=judges.slope + step[0], bias=judges.bias + step[1]), inverse
@@ -503,16 +485,12 @@ def _score_covariance(
     mean, _ = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge][:, None])
     residual = load * (pairs.outcome[:, None] - mean) / 2.0
     place = pairs.group * m + pairs.judge
-    derivatives = [
-        totals(place, values, pairs.n_groups * m).reshape(-1, m)
-        for values in ((residual * gap).sum(axis=1), residual.sum(axis=1) * pairs.shown)
-    ]
-    both = np.concatenate(derivatives, axis=1)
-    prior = np.r_[1.0 / judges.slope_variance, np.full(m, 1.0 / judges.bias_variance)]
+    values = ((residual * gap).sum(axis=1), residual.sum(axis=1) * pairs.shown)
+    both = np.concatenate([totals(place, part, pairs.n_groups * m).reshape(-1, m) for part in values], axis=1)
+    prior = np.r_[1.0 / judges.slope_prior[1], np.full(m, 1.0 / judges.bias_variance)]
     prior[np.r_[held, held]] = KNOWN
-    inverse = np.linalg.inv(both.T @ both + np.diag(prior))
-    at = np.arange(m)
-    return _corners(inverse[at, at], inverse[at, m + at], inverse[m + at, m + at])
+    inverse = np.linalg.inv(both.T @ both + np.diag(prior)).reshape(2, m, 2, m)
+    return np.moveaxis(np.diagonal(inverse, axis1=1, axis2=3), 2, 0)
 
 
 def _differences(pairs: PairVotes, scores: FloatArray) -> FloatArray:
@@ -528,39 +506,28 @@ def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *,
     The inverse of Fisher's information of all of them together and of their priors. The covariance of the scores
     alone is too small where votes are many, as the judges are uncertain, too; unless they are known to be equal.
     """
-    m, width = pairs.n_judges, pairs.width
-    gap = mean[pairs.first] - mean[pairs.second]
-    slope = judges.slope[pairs.judge]
+    from scipy.sparse import coo_array
+
+    n, m, width = len(pairs), pairs.n_judges, pairs.width
+    gap, slope = mean[pairs.first] - mean[pairs.second], judges.slope[pairs.judge]
     load = pairs.weight * outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])[1] / 4.0
-    information = np.zeros((width + 2 * m, width + 2 * m))
-    information[:width, :width] = pairs.laplacians(load * slope**2, np.zeros_like(pairs.group), 1)[0]
-    for start, column in ((width, gap), (width + m, pairs.shown)):
-        block = pairs.by_item(load * slope * column, pairs.judge, m)
-        information[start : start + m, :width] = block
-        information[:width, start : start + m] = block.T
-    at = width + np.arange(m)
-    information[at, at] = pairs.by_judge(load * gap**2)
-    information[at, at + m] = information[at + m, at] = pairs.by_judge(load * gap * pairs.shown)
-    information[at + m, at + m] = pairs.by_judge(load * pairs.shown)
-    of_judges = np.r_[judges.slope_variance, np.full(m, judges.bias_variance)]
+    derivatives = np.concatenate([slope, -slope, gap, pairs.shown])
+    place = np.concatenate([pairs.first, pairs.second, width + pairs.judge, width + m + pairs.judge])
+    design = coo_array((derivatives, (np.tile(np.arange(n), 4), place)), shape=(n, width + 2 * m)).tocsr()
+    information = (design.T @ (design * load[:, None])).toarray()
+    of_judges = np.r_[judges.slope_prior[1], np.full(m, judges.bias_variance)]
     prior = np.r_[np.ones(width), 1.0 / np.maximum(of_judges, 1e-6) + KNOWN * equal]
     return np.asarray(np.linalg.inv(information + np.diag(prior)))
 
 
-def correlation_of_runs(
-    pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, run: IntArray, count: FloatArray
-) -> float:
-    """Return how far answers of one judge to one question go together beyond what differences of scores explain.
-
-    `run` is the same number for all runs of one judge on one question, below zero where there are none; `count` is how
-    often each comparison was made.
-    """
-    asked = run >= 0
+def correlation_of_runs(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray) -> float:
+    """Return how far answers of one judge to one question go together beyond what differences of scores explain."""
+    asked = pairs.run >= 0
     mean, variance = outcome_moments(judges.eta(pairs, gap), judges.tie[pairs.judge])
     forward = np.where(pairs.first < pairs.second, 1.0, -1.0)
     residual = (forward * (pairs.outcome - mean) / np.sqrt(np.maximum(variance, 0.05)))[asked]
-    often, size = count[asked], int(run.max(initial=-1)) + 1
-    runs, sums, squares = (totals(run[asked], often * part, size) for part in (residual**0, residual, residual**2))
+    run, often = pairs.run[asked], pairs.count[asked]
+    runs, sums, squares = (totals(run, often * part, 1) for part in (residual**0, residual, residual**2))
     again = runs > 1
     room = float(((runs - 1.0) * squares)[again].sum())
     return float(np.clip((sums**2 - squares)[again].sum() / room, 0.0, 1.0)) if room > 0 else 0.0
