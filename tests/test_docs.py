@@ -109,10 +109,14 @@ def exists(name: str) -> bool:
 
 
 def codes_in_source() -> Iterator[str]:
-    """Yield the first argument of every `Diagnostic(...)` in the package."""
+    """Yield the first argument of every `Diagnostic(...)` in the package, or of a local shorthand for it."""
     for path in (ROOT / "src").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            called = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Diagnostic"
+            called = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("Diagnostic", "tell")
+            )
             if called and node.args and isinstance(node.args[0], ast.Constant):
                 yield node.args[0].value
 
