@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import consilience as cs
 from consilience.end_models import GeodesicRegression
-from consilience.end_models.geodesic_fit import fit_geodesic
+from consilience.end_models.geodesic import fit_geodesic
 from consilience.exceptions import (
     ConsilienceWarning,
     InvalidInputError,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import consilience as cs
 from consilience import label_model
@@ -141,10 +142,18 @@ def test_threads_run_side_by_side_in_order_and_stop_at_an_error():
 
 
 def test_inside_threads_linear_algebra_has_one_thread_and_afterwards_as_many_as_before():
-    before = [get() for get, _ in threads._libraries()]
-    with threads.one_thread_each(), threads.one_thread_each():
-        assert {get() for get, _ in threads._libraries()} <= {1}
-    assert [get() for get, _ in threads._libraries()] == before
+    def counts():
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with threadpool_limits(2, user_api="blas"):
+        first, second = threads.one_thread_each(), threads.one_thread_each()
+        first.__enter__()
+        second.__enter__()
+        assert set(counts()) == {1}
+        first.__exit__(None, None, None)  # blocks of two threads end in any order
+        assert set(counts()) == {1}
+        second.__exit__(None, None, None)
+        assert set(counts()) == {2}
 
 
 @pytest.mark.parametrize("workers", [0, -2, 1.5, True])

@@ -16,7 +16,7 @@ import click
 
 from consilience.cli.commands import rename_in_messages
 from consilience.cli.output import Output
-from consilience.exceptions import MissingPackageError
+from consilience.exceptions import needed
 from consilience.label_types.base import LabelSpace
 from consilience.partitions import DaskPartitions, ParquetPartitions, SparkPartitions, VotePartitions, spark_session
 from consilience.tables import reading, vote_tables
@@ -238,10 +238,7 @@ def opened(
 
 @contextmanager
 def _dask_client(scheduler: str | None) -> Iterator[Any]:
-    try:
-        import distributed
-    except ImportError:
-        raise MissingPackageError("Dask is not installed. Run: pip install 'consilience[dask]'.") from None
+    distributed = needed("distributed", "The Dask engine", "dask")
     with distributed.Client(scheduler) as client:
         yield client
 

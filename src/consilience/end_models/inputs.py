@@ -1,21 +1,14 @@
-"""What the end models share: their inputs, checked, sample weights, and packages that are imported where needed."""
+"""What the end models share: their inputs, checked, and sample weights."""
 
 from __future__ import annotations
 
 import inspect
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
-from consilience.exceptions import (
-    InvalidInputError,
-    InvalidLabelError,
-    MissingPackageError,
-    NotFittedError,
-    UnsupportedError,
-)
+from consilience.exceptions import InvalidInputError, InvalidLabelError, NotFittedError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.settings import Configurable
 
@@ -58,9 +51,7 @@ def read_covariates(X: Any, n_expected: int | None = None) -> FloatArray:
     if n_expected is not None and table.shape[1] != n_expected:
         found = "1 covariate" if table.shape[1] == 1 else f"{table.shape[1]} covariates"
         raise InvalidInputError(f"X has {found}, and this model was fitted on {n_expected}. Pass the same columns.")
-    wrong = np.argwhere(~np.isfinite(table))
-    if len(wrong):
-        row, column = (int(index) for index in wrong[0])
+    for row, column in np.argwhere(~np.isfinite(table))[:1].tolist():
         raise InvalidInputError(
             f"X is {table[row, column]} in row {row}, column {column}. Fill it in, or leave the item out."
         )
@@ -69,7 +60,9 @@ def read_covariates(X: Any, n_expected: int | None = None) -> FloatArray:
 
 def read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolArray]:
     """Return the labels that are there as points, and which items they belong to; NaN and None are not there."""
-    table = y if isinstance(y, np.ndarray) else _as_array(y)
+    given = y.to_numpy() if hasattr(y, "to_numpy") else y
+    listed = isinstance(given, np.ndarray) or not hasattr(given, "__iter__")
+    table = np.asarray(given) if listed else as_object_array(given)
     if table.ndim == 0 or len(table) != n_items:
         found = "no list" if table.ndim == 0 else f"{len(table)} labels"
         raise InvalidInputError(f"X has {n_items} items and y {found}. Pass one label per item, None where unknown.")
@@ -97,22 +90,11 @@ def read_weights(sample_weight: Any, n_items: int) -> FloatArray:
     weights = as_numbers(sample_weight, "sample_weight", "Pass one number per item.")
     if weights.shape != (n_items,):
         raise InvalidInputError(f"sample_weight has shape {weights.shape}; expected one number per item, ({n_items},).")
-    wrong = ~(np.isfinite(weights) & (weights >= 0))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
+    for row in np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[:1].tolist():
         raise InvalidInputError(
             f"sample_weight of row {row} is {weights[row]:g}. Weights are finite and not negative; 0 leaves it out."
         )
     return weights
-
-
-def _as_array(y: Any) -> Batch:
-    if hasattr(y, "to_numpy"):
-        return np.asarray(y.to_numpy())
-    try:
-        return as_object_array(y)
-    except TypeError:
-        return np.asarray(y, dtype=object)
 
 
 def _missing(label: object) -> bool:
@@ -123,17 +105,6 @@ def _missing(label: object) -> bool:
     except (TypeError, ValueError):
         return False
     return numbers.size > 0 and bool(np.isnan(numbers).all())
-
-
-def needed(module: str, extra: str, use: str) -> Any:
-    """Return a module of an optional package, or say how to install it."""
-    try:
-        return import_module(module)
-    except ImportError:
-        package = {"sklearn": "scikit-learn"}.get(module.partition(".")[0], module)
-        raise MissingPackageError(
-            f"{use} needs {package}, which is not installed. Run: pip install 'consilience[{extra}]'."
-        ) from None
 
 
 def length(X: Any) -> int:

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray
-from consilience.end_models.inputs import EndModel, fit_weighted, length, needed, read_weights, take_rows, takes_weights
-from consilience.exceptions import InvalidInputError, UnsupportedError
+from consilience.end_models.inputs import EndModel, fit_weighted, length, read_weights, take_rows, takes_weights
+from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 
 __all__ = ["SoftLabelClassifier", "gradient_boosting"]
 
@@ -55,7 +55,7 @@ class SoftLabelClassifier(EndModel):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from ``(n, k)`` probabilities, such as ``label_model.predict_proba(votes)``."""
-        base = needed("sklearn.base", "models", "SoftLabelClassifier")
+        base = needed("sklearn.base", "SoftLabelClassifier", "models")
         n = length(X)
         probabilities = _read_probabilities(y, n)
         weights = read_weights(sample_weight, n)
@@ -129,7 +129,7 @@ def gradient_boosting(*, n_estimators: int = 250, standardize: bool = True, **se
     GradientBoostingRegressor(n_estimators=250, random_state=0)
     """
     ensemble, pipeline, preprocessing = (
-        needed(f"sklearn.{part}", "models", "gradient_boosting") for part in ("ensemble", "pipeline", "preprocessing")
+        needed(f"sklearn.{part}", "gradient_boosting", "models") for part in ("ensemble", "pipeline", "preprocessing")
     )
     model = ensemble.GradientBoostingRegressor(n_estimators=n_estimators, **settings)
     return pipeline.make_pipeline(preprocessing.StandardScaler(), model) if standardize else model

@@ -21,18 +21,7 @@ SAMPLE = 400
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Statistics over items that add up: counts, pair costs and squares, products.
-
-    Moments of parts of a table add up to the moments of the whole, whatever the parts.
-
-    Parameters
-    ----------
-    sources
-        Names of the sources; empty for the zero.
-    sums
-        The law's statistics.
-    law
-        The law that took them.
+    """Statistics that a law takes of votes: those of the parts of a table add up to those of the whole.
 
     Examples
     --------
@@ -55,20 +44,13 @@ class Moments:
 
     @classmethod
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
-        """Return the moments of a table of votes.
-
-        Parameters
-        ----------
-        law
-            The law to use where it was adapted to other votes before; by default the space's own.
-        """
+        """Return the moments of a table of votes, by the law that was adapted to other votes before if it is given."""
         table = votes_for(votes, space)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
         own = space.law
-        taker = law
-        if taker is None or taker is own:
-            taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
+        fresh = law is None or law is own
+        taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0) if fresh else law
         sums = Statistics.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray
 from consilience.estimation.protocol import Diagnostic
-from consilience.exceptions import MissingPackageError
+from consilience.exceptions import needed
 
 __all__ = ["Cell", "SourceTable", "findings_fragment", "table_fragment", "votes_fragment"]
 
@@ -144,11 +143,11 @@ class SourceTable:
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame."""
-        return _package("pandas").DataFrame(self.columns)
+        return needed("pandas", "to_pandas").DataFrame(self.columns)
 
     def to_polars(self) -> Any:
         """Return a polars DataFrame."""
-        return _package("polars").DataFrame(self.columns)
+        return needed("polars", "to_polars").DataFrame(self.columns)
 
     def _shown(self) -> list[list[str]]:
         return [[_text(name, value) for value in values] for name, values in self.columns.items()]
@@ -165,13 +164,6 @@ def aligned(shown: Mapping[str, Sequence[str]], columns: Mapping[str, Sequence[A
         line = "  ".join(cell.ljust(size) if left else cell.rjust(size) for cell, size, left in cells)
         lines.append(line.rstrip())
     return lines
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingPackageError(f"{name} is not installed. Run: pip install {name}, or use to_arrow().") from None
 
 
 def _text(name: str, value: Any) -> str:
