@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from consilience import datasets
-from consilience.datasets import public as board_games
+from consilience.datasets.public import FEATURES
 from consilience.exceptions import FileFormatError, MissingDataError, UnsupportedError
 
 LOADERS = {
@@ -30,7 +30,7 @@ every_loader = pytest.mark.parametrize("name", list(LOADERS))
 def game_table(n: int = 40) -> dict[str, list]:
     """Return a table of the shape of BoardGameGeek's, with two games that are not ranked and one without a year."""
     rng = np.random.default_rng(0)
-    table: dict[str, list] = {name: rng.integers(1, 100, n).tolist() for name in board_games.FEATURES}
+    table: dict[str, list] = {name: rng.integers(1, 100, n).tolist() for name in FEATURES}
     table["average"] = rng.uniform(4, 9, n).round(2).tolist()
     table["Board Game Rank"] = [str(place) for place in rng.permutation(n) + 1]
     table["Board Game Rank"][3] = table["Board Game Rank"][7] = "Not Ranked"

@@ -107,15 +107,9 @@ class RankingModel(EndModel, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rankings of item sets.
 
-        Parameters
-        ----------
-        X : array of shape (n_sets, r, k), or one array of shape (r, k) per set
-            Features of the items.
-        y : array of shape (n_sets, r), or one array of positions per set
-            As a model of `Rankings` predicts them: 0 is best, equal positions are tied, -1 is not ranked. None, or -1
-            throughout, is no ranking, and the set is left out.
-        sample_weight : array of shape (n_sets,), optional
-            How much each set counts, such as ``label_model.confidence(votes)``.
+        Features are an array ``(n_sets, r, k)``, or one array ``(r, k)`` per set. Positions ``(n_sets, r)``, or one
+        array per set, are those that a model of `Rankings` predicts: 0 is best, equal ones are tied, -1 is not ranked;
+        None, or -1 throughout, leaves the set out. Weights say how much each set counts.
         """
         sets = _read_sets(X)
         positions = _read_positions(y, sets)
@@ -155,17 +149,17 @@ class RankingModel(EndModel, ABC):
         """
         sets = self._sets(X)
         scores, positions = self._scores(sets.features), _read_positions(y, sets)
-        weights = read_weights(sample_weight, len(sets))
-        right, total = np.zeros(len(sets)), np.zeros(len(sets))
+        weights = read_weights(sample_weight, len(sets)).copy()
+        share = np.zeros(len(sets))
         for index, (known, said) in enumerate(zip(sets.parts(positions), sets.parts(scores), strict=True)):
-            better = (known[:, None] < known[None, :]) & (known[:, None] >= 0)
-            agreement = np.sign(said[:, None] - said[None, :])
-            total[index] = better.sum()
-            right[index] = ((1.0 + agreement) / 2.0)[better].sum()
-        weights = np.where(total > 0, weights, 0.0)
+            better = (known[:, None] < known) & (known[:, None] >= 0)
+            if better.any():
+                share[index] = (1.0 + np.sign(said[:, None] - said)[better].mean()) / 2.0
+            else:
+                weights[index] = 0.0
         if not weights.sum() > 0:
             raise InvalidInputError("No ranking of y orders two items with a weight above zero. Pass some that do.")
-        return float(weights @ (right / np.maximum(total, 1.0)) / weights.sum())
+        return float(weights @ share / weights.sum())
 
     def _sets(self, X: Any) -> ItemSets:
         self._require_fitted()
@@ -184,22 +178,10 @@ class RankingModel(EndModel, ABC):
 class LambdaRanker(RankingModel):
     """Boosted trees that rank, by LightGBM's lambdarank objective.
 
-    Parameters
-    ----------
-    n_estimators, learning_rate, num_leaves, min_child_samples
-        As in LightGBM.
-    n_jobs
-        Threads; 1 by default, so that the same seed gives the same model.
-    random_state
-        Seed.
-    settings
-        Further settings of ``lightgbm.LGBMRanker`` by name, such as ``{"subsample": 0.5, "subsample_freq": 1}``.
-
-    Notes
-    -----
-    The relevance of an item is the number of distinct places below its own, up to 30; gains grow with it by the same
-    step, so that every swap of neighbors counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
-    puts other gains.
+    Settings are those of ``lightgbm.LGBMRanker``, further ones by name in `settings`; with one thread, the default, the
+    same seed gives the same model. The relevance of an item is the number of distinct places below its own, up to 30;
+    gains grow with it by the same step, so that every swap of neighbors counts the same, as in Kendall's distance.
+    ``settings={"label_gain": ...}`` puts other gains.
     """
 
     _: KW_ONLY
@@ -250,11 +232,6 @@ class ListwiseRanker(RankingModel):
         Whether features are brought to mean 0 and variance 1 first.
     random_state
         Seed of the first weights, the order of the sets, dropout, and of how ties are ordered in each pass.
-
-    Examples
-    --------
-    ``ListwiseRanker().fit(X, label_model.predict(votes), sample_weight=label_model.confidence(votes))`` with `X` of
-    shape (n_sets, n_items, n_features).
     """
 
     _: KW_ONLY
@@ -306,14 +283,8 @@ class ListwiseRanker(RankingModel):
                 if len(batches) > 1 and len(batches[-1]) == 1:  # a single set has too little variance
                     batches[-2:] = [np.concatenate(batches[-2:])]
                 for batch in batches:
-                    loss = _list_loss(
-                        torch,
-                        network,
-                        features,
-                        torch.as_tensor(sorted_rows[batch]),
-                        torch.as_tensor(present[batch]),
-                        torch.as_tensor(weights[batch], dtype=torch.float32),
-                    )
+                    given = (torch.as_tensor(array[batch]) for array in (sorted_rows, present, weights))
+                    loss = _list_loss(torch, network, features, *given)
                     optimizer.zero_grad()
                     loss.backward()
                     optimizer.step()
@@ -355,4 +326,4 @@ def _list_loss(torch: Any, network: Any, features: Any, rows: Any, present: Any,
     # log of the sum over an item and all behind it; padding lies behind everything and adds nothing
     remaining = torch.logcumsumexp(hidden.flip(1), dim=1).flip(1)
     terms = torch.where(present, remaining.masked_fill(~present, 0.0) - scores, torch.zeros_like(scores))
-    return (weights * terms.sum(dim=1)).mean()
+    return (weights.to(terms.dtype) * terms.sum(dim=1)).mean()
