@@ -52,18 +52,8 @@ def apply_to(
     `ParquetPartitions` reads the folder: it has the column ``item``, if `item` is given, and one for each function.
     Files appear when they are complete, as those of `predict_to` do.
 
-    Parameters
-    ----------
-    functions, space, item, on_error, chunk_rows
-        As for `consilience.apply`. `n_skipped` counts the votes that are missing because a function failed.
-    path
-        Of a Parquet file, or of a folder of them.
-    destination
-        A folder that is new or empty.
-    resume
-        Continue a run that was stopped. The data and the functions have to be the same.
-    force
-        Overwrite the votes that an earlier run has written there.
+    `path` is a Parquet file, or a folder of them; `destination`, `resume` and `force` are as for `predict_to`, and the
+    other arguments as for `consilience.apply`. `n_skipped` counts the votes that are missing because a function failed.
 
     Examples
     --------
@@ -118,10 +108,7 @@ def apply_frame(
     It has the column ``item`` and one for each function, and `DaskPartitions` or `SparkPartitions` takes it. It is
     computed when it is asked for; the types of its columns are those of the votes on the first rows, or of the space.
 
-    Parameters
-    ----------
-    functions, space, item, on_error, chunk_rows
-        As for `consilience.apply`. Spark cannot count rows, so it needs `item`.
+    The other arguments are as for `consilience.apply`. Spark cannot count rows, so it needs `item`.
     """
     if not is_cluster_frame(frame):
         raise UnsupportedError(f"{type(frame).__name__} is no Dask or Spark dataframe. Use consilience.apply.")

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import A, InMemoryPartitions, Part, VotePartitions
+from consilience.partitions.base import A, InMemoryPartitions, Part
 from consilience.partitions.duplicate_ids import (
     Keys,
     Place,
@@ -25,7 +26,7 @@ from consilience.partitions.duplicate_ids import (
 )
 from consilience.partitions.label_folder import Labeler
 from consilience.partitions.parquet import Piece, find_pieces
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +41,7 @@ FAN_IN = 8
 AHEAD = 2
 
 
-class DaskPartitions(VotePartitions):
+class DaskPartitions(ReadPartitions):
     """Votes on a Dask cluster, one row per item and one column per source.
 
     Votes are read once and kept in the memory of the workers from then on, as long as this object exists. What a
@@ -71,7 +72,7 @@ class DaskPartitions(VotePartitions):
         self.client = _client(client)
         if isinstance(data, (str, Path)):
             pieces, names = find_pieces(Path(data).resolve())
-            self.reader: PartReader = part_reader(names, space, **options, where=repr(str(data)))
+            self.reader = part_reader(names, space, **options, where=repr(str(data)))
             self.places, self.sizes = [piece.place for piece in pieces], [piece.n_rows for piece in pieces]
             self.parts = [self._submit(_read_piece, piece, self.reader) for piece in pieces]
         else:
@@ -88,20 +89,13 @@ class DaskPartitions(VotePartitions):
                 self._submit(self.reader.part, frames[index], place, 0, sum(sizes[:index]))
                 for index, place in zip(filled, self.places, strict=True)
             ]
-        self._ids = {"checked": not check_ids or self.reader.item is None}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
+        self.shared = SimpleNamespace(ids_differ=not check_ids or self.reader.item is None)
 
     @property
     def n_items(self) -> int:
         return sum(self.sizes)
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where, unless that was looked at before."""
-        if self._ids["checked"]:
-            return
+    def _compare_ids(self) -> None:
         slices = n_slices(self.n_items)
         for index in range(slices):
             keys = self._each(lambda part, _, index=index: slice_of(keys_anywhere(part.votes.items), index, slices))
@@ -109,7 +103,6 @@ class DaskPartitions(VotePartitions):
             if len(suspects):
                 places = self.client.gather(self._each(partial(_places, suspects)))
                 refuse_same_ids(itertools.chain.from_iterable(places))
-        self._ids["checked"] = True
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
@@ -136,10 +129,7 @@ class DaskPartitions(VotePartitions):
 
     def transform(self, function: Callable[[Part], Part]) -> DaskPartitions:
         """Return partitions whose chunks went through `function` and stay on the workers."""
-        changed = object.__new__(DaskPartitions)
-        changed.__dict__.update(self.__dict__)
-        changed.parts = self._each(partial(self.reader.run, function))
-        return changed
+        return self._with(parts=self._each(partial(self.reader.run, function)))
 
     def label_frame(self, labeler: Labeler) -> Any:
         """Return a Dask dataframe of labels, one partition for each of these."""
@@ -166,9 +156,6 @@ class DaskPartitions(VotePartitions):
 
     def __repr__(self) -> str:
         return f"DaskPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.parts)} partitions)"
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("Partitions on a cluster cannot be sent to its workers. Use map, reduce or transform.")
 
     def _each(self, function: Callable[[Part, str], Any]) -> list[Any]:
         """Return a future for each part, of a function of the part and its place."""

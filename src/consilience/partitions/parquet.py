@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import ROWS, Part, VotePartitions
+from consilience.partitions.base import ROWS, Part
 from consilience.partitions.duplicate_ids import (
     Keys,
     keys_here,
@@ -24,7 +23,7 @@ from consilience.partitions.duplicate_ids import (
     repeated,
     slice_of,
 )
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 from consilience.tables.files import FORMATS, file_format
 from consilience.tables.frames import columns_of
 
@@ -86,7 +85,7 @@ class Piece:
                 yield batch.slice(start, ROWS)
 
 
-class ParquetPartitions(VotePartitions):
+class ParquetPartitions(ReadPartitions):
     """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
 
     Only the columns that are needed are read, one row group at a time. Rows without a column of
@@ -139,15 +138,11 @@ class ParquetPartitions(VotePartitions):
         **options: Unpack[ReadOptions],
     ) -> None:
         self.pieces, names = find_pieces(path)
-        self.reader: PartReader = part_reader(names, space, **options, where=repr(str(path)))
+        self.reader = part_reader(names, space, **options, where=repr(str(path)))
         self.steps: tuple[Callable[[Part], Part], ...] = ()
-        #: Shared with all that `transform` returns: the parts of pieces of which the files have not changed.
+        # Parts of pieces, with the state of their file and their size, and how many bytes may yet be kept.
         self.kept: dict[Piece, tuple[Any, float, list[tuple[int, Part]]]] = {}
         self.shared = SimpleNamespace(free=keep * 1e6, ids_differ=not check_ids or self.reader.item is None)
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
 
     @cached_property
     def n_items(self) -> int:
@@ -167,12 +162,11 @@ class ParquetPartitions(VotePartitions):
                 yield self.reader.run(whole, part, piece.place, start)
         if not checked:
             self._compare_ids(keys)
+            self.shared.ids_differ = True
 
     def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
         """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
-        changed = copy(self)
-        changed.steps = (*self.steps, function)
-        return changed
+        return self._with(steps=(*self.steps, function))
 
     def parts(self, piece: Piece) -> Iterator[tuple[int, Part]]:
         """Yield the parts of a piece with their first rows, from memory or else as they are read."""
@@ -193,13 +187,8 @@ class ParquetPartitions(VotePartitions):
             self.kept[piece] = (state, size, parts)
             self.shared.free -= size
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where; reads the ids alone, and only if no pass has yet."""
-        if not self.shared.ids_differ:
-            self._compare_ids()
-
     def _compare_ids(self, keys: list[Keys] | None = None) -> None:
-        """Compare the ids, slice by slice; `keys` are those of the first one, if they are known."""
+        """Compare the ids alone, slice by slice; `keys` are those of the first one, if they are known."""
         slices = n_slices(self.n_items)
         for index in range(slices):
             if index or keys is None:
@@ -211,7 +200,6 @@ class ParquetPartitions(VotePartitions):
                     for ids, name, start in self._ids()
                     for place in places_of(suspects, ids, keys_here(ids), name, start)
                 )
-        self.shared.ids_differ = True
 
     def _ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
         item = str(self.reader.item)

@@ -32,15 +32,9 @@ def predict_frame(
 ) -> Any:
     """Return a Dask or Spark dataframe that computes what a model says about votes there, when it is asked for.
 
-    Parameters
-    ----------
-    question
-        A method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
-        ``item`` and ``label``, ``probabilities`` or ``confidence``. None asks for the columns of `label_table`.
-    ties
-        As for `label_table`.
-    fill
-        As for `LabelModel.predict`.
+    `question` is a method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
+    ``item`` and ``label``, ``probabilities`` or ``confidence``. None asks for the columns of `label_table`. `ties` is
+    as there, `fill` as for `LabelModel.predict`.
     """
     if not isinstance(partitions, (DaskPartitions, SparkPartitions)):
         raise UnsupportedError(
@@ -66,17 +60,10 @@ def predict_to(
     There is one file for each row group, chunk or partition; Spark decides for itself. Labels are never all in one
     memory.
 
-    Parameters
-    ----------
-    destination
-        A folder that is new or empty. Anything that reads Parquet reads its files as one table.
-    ties
-        As for `label_table`.
-    resume
-        Continue a run that was stopped: files that are complete stay, and only the others are written. The votes
-        and the model have to be the same.
-    force
-        Overwrite the labels that an earlier run has written there.
+    `destination` is a folder that is new or empty; anything that reads Parquet reads its files as one table. With
+    `resume`, a run that was stopped continues: files that are complete stay, and only the others are written; the votes
+    and the model have to be the same. `force` overwrites the labels that an earlier run has written there. `ties` is as
+    for `label_table`.
 
     Examples
     --------

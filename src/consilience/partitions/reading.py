@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict, TypeVar, Unpack
+from types import SimpleNamespace
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnknownColumnError, UnsupportedError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import Part
+from consilience.partitions.base import Part, VotePartitions
 from consilience.tables.encoding import encode, read_gold
 from consilience.tables.names import check_unique_ids
 from consilience.tables.reading import Reading, as_the_space_reads
 from consilience.votes import Votes
 
-__all__ = ["PartReader", "ReadOptions", "part_reader"]
+__all__ = ["PartReader", "ReadOptions", "ReadPartitions", "part_reader"]
 
 T = TypeVar("T")
 
@@ -145,6 +147,40 @@ class PartReader:
                 "Correct the cell, or pass on_error='abstain' to skip such cells and count them."
             )
         return InvalidLabelError(f"{_counted(place, first_row)}: {error}", getattr(error, "index", None))
+
+
+class ReadPartitions(VotePartitions):
+    """Votes that a `PartReader` reads, here or on a cluster."""
+
+    reader: PartReader
+    #: Shared with all that `transform` returns: whether ids are known to differ, and what an engine keeps.
+    shared: SimpleNamespace
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.reader.sources
+
+    def check_ids(self) -> None:
+        """Raise if two items have the same id, and say where, unless that was looked at before."""
+        if not self.shared.ids_differ:
+            self._compare_ids()
+            self.shared.ids_differ = True
+
+    @abstractmethod
+    def _compare_ids(self) -> None:
+        """Raise if two items have the same id."""
+
+    def _with(self, **changes: Any) -> Self:
+        changed = object.__new__(type(self))
+        changed.__dict__.update(self.__dict__ | changes)
+        return changed
+
+    def __getstate__(self) -> Any:
+        if self.remote:
+            raise UnsupportedError(
+                "Partitions cannot be sent to the workers of a cluster. Use map, reduce or transform."
+            )
+        return self.__dict__
 
 
 def _counted(place: str, first_row: int) -> str:

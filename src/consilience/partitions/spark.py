@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
@@ -20,10 +21,10 @@ import numpy as np
 import consilience.exceptions as exceptions
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import A, Part, VotePartitions
+from consilience.partitions.base import A, Part
 from consilience.partitions.duplicate_ids import LOOKED_AT, Keys, keys_anywhere, places_of, refuse_same_ids
 from consilience.partitions.label_folder import Labeler, LabelFolder
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.reading import ReadOptions, ReadPartitions, part_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +75,7 @@ def use_this_interpreter(frame: Any) -> None:
         context.pythonExec = sys.executable
 
 
-class SparkPartitions(VotePartitions):
+class SparkPartitions(ReadPartitions):
     """Votes in a Spark dataframe, one row per item and one column per source.
 
     Votes are read once, by the executors, and cached from then on until `close`. What a lost executor held is
@@ -103,7 +104,7 @@ class SparkPartitions(VotePartitions):
             raise UnsupportedError(
                 f"{type(frame).__name__} is no Spark dataframe. Read one: session.read.parquet(path)."
             )
-        self.reader: PartReader = part_reader(frame.columns, space, **options, where="the frame")
+        self.reader = part_reader(frame.columns, space, **options, where="the frame")
         if self.reader.item is None:
             raise UnsupportedError(
                 "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
@@ -114,11 +115,7 @@ class SparkPartitions(VotePartitions):
         columns, read = [frame[f"`{name}`"] for name in self.reader.columns], self.reader.part
         step = over_tables(lambda table, place, start: [_batch(read(table, place, start))])
         self.content = frame.select(*columns).mapInArrow(step, SCHEMA).persist()
-        self._ids = {"content": self.content, "checked": not check_ids}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
+        self.shared = SimpleNamespace(ids_differ=not check_ids)
 
     @cached_property
     def n_items(self) -> int:
@@ -145,18 +142,13 @@ class SparkPartitions(VotePartitions):
                 return unquote(row[0]).removeprefix("file://")
         return None
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where, unless that was looked at before."""
-        if self._ids["checked"]:
-            return
-        content: Any = self._ids["content"]
+    def _compare_ids(self) -> None:
         with _our_errors(self._file_of):
-            keys = content.mapInArrow(_each(_keys), "key bigint").groupBy("key").count()
+            keys = self.content.mapInArrow(_each(_keys), "key bigint").groupBy("key").count()
             suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
             if suspects:
-                found = content.mapInArrow(_each(partial(_places, np.array(suspects))), SCHEMA).collect()
+                found = self.content.mapInArrow(_each(partial(_places, np.array(suspects))), SCHEMA).collect()
                 refuse_same_ids(place for row in found for place in pickle.loads(row[0]))
-        self._ids["checked"] = True
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
@@ -179,9 +171,7 @@ class SparkPartitions(VotePartitions):
 
     def transform(self, function: Callable[[Part], Part]) -> SparkPartitions:
         """Return partitions whose chunks went through `function` and are cached by the executors."""
-        changed = object.__new__(SparkPartitions)
-        changed.__dict__.update(self.__dict__)
-        changed.content = self._mapped(function).persist()
+        changed = self._with(content=self._mapped(function).persist())
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
@@ -214,9 +204,6 @@ class SparkPartitions(VotePartitions):
 
     def __repr__(self) -> str:
         return f"SparkPartitions({len(self.sources)} sources)"
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("Partitions of Spark cannot be sent to its executors. Use map, reduce or transform.")
 
 
 @contextmanager
