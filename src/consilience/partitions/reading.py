@@ -177,9 +177,7 @@ class ReadPartitions(VotePartitions):
 
     def __getstate__(self) -> Any:
         if self.remote:
-            raise UnsupportedError(
-                "Partitions cannot be sent to the workers of a cluster. Use map, reduce or transform."
-            )
+            raise UnsupportedError("Partitions cannot be sent to workers of a cluster. Use map, reduce or transform.")
         return self.__dict__
 
 
