@@ -100,8 +100,8 @@ class GeodesicRegression(EndModel):
         k = x.shape[1]
         # With one covariate the curve is the same wherever it starts, and the middle of the items is the best place.
         anchor = center if self.center or k == 1 else np.zeros(k)
-        limits = {"max_iterations": int(self.max_iterations), "tolerance": float(self.tolerance)}
-        found = fit_geodesic(self.space.geometry, x - anchor, points, weights, **limits)
+        steps, share = int(self.max_iterations), float(self.tolerance)
+        found = fit_geodesic(self.space.geometry, x - anchor, points, weights, max_iterations=steps, tolerance=share)
         start = (found.base, found.velocities) if self.center or k > 1 else self._at_zero(found, float(anchor[0]))
         self._fit, self._anchor = found, anchor
         self.center_, (self.intercept_, self.coef_) = center if self.center else np.zeros(k), start
@@ -203,7 +203,8 @@ def _read_labels(y: Any, space: LabelSpace, n_items: int) -> tuple[Batch, BoolAr
     if table.dtype.kind == "O":
         present = np.array([not _missing(value) for value in table], dtype=bool)
     else:
-        present = ~np.isnan(as_numbers(table, "y", "Pass one point per item.").reshape(n_items, -1)).all(axis=1)
+        numbers = as_numbers(table, "y", "Pass one point per item.").reshape(n_items, -1)
+        present = np.asarray(~np.isnan(numbers).all(axis=1))
     rows = np.flatnonzero(present)
     if len(rows) == 0:
         raise InvalidInputError("y holds no label: all of them are missing. Pass some that are known.")

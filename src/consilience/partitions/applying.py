@@ -116,8 +116,9 @@ def apply_frame(
     tables = _VoteTables(Work(found, None, space, item, on_error, chunk_rows))
     if not hasattr(frame, "mapInArrow"):
         tables = _with_schema(tables, frame.head(FIRST_ROWS, npartitions=-1, compute=True))
-        empty: Any = tables.schema.empty_table()
-        return frame.map_partitions(_votes_of_partition, tables, meta=pandas_frame(empty), enforce_metadata=False)
+        schema: Any = tables.schema
+        meta = pandas_frame(schema.empty_table())
+        return frame.map_partitions(_votes_of_partition, tables, meta=meta, enforce_metadata=False)
     from pyspark.sql.pandas.types import from_arrow_schema
 
     if item is None:

@@ -98,7 +98,7 @@ class DaskPartitions(ReadPartitions):
     def _compare_ids(self) -> None:
         slices = n_slices(self.n_items)
         for index in range(slices):
-            keys = self._each(lambda part, _, index=index: slice_of(keys_anywhere(part.votes.items), index, slices))
+            keys = self._each(partial(_keys, index, slices))
             suspects = self._submit(repeated, keys).result()
             if len(suspects):
                 places = self.client.gather(self._each(partial(_places, suspects)))
@@ -214,6 +214,10 @@ def _columns(frame: Any) -> list[Any]:
 
 def _read_piece(piece: Piece, reader: PartReader) -> Part:
     return InMemoryPartitions.of_parts([part for _, part in piece.parts(reader)]).whole
+
+
+def _keys(index: int, slices: int, part: Part, place: str) -> Keys:
+    return slice_of(keys_anywhere(part.votes.items), index, slices)
 
 
 def _places(suspects: Keys, part: Part, place: str) -> list[Place]:

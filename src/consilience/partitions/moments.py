@@ -49,8 +49,9 @@ class Moments:
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)
         own = space.law
-        fresh = law is None or law is own
-        taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0) if fresh else law
+        taker = law
+        if taker is None or taker is own:
+            taker = own.adapt_in_parts(as_chunk(encoded[:SAMPLE]), len(encoded), 0)
         sums = Statistics.zero()
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)

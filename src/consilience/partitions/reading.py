@@ -75,11 +75,12 @@ class PartReader:
         if self.item is None:
             raw = replace(raw, items=np.arange(len(raw)) + first_id)
         votes, skipped = self._read(raw, place, first_row)
-        if self.gold is None or self.space is None:
+        space = self.space
+        if self.gold is None or space is None:
             return Part(votes, skipped=skipped)
         cells = Reading("wide", sources=(self.gold,), abstain=self.abstain).votes(table, place)
         told, wrong = self._read(replace(cells, items=raw.items), place, first_row)
-        known = self.run(lambda part: _known(part.votes, self.space), Part(told), place, first_row)
+        known = self.run(lambda part: _known(part.votes, space), Part(told), place, first_row)
         return Part(votes, known, skipped + wrong)
 
     def _codes(self, table: Any) -> Votes | None:

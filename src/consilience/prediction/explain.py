@@ -148,9 +148,9 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     names = [table.sources[index] for index in voters]
     order = np.argsort(-contribution, kind="stable")
     spoken, labels_without = written(cast), [None] if alone else written(without)
-    numbers = np.stack([weight, distance, contribution], axis=1).tolist()
-    flips = (moved > 0.0) & (not space.continuous)
-    voices = tuple(Voice(names[k], spoken[k], *numbers[k], labels_without[k], bool(flips[k])) for k in order)
+    numbers = (array.tolist() for array in (weight, distance, contribution))
+    flips = ((moved > 0.0) & (not space.continuous)).tolist()
+    voices = [Voice(*fields) for fields in zip(names, spoken, *numbers, labels_without, flips, strict=True)]
     flipped_by, flipped_to = voters[:0], None
     if not space.continuous and not alone:
         heads = [voters[order][:count] for count in range(1, len(order))]
@@ -164,7 +164,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         item=identity,
         label=written(label)[0],
         confidence=float(belief.confidence[0]),
-        voices=voices,
+        voices=tuple(voices[k] for k in order),
         abstained=tuple(table.sources[index] for index in np.flatnonzero(~said.observed[0])),
         runner_up=None if other is None else written(other)[0],
         margin=margin,
