@@ -110,10 +110,10 @@ class _Table:
         return np.column_stack([self.numbers(name) for name in names])
 
     def integers(self, name: str) -> IntArray:
-        return self.columns[name].astype(np.int64)
+        return self[name].astype(np.int64)
 
     def text(self, name: str) -> TextArray:
-        return self.columns[name].astype(str)
+        return self[name].astype(str)
 
 
 def _read(data: str, folder: Folder, file: str, columns: Sequence[str], rows: int) -> _Table:
@@ -146,8 +146,6 @@ def _check_size(where: object, found: int, what: str, expected: int) -> None:
         raise FileFormatError(f"{where} has {found} {what}, not {expected}. Is it complete? Get it again.")
 
 
-# --- Board games --------------------------------------------------------------------------------------
-
 _GAME_SOURCES = ("owned", "trading", "wanting", "wishing", "numcomments")
 #: The features of a board game that the paper uses.
 FEATURES = (
@@ -178,12 +176,9 @@ class BoardGames:
 def load_board_games(path: Folder = None) -> BoardGames:
     """Return the games that have a rank, from a table that the user has.
 
-    Parameters
-    ----------
-    path
-        The CSV or Parquet file, or a folder of data sets that contains ``board_games/games_detailed_info.csv``;
-        CONSILIENCE_DATA by default. The table needs the columns of the paper: 14 features, ``average`` and
-        ``Board Game Rank``. Games that are "Not Ranked", or lack a value, are left out.
+    `path` is the CSV or Parquet file, or a folder of data sets that contains ``board_games/games_detailed_info.csv``.
+    The table needs the columns of the paper: 14 features, ``average`` and ``Board Game Rank``. Games that are "Not
+    Ranked", or lack a value, are left out.
     """
     if path is not None and not Path(path).is_dir():
         candidates = [Path(path)]
@@ -202,8 +197,6 @@ def load_board_games(path: Folder = None) -> BoardGames:
     sources = {name: features[kept, FEATURES.index(name)] for name in _GAME_SOURCES}
     return BoardGames(features[kept], FEATURES, rating[kept], rank[kept], sources)
 
-
-# --- Movies -------------------------------------------------------------------------------------------
 
 _TMDB_RATING = "vote_average"
 #: What a rating is multiplied by to be on 0 to 10.
@@ -244,15 +237,7 @@ class Movies:
 
 
 def load_movies(folder: Folder = None, *, duplicates: bool = False) -> Movies:
-    """Return the films of ``movies/movies.parquet``.
-
-    Parameters
-    ----------
-    folder
-        The folder of data sets; CONSILIENCE_DATA by default.
-    duplicates
-        64 films are in the table twice. True keeps both copies, as the paper does.
-    """
+    """Return the films of ``movies/movies.parquet``; `duplicates` keeps both copies of 64 films, as the paper does."""
     columns = [_TMDB_RATING, *_GOOD_RATINGS, *_POOR_RATINGS, *_MOVIE_IDS]
     table = _read("movies", folder, "movies.parquet", columns, 3252)
     identifier = table.integers("tmdbId")
@@ -267,8 +252,6 @@ def load_movies(folder: Folder = None, *, duplicates: bool = False) -> Movies:
         identifier[rows],
     )
 
-
-# --- Retrieval ----------------------------------------------------------------------------------------
 
 _LETOR_KEYS = ("qid", "docid", "relevance", "fold")
 #: The retrieval models that stand in for those of the paper.
@@ -315,8 +298,6 @@ def load_letor_mq2008(folder: Folder = None) -> Retrieval:
     query, relevance, fold = (table.integers(name)[order] for name in ("qid", "relevance", "fold"))
     return Retrieval(query, relevance, fold, table.matrix(names)[order], names)
 
-
-# --- Crowds -------------------------------------------------------------------------------------------
 
 _CORNERS = ("x1", "y1", "x2", "y2")
 
@@ -399,8 +380,6 @@ def load_preflib_dots(folder: Folder = None) -> list[IntArray]:
     return [Rankings.positions_from_orders(rows, 4).astype(np.int64) for rows in orders.values()]
 
 
-# --- Language models as judges ------------------------------------------------------------------------
-
 _JUDGE_PREFIX = "judge__"
 
 
@@ -431,8 +410,6 @@ def load_asset_judges(folder: Folder = None) -> JudgeRatings:
     judges = tuple(name.removeprefix(_JUDGE_PREFIX) for name in columns)
     return JudgeRatings(table.matrix(columns), judges, table.numbers("human_rating"), np.array(item))
 
-
-# --- WRENCH -------------------------------------------------------------------------------------------
 
 _SPLITS = ("train", "valid", "test")
 #: Items in train, valid and test, by name.

@@ -250,9 +250,8 @@ class Spacy(ParserFamily):
             given["pos"] = sentence.tags
         if learn:
             given["heads"] = [head - 1 if head else index for index, head in enumerate(sentence.heads)]
-            given["deps"] = [
-                name if head else "ROOT" for head, name in zip(sentence.heads, sentence.relations, strict=True)
-            ]
+            pairs = zip(sentence.heads, sentence.relations, strict=True)
+            given["deps"] = [name if head else "ROOT" for head, name in pairs]
         else:
             given["sent_starts"] = [index == 0 for index in range(len(sentence.words))]  # one sentence, not to be split
         return Doc(nlp.vocab, **given)
@@ -270,12 +269,7 @@ class DependencyParser(EndModel):
     words_seen
         Length of the training in words, repetitions counted; the default of the family is right for a treebank.
     random_state
-        Seed; both families give the same parser for the same seed.
-
-    Notes
-    -----
-    Parsers take no weights. A sentence of weight w is in the training data with probability w / max(w), so that unsure
-    trees are seen less often.
+        Seed. Parsers take no weights: a sentence of weight w is in the training data with probability w / max(w).
     """
 
     learned = "model_"
@@ -286,17 +280,10 @@ class DependencyParser(EndModel):
     random_state: int = 0
 
     def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> Self:
-        """Learn trees of sentences.
+        """Learn trees of sentences: lists of words, pairs ``(words, tags)``, or sentences of a `Treebank`.
 
-        Parameters
-        ----------
-        X
-            One sentence each: a list of words, a pair ``(words, tags)``, or a sentence of a `Treebank`.
-        y
-            Heads of the words, counted from 1, 0 for the root, as a model of `DependencyTrees` predicts them; None
-            where unknown. With relations, rows of (head, code); the codes are not learned.
-        sample_weight
-            How much each sentence counts.
+        Trees are heads of the words, counted from 1, 0 for the root, as models of `DependencyTrees` predict them; None
+        where unknown. With relations they are rows of (head, code); the codes are not learned.
         """
         if len(X) != len(y):
             raise InvalidInputError(f"X has {len(X)} sentences and y {len(y)} trees. Pass one tree per sentence.")

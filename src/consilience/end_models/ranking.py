@@ -219,12 +219,8 @@ class ListwiseRanker(RankingModel):
     ----------
     hidden
         Units of the hidden layers. Three of 30 make the paper's four layers; ``(30, 30)`` is what its code has.
-    epochs, batch_size
-        Passes over the sets, and sets per step.
-    learning_rate, momentum, weight_decay
-        Of stochastic gradient descent.
-    dropout
-        Share of hidden units left out at random while learning.
+    epochs, batch_size, learning_rate, momentum, weight_decay, dropout
+        Of stochastic gradient descent: passes over the sets, sets per step, and the share of hidden units left out.
     running_statistics
         Whether batch normalization uses means and variances kept from training when it predicts. False normalizes
         with those of the items that are predicted together, as the paper's code does.

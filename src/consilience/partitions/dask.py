@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import A, InMemoryPartitions, Part
+from consilience.partitions.base import A, Part
 from consilience.partitions.duplicate_ids import (
     Keys,
     Place,
@@ -74,7 +74,7 @@ class DaskPartitions(ReadPartitions):
             pieces, names = find_pieces(Path(data).resolve())
             self.reader = part_reader(names, space, **options, where=repr(str(data)))
             self.places, self.sizes = [piece.place for piece in pieces], [piece.n_rows for piece in pieces]
-            self.parts = [self._submit(_read_piece, piece, self.reader) for piece in pieces]
+            self.parts = [self._submit(Piece.part, piece, self.reader) for piece in pieces]
         else:
             is_frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
             frames, names = ([], list(map(str, data.columns))) if is_frame else self._frames(data)
@@ -166,6 +166,7 @@ class DaskPartitions(ReadPartitions):
 
     def _frames(self, data: Any) -> tuple[list[Any], list[str]]:
         """Return futures of frames, and the names of their columns."""
+        import narwhals as nw
         from distributed import Future
 
         frames = list(data) if isinstance(data, (list, tuple)) else []
@@ -184,7 +185,8 @@ class DaskPartitions(ReadPartitions):
                 futures.append(
                     self._submit(lambda frame: frame, frame)
                 )  # inside the task, so that it outlives a worker
-        return futures, [str(name) for name in self._submit(_columns, futures[0]).result()]
+        columns = self._submit(lambda frame: list(nw.from_native(frame).columns), futures[0]).result()
+        return futures, list(map(str, columns))
 
 
 def _client(client: Any) -> Any:
@@ -204,16 +206,6 @@ def _client(client: Any) -> Any:
 
 
 # What runs on the workers.
-
-
-def _columns(frame: Any) -> list[Any]:
-    import narwhals as nw
-
-    return list(nw.from_native(frame).columns)
-
-
-def _read_piece(piece: Piece, reader: PartReader) -> Part:
-    return InMemoryPartitions.of_parts([part for _, part in piece.parts(reader)]).whole
 
 
 def _keys(index: int, slices: int, part: Part, place: str) -> Keys:

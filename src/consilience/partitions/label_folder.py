@@ -121,10 +121,15 @@ def labeler(
     fill: str | None = None,
 ) -> Labeler:
     """Return what labels each part of the partitions, after a look at the type of their labels."""
+
+    def shown(part: Part) -> Votes:
+        """Return the first few items with a vote; an item without one where there are none."""
+        voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
+        return part.votes[voted] if len(voted) else part.votes[:1]
+
     few: Votes | None = None
-    for votes in partitions.map(_shown):
-        few = votes
-        if votes.observed.any():
+    for few in partitions.map(shown):
+        if few.observed.any():
             break
     if few is None:
         raise UnsupportedError("There are no items to label. Pass at least one row of votes.")
@@ -136,12 +141,6 @@ def labeler(
         return made
     by_pattern = _labels_by_pattern(model, few) if partitions.n_items >= WORTH_IT else None
     return replace(made, unrelated=unrelated_distance(model, partitions), by_pattern=by_pattern)
-
-
-def _shown(part: Part) -> Votes:
-    """Return the first few items with a vote; an item without one where there are none."""
-    voted = np.flatnonzero(part.votes.observed.any(axis=1))[:SHOWN]
-    return part.votes[voted] if len(voted) else part.votes[:1]
 
 
 def _labels_by_pattern(model: LabelModel, like: Votes) -> pa.Table | None:
@@ -160,35 +159,35 @@ def _labels_by_pattern(model: LabelModel, like: Votes) -> pa.Table | None:
 
 @dataclass(frozen=True)
 class LabelFolder:
-    """What was written.
-
-    Parameters
-    ----------
-    path
-        The folder, or its address on another file system.
-    n_items, n_files
-        Labels and Parquet files in the folder.
-    n_skipped
-        Cells that were no labels and were taken for abstentions.
-    n_resumed
-        Files that an earlier run had written.
-    """
+    """What was written: the folder, or its address on another file system, and how many labels and Parquet files."""
 
     path: str | Path
     n_items: int
     n_files: int
+    #: Cells that were no labels and were taken for abstentions.
     n_skipped: int = 0
+    #: Files that an earlier run had written.
     n_resumed: int = 0
 
 
 def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, target: Path) -> dict[str, int]:
     """Write tables, each with a number of skipped cells, to one file, which appears when it is complete."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     counts = {"rows": 0, "skipped": 0}
 
-    def write(temporary: str) -> None:
-        import pyarrow.parquet as pq
+    # Numbers that hardly repeat only slow dictionaries and compression down.
+    numbered = "item" in schema.names and pa.types.is_integer(schema.field("item").type)
+    plain = {"confidence", "item"} if numbered else {"confidence"}
+    stored = {
+        "use_dictionary": [name for name in schema.names if name not in plain],
+        "column_encoding": {"item": "DELTA_BINARY_PACKED"} if numbered else None,
+        "compression": {name: "none" if name in plain else "snappy" for name in schema.names},
+    }
 
-        with pq.ParquetWriter(temporary, schema, **_encoding(schema)) as writer:
+    def write(temporary: str) -> None:
+        with pq.ParquetWriter(temporary, schema, **stored) as writer:
             for table, skipped in tables:
                 writer.write_table(table)
                 counts["rows"] += len(table)
@@ -198,20 +197,6 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
 
     replace_file(target, write, force=True)
     return counts
-
-
-def _encoding(schema: pa.Schema) -> dict[str, Any]:
-    """Return how columns are stored: numbers that hardly repeat only slow dictionaries and compression down."""
-    import pyarrow as pa
-
-    numbered = "item" in schema.names and pa.types.is_integer(schema.field("item").type)
-    plain = {"confidence", "item"} if numbered else {"confidence"}
-    dense = {"item": "DELTA_BINARY_PACKED"} if numbered else None
-    return {
-        "use_dictionary": [name for name in schema.names if name not in plain],
-        "column_encoding": dense,
-        "compression": {name: "none" if name in plain else "snappy" for name in schema.names},
-    }
 
 
 class Manifest:

@@ -13,7 +13,7 @@ import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import ROWS, Part
+from consilience.partitions.base import ROWS, InMemoryPartitions, Part
 from consilience.partitions.duplicate_ids import (
     Keys,
     keys_here,
@@ -70,6 +70,10 @@ class Piece:
         """Yield the rows as parts, each with the number of its first row in the piece."""
         for start, table in self.tables(reader.columns):
             yield start, reader.part(table, self.place, start, self.first_id + start)
+
+    def part(self, reader: PartReader) -> Part:
+        """Return all rows as one part."""
+        return InMemoryPartitions.of_parts([part for _, part in self.parts(reader)]).whole
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -11,7 +11,7 @@ import weakref
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -22,7 +22,7 @@ import consilience.exceptions as exceptions
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import A, Part
-from consilience.partitions.duplicate_ids import LOOKED_AT, Keys, keys_anywhere, places_of, refuse_same_ids
+from consilience.partitions.duplicate_ids import LOOKED_AT, keys_anywhere, places_of, refuse_same_ids
 from consilience.partitions.label_folder import Labeler, LabelFolder
 from consilience.partitions.reading import ReadOptions, ReadPartitions, part_reader
 
@@ -143,11 +143,20 @@ class SparkPartitions(ReadPartitions):
         return None
 
     def _compare_ids(self) -> None:
+        def keys_of(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
+            import pyarrow as pa
+
+            return [pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])]
+
+        def places(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
+            items = part.votes.items
+            return [_batch(places_of(np.array(suspects), items, keys_anywhere(items), place, start))]
+
         with _our_errors(self._file_of):
-            keys = self.content.mapInArrow(_each(_keys), "key bigint").groupBy("key").count()
+            keys = self.content.mapInArrow(_each(keys_of), "key bigint").groupBy("key").count()
             suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
             if suspects:
-                found = self.content.mapInArrow(_each(partial(_places, np.array(suspects))), SCHEMA).collect()
+                found = self.content.mapInArrow(_each(places), SCHEMA).collect()
                 refuse_same_ids(place for row in found for place in pickle.loads(row[0]))
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
@@ -163,9 +172,9 @@ class SparkPartitions(ReadPartitions):
             try:
                 total = self._mapped(function).rdd.map(lambda row: bytes(row[0])).treeReduce(_add)
             except ValueError as error:
-                if "empty RDD" not in str(error):
-                    raise
-                raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
+                if "empty RDD" in str(error):
+                    raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
+                raise
         result: A = pickle.loads(total)
         return result
 
@@ -258,17 +267,6 @@ def _each(step: Callable[[Part, str, int], Iterable[pa.RecordBatch]]) -> Callabl
                 start += len(part)
 
     return run
-
-
-def _keys(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-    import pyarrow as pa
-
-    return [pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])]
-
-
-def _places(suspects: Keys, part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-    items = part.votes.items
-    return [_batch(places_of(suspects, items, keys_anywhere(items), place, start))]
 
 
 def _place() -> str:
