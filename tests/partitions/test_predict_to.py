@@ -124,18 +124,14 @@ def test_labels_of_another_model_or_other_votes_are_not_continued_and_other_file
         predict_to(model, parts, tmp_path / "votes" / "000.parquet")
 
 
-def test_skipped_cells_are_counted_and_a_silent_piece_has_null_labels(tmp_path):
+def test_skipped_cells_are_counted_silent_pieces_have_null_labels_and_votes_may_be_in_memory(tmp_path):
     silent = [(f"source {letter}", row, None) for letter in "abcde" for row in range(100, 150)]
     path = poisoned(tmp_path, ("source b", 7, "brick"), *silent)
     parts = ParquetPartitions(path, SPACES["classes"], on_error="abstain")
     model = cs.LabelModel(SPACES["classes"]).fit(parts)
-    assert predict_to(model, parts, tmp_path / "labels").n_skipped == 1
-    labels = pq.read_table(tmp_path / "labels").column("label")
-    assert labels.slice(100, 50).null_count == 50
-    assert labels.null_count == 50
-
-
-def test_votes_in_memory_are_labelled_into_a_folder_too(tmp_path):
+    assert predict_to(model, parts, tmp_path / "silent").n_skipped == 1
+    labels = pq.read_table(tmp_path / "silent").column("label")
+    assert labels.slice(100, 50).null_count == labels.null_count == 50
     votes = votes_of("scores")
     model = cs.LabelModel(SPACES["scores"]).fit(votes)
     predict_to(model, cs.partitions.InMemoryPartitions.of(votes, rows=70), tmp_path / "labels")
