@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
-from consilience.partitions import ParquetPartitions, duplicate_ids, parquet, predict_to
+from consilience.partitions import ParquetPartitions, duplicate_ids, predict_to
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -72,7 +72,7 @@ def test_ids_that_differ_are_compared_once_and_in_the_pass_that_is_made_anyway(t
 
 @pytest.mark.parametrize("keys", [duplicate_ids.keys_here, duplicate_ids.keys_anywhere])
 def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "keys_here", lambda ids: keys(ids) % 7)
+    monkeypatch.setattr(duplicate_ids, "keys_here", lambda ids: keys(ids) % 7)
     parts = ParquetPartitions(write(tmp_path / "votes", [f"item {number}" for number in range(300)]), SPACE)
     parts.check_ids()
 

@@ -11,19 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
+import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import A, Part
-from consilience.partitions.duplicate_ids import (
-    Keys,
-    Place,
-    keys_anywhere,
-    n_slices,
-    places_of,
-    refuse_same_ids,
-    repeated,
-    slice_of,
-)
 from consilience.partitions.label_folder import Labeler
 from consilience.partitions.parquet import Piece, find_pieces
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
@@ -96,13 +87,13 @@ class DaskPartitions(ReadPartitions):
         return sum(self.sizes)
 
     def _compare_ids(self) -> None:
-        slices = n_slices(self.n_items)
+        slices = duplicate_ids.n_slices(self.n_items)
         for index in range(slices):
             keys = self._each(partial(_keys, index, slices))
-            suspects = self._submit(repeated, keys).result()
+            suspects = self._submit(duplicate_ids.repeated, keys).result()
             if len(suspects):
                 places = self.client.gather(self._each(partial(_places, suspects)))
-                refuse_same_ids(itertools.chain.from_iterable(places))
+                duplicate_ids.refuse_same_ids(itertools.chain.from_iterable(places))
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
@@ -208,12 +199,12 @@ def _client(client: Any) -> Any:
 # What runs on the workers.
 
 
-def _keys(index: int, slices: int, part: Part, place: str) -> Keys:
-    return slice_of(keys_anywhere(part.votes.items), index, slices)
+def _keys(index: int, slices: int, part: Part, place: str) -> duplicate_ids.Keys:
+    return duplicate_ids.slice_of(duplicate_ids.keys_anywhere(part.votes.items), index, slices)
 
 
-def _places(suspects: Keys, part: Part, place: str) -> list[Place]:
-    return places_of(suspects, part.votes.items, keys_anywhere(part.votes.items), place)
+def _places(suspects: duplicate_ids.Keys, part: Part, place: str) -> list[duplicate_ids.Place]:
+    return duplicate_ids.places_of(suspects, part.votes.items, duplicate_ids.keys_anywhere(part.votes.items), place)
 
 
 def _write(part: Part, labeler: Labeler, target: Path, reader: PartReader, place: str) -> dict[str, int]:

@@ -11,18 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
+import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import ROWS, InMemoryPartitions, Part
-from consilience.partitions.duplicate_ids import (
-    Keys,
-    keys_here,
-    n_slices,
-    places_of,
-    refuse_same_ids,
-    repeated,
-    slice_of,
-)
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 from consilience.tables.files import FORMATS, file_format
 from consilience.tables.frames import columns_of
@@ -158,11 +150,11 @@ class ParquetPartitions(ReadPartitions):
                 part = step(part)
             return function(part)
 
-        checked, slices, keys = self.shared.ids_differ, n_slices(self.n_items), list[Keys]()
+        checked, slices, keys = self.shared.ids_differ, duplicate_ids.n_slices(self.n_items), list[duplicate_ids.Keys]()
         for piece in self.pieces:
             for start, part in self.parts(piece):
                 if not checked:
-                    keys.append(slice_of(keys_here(part.votes.items), 0, slices))
+                    keys.append(duplicate_ids.slice_of(duplicate_ids.keys_here(part.votes.items), 0, slices))
                 yield self.reader.run(whole, part, piece.place, start)
         if not checked:
             self._compare_ids(keys)
@@ -191,18 +183,20 @@ class ParquetPartitions(ReadPartitions):
             self.kept[piece] = (state, size, parts)
             self.shared.free -= size
 
-    def _compare_ids(self, keys: list[Keys] | None = None) -> None:
+    def _compare_ids(self, keys: list[duplicate_ids.Keys] | None = None) -> None:
         """Compare the ids alone, slice by slice; `keys` are those of the first one, if they are known."""
-        slices = n_slices(self.n_items)
+        slices = duplicate_ids.n_slices(self.n_items)
         for index in range(slices):
             if index or keys is None:
-                keys = [slice_of(keys_here(ids), index, slices) for ids, _, _ in self._ids()]
-            suspects = repeated(keys)
+                keys = [
+                    duplicate_ids.slice_of(duplicate_ids.keys_here(ids), index, slices) for ids, _, _ in self._ids()
+                ]
+            suspects = duplicate_ids.repeated(keys)
             if len(suspects):
-                refuse_same_ids(
+                duplicate_ids.refuse_same_ids(
                     place
                     for ids, name, start in self._ids()
-                    for place in places_of(suspects, ids, keys_here(ids), name, start)
+                    for place in duplicate_ids.places_of(suspects, ids, duplicate_ids.keys_here(ids), name, start)
                 )
 
     def _ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
