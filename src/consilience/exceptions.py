@@ -6,6 +6,9 @@ A message states the fact, names the culprit and offers the next step.
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 __all__ = [
     "ConsilienceError",
     "ConsilienceWarning",
@@ -113,3 +116,14 @@ class MissingPackageError(ConsilienceError, ImportError):
 
 class MissingDataError(ConsilienceError, FileNotFoundError):
     """A public data set is not where it was looked for; the message says where it comes from."""
+
+
+def needed(module: str, use: str, extra: str | None = None) -> Any:
+    """Return a module of an optional package, or say what needs it and how to install it, alone or by an extra."""
+    try:
+        return import_module(module)
+    except ImportError:
+        root = module.partition(".")[0]
+        package = {"sklearn": "scikit-learn", "ufal": "ufal.udpipe"}.get(root, root)
+        line = package if extra is None else f"'consilience[{extra}]'"
+        raise MissingPackageError(f"{use} needs {package}, which is not installed. Run: pip install {line}.") from None

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from consilience import datasets
-from consilience.datasets import public as board_games
+from consilience.datasets.public import FEATURES
 from consilience.exceptions import FileFormatError, MissingDataError, UnsupportedError
 
 LOADERS = {
@@ -24,13 +24,12 @@ LOADERS = {
     "wrench": lambda folder=None: datasets.load_wrench("youtube", folder=folder),
     "board_games": datasets.load_board_games,
 }
-every_loader = pytest.mark.parametrize("name", list(LOADERS))
 
 
 def game_table(n: int = 40) -> dict[str, list]:
     """Return a table of the shape of BoardGameGeek's, with two games that are not ranked and one without a year."""
     rng = np.random.default_rng(0)
-    table: dict[str, list] = {name: rng.integers(1, 100, n).tolist() for name in board_games.FEATURES}
+    table: dict[str, list] = {name: rng.integers(1, 100, n).tolist() for name in FEATURES}
     table["average"] = rng.uniform(4, 9, n).round(2).tolist()
     table["Board Game Rank"] = [str(place) for place in rng.permutation(n) + 1]
     table["Board Game Rank"][3] = table["Board Game Rank"][7] = "Not Ranked"
@@ -39,15 +38,11 @@ def game_table(n: int = 40) -> dict[str, list]:
     return table
 
 
-@every_loader
-def test_missing_data_is_named_with_where_it_comes_from(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", list(LOADERS))
+def test_missing_data_is_named_with_where_it_comes_from(name: str, tmp_path: Path, monkeypatch) -> None:
     with pytest.raises(MissingDataError, match=rf"{name}.*Get it from ") as caught:
         LOADERS[name](tmp_path)
     assert isinstance(caught.value, FileNotFoundError)
-
-
-@every_loader
-def test_without_a_folder_the_variable_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     with pytest.raises(MissingDataError, match="CONSILIENCE_DATA is not set"):
         LOADERS[name]()
@@ -102,20 +97,17 @@ def test_a_table_without_ranked_games_is_refused(tmp_path: Path) -> None:
         datasets.load_board_games(tmp_path / "games.parquet")
 
 
-def test_unknown_sets_and_splits_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="'youtube', 'sms'"):
-        datasets.load_wrench("spouse", folder=tmp_path)
-    with pytest.raises(UnsupportedError, match="'train', 'valid', 'test'"):
-        datasets.load_wrench("youtube", "dev", folder=tmp_path)
-
-
-def test_a_set_of_another_size_is_refused(tmp_path: Path) -> None:
+def test_unknown_sets_and_splits_and_sets_of_another_size_are_refused(tmp_path: Path) -> None:
     (tmp_path / "wrench").mkdir()
     np.savez(tmp_path / "wrench" / "youtube.npz", L_train=np.zeros((3, 2)), y_train=np.zeros(3), label_names=["a", "b"])
-    with pytest.raises(FileFormatError, match="train has 3 rows, not 1586"):
-        datasets.load_wrench("youtube", folder=tmp_path)
-    with pytest.raises(FileFormatError, match="no array 'L_test'"):
-        datasets.load_wrench("youtube", "test", folder=tmp_path)
+    for name, split, error, message in (
+        ("spouse", "train", UnsupportedError, "'youtube', 'sms'"),
+        ("youtube", "dev", UnsupportedError, "'train', 'valid', 'test'"),
+        ("youtube", "train", FileFormatError, "train has 3 rows, not 1586"),
+        ("youtube", "test", FileFormatError, "no array 'L_test'"),
+    ):
+        with pytest.raises(error, match=message):
+            datasets.load_wrench(name, split, folder=tmp_path)
 
 
 @pytest.mark.data

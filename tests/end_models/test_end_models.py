@@ -15,12 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import consilience as cs
-from consilience.end_models import (
-    GeodesicRegression,
-    SoftLabelClassifier,
-    fit_end_model,
-    gradient_boosting,
-)
+from consilience.end_models import GeodesicRegression, SoftLabelClassifier, fit_end_model, gradient_boosting
 from consilience.exceptions import InvalidInputError, MissingPackageError, NotFittedError, UnsupportedError
 
 
@@ -68,7 +63,7 @@ def test_confidences_are_the_weights_or_unsure_items_are_dropped():
     np.testing.assert_array_equal(sure.end_model.X, X[sure.used])
 
 
-def test_a_fitted_label_model_is_used_as_it_is():
+def test_a_fitted_label_model_is_used_as_it_is_and_weights_go_to_the_last_step_of_a_pipeline():
     X, truth, votes = voted_classes()
     labels = cs.LabelModel(cs.Classes(2), method="majority").fit(votes)
     weight = labels.weight_.copy()
@@ -77,10 +72,6 @@ def test_a_fitted_label_model_is_used_as_it_is():
     np.testing.assert_array_equal(labels.weight_, weight)
     with pytest.raises(UnsupportedError, match="fitted already"):
         fit_end_model(LogisticRegression(), X, votes, label_model=labels, gold=truth)
-
-
-def test_weights_go_to_the_last_step_of_a_pipeline():
-    X, truth, votes = voted_classes()
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     fitted = fit_end_model(pipeline, X, votes, space=cs.Classes(2))
     alone = fit_end_model(LogisticRegression(), StandardScaler().fit_transform(X[10:]), votes[10:], space=cs.Classes(2))
@@ -97,7 +88,7 @@ def test_features_may_be_a_frame_or_a_list(make):
     np.testing.assert_array_equal(np.asarray(kept), X[10:])
 
 
-def test_scores_and_points_are_learned_too():
+def test_scores_and_points_are_learned_too_and_gradient_boosting_has_the_settings_of_the_paper():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 3))
     truth = X @ [1.0, -2.0, 0.5]
@@ -111,12 +102,7 @@ def test_scores_and_points_are_learned_too():
         GeodesicRegression(space), x, cs.simulate(space, points, [20.0, 20.0, 20.0], rng), space=space
     )
     assert np.mean(space.distance(curve.predict(x), points) ** 2) < 0.02
-
-
-def test_gradient_boosting_has_the_settings_of_the_paper():
-    model = gradient_boosting(random_state=0)
-    assert model[-1].n_estimators == 250
-    X = np.random.default_rng(0).normal(size=(200, 2))
+    assert gradient_boosting(random_state=0)[-1].n_estimators == 250
     assert gradient_boosting(n_estimators=30).fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
 
 
@@ -150,9 +136,6 @@ def test_input_that_does_not_fit_is_refused():
         fit_end_model(object(), X, votes, space=cs.Classes(2))
 
 
-# --- soft labels --------------------------------------------------------------------------------------
-
-
 def test_soft_labels_of_zero_and_one_are_hard_labels_and_votes_become_soft_labels():
     X, truth, votes = voted_classes()
     hard = LogisticRegression().fit(X, truth)
@@ -162,12 +145,8 @@ def test_soft_labels_of_zero_and_one_are_hard_labels_and_votes_become_soft_label
     fitted = fit_end_model(clone(soft), X, votes, space=cs.Classes(2))
     assert (fitted.predict(X) == truth).mean() > 0.95
     assert repr(clone(soft)) == repr(SoftLabelClassifier(LogisticRegression()))
-
-
-def test_soft_labels_minimize_the_cross_entropy_with_them():
     # With one constant feature the best probability is the weighted mean of the given ones.
-    given = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]])
-    weights = np.array([1.0, 2.0, 1.0])
+    given, weights = np.array([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), np.array([1.0, 2.0, 1.0])
     model = SoftLabelClassifier(LogisticRegression(C=1e9)).fit(np.zeros((3, 1)), given, sample_weight=weights)
     np.testing.assert_allclose(model.predict_proba([[0.0]])[0], weights @ given / 4, atol=1e-4)
 

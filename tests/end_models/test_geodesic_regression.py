@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 import consilience as cs
 from consilience.end_models import GeodesicRegression
-from consilience.end_models.geodesic_fit import fit_geodesic
 from consilience.exceptions import (
     ConsilienceWarning,
     InvalidInputError,
@@ -85,9 +84,7 @@ def test_a_handful_of_steps_leads_to_a_curve_where_the_loss_has_no_slope(space, 
     model = GeodesicRegression(space).fit(X, y)
     geometry, rng = space.geometry, np.random.default_rng(1)
     X = X - model.center_
-    found = fit_geodesic(geometry, X, y, np.ones(len(X)))
-    assert found.converged
-    assert found.iterations <= 15
+    assert model.n_iter_ <= 15
     assert model.mean_squared_error_ == pytest.approx(loss(space, X, y, model.intercept_, model.coef_), rel=1e-12)
     step = 1e-4 * geometry.radius
     for _ in range(10):
@@ -137,16 +134,21 @@ def test_moving_the_labels_moves_the_curve_and_moving_the_covariate_changes_noth
     np.testing.assert_allclose(GeodesicRegression(space).fit(turned, y).predict(turned), before.predict(X), atol=1e-7)
 
 
-def test_far_from_the_origin_the_fit_keeps_its_digits():
-    space = cs.Hyperbolic(2)
+def test_far_from_the_origin_the_fit_keeps_its_digits_and_labels_many_radii_apart_are_fitted():
+    space, rng = cs.Hyperbolic(2), np.random.default_rng(0)
     X, y, _, _ = curve(space, noise=0.2)
-    far = np.diag([1.0, 1.0, 1.0])
+    far = np.eye(3)
     far[:2, :2] = [[np.cosh(6.0), np.sinh(6.0)], [np.sinh(6.0), np.cosh(6.0)]]
     before, after = GeodesicRegression(space).fit(X, y), GeodesicRegression(space).fit(X, space.project(y @ far.T))
     assert after.mean_squared_error_ == pytest.approx(before.mean_squared_error_, rel=1e-7)
+    X, clean, _, _ = curve(space, n=100)
+    y = space.geometry.exp(clean, 5.0 * space.geometry.random_tangent(clean, rng))
+    model = GeodesicRegression(space).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert 0.0 <= model.score(X, y) < 0.2
 
 
-def test_one_covariate_has_the_same_curve_centred_or_not():
+def test_the_centre_is_part_of_the_model_with_several_covariates_and_not_with_one():
     space = cs.Sphere(2)
     X, y, _, _ = curve(space, noise=0.2)
     X = X + 0.7
@@ -155,9 +157,6 @@ def test_one_covariate_has_the_same_curve_centred_or_not():
     assert plain.center_.tolist() == [0.0]
     np.testing.assert_allclose(plain.intercept_, centred.predict([0.0])[0], atol=1e-12)
     np.testing.assert_allclose(space.geometry.exp(plain.intercept_, X @ plain.coef_), plain.predict(X), atol=1e-9)
-
-
-def test_with_several_covariates_the_centre_is_part_of_the_model():
     space = cs.Hyperbolic(3)
     X, y, _, _ = curve(space, k=2, reach=1.5)
     X = X + 1.0  # so that the curve starts at (1, 1), where the covariates have about their mean
@@ -184,12 +183,17 @@ def test_a_curve_all_round_the_sphere_is_followed():
     assert np.linalg.norm(model.coef_) == pytest.approx(1.0, abs=0.02)
 
 
-def test_labels_that_do_not_differ_give_a_constant_curve():
+def test_labels_that_do_not_differ_give_a_constant_curve_and_score_is_the_share_explained():
     space = cs.Hyperbolic(2)
     point = space.project(np.array([0.0, 0.3, -2.0]))
     model = GeodesicRegression(space).fit([0.0, 1.0, 2.0], np.tile(point, (3, 1)))
     np.testing.assert_allclose(model.predict([5.0])[0], point, atol=1e-12)
     assert model.score([0.0, 1.0], np.tile(point, (2, 1))) == 1.0
+    X, y, _, _ = curve(space, noise=0.5)
+    model = GeodesicRegression(space).fit(X, y)
+    mean = space.weighted_mean(y[None], np.ones((1, len(y))))
+    left = (space.distance(model.predict(X), y) ** 2).sum() / (space.distance(mean, y) ** 2).sum()
+    assert model.score(X, y) == pytest.approx(1 - left, abs=1e-9)
 
 
 # --- weights and missing labels ----------------------------------------------------------------------
@@ -239,15 +243,6 @@ def test_labels_of_a_label_model_go_straight_in():
     model = GeodesicRegression(space).fit(X, labels.predict(votes), sample_weight=labels.confidence(votes))
     # n = 79, good source of scale .1: the curve is off by a mean square of about 2 * 3 * .1^2 / 79 = .0008.
     assert np.mean(space.distance(model.predict(X), clean) ** 2) < 0.004
-
-
-def test_score_is_one_minus_the_share_of_squared_distance_left():
-    space = cs.Hyperbolic(2)
-    X, y, _, _ = curve(space, noise=0.5)
-    model = GeodesicRegression(space).fit(X, y)
-    mean = space.weighted_mean(y[None], np.ones((1, len(y))))
-    left = (space.distance(model.predict(X), y) ** 2).sum() / (space.distance(mean, y) ** 2).sum()
-    assert model.score(X, y) == pytest.approx(1 - left, abs=1e-9)
 
 
 # --- among scikit-learn's tools ----------------------------------------------------------------------
@@ -330,24 +325,10 @@ def test_unusable_data_is_refused_with_the_culprit(X, y, weight, message):
         GeodesicRegression(cs.Sphere(2)).fit(X, y, sample_weight=weight)
 
 
-def test_a_label_off_the_manifold_is_refused_with_its_row():
+def test_a_label_off_the_manifold_is_refused_with_its_row_and_predictions_that_would_overflow_too():
     with pytest.raises(InvalidLabelError, match=r"row 2: .*length 2.*project") as caught:
         GeodesicRegression(cs.Sphere(2)).fit([0.0, 1.0, 2.0], [EAST, None, [0.0, 2.0, 0.0]])
     assert caught.value.index == 2
-
-
-def test_other_columns_are_refused_and_a_failed_fit_leaves_the_model_as_it_was():
-    X, y, _, _ = curve(cs.Sphere(2))
-    model = GeodesicRegression(cs.Sphere(2)).fit(X, y)
-    with pytest.raises(InvalidInputError, match="2 covariates, and this model was fitted on 1"):
-        model.predict(np.zeros((3, 2)))
-    before = model.predict(X)
-    with pytest.raises(InvalidInputError):
-        model.fit([1.0, 1.0], [EAST, NORTH])
-    np.testing.assert_array_equal(model.predict(X), before)
-
-
-def test_predictions_that_would_overflow_are_refused():
     X, y, _, _ = curve(cs.Hyperbolic(2))
     with pytest.raises(InvalidInputError, match=r"Row 1 of X lies so far"):
         GeodesicRegression(cs.Hyperbolic(2)).fit(X, y).predict([0.0, 1e6])
@@ -355,19 +336,18 @@ def test_predictions_that_would_overflow_are_refused():
         GeodesicRegression(cs.Hyperbolic(2), center=False).fit(X + 1e6, y)
 
 
+def test_other_columns_are_refused_and_a_failed_fit_leaves_the_model_as_it_was():
+    X, y, _, _ = curve(cs.Sphere(2))
+    model = GeodesicRegression(cs.Sphere(2)).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(InvalidInputError, match="2 covariates, and this model was fitted on 1"):
+        model.predict(np.zeros((3, 2)))
+    with pytest.raises(InvalidInputError):
+        model.fit([1.0, 1.0], [EAST, NORTH])
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
 def test_running_out_of_steps_is_a_warning():
     X, y, _, _ = curve(cs.Hyperbolic(3), noise=0.8)
     with pytest.warns(ConsilienceWarning, match="after 1 of 1 steps"):
         GeodesicRegression(cs.Hyperbolic(3), max_iterations=1).fit(X, y)
-
-
-# --- the solver --------------------------------------------------------------------------------------
-
-
-def test_labels_many_radii_apart_are_fitted():
-    space, rng = cs.Hyperbolic(2), np.random.default_rng(0)
-    X, clean, _, _ = curve(space, n=100)
-    y = space.geometry.exp(clean, 5.0 * space.geometry.random_tangent(clean, rng))
-    model = GeodesicRegression(space).fit(X, y)
-    assert np.isfinite(model.predict(X)).all()
-    assert 0.0 <= model.score(X, y) < 0.2

@@ -112,7 +112,7 @@ def test_sets_that_are_none_are_refused(make, X, y, message):
 def test_the_loss_is_minus_the_log_likelihood_of_drawing_one_item_after_the_other():
     import torch
 
-    from consilience.end_models.listwise import _list_loss
+    from consilience.end_models.ranking import _list_loss
 
     scores = torch.tensor([[1.0], [0.0], [2.0], [0.5], [-1.0]])
     rows, present = torch.tensor([[2, 0, 1], [3, 4, 0]]), torch.tensor([[True, True, True], [True, True, False]])

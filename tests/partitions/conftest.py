@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pyarrow.parquet as pq
 import pytest
 from tests.partitions.clusters import distributed
 
@@ -36,3 +37,14 @@ def session():
             pytest.skip(str(error))
         yield made
         made.stop()
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Return the list of what is read from Parquet files: the options of each read."""
+    asked = []
+    original = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        pq.ParquetFile, "iter_batches", lambda self, **options: (asked.append(options), original(self, **options))[1]
+    )
+    return asked

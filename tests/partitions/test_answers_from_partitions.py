@@ -109,8 +109,8 @@ def test_partitions_are_summarized_without_a_space_and_with_their_known_labels(t
         cs.summarize(parts, space, gold=gold)
 
 
-def test_one_pass_is_enough_and_a_wrong_cell_is_placed(tmp_path):
-    parts = ParquetPartitions(write_folder(tmp_path, votes_of("classes"), "classes", [], 60))
+def test_one_pass_is_enough_a_wrong_cell_is_placed_and_too_many_labels_are_not_counted(tmp_path, monkeypatch):
+    parts = ParquetPartitions(write_folder(tmp_path / "classes", votes_of("classes"), "classes", [], 60))
     passes = []
     original = parts.map
     parts.map = lambda function: (passes.append(1), original(function))[1]
@@ -118,12 +118,9 @@ def test_one_pass_is_enough_and_a_wrong_cell_is_placed(tmp_path):
     assert len(passes) == 1
     with pytest.raises(InvalidLabelError, match="row group 0"):
         cs.summarize(parts, cs.Classes(["ham", "spam"]))
-
-
-def test_too_many_labels_to_travel_are_not_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(summary, "MOST_LABELS", 30)
     votes = votes_of("scores")
-    parts = ParquetPartitions(write_folder(tmp_path, votes, "scores", [], 60), SPACES["scores"])
+    parts = ParquetPartitions(write_folder(tmp_path / "scores", votes, "scores", [], 60), SPACES["scores"])
     assert cs.summarize(parts, SPACES["scores"]).columns["labels"] == [None] * 5
     assert cs.summarize(votes, SPACES["scores"]).columns["labels"] == votes.observed.sum(axis=0).tolist()
 

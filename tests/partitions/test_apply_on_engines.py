@@ -102,30 +102,26 @@ def test_a_stopped_run_is_continued_and_other_functions_are_refused(data, tmp_pa
     assert sorted(set(calls)) == [*range(40), *range(80, 120)]  # the first rows show the types
 
 
-def test_failures_are_placed_or_counted(data, tmp_path):
+def test_failures_are_placed_or_counted_and_labels_of_another_type_and_silence_are_explained(data, tmp_path):
     def breaks(row):
         return "ham" if row.number != 95 else 1 / 0
 
-    with pytest.raises(LabelingFunctionError, match=r"data\.parquet', row group 2: .*'breaks' failed on row 15"):
-        apply_to([breaks], data, tmp_path / "votes")
-    written = apply_to([breaks], data, tmp_path / "votes", on_error="abstain", force=True)
-    assert written.n_skipped == 1
-
-
-def test_labels_of_another_type_and_silence_are_explained(data, tmp_path):
     def fickle(row):
         return row.number if row.number < 80 else "many"
 
-    with pytest.raises(LabelingFunctionError, match=r"row group 2: 'fickle' votes labels of another type"):
-        apply_to([fickle], data, tmp_path / "votes")
-    with pytest.raises(UnsupportedError, match=r"No function votes .*space="):
-        apply_to([rare], data, tmp_path / "others")
-    assert apply_to([rare], data, tmp_path / "more", SPACE).n_items == 180
-    with pytest.raises(UnsupportedError, match=r"consilience\.apply"):
-        apply_to([rare], texts(), tmp_path / "further")
+    with pytest.raises(LabelingFunctionError, match=r"data\.parquet', row group 2: .*'breaks' failed on row 15"):
+        apply_to([breaks], data, tmp_path / "votes")
+    assert apply_to([breaks], data, tmp_path / "votes", on_error="abstain", force=True).n_skipped == 1
     pq.write_table(texts().slice(0, 0), tmp_path / "empty.parquet")
-    with pytest.raises(InvalidVotesError, match="no rows"):
-        apply_to([rare], tmp_path / "empty.parquet", tmp_path / "nothing")
+    for function, source, error, message in (
+        (fickle, data, LabelingFunctionError, r"row group 2: 'fickle' votes labels of another type"),
+        (rare, data, UnsupportedError, r"No function votes .*space="),
+        (rare, texts(), UnsupportedError, r"consilience\.apply"),
+        (rare, tmp_path / "empty.parquet", InvalidVotesError, "no rows"),
+    ):
+        with pytest.raises(error, match=message):
+            apply_to([function], source, tmp_path / "votes", force=True)
+    assert apply_to([rare], data, tmp_path / "more", SPACE).n_items == 180
 
 
 @needs_dask

@@ -18,7 +18,6 @@ from tests.partitions.tables import SPACES, assert_same_fit, in_memory, poisoned
 import consilience as cs
 from consilience.exceptions import FileFormatError, InvalidLabelError, UnknownColumnError, UnsupportedError
 from consilience.partitions import ParquetPartitions
-from consilience.partitions.parquet import Piece
 from consilience.tables import wide_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -76,32 +75,18 @@ def test_known_labels_are_read_from_a_column_that_may_be_empty_in_some_files(tmp
     assert np.allclose(whole.weight_, streamed.weight_, rtol=1e-10)
 
 
-def test_rows_without_ids_are_numbered_through_all_files(tmp_path):
+def test_rows_without_ids_are_numbered_through_all_files_and_arrow_files_are_read_batch_by_batch(tmp_path):
     for index in range(2):
         pq.write_table(pa.table({"ann": [0, 1, 1], "bob": [1, 1, 0]}), tmp_path / f"{index}.parquet", row_group_size=2)
     parts = ParquetPartitions(tmp_path)
     numbers = [part.votes.items.tolist() for part in parts.transform(lambda part: part).map(lambda part: part)]
     assert numbers == [[0, 1], [2], [3, 4], [5]]
     assert parts.n_items == 6
-
-
-def test_arrow_files_are_read_batch_by_batch(tmp_path):
     table = wide_table(votes_of("scores"), SPACES["scores"])
     feather.write_feather(table, tmp_path / "votes.arrow", chunksize=100, compression="uncompressed")
     parts = ParquetPartitions(tmp_path / "votes.arrow", SPACES["scores"])
     assert [len(part) for part in parts.map(lambda part: part)] == [100, 100, 40]
     assert_same_fit(in_memory("scores"), cs.LabelModel(SPACES["scores"]).fit(parts))
-
-
-@pytest.fixture
-def reads(monkeypatch):
-    """Return the list of what is read from files: the options of each batch."""
-    asked = []
-    original = pq.ParquetFile.iter_batches
-    monkeypatch.setattr(
-        pq.ParquetFile, "iter_batches", lambda self, **options: (asked.append(options), original(self, **options))[1]
-    )
-    return asked
 
 
 def test_a_one_pass_method_reads_the_needed_columns_of_every_row_group_once(tmp_path, reads):
@@ -110,7 +95,6 @@ def test_a_one_pass_method_reads_the_needed_columns_of_every_row_group_once(tmp_
     table = wide_table(votes, SPACES["codes"]).append_column("text", pa.array(["long text"] * 240))
     pq.write_table(table, tmp_path / "votes.parquet", row_group_size=60)
     parts = ParquetPartitions(tmp_path, SPACES["codes"], drop=["text"])
-    reads.clear()
     model = cs.LabelModel(SPACES["codes"], method="triplets").fit(parts)
     assert any("item 0077" in finding.message for finding in model.diagnostics_)
     assert [options["row_groups"] for options in reads] == [[0], [1], [2], [3]]
@@ -133,22 +117,19 @@ def test_memory_is_bounded_by_a_row_group(tmp_path):
         assert peak < 4e6
 
 
-def test_what_is_kept_between_passes_is_not_read_again_unless_the_file_changes(tmp_path, monkeypatch):
+def test_what_is_kept_between_passes_is_not_read_again_unless_the_file_changes(tmp_path, reads):
     path = tmp_path / "votes.parquet"
     cells = {f"s{column}": np.arange(300, dtype=np.int8) % 2 for column in range(3)}
     pq.write_table(pa.table(cells), path, row_group_size=100)
-    opened = []
-    batches = Piece._batches
-    monkeypatch.setattr(Piece, "_batches", lambda piece, columns: opened.append(piece.group) or batches(piece, columns))
 
     def votes_for_one(parts):
         return int(parts.reduce(lambda part: part.votes.labels.sum(dtype=np.int64)))
 
     for keep, expected in ((1.0, [0, 1, 2]), (0.0, [0, 1, 2, 0, 1, 2]), (0.002, [0, 1, 2, 1, 2])):
-        opened.clear()
+        reads.clear()
         parts = ParquetPartitions(path, cs.Classes(2), keep=keep)  # a row group takes 1,400 bytes
         assert [votes_for_one(parts), votes_for_one(parts)] == [450, 450]
-        assert opened == expected
+        assert [options["row_groups"] for options in reads] == [[group] for group in expected]
     parts = ParquetPartitions(path, cs.Classes(2))
     assert votes_for_one(parts) == 450
     pq.write_table(pa.table({name: np.zeros_like(column) for name, column in cells.items()}), path, row_group_size=100)
@@ -169,19 +150,16 @@ def test_a_wrong_cell_is_named_by_file_row_group_row_and_source(tmp_path):
         cs.LabelModel(SPACES["classes"]).fit(ParquetPartitions(path))  # which does not know the space
 
 
-def test_a_wrong_cell_of_text_with_a_notation_is_named_too(tmp_path):
-    table = {"item": list("pqrs"), "ann": ["a > b > c > d"] * 4, "bob": ["a > b > c > d"] * 3 + ["a > what"]}
-    pq.write_table(pa.table(table), tmp_path / "votes.parquet", row_group_size=3)
-    with pytest.raises(InvalidLabelError, match=r"row group 1, row 0 .item 's'., source 'bob'.*what"):
-        cs.LabelModel(SPACES["rankings"]).fit(ParquetPartitions(tmp_path, SPACES["rankings"]))
-
-
-def test_wrong_cells_can_be_skipped_and_are_counted(tmp_path):
+def test_wrong_cells_can_be_skipped_and_are_counted_and_text_with_a_notation_is_named_too(tmp_path):
     parts = ParquetPartitions(poisoned(tmp_path, BRICK, STONE), SPACES["classes"], on_error="abstain")
     votes = votes_of("classes")
     votes.observed[137, 1] = votes.observed[200, 3] = False
     assert_same_fit(in_memory("classes", votes), cs.LabelModel(SPACES["classes"]).fit(parts))
     assert parts.n_skipped == 2
+    table = {"item": list("pqrs"), "ann": ["a > b > c > d"] * 4, "bob": ["a > b > c > d"] * 3 + ["a > what"]}
+    pq.write_table(pa.table(table), tmp_path / "orders.parquet", row_group_size=3)
+    with pytest.raises(InvalidLabelError, match=r"row group 1, row 0 .item 's'., source 'bob'.*what"):
+        cs.LabelModel(SPACES["rankings"]).fit(ParquetPartitions(tmp_path / "orders.parquet", SPACES["rankings"]))
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_intervals_of_scores_hold_the_truth_as_often_as_they_say():
         assert ((lower <= TRUTH) & (upper >= TRUTH)).mean() == pytest.approx(level, abs=spread)
 
 
-def test_an_item_without_votes_may_lie_anywhere():
+def test_items_without_votes_may_lie_anywhere_and_means_are_those_before_rounding_and_clipping():
     votes = np.vstack([VOTES, np.full((1, 4), np.nan)])
     found = cs.LabelModel(cs.Scores()).fit(VOTES).predict_distribution(votes)
     assert np.isnan(found.mean[-1])
@@ -34,16 +34,13 @@ def test_an_item_without_votes_may_lie_anywhere():
     lower, upper = found.interval()
     assert (lower[-1], upper[-1]) == (-np.inf, np.inf)
     assert np.isfinite(lower[:-1]).all()
-
-
-def test_means_are_those_before_rounding_and_clipping():
     whole = cs.LabelModel(cs.Scores(range=(2, 4), integer=True)).fit(VOTES)
     plain = cs.LabelModel(cs.Scores(range=(2, 4), clip=False)).fit(VOTES)
     assert set(whole.predict(VOTES)) <= {2.0, 3.0, 4.0}
     np.testing.assert_allclose(whole.predict_distribution(VOTES).mean, plain.predict(VOTES))
 
 
-def test_finite_label_types_have_probabilities_and_no_interval():
+def test_finite_label_types_have_probabilities_and_others_say_what_to_use():
     votes = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10)
     model = cs.LabelModel(cs.Classes(2)).fit(votes)
     found = model.predict_distribution(votes)
@@ -51,6 +48,12 @@ def test_finite_label_types_have_probabilities_and_no_interval():
     assert found.mean is None
     with pytest.raises(UnsupportedError, match="probabilities, not intervals"):
         found.interval()
+    rankings = np.array([[[0, 1, 2]] * 3] * 20)
+    with pytest.raises(UnsupportedError, match=r"posterior\(votes\)"):
+        cs.LabelModel(cs.Rankings(3), method="majority").fit(rankings).predict_distribution(rankings)
+    for level in (0.0, 1.0, 95):
+        with pytest.raises(UnsupportedError, match="not a probability"):
+            Distribution(np.zeros(1), np.ones(1)).interval(level)
 
 
 def test_a_covariance_gives_the_deviation_of_every_coordinate():
@@ -59,17 +62,3 @@ def test_a_covariance_gives_the_deviation_of_every_coordinate():
     found = Inference(belief, np.array([True, False])).distribution(cs.Scores())
     assert found.standard_deviation.tolist() == [[2.0, 3.0], [np.inf, np.inf]]
     np.testing.assert_allclose(found.interval(0.6826894921)[1][0], [2.0, 3.0])
-
-
-def test_label_types_without_a_law_say_what_to_use():
-    space = cs.Rankings(3)
-    rankings = np.array([[[0, 1, 2]] * 3] * 20)
-    model = cs.LabelModel(space, method="majority").fit(rankings)
-    with pytest.raises(UnsupportedError, match=r"posterior\(votes\)"):
-        model.predict_distribution(rankings)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0, 95])
-def test_a_level_that_is_no_probability_is_refused(level):
-    with pytest.raises(UnsupportedError, match="not a probability"):
-        Distribution(np.zeros(1), np.ones(1)).interval(level)

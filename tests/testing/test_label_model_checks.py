@@ -9,24 +9,12 @@ from test_every_space import SPACES as EVERY
 import consilience as cs
 from consilience.testing import LABEL_MODEL_CHECKS, LabelModelCheckError, check_label_model
 
-SPACES = {
-    name: EVERY[name]
-    for name in (
-        "two classes",
-        "named classes",
-        "ordinal",
-        "rankings",
-        "scores",
-        "vectors",
-        "tags",
-        "chains",
-        "trees",
-        "sphere",
-        "hyperbolic plane",
-        "records of a score and a class",
-        "own space",
-    )
-} | {"metric": cs.Metric(lambda a, b: np.abs(a - b), candidates=np.arange(6.0), vectorized=True)}
+NAMES = (
+    "two classes, named classes, ordinal, rankings, scores, vectors, tags, chains, trees, sphere, hyperbolic plane, "
+)
+NAMES += "hyperbolic plane, records of a score and a class"
+SPACES = {name: EVERY[name] for name in NAMES.split(", ")}
+SPACES["metric"] = cs.Metric(lambda a, b: np.abs(a - b), candidates=np.arange(6.0), vectorized=True)
 
 QUICK = {"two classes", "rankings", "scores"}
 LONG = {
@@ -43,15 +31,14 @@ LONG = {
 #: Demands that are not met yet: costs of alike scores differ by more than half in some draws.
 MISSED = {("scores", "alike_sources_are_not_told_apart")}
 
+
+def marks(name, check):
+    quick = name in QUICK and check.__name__ not in LONG and (name, check.__name__) not in MISSED
+    return [] if quick else [pytest.mark.slow]
+
+
 CASES = [
-    pytest.param(
-        name,
-        check,
-        id=f"{name}-{check.__name__}",
-        marks=[]
-        if name in QUICK and check.__name__ not in LONG and (name, check.__name__) not in MISSED
-        else [pytest.mark.slow],
-    )
+    pytest.param(name, check, id=f"{name}-{check.__name__}", marks=marks(name, check))
     for name in SPACES
     for check in LABEL_MODEL_CHECKS
 ]
@@ -75,13 +62,6 @@ class FirstSource:
         return votes.labels[:, 0]
 
 
-def test_a_model_that_follows_one_source_is_found_out_without_further_methods():
-    with pytest.raises(LabelModelCheckError) as caught:
-        check_label_model(FirstSource, cs.Classes(2))
-    for check in ("alike_sources_are_not_told_apart", "spam_is_ignored", "order_and_names_do_not_matter"):
-        assert check in str(caught.value)
-
-
 def PlainVote(space):  # noqa: N802
     """Counts every source alike."""
     return cs.LabelModel(space, method="majority")
@@ -90,6 +70,13 @@ def PlainVote(space):  # noqa: N802
 class Broken(FirstSource):
     def predict(self, votes):
         raise KeyError("source 0")
+
+
+class AbsoluteUnit(FirstSource):
+    """Rounds to whole numbers, whatever the unit of the votes."""
+
+    def predict(self, votes):
+        return np.round(votes.labels.mean(axis=1))
 
 
 class Sure(cs.LabelModel):
@@ -149,23 +136,12 @@ def _check(name):
         (Unlike, "good_votes_are_told_from_bad_ones", cs.Classes(3), "votes are ranked by"),
         (FirstSource, "spam_is_ignored", cs.Classes(3), "three spammers among ten sources"),
         (PlainVote, "copies_gain_no_weight", cs.Rankings(4), "three copies"),
+        (AbsoluteUnit, "the_unit_does_not_matter", cs.Vectors(1), "unit of the votes"),
     ],
 )
 def test_every_rule_finds_a_model_that_breaks_it(model, name, space, message):
     with pytest.raises(LabelModelCheckError, match=message):
         _check(name)(model, space, np.random.default_rng(0))
-
-
-class AbsoluteUnit(FirstSource):
-    """Rounds to whole numbers, whatever the unit of the votes."""
-
-    def predict(self, votes):
-        return np.round(votes.labels.mean(axis=1))
-
-
-def test_a_model_that_depends_on_the_unit_is_found_out():
-    with pytest.raises(LabelModelCheckError, match="unit of the votes"):
-        _check("the_unit_does_not_matter")(AbsoluteUnit, cs.Vectors(1), np.random.default_rng(0))
 
 
 def test_the_error_says_what_each_check_demands_and_what_was_raised(monkeypatch):
@@ -178,3 +154,10 @@ def test_the_error_says_what_each_check_demands_and_what_was_raised(monkeypatch)
     assert "degenerate_votes_have_labels: one vote per item: KeyError: 'source 0'" in told
     assert "spam_is_ignored: KeyError was raised: 'source 0'" in told
     assert "Check that odd tables give one label per item and no NaN where somebody voted." in told
+
+
+def test_a_model_that_follows_one_source_is_found_out_without_further_methods():
+    with pytest.raises(LabelModelCheckError) as caught:
+        check_label_model(FirstSource, cs.Classes(2))
+    for check in ("alike_sources_are_not_told_apart", "spam_is_ignored", "order_and_names_do_not_matter"):
+        assert check in str(caught.value)

@@ -19,7 +19,6 @@ from consilience.exceptions import (
     FileFormatError,
     InvalidLabelError,
     InvalidVotesError,
-    MissingPackageError,
     UnknownColumnError,
     UnknownSourceError,
 )
@@ -144,10 +143,7 @@ def opened(
     if reading.engine == "local":
         yield Loaded(ParquetPartitions(path, space, **options), space)
     elif reading.engine == "dask":
-        try:
-            import distributed
-        except ImportError:
-            raise MissingPackageError("Dask is not installed. Run: pip install 'consilience[dask]'.") from None
+        distributed = needed("distributed", "The Dask engine", "dask")
         with distributed.Client(reading.scheduler) as client:
             yield Loaded(DaskPartitions(path, space, client=client, **options), space)
     else:

@@ -41,17 +41,7 @@ PRODUCT_TREE = (
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A table of votes whose truth is known.
-
-    Parameters
-    ----------
-    space
-        What a label is.
-    votes
-        Who said what about which item.
-    truth
-        ``(n_items,)`` the true label of every item.
-    """
+    """A table of votes whose truth, one label per item, is known."""
 
     space: LabelSpace
     votes: Votes
@@ -70,25 +60,12 @@ def load_tickets() -> Example:
 
 
 def load_products() -> Example:
-    """Return 250 products that seven sources put into a taxonomy of 12 nodes.
-
-    Examples
-    --------
-    >>> example = load_products()
-    >>> example.space.distance(example.space.as_batch(["pans"]), example.space.as_batch(["kites"])).tolist()
-    [4.0]
-    """
+    """Return 250 products that seven sources put into a taxonomy of 12 nodes."""
     return _read("products.csv", FiniteMetric(list(PRODUCT_TREE)))
 
 
 def load_sentences() -> Example:
-    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words.
-
-    Examples
-    --------
-    >>> str(load_sentences().truth[0])
-    'the train to the coast leaves at nine'
-    """
+    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words."""
     return _read("sentences.csv", Metric(word_edit_distance))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.exceptions import FileFormatError, MissingDataError, UnsupportedError
 from consilience.label_types import Rankings
 from consilience.votes import Votes
@@ -18,6 +18,47 @@ from consilience.votes import Votes
 VARIABLE = "CONSILIENCE_DATA"
 Folder = str | Path | None
 TextArray = npt.NDArray[np.str_]
+
+#: What each data set is, and where it comes from, by the name of its folder.
+_ORIGINS = {
+    "board_games": (
+        "the table of BoardGameGeek with one row per game (games_detailed_info.csv)",
+        "kaggle.com/datasets/jvanelteren/boardgamegeek-reviews",
+    ),
+    "movies": (
+        "the paper's table of 3,252 films with ratings of TMDb, IMDb, Rotten Tomatoes and MovieLens",
+        "data/movies.csv of github.com/SprocketLab/universalizing-weak-supervision, as movies.parquet",
+    ),
+    "letor_mq2008": (
+        "LETOR 4.0, MQ2008: 15,211 documents for 784 queries with 46 features and relevance",
+        "Microsoft Research (LETOR 4.0, MQ2008 supervised ranking, S1 to S5), as mq2008.parquet with named columns",
+    ),
+    "crowd_affect": (
+        "7,000 ratings of emotions in 100 headlines by 38 crowd workers (Snow et al. 2008)",
+        "github.com/Praznat/annotationmodeling (data/snow_affect), as affect.parquet",
+    ),
+    "crowd_translations": (
+        "4,490 translations of 450 sentences by crowd workers (CrowdWSA2019)",
+        "github.com/garfieldpigljy/CrowdWSA2019, as answers.parquet and gold.parquet",
+    ),
+    "crowd_boxes": (
+        "1,723 sets of boxes that crowd workers drew on 200 images",
+        "github.com/Praznat/annotationmodeling (boundingbox_data), as annotations.parquet, boxes.parquet and "
+        "gold.parquet",
+    ),
+    "preflib_dots": (
+        "3,183 orders of four pictures by the number of dots on them (Mao, Procaccia and Chen 2013)",
+        "github.com/PrefLib/PrefLib-Data (00024 - dots), as votes.csv.gz",
+    ),
+    "asset_judges": (
+        "4,500 ratings of text simplifications by people and by 11 language models",
+        "github.com/SprocketLab/CARE (data/score/asset.csv and judge_outputs), as ratings.parquet",
+    ),
+    "wrench": (
+        "votes of labeling functions of the WRENCH benchmark",
+        "github.com/JieyuZ2/wrench, one <name>.npz with L_<split>, y_<split> and label_names",
+    ),
+}
 
 
 def data_folder(folder: Folder = None) -> Path:
@@ -35,28 +76,16 @@ def data_folder(folder: Folder = None) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class _Origin:
-    """The folder of a data set, what it is, and where it comes from."""
-
-    name: str
-    what: str
-    where: str
-
-    def missing(self, path: Path) -> MissingDataError:
-        return MissingDataError(
-            f"{path} is missing: {self.what}. It is not shipped with the package, as its license is its owner's. "
-            f"Get it from {self.where}, and put it there."
-        )
-
-    def path(self, folder: Folder, name: str) -> Path:
-        path = data_folder(folder) / self.name / name
-        if not path.is_file():
-            raise self.missing(path)
-        return path
-
-    def read(self, folder: Folder, file: str, columns: Sequence[str], rows: int) -> _Table:
-        return _read_table(self.path(folder, file), columns, rows)
+def _find(data: str, *candidates: Path) -> Path:
+    """Return the first file of a data set that is there, or say where it comes from."""
+    for path in candidates:
+        if path.is_file():
+            return path
+    what, where = _ORIGINS[data]
+    raise MissingDataError(
+        f"{candidates[0]} is missing: {what}. It is not shipped with the package, as its license is its owner's. "
+        f"Get it from {where}, and put it there."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +110,21 @@ class _Table:
         return np.column_stack([self.numbers(name) for name in names])
 
     def integers(self, name: str) -> IntArray:
-        return self.columns[name].astype(np.int64)
+        return self[name].astype(np.int64)
 
     def text(self, name: str) -> TextArray:
-        return self.columns[name].astype(str)
+        return self[name].astype(str)
 
 
-def _read_table(path: Path, columns: Sequence[str], rows: int | None = None) -> _Table:
-    """Read a Parquet or CSV file, maybe compressed, and check that it has the columns and as many rows."""
+def _read(data: str, folder: Folder, file: str, columns: Sequence[str], rows: int) -> _Table:
+    """Read a file of a data set that has so many rows."""
+    table = _read_table(_find(data, data_folder(folder) / data / file), columns)
+    _check_size(table.path, len(next(iter(table.columns.values()))), "rows", rows)
+    return table
+
+
+def _read_table(path: Path, columns: Sequence[str]) -> _Table:
+    """Read a Parquet or CSV file, maybe compressed, and check that it has the columns."""
     import pyarrow as pa
     from pyarrow import csv, parquet
 
@@ -102,8 +138,6 @@ def _read_table(path: Path, columns: Sequence[str], rows: int | None = None) -> 
             f"{path} has no column {missing[0]!r}. Expected are {', '.join(columns)}; it has "
             f"{', '.join(found.column_names[:20])}{', ...' if len(found.column_names) > 20 else ''}."
         )
-    if rows is not None:
-        _check_size(path, found.num_rows, "rows", rows)
     return _Table({name: found.column(name).to_numpy(zero_copy_only=False) for name in found.column_names}, path)
 
 
@@ -112,14 +146,6 @@ def _check_size(where: object, found: int, what: str, expected: int) -> None:
         raise FileFormatError(f"{where} has {found} {what}, not {expected}. Is it complete? Get it again.")
 
 
-# --- Board games --------------------------------------------------------------------------------------
-
-_BOARD_GAMES = _Origin(
-    "board_games",
-    "the table of BoardGameGeek with one row per game (games_detailed_info.csv)",
-    "kaggle.com/datasets/jvanelteren/boardgamegeek-reviews",
-)
-_GAME_FILES = ("games_detailed_info.csv", "games_detailed_info.csv.gz", "games_detailed_info.parquet")
 _GAME_SOURCES = ("owned", "trading", "wanting", "wishing", "numcomments")
 #: The features of a board game that the paper uses.
 FEATURES = (
@@ -131,19 +157,10 @@ FEATURES = (
 
 @dataclass(frozen=True, eq=False)
 class BoardGames:
-    """Games: what is known about each, the columns that serve as sources, and what is to be found out.
+    """Games with the features that the paper uses, the mean rating of the users, and the site's own rank, 1 is best.
 
-    Attributes
-    ----------
-    features : array of shape (n, 14)
-        The columns that the paper uses.
-    feature_names : tuple of str
-    rating : array of shape (n,)
-        Mean rating of the users, the gold of regression.
-    rank : array of shape (n,)
-        The site's own ranking, 1 is best, the gold of rankings; not in the order of the ratings.
-    sources : dict of name to array
-        How many own, trade, want, wish for and comment on it: larger is better.
+    The sources are how many own, trade, want, wish for and comment on it: larger is better. Rating and rank are the
+    gold of regression and of rankings; the rank is not in the order of the ratings.
     """
 
     features: FloatArray
@@ -159,14 +176,16 @@ class BoardGames:
 def load_board_games(path: Folder = None) -> BoardGames:
     """Return the games that have a rank, from a table that the user has.
 
-    Parameters
-    ----------
-    path
-        The CSV or Parquet file, or a folder of data sets that contains ``board_games/games_detailed_info.csv``;
-        CONSILIENCE_DATA by default. The table needs the columns of the paper: 14 features, ``average`` and
-        ``Board Game Rank``. Games that are "Not Ranked", or lack a value, are left out.
+    `path` is the CSV or Parquet file, or a folder of data sets that contains ``board_games/games_detailed_info.csv``.
+    The table needs the columns of the paper: 14 features, ``average`` and ``Board Game Rank``. Games that are "Not
+    Ranked", or lack a value, are left out.
     """
-    table = _read_table(_game_file(path), [*FEATURES, "average", "Board Game Rank"])
+    if path is not None and not Path(path).is_dir():
+        candidates = [Path(path)]
+    else:
+        start = data_folder(path) / "board_games" / "games_detailed_info"
+        candidates = [Path(f"{start}{ending}") for ending in (".csv", ".csv.gz", ".parquet")]
+    table = _read_table(_find("board_games", *candidates), [*FEATURES, "average", "Board Game Rank"])
     ranks = table["Board Game Rank"].astype(str)
     rank = np.array([float(value) if value.replace(".", "", 1).isdigit() else np.nan for value in ranks])
     features, rating = table.matrix(FEATURES), table.numbers("average")
@@ -179,24 +198,6 @@ def load_board_games(path: Folder = None) -> BoardGames:
     return BoardGames(features[kept], FEATURES, rating[kept], rank[kept], sources)
 
 
-def _game_file(path: Folder) -> Path:
-    if path is not None and not Path(path).is_dir():
-        candidates = [Path(path)]
-    else:
-        candidates = [data_folder(path) / _BOARD_GAMES.name / name for name in _GAME_FILES]
-    found = next((candidate for candidate in candidates if candidate.is_file()), None)
-    if found is None:
-        raise _BOARD_GAMES.missing(candidates[0])
-    return found
-
-
-# --- Movies -------------------------------------------------------------------------------------------
-
-_MOVIES = _Origin(
-    "movies",
-    "the paper's table of 3,252 films with ratings of TMDb, IMDb, Rotten Tomatoes and MovieLens",
-    "data/movies.csv of github.com/SprocketLab/universalizing-weak-supervision, as movies.parquet",
-)
 _TMDB_RATING = "vote_average"
 #: What a rating is multiplied by to be on 0 to 10.
 _GOOD_RATINGS = {"imdb_rating": 1.0, "tomato_user_rating": 2.0, "mv_lens_avg_rating": 2.0}
@@ -206,21 +207,10 @@ _MOVIE_IDS = ("imdbId", "movieId", "tmdbId")
 
 @dataclass(frozen=True, eq=False)
 class Movies:
-    """Films: what is known about each, what the sources say, and TMDb's mean rating.
+    """Films: what is known about each, TMDb's mean rating, and the columns that serve as sources.
 
-    Attributes
-    ----------
-    features : array of shape (n, k)
-        All columns but ids, TMDb's rating and the three other ratings. The poor sources are among them.
-    feature_names : tuple of str
-    rating : array of shape (n,)
-        The gold: TMDb's mean rating, 0 to 10.
-    good : dict of name to array
-        Three other ratings, on 0 to 10.
-    poor : dict of name to array
-        Three columns that say little about quality.
-    identifier : array of shape (n,)
-        TMDb's id.
+    The features are all columns but ids, TMDb's rating and the three good sources, which are other ratings on 0 to 10.
+    The poor ones, which say little about quality, are among them. The gold is TMDb's rating, 0 to 10.
     """
 
     features: FloatArray
@@ -228,6 +218,7 @@ class Movies:
     rating: FloatArray
     good: Mapping[str, FloatArray]
     poor: Mapping[str, FloatArray]
+    #: TMDb's id.
     identifier: IntArray
 
     def __len__(self) -> int:
@@ -238,60 +229,30 @@ class Movies:
         """The good and the poor ones."""
         return {**self.good, **self.poor}
 
-    def take(self, rows: IntArray | BoolArray | npt.ArrayLike) -> Movies:
-        """Return some of the films."""
-        chosen = np.asarray(rows)
-        return replace(
-            self,
-            features=self.features[chosen],
-            rating=self.rating[chosen],
-            good={name: values[chosen] for name, values in self.good.items()},
-            poor={name: values[chosen] for name, values in self.poor.items()},
-            identifier=self.identifier[chosen],
-        )
-
     def without_features(self, *names: str) -> Movies:
         """Return the films without some features, such as those that serve as sources."""
         kept = [index for index, name in enumerate(self.feature_names) if name not in names]
-        return replace(
-            self, features=self.features[:, kept], feature_names=tuple(self.feature_names[index] for index in kept)
-        )
+        left = tuple(self.feature_names[index] for index in kept)
+        return replace(self, features=self.features[:, kept], feature_names=left)
 
 
 def load_movies(folder: Folder = None, *, duplicates: bool = False) -> Movies:
-    """Return the films of ``movies/movies.parquet``.
-
-    Parameters
-    ----------
-    folder
-        The folder of data sets; CONSILIENCE_DATA by default.
-    duplicates
-        64 films are in the table twice. True keeps both copies, as the paper does.
-    """
+    """Return the films of ``movies/movies.parquet``; `duplicates` keeps both copies of 64 films, as the paper does."""
     columns = [_TMDB_RATING, *_GOOD_RATINGS, *_POOR_RATINGS, *_MOVIE_IDS]
-    table = _MOVIES.read(folder, "movies.parquet", columns, 3252)
+    table = _read("movies", folder, "movies.parquet", columns, 3252)
+    identifier = table.integers("tmdbId")
+    rows = np.arange(len(identifier)) if duplicates else np.sort(np.unique(identifier, return_index=True)[1])
     names = tuple(name for name in table.columns if name not in (_TMDB_RATING, *_GOOD_RATINGS, *_MOVIE_IDS))
-    films = Movies(
-        table.matrix(names),
+    return Movies(
+        table.matrix(names)[rows],
         names,
-        table.numbers(_TMDB_RATING),
-        {name: scale * table.numbers(name) for name, scale in _GOOD_RATINGS.items()},
-        {name: table.numbers(name) for name in _POOR_RATINGS},
-        table.integers("tmdbId"),
+        table.numbers(_TMDB_RATING)[rows],
+        {name: scale * table.numbers(name)[rows] for name, scale in _GOOD_RATINGS.items()},
+        {name: table.numbers(name)[rows] for name in _POOR_RATINGS},
+        identifier[rows],
     )
-    if duplicates:
-        return films
-    _, first = np.unique(films.identifier, return_index=True)
-    return films.take(np.sort(first))
 
 
-# --- Retrieval ----------------------------------------------------------------------------------------
-
-_LETOR = _Origin(
-    "letor_mq2008",
-    "LETOR 4.0, MQ2008: 15,211 documents for 784 queries with 46 features and relevance",
-    "Microsoft Research (LETOR 4.0, MQ2008 supervised ranking, S1 to S5), as mq2008.parquet with named columns",
-)
 _LETOR_KEYS = ("qid", "docid", "relevance", "fold")
 #: The retrieval models that stand in for those of the paper.
 _LETOR_SOURCES = (
@@ -302,21 +263,10 @@ _LETOR_SOURCES = (
 
 @dataclass(frozen=True, eq=False)
 class Retrieval:
-    """Documents found for queries, one row each, with the features that search engines rank by.
+    """Documents found for queries, one row each, those of a query together, with the features that engines rank by.
 
-    Attributes
-    ----------
-    query : array of shape (n,)
-        Equal where documents were found for the same query; these rows lie together.
-    relevance : array of shape (n,)
-        The gold: 0, 1 or 2.
-    fold : array of shape (n,)
-        1 to 5; all documents of a query are in the same one.
-    features : array of shape (n, 46)
-        Each between 0 and 1 within its query; larger is more relevant for the `sources`.
-    feature_names : tuple of str
-    sources : tuple of str
-        Ten features that rank documents by themselves.
+    Relevance, the gold, is 0, 1 or 2; all documents of a query are in the same one of five folds. Each of the 46
+    features is between 0 and 1 within its query; ten of them, the sources, rank documents by themselves.
     """
 
     query: IntArray
@@ -342,36 +292,14 @@ class Retrieval:
 
 def load_letor_mq2008(folder: Folder = None) -> Retrieval:
     """Return the documents of ``letor_mq2008/mq2008.parquet``, those of a query together."""
-    table = _LETOR.read(folder, "mq2008.parquet", [*_LETOR_KEYS, *_LETOR_SOURCES], 15211)
+    table = _read("letor_mq2008", folder, "mq2008.parquet", [*_LETOR_KEYS, *_LETOR_SOURCES], 15211)
     names = tuple(name for name in table.columns if name not in _LETOR_KEYS)
     order = np.argsort(table.integers("qid"), kind="stable")
     query, relevance, fold = (table.integers(name)[order] for name in ("qid", "relevance", "fold"))
     return Retrieval(query, relevance, fold, table.matrix(names)[order], names)
 
 
-# --- Crowds -------------------------------------------------------------------------------------------
-
-_AFFECT = _Origin(
-    "crowd_affect",
-    "7,000 ratings of emotions in 100 headlines by 38 crowd workers (Snow et al. 2008)",
-    "github.com/Praznat/annotationmodeling (data/snow_affect), as affect.parquet",
-)
-_TRANSLATIONS = _Origin(
-    "crowd_translations",
-    "4,490 translations of 450 sentences by crowd workers (CrowdWSA2019)",
-    "github.com/garfieldpigljy/CrowdWSA2019, as answers.parquet and gold.parquet",
-)
-_BOXES = _Origin(
-    "crowd_boxes",
-    "1,723 sets of boxes that crowd workers drew on 200 images",
-    "github.com/Praznat/annotationmodeling (boundingbox_data), as annotations.parquet, boxes.parquet and gold.parquet",
-)
 _CORNERS = ("x1", "y1", "x2", "y2")
-_DOTS = _Origin(
-    "preflib_dots",
-    "3,183 orders of four pictures by the number of dots on them (Mao, Procaccia and Chen 2013)",
-    "github.com/PrefLib/PrefLib-Data (00024 - dots), as votes.csv.gz",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,7 +334,7 @@ class CrowdBoxes:
 
 def load_crowd_affect(folder: Folder = None) -> CrowdRatings:
     """Return the ratings of ``crowd_affect/affect.parquet``: 0 to 100, valence -100 to 100."""
-    table = _AFFECT.read(folder, "affect.parquet", ["emotion", "item", "worker", "response", "gold"], 7000)
+    table = _read("crowd_affect", folder, "affect.parquet", ["emotion", "item", "worker", "response", "gold"], 7000)
     emotion, item, worker = table.text("emotion"), table.integers("item"), table.text("worker")
     return CrowdRatings(emotion, item, worker, table.numbers("response"), table.numbers("gold"))
 
@@ -417,8 +345,8 @@ def load_crowd_translations(folder: Folder = None) -> CrowdTranslations:
     A few workers answered an item twice; both answers are there, in the order of the file.
     """
     columns = ["part", "item", "worker", "answer"]
-    answers = _TRANSLATIONS.read(folder, "answers.parquet", columns, 4490)
-    gold = _TRANSLATIONS.read(folder, "gold.parquet", ["part", "item", "gold"], 450)
+    answers = _read("crowd_translations", folder, "answers.parquet", columns, 4490)
+    gold = _read("crowd_translations", folder, "gold.parquet", ["part", "item", "gold"], 450)
     part, item, text = (gold.text(name).tolist() for name in ("part", "item", "gold"))
     truth = dict(zip(zip(part, item, strict=True), text, strict=True))
     parts, items, workers, sentences = (answers.text(name) for name in columns)
@@ -427,12 +355,14 @@ def load_crowd_translations(folder: Folder = None) -> CrowdTranslations:
 
 def load_crowd_boxes(folder: Folder = None) -> CrowdBoxes:
     """Return the boxes of ``crowd_boxes``: 200 images, 196 workers; an annotation may hold no box."""
-    done = _BOXES.read(folder, "annotations.parquet", ["item", "worker"], 1723)
-    drawn = _BOXES.read(folder, "boxes.parquet", ["item", "worker", *_CORNERS], 7533)
-    expert = _BOXES.read(folder, "gold.parquet", ["item", *_CORNERS], 1308)
-    found: dict[tuple[int, int], list[FloatArray]] = {key: [] for key in _image_and_worker(done)}
-    for key, box in zip(_image_and_worker(drawn), drawn.matrix(_CORNERS), strict=True):
-        found[key].append(box)
+    done = _read("crowd_boxes", folder, "annotations.parquet", ["item", "worker"], 1723)
+    drawn = _read("crowd_boxes", folder, "boxes.parquet", ["item", "worker", *_CORNERS], 7533)
+    expert = _read("crowd_boxes", folder, "gold.parquet", ["item", *_CORNERS], 1308)
+    workers, found = ("item", "worker"), dict[tuple[int, int], list[FloatArray]]()
+    for image, worker in done.matrix(workers).astype(int).tolist():
+        found[image, worker] = []
+    for (image, worker), box in zip(drawn.matrix(workers).astype(int).tolist(), drawn.matrix(_CORNERS), strict=True):
+        found[image, worker].append(box)
     images, boxes = expert.integers("item"), expert.matrix(_CORNERS)
     return CrowdBoxes(
         {key: np.array(several).reshape(-1, 4) for key, several in found.items()},
@@ -440,13 +370,9 @@ def load_crowd_boxes(folder: Folder = None) -> CrowdBoxes:
     )
 
 
-def _image_and_worker(table: _Table) -> list[tuple[int, int]]:
-    return list(zip(table.integers("item").tolist(), table.integers("worker").tolist(), strict=True))
-
-
 def load_preflib_dots(folder: Folder = None) -> list[IntArray]:
     """Return the votes at four difficulties, hardest first: ``(n, 4)`` positions each; the true order is 0 1 2 3."""
-    table = _DOTS.read(folder, "votes.csv.gz", ["file", "count", "order"], 96)
+    table = _read("preflib_dots", folder, "votes.csv.gz", ["file", "count", "order"], 96)
     _check_size(table.path, int(table["count"].sum()), "votes", 3183)
     orders: dict[str, list[list[int]]] = {}
     for file, count, order in zip(table["file"], table["count"], table["order"], strict=True):
@@ -454,29 +380,15 @@ def load_preflib_dots(folder: Folder = None) -> list[IntArray]:
     return [Rankings.positions_from_orders(rows, 4).astype(np.int64) for rows in orders.values()]
 
 
-# --- Language models as judges ------------------------------------------------------------------------
-
-_JUDGES = _Origin(
-    "asset_judges",
-    "4,500 ratings of text simplifications by people and by 11 language models",
-    "github.com/SprocketLab/CARE (data/score/asset.csv and judge_outputs), as ratings.parquet",
-)
 _JUDGE_PREFIX = "judge__"
 
 
 @dataclass(frozen=True, eq=False)
 class JudgeRatings:
-    """Ratings of text simplifications on 0 to 100, one row per rating of a person.
+    """Ratings of text simplifications on 0 to 100, one row per rating of a person, who has the truth.
 
-    Attributes
-    ----------
-    ratings : array of shape (n, m)
-        What the language models say; NaN where they gave no number.
-    judges : tuple of str
-    truth : array of shape (n,)
-        What the person says.
-    item : array of shape (n,)
-        Example and aspect that a row is about, such as ``"12/0"``.
+    Those of the language models are ``(n, m)``, NaN where they gave no number. An item is an example and an aspect,
+    such as ``"12/0"``.
     """
 
     ratings: FloatArray
@@ -492,20 +404,13 @@ class JudgeRatings:
 
 def load_asset_judges(folder: Folder = None) -> JudgeRatings:
     """Return the ratings of ``asset_judges/ratings.parquet``."""
-    table = _JUDGES.read(folder, "ratings.parquet", ["example_index", "aspect", "human_rating"], 4500)
+    table = _read("asset_judges", folder, "ratings.parquet", ["example_index", "aspect", "human_rating"], 4500)
     columns = [name for name in table.columns if name.startswith(_JUDGE_PREFIX)]
     item = [f"{example}/{aspect}" for example, aspect in zip(table["example_index"], table["aspect"], strict=True)]
     judges = tuple(name.removeprefix(_JUDGE_PREFIX) for name in columns)
     return JudgeRatings(table.matrix(columns), judges, table.numbers("human_rating"), np.array(item))
 
 
-# --- WRENCH -------------------------------------------------------------------------------------------
-
-_WRENCH = _Origin(
-    "wrench",
-    "votes of labeling functions of the WRENCH benchmark",
-    "github.com/JieyuZ2/wrench, one <name>.npz with L_<split>, y_<split> and label_names",
-)
 _SPLITS = ("train", "valid", "test")
 #: Items in train, valid and test, by name.
 _WRENCH_SIZES = {
@@ -521,14 +426,7 @@ WRENCH = tuple(_WRENCH_SIZES)
 
 @dataclass(frozen=True, eq=False)
 class WrenchSet:
-    """Votes of labeling functions, -1 where they abstain, and the true class.
-
-    Attributes
-    ----------
-    matrix : array of shape (n, m)
-    truth : array of shape (n,)
-    classes : tuple of str
-    """
+    """Votes of labeling functions, ``(n, m)``, -1 where they abstain, and the true class."""
 
     matrix: IntArray
     truth: IntArray
@@ -542,19 +440,11 @@ class WrenchSet:
 
 
 def load_wrench(name: str, split: str = "train", folder: Folder = None) -> WrenchSet:
-    """Return one split of one set of ``wrench/<name>.npz``.
-
-    Parameters
-    ----------
-    name
-        "youtube", "sms", "trec", "semeval" or "hausa".
-    split
-        "train", "valid" or "test".
-    """
+    """Return one split ("train", "valid" or "test") of one set of ``wrench/<name>.npz``, see `WRENCH`."""
     for kind, chosen, known in (("set", name, WRENCH), ("split", split, _SPLITS)):
         if chosen not in known:
             raise UnsupportedError(f"There is no {kind} {chosen!r}. Use one of {', '.join(map(repr, known))}.")
-    path = _WRENCH.path(folder, f"{name}.npz")
+    path = _find("wrench", data_folder(folder) / "wrench" / f"{name}.npz")
     with np.load(path, allow_pickle=False) as arrays:
         needed = [f"L_{split}", f"y_{split}", "label_names"]
         missing = [key for key in needed if key not in arrays]

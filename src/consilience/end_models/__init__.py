@@ -2,11 +2,9 @@
 
 from consilience.end_models import parser_families
 from consilience.end_models.geodesic import GeodesicRegression
-from consilience.end_models.listwise import ListwiseRanker
-from consilience.end_models.parsing import DependencyParser
-from consilience.end_models.ranking import LambdaRanker
-from consilience.end_models.soft_labels import SoftLabelClassifier, gradient_boosting
-from consilience.end_models.two_steps import FittedEndModel, fit_end_model
+from consilience.end_models.parser_families import DependencyParser
+from consilience.end_models.ranking import LambdaRanker, ListwiseRanker
+from consilience.end_models.two_steps import FittedEndModel, SoftLabelClassifier, fit_end_model, gradient_boosting
 
 __all__ = [
     "DependencyParser",

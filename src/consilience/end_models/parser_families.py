@@ -1,4 +1,4 @@
-"""Two families of dependency parsers that can be trained from a treebank alone, offline, in minutes.
+"""A dependency parser that is trained on trees, by one of two families that need minutes and nothing but a treebank.
 
 Both are told where words begin and end. The UDPipe parsers are also told the universal tag of every word, in training
 and when they parse (the treebank's own UPOS column); the plain spaCy parser sees nothing but the words.
@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import itertools
 import random
+import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from consilience.end_models.inputs import needed
-from consilience.exceptions import ConsilienceError, InvalidInputError
+import numpy as np
 
-__all__ = ["ParserFamily", "Sentence", "Spacy", "Tree", "UDPipe", "passes_over", "root_of", "single_root"]
+from consilience.arrays import Batch, as_object_array, is_null
+from consilience.end_models.inputs import EndModel, read_weights
+from consilience.exceptions import ConsilienceError, InvalidInputError, UnsupportedError, needed
+from consilience.tables.conllu import Sentence as ConlluSentence
+
+__all__ = ["DependencyParser", "ParserFamily", "Sentence", "Spacy", "UDPipe", "passes_over", "root_of", "single_root"]
 
 #: What a word is called that was a second root.
 ATTACHED = "dep"
+#: The column of universal tags in a CoNLL-U file.
+UPOS = 3
 
 #: Heads counted from 1, where 0 is the root, and one relation per word.
 Tree = tuple[list[int], list[str]]
@@ -39,20 +46,13 @@ class Sentence:
 
 @dataclass(frozen=True, kw_only=True)
 class ParserFamily(ABC):
-    """How parsers of one kind are trained and used.
+    """How parsers of one kind are trained and used."""
 
-    Parameters
-    ----------
-    training_words
-        It learns from at most so many words of a treebank.
-    words_seen
-        It is trained until it has seen so many words, repetitions counted.
-    reads
-        What it is shown of a sentence.
-    """
-
+    #: It learns from at most so many words of a treebank.
     training_words: int
+    #: It is trained until it has seen so many words, repetitions counted.
     words_seen: int
+    #: What it is shown of a sentence.
     reads: str
 
     def seeing(self, n_words: int) -> Self:
@@ -117,13 +117,13 @@ class UDPipe(ParserFamily):
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
         # The trainer draws from a generator of its own with a fixed seed, so a seed decides the order of the sentences.
-        udpipe = self._package()
+        udpipe = needed("ufal.udpipe", "The UDPipe parser", "parsers")
         chosen = self.settings(sum(len(sentence.words) for sentence in sentences))
         options = [f"{name}={value}" for name, value in chosen.items()]
         options += ["use_gold_tags=1", "embedding_upostag=20", "embedding_feats=0", "single_root=1"]
         data = udpipe.Sentences()
         for sentence in random.Random(seed).sample(sentences, len(sentences)):
-            data.append(self._encoded(sentence, learn=True))
+            data.append(self._encoded(udpipe, sentence, learn=True))
         error = udpipe.ProcessingError()
         nothing = udpipe.Trainer.NONE
         model = udpipe.Trainer.train(
@@ -134,31 +134,28 @@ class UDPipe(ParserFamily):
         return bytes(model)
 
     def parse(self, model: Path, sentences: Sequence[Sentence]) -> list[Tree]:
-        udpipe = self._package()
+        udpipe = needed("ufal.udpipe", "The UDPipe parser", "parsers")
         parser = udpipe.Model.load(str(model))
         if parser is None:
             raise InvalidInputError(f"{model} is not a UDPipe model. Delete it to have it trained again.")
         trees, error = [], udpipe.ProcessingError()
         for sentence in sentences:
-            encoded = self._encoded(sentence, learn=False)
+            encoded = self._encoded(udpipe, sentence, learn=False)
             if not parser.parse(encoded, udpipe.Pipeline.DEFAULT, error):
                 raise ConsilienceError(f"UDPipe did not parse {' '.join(sentence.words)!r}: {error.message}")
             words = [encoded.words[index + 1] for index in range(len(sentence.words))]
             trees.append(([word.head for word in words], [word.deprel for word in words]))
         return trees
 
-    def _encoded(self, sentence: Sentence, learn: bool) -> Any:
-        encoded = self._package().Sentence()
+    @staticmethod
+    def _encoded(udpipe: Any, sentence: Sentence, learn: bool) -> Any:
+        encoded = udpipe.Sentence()
         for word, tag in zip(sentence.words, sentence.tags, strict=True):
             encoded.addWord(word).upostag = tag
         if learn:
             for index, (head, relation) in enumerate(zip(sentence.heads, sentence.relations, strict=True)):
                 encoded.setHead(index + 1, head, relation)
         return encoded
-
-    @staticmethod
-    def _package() -> Any:
-        return needed("ufal.udpipe", "parsers", "The UDPipe parser")
 
 
 @dataclass(frozen=True)
@@ -181,7 +178,7 @@ class Spacy(ParserFamily):
         return {"tags": self.tags, "words_seen": self.words_seen, "width": self.WIDTH, "depth": self.DEPTH}
 
     def train(self, sentences: Sequence[Sentence], seed: int) -> bytes:
-        self._package()
+        needed("spacy", "The spaCy parser", "parsers")
         from spacy.training import Example
         from thinc.api import Adam, fix_random_seed
 
@@ -227,20 +224,10 @@ class Spacy(ParserFamily):
 
     def _pipeline(self) -> Any:
         hashes = {**self.HASHES, **({"POS": 50} if self.tags else {})}
-        embed = {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": self.WIDTH,
-            "attrs": list(hashes),
-            "rows": list(hashes.values()),
-            "include_static_vectors": False,
-        }
-        encode = {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": self.WIDTH,
-            "depth": self.DEPTH,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        }
+        embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": self.WIDTH, "include_static_vectors": False}
+        embed |= {"attrs": list(hashes), "rows": list(hashes.values())}
+        encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": self.WIDTH, "depth": self.DEPTH}
+        encode |= {"window_size": 1, "maxout_pieces": 3}
         model = {
             "@architectures": "spacy.TransitionBasedParser.v2",
             "state_type": "parser",
@@ -251,7 +238,7 @@ class Spacy(ParserFamily):
             "nO": None,
             "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode},
         }
-        nlp = self._package().blank("en")
+        nlp = needed("spacy", "The spaCy parser", "parsers").blank("en")
         nlp.add_pipe("parser", config={"model": model})
         return nlp
 
@@ -263,13 +250,112 @@ class Spacy(ParserFamily):
             given["pos"] = sentence.tags
         if learn:
             given["heads"] = [head - 1 if head else index for index, head in enumerate(sentence.heads)]
-            given["deps"] = [
-                name if head else "ROOT" for head, name in zip(sentence.heads, sentence.relations, strict=True)
-            ]
+            pairs = zip(sentence.heads, sentence.relations, strict=True)
+            given["deps"] = [name if head else "ROOT" for head, name in pairs]
         else:
             given["sent_starts"] = [index == 0 for index in range(len(sentence.words))]  # one sentence, not to be split
         return Doc(nlp.vocab, **given)
 
-    @staticmethod
-    def _package() -> Any:
-        return needed("spacy", "parsers", "The spaCy parser")
+
+@dataclass(repr=False, eq=False)
+class DependencyParser(EndModel):
+    """A parser trained from nothing on trees, such as the consensus of other parsers.
+
+    Parameters
+    ----------
+    family
+        "spacy": an arc-eager parser on a small convolutional network, from words alone, or with tags where given.
+        "udpipe": the transition parser of UDPipe 1, from words and universal tags.
+    words_seen
+        Length of the training in words, repetitions counted; the default of the family is right for a treebank.
+    random_state
+        Seed. Parsers take no weights: a sentence of weight w is in the training data with probability w / max(w).
+    """
+
+    learned = "model_"
+
+    family: str = "spacy"
+    _: KW_ONLY
+    words_seen: int | None = None
+    random_state: int = 0
+
+    def fit(self, X: Sequence[Any], y: Sequence[Any], sample_weight: Any = None) -> Self:
+        """Learn trees of sentences: lists of words, pairs ``(words, tags)``, or sentences of a `Treebank`.
+
+        Trees are heads of the words, counted from 1, 0 for the root, as models of `DependencyTrees` predict them; None
+        where unknown. With relations they are rows of (head, code); the codes are not learned.
+        """
+        if len(X) != len(y):
+            raise InvalidInputError(f"X has {len(X)} sentences and y {len(y)} trees. Pass one tree per sentence.")
+        weights = read_weights(sample_weight, len(X))
+        chance = weights / weights.max() if len(weights) and weights.max() > 0 else np.zeros(len(weights))
+        kept = np.random.default_rng(self.random_state).random(len(X)) < chance
+        learned = [
+            _sentence(sentence, index, heads)
+            for index, (sentence, heads) in enumerate(zip(X, y, strict=True))
+            if kept[index] and not is_null(heads)
+        ]
+        if not learned:
+            raise InvalidInputError("No sentence has a tree and a weight above zero. Pass some that do.")
+        tagged = all(sentence.tags != ["_"] * len(sentence.words) for sentence in learned)
+        family = self._family(tagged)
+        if self.words_seen is not None:
+            family = family.seeing(int(self.words_seen))
+        self.model_ = family.train(learned, int(self.random_state))
+        self.tagged_, self.n_sentences_ = tagged, len(learned)
+        return self
+
+    def predict(self, X: Sequence[Any]) -> Batch:
+        """Return the heads of each sentence; every tree has one root."""
+        self._require_fitted()
+        sentences = [_sentence(sentence, index) for index, sentence in enumerate(X)]
+        if self.tagged_ and (untagged := [i for i, one in enumerate(sentences) if one.tags == ["_"] * len(one.words)]):
+            raise InvalidInputError(
+                f"Sentence {untagged[0]} has no tags, and this parser learned with tags. Pass (words, tags)."
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "parser"
+            path.write_bytes(self.model_)
+            trees = self._family(self.tagged_).parse(path, sentences)
+        return as_object_array([np.array(single_root(*tree)[0], dtype=np.int64) for tree in trees])
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """Return the share of words with the right head (unlabeled attachment score)."""
+        found = self.predict(X)
+        known = [(guess, _heads(tree)) for guess, tree in zip(found, y, strict=True) if not is_null(tree)]
+        right = sum(int((guess == tree).sum()) for guess, tree in known)
+        return right / max(1, sum(len(tree) for _, tree in known))
+
+    def _family(self, tagged: bool) -> ParserFamily:
+        if self.family not in ("spacy", "udpipe"):
+            raise UnsupportedError(f"family={self.family!r} is unknown. Use one of 'spacy', 'udpipe'.")
+        return UDPipe() if self.family == "udpipe" else Spacy(tags=tagged)
+
+
+def _heads(tree: Any) -> Any:
+    table = np.asarray(tree, dtype=np.int64)
+    return table[:, 0] if table.ndim == 2 else table
+
+
+def _sentence(sentence: Any, index: int, tree: Any = None) -> Sentence:
+    words, tags = _words(sentence)
+    if not words:
+        raise InvalidInputError(f"Sentence {index} has no words. Leave it out.")
+    if len(tags) != len(words):
+        raise InvalidInputError(f"Sentence {index} has {len(words)} words and {len(tags)} tags. Pass one per word.")
+    heads = [0] + [1] * (len(words) - 1) if tree is None else _heads(tree).tolist()
+    if len(heads) != len(words):
+        raise InvalidInputError(f"Sentence {index} has {len(words)} words and {len(heads)} heads. Pass one per word.")
+    return Sentence(words, tags, heads, ["root" if head == 0 else "dep" for head in heads])
+
+
+def _words(sentence: Any) -> tuple[list[str], list[str]]:
+    """Return words and tags; ``_`` is no tag."""
+    if isinstance(sentence, ConlluSentence):
+        rows = [sentence.lines[index] for index in sentence.words]
+        return list(sentence.forms), [row[UPOS] for row in rows]
+    if isinstance(sentence, tuple) and len(sentence) == 2 and not isinstance(sentence[0], str):
+        return [str(word) for word in sentence[0]], [str(tag) for tag in sentence[1]]
+    if isinstance(sentence, str):
+        return sentence.split(), ["_"] * len(sentence.split())
+    return [str(word) for word in sentence], ["_"] * len(sentence)

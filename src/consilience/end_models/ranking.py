@@ -1,18 +1,19 @@
-"""Models that rank the items of a set by their features, learned from rankings."""
+"""Models that rank the items of a set by their features, learned from rankings: boosted trees and a small network."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
-from consilience.end_models.inputs import EndModel, as_numbers, needed, read_weights
-from consilience.exceptions import InvalidInputError
+from consilience.end_models.inputs import EndModel, as_numbers, check_count, read_weights
+from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 
-__all__ = ["ItemSets", "LambdaRanker", "RankingModel"]
+__all__ = ["LambdaRanker", "ListwiseRanker"]
 
 #: Relevance grades of LightGBM end here.
 GRADES = 31
@@ -20,16 +21,7 @@ GRADES = 31
 
 @dataclass(frozen=True, eq=False)
 class ItemSets:
-    """Features of the items of many sets, one set below the other.
-
-    Attributes
-    ----------
-    features : array of shape (n_items, k)
-    sizes : array of shape (n_sets,)
-        Number of items of each set.
-    even : bool
-        Whether the sets were given as one array, so that results are one array too.
-    """
+    """Features of the items of many sets, one set below the other; `even` if they were given as one array."""
 
     features: FloatArray
     sizes: IntArray
@@ -46,22 +38,19 @@ class ItemSets:
     @property
     def starts(self) -> IntArray:
         """First row of each set."""
-        return np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-
-    def split(self, values: Batch) -> Batch:
-        """Return one value per item as ``(n_sets, r)``, or as an object array of one array per set."""
-        if self.even:
-            return values.reshape(len(self.sizes), -1)
-        return as_object_array(self.parts(values))
+        return np.cumsum(self.sizes) - self.sizes
 
     def parts(self, values: Batch) -> list[Batch]:
         """Return the values of each set."""
         return np.split(values, self.starts[1:])
 
+    def split(self, values: Batch) -> Batch:
+        """Return one value per item as ``(n_sets, r)``, or as an object array of one array per set."""
+        return values.reshape(len(self.sizes), -1) if self.even else as_object_array(self.parts(values))
+
 
 def _read_sets(X: Any, n_features: int | None = None) -> ItemSets:
     """Read an array ``(n_sets, r, k)``, or one array ``(r, k)`` per set."""
-    even = isinstance(X, np.ndarray) and X.dtype != object
     remedy = "Pass an array (n_sets, n_items, n_features), or a list with one array (n_items, n_features) per set."
     parts = [as_numbers(part, "X", remedy) for part in X]
     if not parts:
@@ -73,15 +62,13 @@ def _read_sets(X: Any, n_features: int | None = None) -> ItemSets:
             raise InvalidInputError(
                 f"Set {index} of X has shape {part.shape}; expected (n_items, {columns}) with at least one item."
             )
-    features = np.concatenate(parts)
-    sets = ItemSets(features, np.array([len(part) for part in parts], dtype=np.int64), even)
-    for row, column in np.argwhere(~np.isfinite(features))[:1].tolist():
-        owner = sets.owner[row]
-        raise InvalidInputError(
-            f"X is {features[row, column]} in set {owner}, item {row - sets.starts[owner]}, feature {column}. "
-            "Fill it in, or leave the set out."
-        )
-    return sets
+        for row, column in np.argwhere(~np.isfinite(part))[:1].tolist():
+            raise InvalidInputError(
+                f"X is {part[row, column]} in set {index}, item {row}, feature {column}. Fill it in, or leave the set "
+                "out."
+            )
+    even = isinstance(X, np.ndarray) and X.dtype != object
+    return ItemSets(np.concatenate(parts), np.array([len(part) for part in parts], dtype=np.int64), even)
 
 
 def _read_positions(y: Any, sets: ItemSets) -> IntArray:
@@ -92,28 +79,24 @@ def _read_positions(y: Any, sets: ItemSets) -> IntArray:
     rows = y.to_numpy() if hasattr(y, "to_numpy") else y
     if len(rows) != len(sets):
         raise InvalidInputError(f"X has {len(sets)} sets and y {len(rows)} rankings. Pass one ranking per set.")
-    found = [_row(row, int(size), index) for index, (row, size) in enumerate(zip(rows, sets.sizes, strict=True))]
+    found = []
+    for index, (row, size) in enumerate(zip(rows, sets.sizes.tolist(), strict=True)):
+        try:
+            given = np.full(size, -1.0) if is_null(row) else np.asarray(row, dtype=np.float64)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        given = np.where(np.isnan(given), -1.0, given)
+        if given.ndim != 1 or len(given) < size or (given[size:] >= 0).any() or (given != np.round(given)).any():
+            shown = row if isinstance(row, str) else np.ravel(np.asarray(row, dtype=object)).tolist()
+            raise InvalidInputError(
+                f"Row {index} of y is {shown}; expected {size} positions, one per item of the set: 0 is best, equal "
+                "ones are tied, -1 is not ranked."
+            )
+        found.append(np.maximum(given[:size], -1.0).astype(np.int64))
     positions = np.concatenate(found)
     if not (positions >= 0).any():
         raise InvalidInputError("y ranks no item: all positions are missing. Pass some rankings that are known.")
     return positions
-
-
-def _row(row: Any, size: int, index: int) -> IntArray:
-    if is_null(row):
-        return np.full(size, -1, dtype=np.int64)
-    try:
-        given = np.asarray(row, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    given = np.where(np.isnan(given), -1.0, given)
-    if given.ndim != 1 or len(given) < size or (given[size:] >= 0).any() or (given != np.round(given)).any():
-        shown = row if isinstance(row, str) else np.ravel(np.asarray(row, dtype=object)).tolist()
-        raise InvalidInputError(
-            f"Row {index} of y is {shown}; expected {size} positions, one per item of the set: 0 is best, equal "
-            "ones are tied, -1 is not ranked."
-        )
-    return np.maximum(given[:size], -1.0).astype(np.int64)
 
 
 class RankingModel(EndModel, ABC):
@@ -124,21 +107,14 @@ class RankingModel(EndModel, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from rankings of item sets.
 
-        Parameters
-        ----------
-        X : array of shape (n_sets, r, k), or one array of shape (r, k) per set
-            Features of the items.
-        y : array of shape (n_sets, r), or one array of positions per set
-            As a model of `Rankings` predicts them: 0 is best, equal positions are tied, -1 is not ranked. None, or -1
-            throughout, is no ranking, and the set is left out.
-        sample_weight : array of shape (n_sets,), optional
-            How much each set counts, such as ``label_model.confidence(votes)``.
+        Features are an array ``(n_sets, r, k)``, or one array ``(r, k)`` per set. Positions ``(n_sets, r)``, or one
+        array per set, are those that a model of `Rankings` predicts: 0 is best, equal ones are tied, -1 is not ranked;
+        None, or -1 throughout, leaves the set out. Weights say how much each set counts.
         """
         sets = _read_sets(X)
         positions = _read_positions(y, sets)
         weights = read_weights(sample_weight, len(sets))
-        ranked = np.bincount(sets.owner, weights=positions >= 0, minlength=len(sets)) >= 2
-        counted = ranked & (weights > 0)
+        counted = (np.bincount(sets.owner, weights=positions >= 0, minlength=len(sets)) >= 2) & (weights > 0)
         if not counted.any():
             raise InvalidInputError("No set has two ranked items and a weight above zero. Pass some that do.")
         rows = counted[sets.owner] & (positions >= 0)
@@ -173,17 +149,17 @@ class RankingModel(EndModel, ABC):
         """
         sets = self._sets(X)
         scores, positions = self._scores(sets.features), _read_positions(y, sets)
-        weights = read_weights(sample_weight, len(sets))
-        right, total = np.zeros(len(sets)), np.zeros(len(sets))
+        weights = read_weights(sample_weight, len(sets)).copy()
+        share = np.zeros(len(sets))
         for index, (known, said) in enumerate(zip(sets.parts(positions), sets.parts(scores), strict=True)):
-            better = (known[:, None] < known[None, :]) & (known[:, None] >= 0)
-            agreement = np.sign(said[:, None] - said[None, :])
-            total[index] = better.sum()
-            right[index] = ((1.0 + agreement) / 2.0)[better].sum()
-        weights = np.where(total > 0, weights, 0.0)
+            better = (known[:, None] < known) & (known[:, None] >= 0)
+            if better.any():
+                share[index] = (1.0 + np.sign(said[:, None] - said)[better].mean()) / 2.0
+            else:
+                weights[index] = 0.0
         if not weights.sum() > 0:
             raise InvalidInputError("No ranking of y orders two items with a weight above zero. Pass some that do.")
-        return float(weights @ (right / np.maximum(total, 1.0)) / weights.sum())
+        return float(weights @ share / weights.sum())
 
     def _sets(self, X: Any) -> ItemSets:
         self._require_fitted()
@@ -202,22 +178,10 @@ class RankingModel(EndModel, ABC):
 class LambdaRanker(RankingModel):
     """Boosted trees that rank, by LightGBM's lambdarank objective.
 
-    Parameters
-    ----------
-    n_estimators, learning_rate, num_leaves, min_child_samples
-        As in LightGBM.
-    n_jobs
-        Threads; 1 by default, so that the same seed gives the same model.
-    random_state
-        Seed.
-    settings
-        Further settings of ``lightgbm.LGBMRanker`` by name, such as ``{"subsample": 0.5, "subsample_freq": 1}``.
-
-    Notes
-    -----
-    The relevance of an item is the number of distinct places below its own, up to 30; gains grow with it by the same
-    step, so that every swap of neighbors counts the same, as in Kendall's distance. ``settings={"label_gain": ...}``
-    puts other gains.
+    Settings are those of ``lightgbm.LGBMRanker``, further ones by name in `settings`; with one thread, the default, the
+    same seed gives the same model. The relevance of an item is the number of distinct places below its own, up to 30;
+    gains grow with it by the same step, so that every swap of neighbors counts the same, as in Kendall's distance.
+    ``settings={"label_gain": ...}`` puts other gains.
     """
 
     _: KW_ONLY
@@ -230,11 +194,13 @@ class LambdaRanker(RankingModel):
     settings: dict[str, Any] | None = None
 
     def _learn(self, sets: ItemSets, positions: IntArray, weights: FloatArray) -> None:
-        lightgbm = needed("lightgbm", "models", "LambdaRanker")
+        lightgbm = needed("lightgbm", "LambdaRanker", "models")
         chosen = {name: value for name, value in self.get_params().items() if name != "settings"}
         chosen |= {"label_gain": list(range(GRADES)), "verbosity": -1, "deterministic": True}
         model = lightgbm.LGBMRanker(objective="lambdarank", **(chosen | (self.settings or {})))
-        grades = _grades(sets, positions)
+        # How many distinct places of its set lie below that of an item.
+        places = [np.unique(part, return_inverse=True)[1] for part in sets.parts(positions)]
+        grades = np.minimum(np.concatenate([place.max() - place for place in places]), GRADES - 1)
         model.fit(sets.features, grades, group=sets.sizes, sample_weight=weights[sets.owner])
         self.booster_ = model.booster_
 
@@ -242,7 +208,118 @@ class LambdaRanker(RankingModel):
         return np.asarray(self.booster_.predict(features, num_threads=self.n_jobs), dtype=np.float64)
 
 
-def _grades(sets: ItemSets, positions: IntArray) -> IntArray:
-    """Return for each item how many distinct places of its set lie below its own."""
-    places = [np.unique(part, return_inverse=True)[1] for part in sets.parts(positions)]
-    return np.minimum(np.concatenate([place.max() - place for place in places]), GRADES - 1)
+@dataclass(repr=False, eq=False)
+class ListwiseRanker(RankingModel):
+    """A multilayer perceptron whose scores make the rankings likely: the paper's end model for rankings.
+
+    The likelihood of a ranking is that of drawing its items one after the other, each with a probability in proportion
+    to exp(score) among those that are left (Plackett-Luce; the loss is known as ListMLE).
+
+    Parameters
+    ----------
+    hidden
+        Units of the hidden layers. Three of 30 make the paper's four layers; ``(30, 30)`` is what its code has.
+    epochs, batch_size, learning_rate, momentum, weight_decay, dropout
+        Of stochastic gradient descent: passes over the sets, sets per step, and the share of hidden units left out.
+    running_statistics
+        Whether batch normalization uses means and variances kept from training when it predicts. False normalizes
+        with those of the items that are predicted together, as the paper's code does.
+    standardize
+        Whether features are brought to mean 0 and variance 1 first.
+    random_state
+        Seed of the first weights, the order of the sets, dropout, and of how ties are ordered in each pass.
+    """
+
+    _: KW_ONLY
+    hidden: Sequence[int] = (30, 30, 30)
+    epochs: int = 20
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    dropout: float = 0.0
+    running_statistics: bool = True
+    standardize: bool = True
+    random_state: int | None = 0
+
+    def _learn(self, sets: ItemSets, positions: IntArray, weights: FloatArray) -> None:
+        torch = needed("torch", "ListwiseRanker", "torch")
+        check_count("epochs", self.epochs)
+        check_count("batch_size", self.batch_size)
+        if not 0 < self.learning_rate < np.inf:
+            raise UnsupportedError(f"learning_rate={self.learning_rate!r} is not a positive number, such as 0.01.")
+        if not 0 <= self.dropout < 1:
+            raise UnsupportedError(f"dropout={self.dropout!r} is not a share from 0 to below 1.")
+        if any(int(units) != units or units < 1 for units in self.hidden):
+            raise UnsupportedError(f"hidden={self.hidden!r}; expected a number of units for each hidden layer.")
+        mean = sets.features.mean(axis=0) if self.standardize else np.zeros(sets.features.shape[1])
+        spread = sets.features.std(axis=0) if self.standardize else np.ones(sets.features.shape[1])
+        self.mean_, self.scale_ = mean, np.where(spread > 1e-12 * (1.0 + np.abs(mean)), spread, 1.0)
+        features = torch.as_tensor((sets.features - self.mean_) / self.scale_, dtype=torch.float32)
+        # Rows of the items of each set, (n, w), which of them are there, and their places.
+        width = np.arange(int(sets.sizes.max()))
+        counted = width < sets.sizes[:, None]
+        rows = np.where(counted, sets.starts[:, None] + width, 0)
+        places = np.where(counted, positions[rows], np.iinfo(np.int64).max)
+        rng = np.random.default_rng(self.random_state)
+        seed = int(rng.integers(2**31))
+        with torch.random.fork_rng(devices=[]):  # the seeds of others are left alone
+            torch.manual_seed(seed)
+            network = self._network(torch, features.shape[1])
+            optimizer = torch.optim.SGD(
+                network.parameters(), lr=self.learning_rate, momentum=self.momentum, weight_decay=self.weight_decay
+            )
+            network.train()
+            losses = []
+            for _ in range(int(self.epochs)):
+                order = np.lexsort((rng.random(places.shape), places), axis=1)
+                sorted_rows, present = np.take_along_axis(rows, order, 1), np.take_along_axis(counted, order, 1)
+                shuffled, size, total = rng.permutation(len(sets)), int(self.batch_size), 0.0
+                batches = [shuffled[start : start + size] for start in range(0, len(sets), size)]
+                if len(batches) > 1 and len(batches[-1]) == 1:  # a single set has too little variance
+                    batches[-2:] = [np.concatenate(batches[-2:])]
+                for batch in batches:
+                    given = (torch.as_tensor(array[batch]) for array in (sorted_rows, present, weights))
+                    loss = _list_loss(torch, network, features, *given)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    total += float(loss.detach()) * len(batch)
+                losses.append(total / len(sets))
+        if not np.isfinite(losses[-1]):
+            raise InvalidInputError(
+                f"The loss grew without bound in {len(losses)} passes with learning_rate={self.learning_rate}. Lower "
+                "it, or look for features with huge values."
+            )
+        self.loss_curve_ = np.array(losses)
+        network.eval()
+        self.network_ = network
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        torch = needed("torch", "ListwiseRanker", "torch")
+        given = torch.as_tensor((features - self.mean_) / self.scale_, dtype=torch.float32)
+        with torch.no_grad():
+            scores: FloatArray = self.network_(given)[:, 0].numpy().astype(np.float64)
+        return scores
+
+    def _network(self, torch: Any, width: int) -> Any:
+        layers: list[Any] = []
+        for units in self.hidden:
+            layers.append(torch.nn.Linear(width, int(units)))
+            layers.append(torch.nn.BatchNorm1d(int(units), track_running_stats=bool(self.running_statistics)))
+            layers.append(torch.nn.ReLU())
+            if self.dropout:
+                layers.append(torch.nn.Dropout(float(self.dropout)))
+            width = int(units)
+        return torch.nn.Sequential(*layers, torch.nn.Linear(width, 1))
+
+
+def _list_loss(torch: Any, network: Any, features: Any, rows: Any, present: Any, weights: Any) -> Any:
+    """Return the weighted mean of minus the log-likelihood of rankings, best item first in each row."""
+    scores = torch.zeros(rows.shape)
+    scores[present] = network(features[rows[present]])[:, 0]
+    hidden = scores.masked_fill(~present, -1e9)  # finite, so that gradients are too
+    # log of the sum over an item and all behind it; padding lies behind everything and adds nothing
+    remaining = torch.logcumsumexp(hidden.flip(1), dim=1).flip(1)
+    terms = torch.where(present, remaining.masked_fill(~present, 0.0) - scores, torch.zeros_like(scores))
+    return (weights.to(terms.dtype) * terms.sum(dim=1)).mean()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,21 +18,21 @@ from consilience.exceptions import (
 )
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.applying import CHUNK_ROWS, Work, chosen_functions, is_cluster_frame, join_answers
-from consilience.labeling.chunks import ParquetFiles, Task, as_chunks, length, pieces, slice_rows
+from consilience.labeling.chunks import Task, as_chunks, length, pieces, slice_rows
 from consilience.labeling.functions import LabelingFunction
 from consilience.partitions.dask import pandas_frame
 from consilience.partitions.label_folder import LabelFolder, Manifest, fingerprint, write_tables
-from consilience.partitions.spark import use_this_interpreter
+from consilience.partitions.spark import over_tables, use_this_interpreter
 from consilience.tables.cells import spelled_out
 from consilience.tables.vote_tables import LabelTable, storable, wide_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FIRST_ROWS", "VoteTables", "apply_frame", "apply_to", "with_schema"]
+__all__ = ["apply_frame", "apply_to"]
 
-
-Batches = Iterator["pa.RecordBatch"]
+#: Rows whose votes show the types of the columns.
+FIRST_ROWS = 1000
 
 
 def apply_to(
@@ -53,18 +52,8 @@ def apply_to(
     `ParquetPartitions` reads the folder: it has the column ``item``, if `item` is given, and one for each function.
     Files appear when they are complete, as those of `predict_to` do.
 
-    Parameters
-    ----------
-    functions, space, item, on_error, chunk_rows
-        As for `consilience.apply`. `n_skipped` counts the votes that are missing because a function failed.
-    path
-        Of a Parquet file, or of a folder of them.
-    destination
-        A folder that is new or empty.
-    resume
-        Continue a run that was stopped. The data and the functions have to be the same.
-    force
-        Overwrite the votes that an earlier run has written there.
+    `path` is a Parquet file, or a folder of them; `destination`, `resume` and `force` are as for `predict_to`, and the
+    other arguments as for `consilience.apply`. `n_skipped` counts the votes that are missing because a function failed.
 
     Examples
     --------
@@ -92,13 +81,15 @@ def apply_to(
         "data": fingerprint([[task.first_row, Path(task.key[0]).name, task.key[1]] for task in tasks], chunks.n_rows),
         "pieces": len(tasks),
     }
-    manifest = Manifest.start(Path(destination), header, resume=resume, force=force)
+    manifest = Manifest(Path(destination), header, resume=resume, force=force)
     left = [index for index in range(len(tasks)) if index not in manifest.done]
     if left:
         work = Work(found, None, space, item, on_error, chunk_rows)
-        tables = with_schema(VoteTables(work), chunks.load(tasks[0]))
+        tables = _with_schema(_VoteTables(work), chunks.load(tasks[0]))
         for index in left:
-            made = _tables(tables, chunks, tasks[index], chunk_rows)
+            file, group = tasks[index].key
+            place, whole = f"{str(file)!r}, row group {group}", chunks.load(tasks[index])
+            made = (tables.table(chunk, place, start) for start, chunk in pieces(whole, chunk_rows))
             manifest.add(index, write_tables(made, tables.schema, manifest.target(index)))
     return manifest.finish()
 
@@ -117,22 +108,33 @@ def apply_frame(
     It has the column ``item`` and one for each function, and `DaskPartitions` or `SparkPartitions` takes it. It is
     computed when it is asked for; the types of its columns are those of the votes on the first rows, or of the space.
 
-    Parameters
-    ----------
-    functions, space, item, on_error, chunk_rows
-        As for `consilience.apply`. Spark cannot count rows, so it needs `item`.
+    The other arguments are as for `consilience.apply`. Spark cannot count rows, so it needs `item`.
     """
     if not is_cluster_frame(frame):
         raise UnsupportedError(f"{type(frame).__name__} is no Dask or Spark dataframe. Use consilience.apply.")
     found = chosen_functions(functions, space, on_error, chunk_rows)
-    tables = VoteTables(Work(found, None, space, item, on_error, chunk_rows))
-    return _on_spark(tables, frame) if hasattr(frame, "mapInArrow") else _on_dask(tables, frame)
+    tables = _VoteTables(Work(found, None, space, item, on_error, chunk_rows))
+    if not hasattr(frame, "mapInArrow"):
+        tables = _with_schema(tables, frame.head(FIRST_ROWS, npartitions=-1, compute=True))
+        schema: Any = tables.schema
+        meta = pandas_frame(schema.empty_table())
+        return frame.map_partitions(_votes_of_partition, tables, meta=meta, enforce_metadata=False)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    if item is None:
+        raise UnsupportedError(
+            "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
+            "with item=."
+        )
+    use_this_interpreter(frame)
+    tables = _with_schema(tables, frame.limit(FIRST_ROWS).toArrow())
+    step = over_tables(lambda table, place, start: tables.table(table, place, start)[0].to_batches())
+    return frame.mapInArrow(step, from_arrow_schema(tables.schema))
 
 
-def _tables(tables: VoteTables, chunks: ParquetFiles, task: Task, rows: int) -> Iterator[tuple[Any, int]]:
-    path, group = task.key
-    for start, chunk in pieces(chunks.load(task), rows):
-        yield tables.table(chunk, f"{str(path)!r}, row group {group}", start)
+def _votes_of_partition(frame: Any, tables: _VoteTables, partition_info: dict[str, Any] | None = None) -> Any:
+    place = "the frame" if partition_info is None else f"partition {partition_info['number']}"
+    return pandas_frame(tables.table(frame, place)[0])
 
 
 def _code(function: LabelingFunction) -> str:
@@ -144,63 +146,9 @@ def _code(function: LabelingFunction) -> str:
     return fingerprint(code.co_code.hex(), constants, list(code.co_names))
 
 
-def _on_dask(tables: VoteTables, data: Any) -> Any:
-    fixed = with_schema(tables, data.head(FIRST_ROWS, npartitions=-1, compute=True))
-    schema: Any = fixed.schema
-    return data.map_partitions(
-        _votes_of_partition, fixed, meta=pandas_frame(schema.empty_table()), enforce_metadata=False
-    )
-
-
-def _votes_of_partition(frame: Any, tables: VoteTables, partition_info: dict[str, Any] | None = None) -> Any:
-    place = "the frame" if partition_info is None else f"partition {partition_info['number']}"
-    return pandas_frame(tables.table(frame, place)[0])
-
-
-def _on_spark(tables: VoteTables, data: Any) -> Any:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    if tables.work.item is None:
-        raise UnsupportedError(
-            "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
-            "with item=."
-        )
-    use_this_interpreter(data)
-    fixed = with_schema(tables, data.limit(FIRST_ROWS).toArrow())
-    return data.mapInArrow(_voting(fixed), from_arrow_schema(fixed.schema))
-
-
-def _voting(tables: VoteTables) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        import pyarrow as pa
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        place = "the frame" if context is None else f"partition {context.partitionId()}"
-        start = 0
-        for batch in batches:
-            yield from tables.table(pa.Table.from_batches([batch]), place, start)[0].to_batches()
-            start += batch.num_rows
-
-    return run
-
-
-#: Rows whose votes show the types of the columns.
-FIRST_ROWS = 1000
-
-
 @dataclass(frozen=True, eq=False)
-class VoteTables:
-    """From chunks of data to tables of votes; it travels to the workers.
-
-    Parameters
-    ----------
-    work
-        Which functions are applied, and how.
-    schema
-        Of the tables: ``item``, if a column holds the ids, and one column per function. None to leave the types as
-        they come.
-    """
+class _VoteTables:
+    """From chunks of data to tables of votes of one schema, as they come if it is None; it travels to the workers."""
 
     work: Work
     schema: pa.Schema | None = None
@@ -217,14 +165,18 @@ class VoteTables:
             raise type(error)(f"{place}: {error}") from error
         if self.schema is None:
             return made, failed
-        try:
-            return made.cast(self.schema), failed
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            odd = [name for name in made.column_names if not _fits(made.column(name), self.schema.field(name).type)]
+        columns, failures = [], {}
+        for name, column in zip(made.column_names, made.columns, strict=True):
+            try:
+                columns.append(column.cast(self.schema.field(name).type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                failures[repr(name)] = error
+        if failures:
             raise LabelingFunctionError(
-                f"{place}: {', '.join(map(repr, odd)) or 'a function'} votes labels of another type than the functions "
-                f"do on the first rows ({error}). Pass space=, or let every function return labels of one type."
-            ) from None
+                f"{place}: {', '.join(failures)} votes labels of another type than the functions do on the first rows "
+                f"({next(iter(failures.values()))}). Pass space=, or let every function return labels of one type."
+            )
+        return pa.table(columns, schema=self.schema), failed
 
     def _made(self, chunk: Any, first_row: int) -> tuple[pa.Table, int]:
         work = self.work
@@ -241,7 +193,7 @@ class VoteTables:
         return (table if ids else table.drop_columns(["item"])), failed
 
 
-def with_schema(tables: VoteTables, first_rows: Any) -> VoteTables:
+def _with_schema(tables: _VoteTables, first_rows: Any) -> _VoteTables:
     """Return the same with the types that the votes on the first rows have; the space tells those of the others."""
     import pyarrow as pa
 
@@ -251,8 +203,14 @@ def with_schema(tables: VoteTables, first_rows: Any) -> VoteTables:
     schema = lenient.table(slice_rows(first_rows, 0, FIRST_ROWS), "the first rows")[0].schema
     names = [one.name for one in tables.work.functions]
     seen = {schema.field(name).type for name in names} - {pa.null()}
-    if not seen:
-        seen = {_type_of(tables.work.space)}
+    space = tables.work.space
+    if not seen and space is None:
+        raise UnsupportedError(
+            "No function votes on the first rows, so that the type of the labels is unknown. Pass space=."
+        )
+    if not seen and space is not None:
+        label = space.as_labels(space.as_batch(space.random(1, np.random.default_rng(0))), np.dtype(object))
+        seen = {pa.array(storable(as_object_array(label).tolist())).type}
     numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in seen)
     common = next(iter(seen)) if len(seen) == 1 else pa.float64() if numbers else None
     for name in names:
@@ -260,25 +218,3 @@ def with_schema(tables: VoteTables, first_rows: Any) -> VoteTables:
         kind = common or schema.field(name).type
         schema = schema.set(place, pa.field(name, next(iter(seen)) if kind == pa.null() else kind))
     return replace(tables, schema=schema.remove_metadata())
-
-
-def _type_of(space: LabelSpace | None) -> pa.DataType:
-    """Return the type that labels of a space have in a table."""
-    import pyarrow as pa
-
-    if space is None:
-        raise UnsupportedError(
-            "No function votes on the first rows, so that the type of the labels is unknown. Pass space=."
-        )
-    label = space.as_labels(space.as_batch(space.random(1, np.random.default_rng(0))), np.dtype(object))
-    return pa.array(storable(as_object_array(label).tolist())).type
-
-
-def _fits(column: pa.ChunkedArray, kind: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    try:
-        column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return False
-    return True

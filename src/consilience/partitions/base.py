@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
-from consilience.arrays import Batch, as_object_array, hash_priority
+from consilience.arrays import as_object_array, hash_priority
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidVotesError
 from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
@@ -37,10 +37,7 @@ A = TypeVar("A", bound=Additive)
 
 @dataclass(frozen=True)
 class Part:
-    """A chunk of items: their votes and, where known, their true labels (as the votes of one source).
-
-    `skipped` counts cells that were no labels and were taken for abstentions instead.
-    """
+    """A chunk of items: their votes, known labels as the votes of one source, and the number of cells skipped."""
 
     votes: Votes
     gold: Votes | None = None
@@ -54,11 +51,9 @@ class Part:
 
 
 class VotePartitions(ABC):
-    """Votes in chunks.
+    """Votes in chunks."""
 
-    `remote` says whether chunks are elsewhere, so that what is said about every item stays there, too.
-    """
-
+    #: Whether chunks are elsewhere, so that what is said about every item stays there, too.
     remote: ClassVar[bool] = False
 
     @property
@@ -138,13 +133,7 @@ class InMemoryPartitions(VotePartitions):
 
     @classmethod
     def suited(cls, votes: Votes, law: Law, gold: Votes | None = None, rows: int | None = None) -> Self:
-        """Return partitions as suits a law: in as many threads as there are processors, where it may have them.
-
-        Parameters
-        ----------
-        rows
-            Items of a chunk, if other than what the law labels at a time.
-        """
+        """Return partitions as suits a law: chunks of its size, or of `rows`, and threads where it may have them."""
         return cls(Part(votes, gold), rows or law.rows, usual_threads() if law.side_by_side else 1)
 
     @classmethod
@@ -152,10 +141,9 @@ class InMemoryPartitions(VotePartitions):
         """Return partitions of chunks put together."""
         if len(parts) == 1:
             return cls(parts[0])
-        votes = _stack([part.votes for part in parts])
         known = next((part.gold for part in parts if part.gold is not None), None)
         gold = None if known is None else _stack([part.gold or _unknown(known, part.votes) for part in parts])
-        return cls(Part(votes, gold, sum(part.skipped for part in parts)))
+        return cls(Part(_stack([part.votes for part in parts]), gold, sum(part.skipped for part in parts)))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -177,37 +165,24 @@ class InMemoryPartitions(VotePartitions):
 
 
 def _unknown(like: Votes, votes: Votes) -> Votes:
-    """Return known labels of items of which none is known."""
     labels = np.zeros((len(votes), *like.labels.shape[1:]), dtype=like.labels.dtype)
     return replace(like, labels=labels, observed=np.zeros((len(votes), 1), dtype=bool), items=votes.items)
 
 
 def _stack(tables: list[Votes]) -> Votes:
-    """Put chunks of one table together; unlike `Votes.concatenate`, ids are kept as they are."""
-    first = tables[0]
-    return Votes(
-        labels=_together([table.labels for table in tables], [bool(table.observed.any()) for table in tables]),
-        observed=np.concatenate([table.observed for table in tables]),
-        sources=first.sources,
-        items=np.concatenate([table.items for table in tables]),
-        abstain=first.abstain,
-        names_given=first.names_given,
-        spelling=first.spelling,
-    )
-
-
-def _together(labels: list[Batch], voted: list[bool]) -> Batch:
-    """Put labels below each other; those padded to different lengths become one object per cell.
-
-    Chunks without a vote hold cells of any type: they are filled with the type of the others.
-    """
-    if any(voted) and not all(voted):
-        like = labels[voted.index(True)]
+    """Put chunks of one table below each other; unlike `Votes.concatenate`, ids are kept as they are."""
+    labels = [table.labels for table in tables]
+    voted = [table.labels for table in tables if table.observed.any()]
+    if voted:  # chunks without a vote hold cells of any type
         labels = [
-            part if seen else np.zeros((len(part), *like.shape[1:]), dtype=like.dtype)
-            for part, seen in zip(labels, voted, strict=True)
+            table.labels if table.observed.any() else np.zeros((len(table), *voted[0].shape[1:]), voted[0].dtype)
+            for table in tables
         ]
-    if len({part.shape[1:] for part in labels}) == 1:
-        return np.concatenate(labels)
-    rows = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]
-    return np.concatenate(rows)
+    if len({part.shape[1:] for part in labels}) > 1:  # padded to different lengths
+        labels = [as_object_array(cell for row in part for cell in row).reshape(part.shape[:2]) for part in labels]
+    return replace(
+        tables[0],
+        labels=np.concatenate(labels),
+        observed=np.concatenate([table.observed for table in tables]),
+        items=np.concatenate([table.items for table in tables]),
+    )

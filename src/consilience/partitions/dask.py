@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from operator import add
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from consilience.exceptions import InvalidVotesError, MissingPackageError, UnsupportedError
+import consilience.partitions.duplicate_ids as duplicate_ids
+from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import A, InMemoryPartitions, Part, VotePartitions
-from consilience.partitions.duplicate_ids import (
-    Keys,
-    Place,
-    keys_anywhere,
-    n_slices,
-    places_of,
-    repeated,
-    same_id_twice,
-    slice_of,
-)
-from consilience.partitions.label_folder import Answering, Labeler, LabelFolder, Manifest
+from consilience.partitions.base import A, Part
+from consilience.partitions.label_folder import Labeler
 from consilience.partitions.parquet import Piece, find_pieces
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +32,7 @@ FAN_IN = 8
 AHEAD = 2
 
 
-class DaskPartitions(VotePartitions):
+class DaskPartitions(ReadPartitions):
     """Votes on a Dask cluster, one row per item and one column per source.
 
     Votes are read once and kept in the memory of the workers from then on, as long as this object exists. What a
@@ -66,52 +61,39 @@ class DaskPartitions(VotePartitions):
         **options: Unpack[ReadOptions],
     ) -> None:
         self.client = _client(client)
-        self.reader: PartReader
         if isinstance(data, (str, Path)):
             pieces, names = find_pieces(Path(data).resolve())
             self.reader = part_reader(names, space, **options, where=repr(str(data)))
-            self.places = tuple(piece.place for piece in pieces)
-            self.sizes = tuple(piece.n_rows for piece in pieces)
-            self.parts = tuple(self._submit(_read_piece, piece, self.reader) for piece in pieces)
+            self.places, self.sizes = [piece.place for piece in pieces], [piece.n_rows for piece in pieces]
+            self.parts = [self._submit(Piece.part, piece, self.reader) for piece in pieces]
         else:
             is_frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
             frames, names = ([], list(map(str, data.columns))) if is_frame else self._frames(data)
             self.reader = part_reader(names, space, **options, where="the frame")
             if is_frame:
-                needed = [name for name in data.columns if str(name) in self.reader.columns]
-                frames = list(self.client.compute(data[needed].to_delayed()))
+                columns = [name for name in data.columns if str(name) in self.reader.columns]
+                frames = list(self.client.compute(data[columns].to_delayed()))
             sizes = self.client.gather([self._submit(len, frame) for frame in frames])
             filled = [index for index, size in enumerate(sizes) if size]
-            self.places = tuple(f"partition {index}" for index in filled)
-            self.sizes = tuple(sizes[index] for index in filled)
-            self.parts = tuple(
-                self._submit(_read_frame, frames[index], self.reader, f"partition {index}", sum(sizes[:index]))
-                for index in filled
-            )
-        self._ids = {"checked": not check_ids or self.reader.item is None}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
+            self.places, self.sizes = [f"partition {index}" for index in filled], [sizes[index] for index in filled]
+            self.parts = [
+                self._submit(self.reader.part, frames[index], place, 0, sum(sizes[:index]))
+                for index, place in zip(filled, self.places, strict=True)
+            ]
+        self.shared = SimpleNamespace(ids_differ=not check_ids or self.reader.item is None)
 
     @property
     def n_items(self) -> int:
         return sum(self.sizes)
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where, unless that was looked at before."""
-        if self._ids["checked"]:
-            return
-        slices = n_slices(self.n_items)
+    def _compare_ids(self) -> None:
+        slices = duplicate_ids.n_slices(self.n_items)
         for index in range(slices):
-            keys = [self._submit(_keys, part, index, slices) for part in self.parts]
-            suspects = self._submit(repeated, keys).result()
+            keys = self._each(partial(_keys, index, slices))
+            suspects = self._submit(duplicate_ids.repeated, keys).result()
             if len(suspects):
-                found = self._each(_places, suspects)
-                error = same_id_twice(place for places in self.client.gather(found) for place in places)
-                if error is not None:
-                    raise error
-        self._ids["checked"] = True
+                places = self.client.gather(self._each(partial(_places, suspects)))
+                duplicate_ids.refuse_same_ids(itertools.chain.from_iterable(places))
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
@@ -129,69 +111,53 @@ class DaskPartitions(VotePartitions):
         if not self.parts:
             raise InvalidVotesError("There are no votes: no partition holds a single item.")
         self.check_ids()
-        level = self._each(self.reader.run, function)
+        level = self._each(partial(self.reader.run, function))
         while len(level) > 1:
-            level = [self._submit(_sum, level[start : start + FAN_IN]) for start in range(0, len(level), FAN_IN)]
+            groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
+            level = [self._submit(reduce, add, group) for group in groups]
         total: A = level[0].result()
         return total
 
     def transform(self, function: Callable[[Part], Part]) -> DaskPartitions:
         """Return partitions whose chunks went through `function` and stay on the workers."""
-        changed = object.__new__(DaskPartitions)
-        changed.__dict__.update(self.__dict__)
-        changed.parts = tuple(self._each(self.reader.run, function))
-        return changed
+        return self._with(parts=self._each(partial(self.reader.run, function)))
 
-    def label_frame(self, labeler: Labeler | Answering) -> Any:
+    def label_frame(self, labeler: Labeler) -> Any:
         """Return a Dask dataframe of labels, one partition for each of these."""
         import dask
 
-        try:
-            import dask.dataframe as dd
-        except ImportError:
-            raise MissingPackageError(
-                "Dask dataframes are not installed. Install them (pip install 'consilience[dask]'), or pass a "
-                "destination, into which the workers write Parquet files."
-            ) from None
+        dataframes = needed("dask.dataframe", "A frame of labels", "dask")
         table = dask.delayed(_label_frame, pure=False)
         schema: Any = labeler.schema
-        return dd.from_delayed(
+        return dataframes.from_delayed(
             [table(part, labeler, self.reader, place) for place, part in zip(self.places, self.parts, strict=True)],
             meta=pandas_frame(schema.empty_table()),
         )
 
-    def write_labels(self, labeler: Labeler, manifest: Manifest) -> LabelFolder:
-        """Let the workers write the files that a manifest does not list yet, on a file system that they share."""
+    def write_labels(self, labeler: Labeler, targets: dict[int, Path]) -> Iterator[tuple[int, dict[str, int]]]:
+        """Let the workers write files for some of the parts, on a file system that they share, and yield the counts."""
         from distributed import as_completed
 
-        left = [index for index in range(len(self.parts)) if index not in manifest.done]
         futures = {
-            self._submit(
-                _write, self.parts[index], labeler, manifest.target(index).resolve(), self.reader, self.places[index]
-            ): index
-            for index in left
+            self._submit(_write, self.parts[index], labeler, target.resolve(), self.reader, self.places[index]): index
+            for index, target in targets.items()
         }
         for future, counts in as_completed(list(futures), with_results=True):
-            manifest.add(futures[future], counts)
-        return manifest.finish()
+            yield futures[future], counts
 
     def __repr__(self) -> str:
         return f"DaskPartitions({self.n_items} items, {len(self.sources)} sources, {len(self.parts)} partitions)"
 
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("Partitions on a cluster cannot be sent to its workers. Use map, reduce or transform.")
-
-    def _each(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
-        """Return a future for each part, of a function of some arguments, the part and its place."""
-        return [
-            self._submit(function, *arguments, part, place) for place, part in zip(self.places, self.parts, strict=True)
-        ]
+    def _each(self, function: Callable[[Part, str], Any]) -> list[Any]:
+        """Return a future for each part, of a function of the part and its place."""
+        return [self._submit(function, part, place) for place, part in zip(self.places, self.parts, strict=True)]
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, pure=False)
 
     def _frames(self, data: Any) -> tuple[list[Any], list[str]]:
         """Return futures of frames, and the names of their columns."""
+        import narwhals as nw
         from distributed import Future
 
         frames = list(data) if isinstance(data, (list, tuple)) else []
@@ -207,16 +173,15 @@ class DaskPartitions(VotePartitions):
             elif hasattr(frame, "dask"):
                 futures.append(self.client.compute(frame))
             else:
-                futures.append(self._submit(_same, frame))  # inside the task, so that it outlives a worker
-        names = [str(name) for name in self._submit(_columns, futures[0]).result()]
-        return futures, names
+                futures.append(
+                    self._submit(lambda frame: frame, frame)
+                )  # inside the task, so that it outlives a worker
+        columns = self._submit(lambda frame: list(nw.from_native(frame).columns), futures[0]).result()
+        return futures, list(map(str, columns))
 
 
 def _client(client: Any) -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise MissingPackageError("Dask is not installed. Install it with pip install 'consilience[dask]'.") from None
+    distributed = needed("distributed", "DaskPartitions", "dask")
     if isinstance(client, distributed.Client):
         return client
     if isinstance(client, str):
@@ -234,45 +199,19 @@ def _client(client: Any) -> Any:
 # What runs on the workers.
 
 
-def _same(frame: Any) -> Any:
-    return frame
+def _keys(index: int, slices: int, part: Part, place: str) -> duplicate_ids.Keys:
+    return duplicate_ids.slice_of(duplicate_ids.keys_anywhere(part.votes.items), index, slices)
 
 
-def _columns(frame: Any) -> list[Any]:
-    import narwhals as nw
-
-    return list(nw.from_native(frame).columns)
-
-
-def _read_piece(piece: Piece, reader: PartReader) -> Part:
-    return InMemoryPartitions.of_parts([part for _, part in piece.parts(reader)]).whole
-
-
-def _read_frame(frame: Any, reader: PartReader, place: str, first_id: int) -> Part:
-    return reader.part(frame, place, 0, first_id)
-
-
-def _keys(part: Part, index: int, slices: int) -> Keys:
-    return slice_of(keys_anywhere(part.votes.items), index, slices)
-
-
-def _places(suspects: Keys, part: Part, place: str) -> list[Place]:
-    items = part.votes.items
-    return places_of(suspects, items, keys_anywhere(items), place)
-
-
-def _sum(terms: list[Any]) -> Any:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+def _places(suspects: duplicate_ids.Keys, part: Part, place: str) -> list[duplicate_ids.Place]:
+    return duplicate_ids.places_of(suspects, part.votes.items, duplicate_ids.keys_anywhere(part.votes.items), place)
 
 
 def _write(part: Part, labeler: Labeler, target: Path, reader: PartReader, place: str) -> dict[str, int]:
     return reader.run(lambda whole: labeler.write([whole], target), part, place)
 
 
-def _label_frame(part: Part, labeler: Labeler | Answering, reader: PartReader, place: str) -> pd.DataFrame:
+def _label_frame(part: Part, labeler: Labeler, reader: PartReader, place: str) -> pd.DataFrame:
     return pandas_frame(reader.run(labeler.table, part, place))
 
 

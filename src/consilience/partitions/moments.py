@@ -21,18 +21,7 @@ SAMPLE = 400
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Statistics over items that add up: counts, pair costs and squares, products.
-
-    Moments of parts of a table add up to the moments of the whole, whatever the parts.
-
-    Parameters
-    ----------
-    sources
-        Names of the sources; empty for the zero.
-    sums
-        The law's statistics.
-    law
-        The law that took them.
+    """Statistics that a law takes of votes: those of the parts of a table add up to those of the whole.
 
     Examples
     --------
@@ -55,13 +44,7 @@ class Moments:
 
     @classmethod
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
-        """Return the moments of a table of votes.
-
-        Parameters
-        ----------
-        law
-            The law to use where it was adapted to other votes before; by default the space's own.
-        """
+        """Return the moments of a table of votes, by the law that was adapted to other votes before if it is given."""
         table = votes_for(votes, space)
         known = read_gold(gold, space, len(table))
         encoded = encode(table, space)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from copy import copy
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
-from consilience.arrays import Batch
+import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import ROWS, Part, VotePartitions
-from consilience.partitions.duplicate_ids import IdCheck
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.base import ROWS, InMemoryPartitions, Part
+from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
 from consilience.tables.files import FORMATS, file_format
 from consilience.tables.frames import columns_of
 
@@ -24,66 +23,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["KeptParts", "ParquetPartitions", "Piece", "find_pieces"]
-
-
-#: Where a part starts within its piece, and the part.
-Placed = tuple[int, Part]
-
-
-class KeptParts:
-    """Holds the parts of as many pieces as fit; pieces of a file that has changed since are read again.
-
-    Parameters
-    ----------
-    limit
-        Bytes of votes and ids that are held.
-    """
-
-    def __init__(self, limit: float) -> None:
-        self.left = limit
-        self.held: dict[Hashable, tuple[Any, list[Placed]]] = {}
-
-    def parts(self, key: Hashable, file: str, read: Callable[[], Iterable[Placed]]) -> Iterator[Placed]:
-        """Yield the parts of a piece, from memory or else as they are read."""
-        if self.left <= 0 and key not in self.held:
-            yield from read()
-            return
-        found = Path(file).stat()
-        state = (found.st_mtime_ns, found.st_size)
-        if key in self.held:
-            before, parts = self.held[key]
-            if before == state:
-                yield from parts
-                return
-            del self.held[key]
-            self.left += sum(_size(part) for _, part in parts)
-        yield from self._keeping(key, state, read)
-
-    def _keeping(self, key: Hashable, state: Any, read: Callable[[], Iterable[Placed]]) -> Iterator[Placed]:
-        parts: list[Placed] = []
-        size, fits = 0.0, True
-        for placed in read():
-            size += _size(placed[1])
-            fits = fits and size <= self.left
-            parts = [*parts, placed] if fits else []
-            yield placed
-        if fits:  # only here once the piece was read to its end
-            self.held[key] = (state, parts)
-            self.left -= size
-
-
-def _size(part: Part) -> float:
-    """Return the bytes of a part; objects have a size that nobody knows, so that they are never kept."""
-    tables = [part.votes] if part.gold is None else [part.votes, part.gold]
-    arrays: list[Batch] = [array for table in tables for array in (table.labels, table.observed, table.items)]
-    if any(array.dtype == object for array in arrays):
-        return float(np.inf)
-    return float(sum(array.nbytes for array in arrays))
-
+__all__ = ["ParquetPartitions", "Piece", "find_pieces"]
 
 T = TypeVar("T")
-Step = Callable[[Part], Part]
 
 #: Megabytes of votes that stay in memory between passes.
 KEEP = 512.0
@@ -91,13 +33,7 @@ KEEP = 512.0
 
 @dataclass(frozen=True)
 class Piece:
-    """A row group of a Parquet file, or a record batch of an Arrow file.
-
-    Parameters
-    ----------
-    first_id
-        Number of its first row among the rows of all files.
-    """
+    """A row group of a Parquet file, or a record batch of an Arrow file; `first_id` counts rows through all files."""
 
     file: str
     group: int
@@ -127,28 +63,25 @@ class Piece:
         for start, table in self.tables(reader.columns):
             yield start, reader.part(table, self.place, start, self.first_id + start)
 
-    def map(self, reader: PartReader, function: Callable[[Part], T], kept: KeptParts | None = None) -> Iterator[T]:
-        """Yield what a function returns for each part; a wrong label is named with its place."""
-        parts = self.parts(reader) if kept is None else kept.parts(self, self.file, lambda: self.parts(reader))
-        for start, part in parts:
-            yield reader.run(function, part, self.place, start)
+    def part(self, reader: PartReader) -> Part:
+        """Return all rows as one part."""
+        return InMemoryPartitions.of_parts([part for _, part in self.parts(reader)]).whole
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        if file_format(self.file) == "parquet":
-            import pyarrow.parquet as pq
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
+        if file_format(self.file) == "parquet":
             with pq.ParquetFile(self.file) as file:
                 yield from file.iter_batches(batch_size=ROWS, row_groups=[self.group], columns=columns)
             return
-        import pyarrow as pa
-
         with pa.memory_map(self.file) as source:
             batch = pa.ipc.open_file(source).get_batch(self.group).select(columns)
             for start in range(0, batch.num_rows, ROWS):
                 yield batch.slice(start, ROWS)
 
 
-class ParquetPartitions(VotePartitions):
+class ParquetPartitions(ReadPartitions):
     """Votes in a Parquet or Arrow file, or in a folder of them, one row per item and one column per source.
 
     Only the columns that are needed are read, one row group at a time. Rows without a column of
@@ -201,46 +134,76 @@ class ParquetPartitions(VotePartitions):
         **options: Unpack[ReadOptions],
     ) -> None:
         self.pieces, names = find_pieces(path)
-        self.reader: PartReader = part_reader(names, space, **options, where=repr(str(path)))
-        self.kept = KeptParts(keep * 1e6)
-        self.steps: tuple[Step, ...] = ()
-        self.ids = IdCheck(self.n_items, self._read_ids)
-        self.ids.done = not check_ids or self.reader.item is None
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
+        self.reader = part_reader(names, space, **options, where=repr(str(path)))
+        self.steps: tuple[Callable[[Part], Part], ...] = ()
+        # Parts of pieces, with the state of their file and their size, and how many bytes may yet be kept.
+        self.kept: dict[Piece, tuple[Any, float, list[tuple[int, Part]]]] = {}
+        self.shared = SimpleNamespace(free=keep * 1e6, ids_differ=not check_ids or self.reader.item is None)
 
     @cached_property
     def n_items(self) -> int:
         return sum(piece.n_rows for piece in self.pieces)
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
-        whole = _composed(self.steps, function)
-        if self.ids.done:
-            for piece in self.pieces:
-                yield from piece.map(self.reader, whole, self.kept)
-            return
-        noting, seen = self.ids.noting(whole)
+        def whole(part: Part) -> T:
+            for step in self.steps:
+                part = step(part)
+            return function(part)
+
+        checked, slices, keys = self.shared.ids_differ, duplicate_ids.n_slices(self.n_items), list[duplicate_ids.Keys]()
         for piece in self.pieces:
-            yield from piece.map(self.reader, noting, self.kept)
-        self.ids.settle(seen)
+            for start, part in self.parts(piece):
+                if not checked:
+                    keys.append(duplicate_ids.slice_of(duplicate_ids.keys_here(part.votes.items), 0, slices))
+                yield self.reader.run(whole, part, piece.place, start)
+        if not checked:
+            self._compare_ids(keys)
+            self.shared.ids_differ = True
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where; reads the ids alone, and only if no pass has yet."""
-        self.ids.run()
+    def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
+        """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
+        return self._with(steps=(*self.steps, function))
 
-    def _read_ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
+    def parts(self, piece: Piece) -> Iterator[tuple[int, Part]]:
+        """Yield the parts of a piece with their first rows, from memory or else as they are read."""
+        found = Path(piece.file).stat()
+        state = (found.st_mtime_ns, found.st_size)
+        before, size, parts = self.kept.get(piece, (None, 0.0, []))
+        if before == state:
+            yield from parts
+            return
+        if self.kept.pop(piece, None):
+            self.shared.free += size
+        size, parts = 0.0, []
+        for start, part in piece.parts(self.reader):
+            size += _size(part)
+            parts = [*parts, (start, part)] if size <= self.shared.free else []
+            yield start, part
+        if size <= self.shared.free:  # only here once the piece was read to its end
+            self.kept[piece] = (state, size, parts)
+            self.shared.free -= size
+
+    def _compare_ids(self, keys: list[duplicate_ids.Keys] | None = None) -> None:
+        """Compare the ids alone, slice by slice; `keys` are those of the first one, if they are known."""
+        slices = duplicate_ids.n_slices(self.n_items)
+        for index in range(slices):
+            if index or keys is None:
+                keys = [
+                    duplicate_ids.slice_of(duplicate_ids.keys_here(ids), index, slices) for ids, _, _ in self._ids()
+                ]
+            suspects = duplicate_ids.repeated(keys)
+            if len(suspects):
+                duplicate_ids.refuse_same_ids(
+                    place
+                    for ids, name, start in self._ids()
+                    for place in duplicate_ids.places_of(suspects, ids, duplicate_ids.keys_here(ids), name, start)
+                )
+
+    def _ids(self) -> Iterator[tuple[npt.NDArray[Any], str, int]]:
         item = str(self.reader.item)
         for piece in self.pieces:
             for start, table in piece.tables([item]):
                 yield columns_of(table)[item].values, piece.place, start
-
-    def transform(self, function: Callable[[Part], Part]) -> ParquetPartitions:
-        """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
-        changed = copy(self)
-        changed.steps = (*self.steps, function)
-        return changed
 
     def __repr__(self) -> str:
         return (
@@ -249,35 +212,30 @@ class ParquetPartitions(VotePartitions):
         )
 
 
-def _composed(steps: tuple[Step, ...], function: Callable[[Part], T]) -> Callable[[Part], T]:
-    def whole(part: Part) -> T:
-        for step in steps:
-            part = step(part)
-        return function(part)
-
-    return whole if steps else function
+def _size(part: Part) -> float:
+    """Return the bytes of a part; objects have a size that nobody knows, so that they are never kept."""
+    tables = [part.votes] if part.gold is None else [part.votes, part.gold]
+    arrays: list[npt.NDArray[Any]] = [array for one in tables for array in (one.labels, one.observed, one.items)]
+    return float(np.inf) if any(array.dtype == object for array in arrays) else sum(array.nbytes for array in arrays)
 
 
 def find_pieces(path: str | Path) -> tuple[tuple[Piece, ...], list[str]]:
     """Return the row groups of a file, or of all files in a folder, and the names of their columns."""
-    files = _files(Path(path))
-    pieces: list[Piece] = []
-    names: list[str] | None = None
-    first_id = 0
+    files, pieces, names, first_id = _files(Path(path)), list[Piece](), list[str](), 0
     for file in files:
         columns, sizes = _described(file)
-        if names is not None and set(columns) != set(names):
+        names = names or columns
+        if set(columns) != set(names):
             odd = sorted(set(columns) ^ set(names))
             raise FileFormatError(
                 f"{str(files[0])!r} and {str(file)!r} do not have the same columns: only one of them has "
                 f"{', '.join(map(repr, odd[:5]))}. Write the missing column with nulls, or move the file elsewhere."
             )
-        names = columns if names is None else names
         for group, size in enumerate(sizes):
             if size:
                 pieces.append(Piece(str(file), group, size, first_id))
             first_id += size
-    return tuple(pieces), names or []
+    return tuple(pieces), names
 
 
 def _files(path: Path) -> list[Path]:
@@ -304,11 +262,10 @@ def _files(path: Path) -> list[Path]:
 def _described(file: Path) -> tuple[list[str], list[int]]:
     """Return the names of the columns of a file and the numbers of rows of its row groups."""
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     try:
         if file_format(file) == "parquet":
-            import pyarrow.parquet as pq
-
             with pq.ParquetFile(file) as parquet:
                 known = parquet.metadata
                 sizes = [known.row_group(group).num_rows for group in range(known.num_row_groups)]

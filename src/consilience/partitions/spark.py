@@ -9,26 +9,27 @@ import shutil
 import sys
 import weakref
 from ast import literal_eval
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import numpy as np
 
 import consilience.exceptions as exceptions
-from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import A, Part, VotePartitions
-from consilience.partitions.duplicate_ids import LOOKED_AT, Keys, keys_anywhere, places_of, same_id_twice
-from consilience.partitions.label_folder import Answering, Labeler, LabelFolder
-from consilience.partitions.reading import PartReader, ReadOptions, part_reader
+from consilience.partitions.base import A, Part
+from consilience.partitions.duplicate_ids import LOOKED_AT, keys_anywhere, places_of, refuse_same_ids
+from consilience.partitions.label_folder import Labeler, LabelFolder
+from consilience.partitions.reading import ReadOptions, ReadPartitions, part_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SparkPartitions", "spark_session", "use_this_interpreter"]
+__all__ = ["SparkPartitions", "over_tables", "spark_session", "use_this_interpreter"]
 
 T = TypeVar("T")
 Batches = Iterator["pa.RecordBatch"]
@@ -49,7 +50,7 @@ def spark_session(master: str | None = None, name: str = "consilience", **settin
     settings
         Further settings, with ``_`` for the dots: ``spark_executor_memory="4g"``.
     """
-    sql = _pyspark()
+    sql = needed("pyspark.sql", "spark_session", "spark")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise MissingPackageError(
             "Spark needs Java, and there is no java on the path. Install a JDK (17 or later), or set JAVA_HOME."
@@ -74,7 +75,7 @@ def use_this_interpreter(frame: Any) -> None:
         context.pythonExec = sys.executable
 
 
-class SparkPartitions(VotePartitions):
+class SparkPartitions(ReadPartitions):
     """Votes in a Spark dataframe, one row per item and one column per source.
 
     Votes are read once, by the executors, and cached from then on until `close`. What a lost executor held is
@@ -98,12 +99,12 @@ class SparkPartitions(VotePartitions):
         check_ids: bool = True,
         **options: Unpack[ReadOptions],
     ) -> None:
-        _pyspark()
+        needed("pyspark.sql", "SparkPartitions", "spark")
         if not hasattr(frame, "mapInArrow") or not hasattr(frame, "columns"):
             raise UnsupportedError(
                 f"{type(frame).__name__} is no Spark dataframe. Read one: session.read.parquet(path)."
             )
-        self.reader: PartReader = part_reader(frame.columns, space, **options, where="the frame")
+        self.reader = part_reader(frame.columns, space, **options, where="the frame")
         if self.reader.item is None:
             raise UnsupportedError(
                 "The rows of a Spark dataframe have no order to number them by. Say which column holds the item ids "
@@ -111,13 +112,10 @@ class SparkPartitions(VotePartitions):
             )
         use_this_interpreter(frame)
         self._frame = frame
-        columns = [frame[f"`{name}`"] for name in self.reader.columns]
-        self.content = frame.select(*columns).mapInArrow(_reading(self.reader), SCHEMA).persist()
-        self._ids = {"content": self.content, "checked": not check_ids}
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        return self.reader.sources
+        columns, read = [frame[f"`{name}`"] for name in self.reader.columns], self.reader.part
+        step = over_tables(lambda table, place, start: [_batch(read(table, place, start))])
+        self.content = frame.select(*columns).mapInArrow(step, SCHEMA).persist()
+        self.shared = SimpleNamespace(ids_differ=not check_ids)
 
     @cached_property
     def n_items(self) -> int:
@@ -144,55 +142,61 @@ class SparkPartitions(VotePartitions):
                 return unquote(row[0]).removeprefix("file://")
         return None
 
-    def check_ids(self) -> None:
-        """Raise if two items have the same id, and say where, unless that was looked at before."""
-        if self._ids["checked"]:
-            return
-        content: Any = self._ids["content"]
+    def _compare_ids(self) -> None:
+        def keys_of(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
+            import pyarrow as pa
+
+            return [pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])]
+
+        def places(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
+            items = part.votes.items
+            return [_batch(places_of(np.array(suspects), items, keys_anywhere(items), place, start))]
+
         with _our_errors(self._file_of):
-            keys = content.mapInArrow(_keys, "key bigint").groupBy("key").count()
+            keys = self.content.mapInArrow(_each(keys_of), "key bigint").groupBy("key").count()
             suspects = [row[0] for row in keys.where("count > 1").limit(LOOKED_AT).collect()]
             if suspects:
-                places = content.mapInArrow(_placing(np.array(suspects)), SCHEMA).collect()
-                error = same_id_twice(place for row in places for place in pickle.loads(row[0]))
-                if error is not None:
-                    raise error
-        self._ids["checked"] = True
+                found = self.content.mapInArrow(_each(places), SCHEMA).collect()
+                refuse_same_ids(place for row in found for place in pickle.loads(row[0]))
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
         with _our_errors(self._file_of):
-            for row in self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).toLocalIterator():
+            for row in self._mapped(function).toLocalIterator():
                 yield pickle.loads(row[0])
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the executors, as a tree."""
         self.check_ids()
-        partial = self.content.mapInArrow(_summing(function, self.reader), SCHEMA)
         with _our_errors(self._file_of):
             try:
-                total = partial.rdd.map(_content).treeReduce(_add)
+                total = self._mapped(function).rdd.map(lambda row: bytes(row[0])).treeReduce(_add)
             except ValueError as error:
-                if "empty RDD" not in str(error):
-                    raise
-                raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
+                if "empty RDD" in str(error):
+                    raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
+                raise
         result: A = pickle.loads(total)
         return result
 
     def transform(self, function: Callable[[Part], Part]) -> SparkPartitions:
         """Return partitions whose chunks went through `function` and are cached by the executors."""
-        changed = object.__new__(SparkPartitions)
-        changed.__dict__.update(self.__dict__)
-        changed.content = self.content.mapInArrow(_mapping(function, self.reader), SCHEMA).persist()
+        changed = self._with(content=self._mapped(function).persist())
         weakref.finalize(changed, _forget, changed.content).atexit = False
         return changed
 
-    def label_frame(self, labeler: Labeler | Answering) -> Any:
+    def _mapped(self, function: Callable[[Part], Any]) -> Any:
+        """Return a dataframe of what a function returns for each chunk."""
+        run = self.reader.run
+        step = _each(lambda part, place, start: [_batch(run(function, part, place, start))])
+        return self.content.mapInArrow(step, SCHEMA)
+
+    def label_frame(self, labeler: Labeler) -> Any:
         """Return a Spark dataframe of labels."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        schema: Any = labeler.schema
-        return self.content.mapInArrow(_labeling(labeler, self.reader), from_arrow_schema(schema))
+        run, schema = self.reader.run, from_arrow_schema(labeler.schema)
+        step = _each(lambda part, place, start: run(labeler.table, part, place, start).to_batches())
+        return self.content.mapInArrow(step, schema)
 
     def write_labels(self, labeler: Labeler, destination: str | Path, *, force: bool) -> LabelFolder:
         """Let the executors write the labels to a folder, by the rules of Spark."""
@@ -209,23 +213,6 @@ class SparkPartitions(VotePartitions):
 
     def __repr__(self) -> str:
         return f"SparkPartitions({len(self.sources)} sources)"
-
-    def __reduce__(self) -> Any:
-        raise UnsupportedError("Partitions of Spark cannot be sent to its executors. Use map, reduce or transform.")
-
-
-def _pyspark() -> Any:
-    try:
-        import pyspark.sql as sql
-    except ImportError:
-        raise MissingPackageError("Spark is not installed. Run: pip install 'consilience[spark]'.") from None
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise MissingPackageError(
-            "Spark hands rows over by Arrow, which is missing. Run: pip install pyarrow."
-        ) from None
-    return sql
 
 
 @contextmanager
@@ -253,66 +240,33 @@ def _forget(content: Any) -> None:
 # What runs on the executors: from batches to batches.
 
 
-def _reading(reader: PartReader) -> Callable[[Batches], Batches]:
-    def read(batches: Batches) -> Batches:
+def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) -> Callable[[Batches], Batches]:
+    """Return what takes a step with each batch of rows, its place and the number of its first row there."""
+
+    def run(batches: Batches) -> Batches:
         import pyarrow as pa
 
         start = 0
         for batch in batches:
             if batch.num_rows:
-                yield _batch(reader.part(pa.Table.from_batches([batch]), _place(), start))
+                yield from step(pa.Table.from_batches([batch]), _place(), start)
             start += batch.num_rows
 
-    return read
-
-
-def _mapping(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
-    return lambda batches: map(_batch, _results(function, reader, batches))
-
-
-def _summing(function: Callable[[Part], Any], reader: PartReader) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        total: Any = None
-        for term in _results(function, reader, batches):
-            total = term if total is None else total + term
-        if total is not None:
-            yield _batch(total)
-
     return run
 
 
-def _keys(batches: Batches) -> Batches:
-    import pyarrow as pa
+def _each(step: Callable[[Part, str, int], Iterable[pa.RecordBatch]]) -> Callable[[Batches], Batches]:
+    """Return what takes a step with each part, its place and the number of its first row there."""
 
-    for part in _contents(batches):
-        yield pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])
-
-
-def _placing(suspects: Keys) -> Callable[[Batches], Batches]:
     def run(batches: Batches) -> Batches:
         start = 0
-        for part in _contents(batches):
-            items = part.votes.items
-            yield _batch(places_of(suspects, items, keys_anywhere(items), _place(), start))
-            start += len(part)
+        for batch in batches:
+            for cell in batch.column(0):
+                part = pickle.loads(cell.as_py())
+                yield from step(part, _place(), start)
+                start += len(part)
 
     return run
-
-
-def _labeling(labeler: Labeler | Answering, reader: PartReader) -> Callable[[Batches], Batches]:
-    def run(batches: Batches) -> Batches:
-        for table in _results(labeler.table, reader, batches):
-            yield from table.to_batches()
-
-    return run
-
-
-def _results(function: Callable[[Part], Any], reader: PartReader, batches: Batches) -> Iterator[Any]:
-    """Yield what a function returns for each part; a wrong label is named with its place."""
-    start = 0
-    for part in _contents(batches):
-        yield reader.run(function, part, _place(), start)
-        start += len(part)
 
 
 def _place() -> str:
@@ -322,21 +276,11 @@ def _place() -> str:
     return "the frame" if context is None else f"partition {context.partitionId()}"
 
 
-def _contents(batches: Batches) -> Iterator[Any]:
-    for batch in batches:
-        for cell in batch.column(0):
-            yield pickle.loads(cell.as_py())
-
-
 def _batch(content: Any) -> pa.RecordBatch:
     import pyarrow as pa
 
     data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], ["content"])
-
-
-def _content(row: Any) -> bytes:
-    return bytes(row[0])
 
 
 def _add(left: bytes, right: bytes) -> bytes:

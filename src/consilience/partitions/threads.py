@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from threading import Lock, local
 from typing import Any, TypeVar
-
-import numpy as np
 
 from consilience.exceptions import UnsupportedError
 
@@ -26,20 +22,14 @@ R = TypeVar("R")
 AHEAD = 2
 #: Says how many threads to use where nothing else does.
 VARIABLE = "CONSILIENCE_THREADS"
-_lock = Lock()
 _own = local()
-_inside = 0
-_before: list[int] = []
+_lock = Lock()
+#: The limit on linear algebra, one for each block that is open; the first one restores what was before.
+_limits: list[Any] = []
 
 
 def count_threads(workers: int) -> int:
-    """Return the number of threads; -1 means one per processor.
-
-    Examples
-    --------
-    >>> count_threads(3)
-    3
-    """
+    """Return the number of threads; -1 means one per processor."""
     if isinstance(workers, bool) or not isinstance(workers, int) or workers == 0 or workers < -1:
         raise UnsupportedError(f"workers={workers!r} is not a number of threads. Use 1, 2, ..., or -1 for all cores.")
     if workers > 0:
@@ -55,20 +45,13 @@ def usual_threads() -> int:
     """
     if getattr(_own, "inside", False):
         return 1
-    asked = os.environ.get(VARIABLE, "")
+    asked, shared = os.environ.get(VARIABLE, ""), os.environ.get("OMP_NUM_THREADS", "")
+    if asked and not (asked.isdigit() and int(asked) > 0):
+        raise UnsupportedError(f"{VARIABLE}={asked!r} is not a number of threads. Set it to 1, 2, ..., or unset it.")
     if asked:
-        if not asked.isdigit() or int(asked) == 0:
-            raise UnsupportedError(
-                f"{VARIABLE}={asked!r} is not a number of threads. Set it to 1, 2, ..., or unset it."
-            )
         return int(asked)
-    shared = os.environ.get("OMP_NUM_THREADS", "")
     processors = count_threads(-1)
     return min(int(shared), processors) if shared.isdigit() and int(shared) > 0 else processors
-
-
-def _enter() -> None:
-    _own.inside = True
 
 
 def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int) -> Iterator[R]:
@@ -80,7 +63,7 @@ def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int
     [1, 2, 3]
     """
     waiting: deque[Future[R]] = deque()
-    with one_thread_each(), ThreadPoolExecutor(workers, initializer=_enter) as pool:
+    with one_thread_each(), ThreadPoolExecutor(workers, initializer=setattr, initargs=(_own, "inside", True)) as pool:
         try:
             for value in values:
                 waiting.append(pool.submit(function, value))
@@ -95,38 +78,21 @@ def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int
 
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Let every call of NumPy's and SciPy's own OpenBLAS take one thread, as long as any such block is open."""
-    global _inside, _before  # noqa: PLW0603  the setting is one of the whole process
+    """Let every call of linear algebra take one thread, as long as any such block is open."""
     with _lock:
-        _inside += 1
-        if _inside == 1:
-            _before = [get() for get, _ in _libraries()]
-            for _, put in _libraries():
-                put(1)
+        _limits.append(_libraries().limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
         with _lock:
-            _inside -= 1
-            if _inside == 0:
-                for (_, put), count in zip(_libraries(), _before, strict=True):
-                    put(count)
+            found = _limits.pop()
+            if not _limits:  # blocks of several threads end in any order; the last one restores what the first found
+                found.restore_original_limits()
 
 
 @cache
-def _libraries() -> tuple[tuple[Callable[[], int], Callable[[int], Any]], ...]:
-    """Return how to read and set the number of threads of each OpenBLAS that came with NumPy or SciPy."""
-    beside = Path(np.__file__).resolve().parents[1]
-    found = []
-    for file in sorted([*beside.glob("numpy.libs/*openblas*"), *beside.glob("scipy.libs/*openblas*")]):
-        try:
-            library = ctypes.CDLL(str(file))
-        except OSError:
-            continue
-        for ending in ("64_", ""):
-            get = getattr(library, f"scipy_openblas_get_num_threads{ending}", None)
-            put = getattr(library, f"scipy_openblas_set_num_threads{ending}", None)
-            if get is not None and put is not None:
-                found.append((get, put))
-                break
-    return tuple(found)
+def _libraries() -> Any:
+    import scipy.linalg  # noqa: F401  its library is looked for, too
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,24 +28,12 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Voice:
-    """How one source influenced the label of one item.
+    """How one source influenced the label of one item: its vote, weight, and distance between vote and label.
 
-    Parameters
-    ----------
-    vote
-        What it said, as the user writes labels.
-    weight
-        How loudly it counts on all items.
-    distance
-        Between its vote and the label.
-    contribution
-        Without this source, by how much the log-odds of the label over the runner-up would fall. Where there is
-        no finite list of labels: how far the label would move, with a minus where that brings it closer to the
-        vote's own side than it is now, that is, where the source was outvoted.
-    label_without
-        The label if this source had abstained.
-    flips
-        Whether that is another label; always False for labels on a continuous scale.
+    `contribution` is by how much the log-odds of the label over the runner-up would fall without this source. Where
+    there is no finite list of labels: how far the label would move, with a minus where that brings it closer to the
+    vote, that is, where the source was outvoted. `label_without` is the label if this source had abstained, and `flips`
+    whether that is another one; always False for labels on a continuous scale.
     """
 
     source: str
@@ -64,10 +51,8 @@ class Explanation:
 
     Parameters
     ----------
-    voices
-        One per source that voted on the item, largest contribution first.
-    abstained
-        Names of the sources that did not vote.
+    voices, abstained
+        One voice per source that voted on the item, largest contribution first, and the names of the others.
     runner_up, margin
         The next best label, and the log-odds of the label over it. Where there is no finite list of labels it is
         the best among the other votes, and the margin is the weighted cost it has more than the label. None and
@@ -163,18 +148,9 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     names = [table.sources[index] for index in voters]
     order = np.argsort(-contribution, kind="stable")
     spoken, labels_without = written(cast), [None] if alone else written(without)
-    voices = tuple(
-        Voice(
-            names[k],
-            spoken[k],
-            float(weight[k]),
-            float(distance[k]),
-            float(contribution[k]),
-            labels_without[k],
-            bool(moved[k] > 0.0 and not space.continuous),
-        )
-        for k in order
-    )
+    numbers = (array.tolist() for array in (weight, distance, contribution))
+    flips = ((moved > 0.0) & (not space.continuous)).tolist()
+    voices = [Voice(*fields) for fields in zip(names, spoken, *numbers, labels_without, flips, strict=True)]
     flipped_by, flipped_to = voters[:0], None
     if not space.continuous and not alone:
         heads = [voters[order][:count] for count in range(1, len(order))]
@@ -182,35 +158,37 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         changed = np.flatnonzero(apart(labels) > 0.0)[:1]
         if len(changed):
             flipped_by, flipped_to = heads[changed[0]], written(labels[changed])[0]
+    groups = connected(pair for pair in model.dependencies if set(pair) <= set(names))
+    groups.sort(key=lambda group: min(map(names.index, group)))
     return Explanation(
         item=identity,
         label=written(label)[0],
         confidence=float(belief.confidence[0]),
-        voices=voices,
+        voices=tuple(voices[k] for k in order),
         abstained=tuple(table.sources[index] for index in np.flatnonzero(~said.observed[0])),
         runner_up=None if other is None else written(other)[0],
         margin=margin,
         flipped_by=tuple(table.sources[index] for index in flipped_by),
         flipped_to=flipped_to,
-        shared=_groups(model, names),
+        shared=tuple(tuple(sorted(group, key=names.index)) for group in groups),
     )
 
 
 def _votes_on(partitions: VotePartitions, item: Any) -> Votes:
     """Return the votes on the item, from the first part that holds it; the first few items where none does."""
+
+    def look(part: Part) -> tuple[Votes, bool]:
+        row = _row_of(part.votes, item)
+        return (part.votes[:SHOWN], False) if row is None else (part.votes[[row]], True)
+
     first: Votes | None = None
-    for votes, found in partitions.map(partial(_look_for, item)):
+    for votes, found in partitions.map(look):
         if found:
             return votes
         first = votes if first is None else first
     if first is None:
         raise InvalidVotesError(f"There is no item {item!r} in the votes, which hold no item at all.")
     return first
-
-
-def _look_for(item: Any, part: Part) -> tuple[Votes, bool]:
-    row = _row_of(part.votes, item)
-    return (part.votes[:SHOWN], False) if row is None else (part.votes[[row]], True)
 
 
 def _row_of(table: Votes, item: Any) -> int | None:
@@ -229,13 +207,6 @@ def _find(table: Votes, item: Any) -> int:
     close = get_close_matches(str(item), [str(name) for name in ids], n=1)
     hint = f" Did you mean {close[0]!r}?" if close else f" The first ones are {', '.join(map(repr, ids[:SHOWN]))}."
     raise InvalidVotesError(f"There is no item {item!r} in the votes.{hint}")
-
-
-def _groups(model: SourceModel, names: list[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the voting sources that are connected by dependencies, group by group."""
-    groups = connected(pair for pair in model.dependencies if set(pair) <= set(names))
-    groups.sort(key=lambda group: min(map(names.index, group)))
-    return tuple(tuple(sorted(group, key=names.index)) for group in groups)
 
 
 def _text(label: Any) -> str:

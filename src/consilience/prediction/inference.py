@@ -41,9 +41,8 @@ class Distribution:
     Examples
     --------
     >>> known = Distribution(mean=np.array([2.0, np.nan]), standard_deviation=np.array([0.5, np.inf]))
-    >>> lower, upper = known.interval(0.95)
-    >>> lower.round(2).tolist(), upper.round(2).tolist()
-    ([1.02, -inf], [2.98, inf])
+    >>> [end.round(2).tolist() for end in known.interval(0.95)]
+    [[1.02, -inf], [2.98, inf]]
     """
 
     mean: FloatArray | None = None
@@ -72,10 +71,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Inference:
-    """What the model believes about every item, with labels as the user writes them.
-
-    `voted` says which items have a vote.
-    """
+    """What the model believes about every item, with labels as the user writes them, and which items have a vote."""
 
     posterior: Posterior
     voted: BoolArray
@@ -121,36 +117,16 @@ def vote_distances(space: LabelSpace, votes: Votes, labels: Batch) -> FloatArray
 def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, labels_only: bool = False) -> Inference:
     """Return what the model believes about every item of a table or of partitions.
 
-    Parameters
-    ----------
-    labels_only
-        Of partitions, keep labels and confidence and let go of the rest, chunk by chunk.
+    With `labels_only` each chunk of partitions keeps labels and confidence and lets go of the rest.
     """
-    if not isinstance(votes, VotePartitions):
-        return _of_table(model, space, votes, decode)
+    if isinstance(votes, VotePartitions):
 
-    def of_part(part: Part) -> Inference:
-        found = _of_table(model, space, part.votes, decode)
-        belief = found.posterior
-        return replace(found, posterior=Posterior(belief.labels, belief.confidence)) if labels_only else found
+        def of_chunk(part: Part) -> Inference:
+            found = infer(model, space, part.votes, decode)
+            belief = found.posterior
+            return replace(found, posterior=Posterior(belief.labels, belief.confidence)) if labels_only else found
 
-    return _join(list(votes.map(of_part)))
-
-
-def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-    """Return what the model believes about encoded votes: the average over its hypotheses, calibrated."""
-    if len(model.mixture) == 1:
-        belief = law.posterior(model.parameters, labels, observed, decode)
-    else:
-        each = [
-            (probability, law.posterior(parameters, labels, observed, decode))
-            for probability, parameters in model.mixture
-        ]
-        belief = law.average(each, decode)
-    return calibrated(belief, model.calibration)
-
-
-def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) -> Inference:
+        return _join(list(votes.map(of_chunk)))
     table = align_sources(votes, space, model.sources, model.names_given)
     encoded = encode(table, space)
     spelled_out = table.labels.ndim > 2 and table.labels.dtype.kind not in "iu"  # such as rows of probabilities
@@ -163,6 +139,12 @@ def _of_table(model: SourceModel, space: LabelSpace, votes: Any, decode: str) ->
         return Inference(belief, votes_per_item(observed) > 0)
 
     return _join(list(InMemoryPartitions.suited(encoded, space.law).map(of_part)))
+
+
+def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
+    """Return what the model believes about encoded votes: the average over its hypotheses, calibrated."""
+    each = [(share, law.posterior(parameters, labels, observed, decode)) for share, parameters in model.mixture]
+    return calibrated(each[0][1] if len(each) == 1 else law.average(each, decode), model.calibration)
 
 
 def _join(parts: list[Inference]) -> Inference:

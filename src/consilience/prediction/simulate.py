@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray
+from consilience.arrays import FloatArray
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
@@ -57,45 +57,35 @@ def simulate(
     """
     if not isinstance(rng, np.random.Generator):
         raise UnsupportedError(f"rng={rng!r} draws no numbers. Pass np.random.default_rng(seed).")
-    loudness = _numbers(weights, "weights", "one finite number per source")
-    chance = _numbers(coverage, "coverage", "one probability, or one per source")
-    if loudness.ndim != 1 or not len(loudness):
+    loudness, chance = _numbers(weights), _numbers(coverage)
+    if loudness is None or loudness.ndim != 1 or not len(loudness):
         raise UnsupportedError(f"weights={weights!r}: expected one finite number per source, such as [0.5, 1.0, 2.0].")
-    if chance.shape not in ((), loudness.shape) or chance.min() < 0 or chance.max() > 1:
+    if chance is None or chance.shape not in ((), loudness.shape) or chance.min() < 0 or chance.max() > 1:
         raise UnsupportedError(
             f"coverage={coverage!r}: expected one probability, or one for each of the {len(loudness)} sources."
         )
-    like = truth.dtype if isinstance(truth, np.ndarray) else _type_of(truth)
+    try:
+        like = np.asarray(truth).dtype
+    except ValueError:  # labels that differ in length
+        like = np.dtype(object)
     centers = space.as_batch(truth)
     columns = [space.sample_around(centers, float(weight), rng) for weight in loudness]
     potentials = _potentials(dependencies, len(loudness), sources)
     for _ in range(SWEEPS if potentials.any() else 0):
         for source in np.flatnonzero(potentials.any(axis=1)):
-            columns[source] = _redrawn(space, centers, columns, int(source), loudness[source], potentials[source], rng)
+            # A Metropolis step whose proposals ignore the other sources.
+            proposed, kept = space.sample_around(centers, float(loudness[source]), rng), columns[source]
+            gain = np.zeros(len(centers))
+            for other in np.flatnonzero(potentials[source]):
+                change = space.cost(kept, columns[other]) - space.cost(proposed, columns[other])
+                gain += potentials[source, other] * change
+            accepted = np.log(rng.random(len(centers))) < gain
+            columns[source] = kept.copy()
+            columns[source][accepted] = proposed[accepted]
     labels = space.as_labels(np.stack(columns, axis=1).reshape(-1, *columns[0].shape[1:]), like)
     labels = labels.reshape(len(centers), len(columns), *labels.shape[1:])
     observed = rng.random((len(centers), len(columns))) < chance
     return Votes.from_array(labels, observed=observed, sources=sources)
-
-
-def _redrawn(
-    space: LabelSpace,
-    centers: Batch,
-    columns: list[Batch],
-    source: int,
-    weight: float,
-    potential: FloatArray,
-    rng: np.random.Generator,
-) -> Batch:
-    """Return the votes of one source after a Metropolis step whose proposals ignore the other sources."""
-    proposed, kept = space.sample_around(centers, float(weight), rng), columns[source]
-    gain = np.zeros(len(centers))
-    for other in np.flatnonzero(potential):
-        gain += potential[other] * (space.cost(kept, columns[other]) - space.cost(proposed, columns[other]))
-    accepted = np.log(rng.random(len(centers))) < gain
-    votes = kept.copy()
-    votes[accepted] = proposed[accepted]
-    return votes
 
 
 def _potentials(
@@ -119,19 +109,9 @@ def _potentials(
     return potentials
 
 
-def _type_of(labels: Any) -> np.dtype[Any]:
-    """Return the type of the array that labels make, which is that of objects where they differ in length."""
-    try:
-        return np.asarray(labels).dtype
-    except ValueError:
-        return np.dtype(object)
-
-
-def _numbers(values: Any, name: str, expected: str) -> FloatArray:
+def _numbers(values: Any) -> FloatArray | None:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        numbers = np.array([np.nan])
-    if not np.isfinite(numbers).all():
-        raise UnsupportedError(f"{name}={values!r}: expected {expected}.")
-    return numbers
+        return None
+    return numbers if np.isfinite(numbers).all() else None

@@ -18,14 +18,10 @@ __all__ = ["SourceModel", "SourceTable", "connected", "correlation_potential", "
 
 @dataclass(frozen=True, eq=False)
 class SourceModel:
-    """Sources, the family's parameters, and their summary.
+    """Sources, the law's parameters under each hypothesis with its probability, and their summary.
 
     Parameters
     ----------
-    sources
-        Names, in the order of the columns.
-    mixture
-        The law's parameters under each hypothesis, with its probability.
     votes
         ``(m,)`` how many votes each source cast.
     method, reason
@@ -37,8 +33,7 @@ class SourceModel:
     calibration
         How known labels turned stated confidence into one that comes true.
     quality
-        ``(m,)`` correlation of each source's votes with the truth, as the trust engine has it; None for methods that
-        do not ask it.
+        ``(m,)`` correlation of each source's votes with the truth; None for methods that do not ask the trust engine.
     changed
         Share of the labels that differ from those of the plain vote, over a sample of the items; on a continuous scale
         by more than a tenth of the distance between two votes. NaN where no votes were at hand.
@@ -91,16 +86,15 @@ class SourceModel:
         Half the log odds ratio of two sources' errors, at the qualities and the error correlation that were learned:
         exact for two classes, and the potential of the two-class model of the same correlation otherwise.
         """
-        if self.quality is None:
-            return np.zeros_like(self.correlation)
-        return correlation_potential(self.quality, self.correlation)
+        quality = self.quality
+        return np.zeros_like(self.correlation) if quality is None else correlation_potential(quality, self.correlation)
 
     @property
     def effective_sources(self) -> float:
         """How many equally good independent sources would be worth as much as these (Kish's effective number).
 
         ``(sum w)**2 / sum w_a w_b rho_ab`` over the weights w, none below zero, and the correlations rho given the
-        truth: as large as the number of sources where all weigh the same and none depends on another.
+        truth.
         """
         voting = self.votes > 0
         return effective_number(self.weight[voting], self.correlation[np.ix_(voting, voting)])
@@ -113,6 +107,11 @@ class SourceModel:
 
     def table(self) -> SourceTable:
         """Return one row per source; where labels are records, with the qualities in each field beside."""
+        effective = f"{self.effective_sources:.1f}"
+        if self.summary.effective_range is not None:
+            effective = "{:.1f} to {:.1f}".format(*self.summary.effective_range)
+        note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
+        note += f"; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else ""
         return SourceTable(
             {
                 "source": list(self.sources),
@@ -120,15 +119,8 @@ class SourceModel:
                 "coverage": (self.votes / max(self.n_items, 1)).tolist(),
                 **_columns(self.summary),
             },
-            note=self._note(),
+            note=note,
         )
-
-    def _note(self) -> str:
-        effective = f"{self.effective_sources:.1f}"
-        if self.summary.effective_range is not None:
-            effective = "{:.1f} to {:.1f}".format(*self.summary.effective_range)
-        note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
-        return f"{note}; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else note
 
 
 def correlation_potential(quality: FloatArray, correlation: FloatArray) -> FloatArray:
@@ -173,8 +165,6 @@ def effective_number(weight: FloatArray, correlation: FloatArray) -> float:
 
     Examples
     --------
-    >>> effective_number(np.ones(4), np.zeros((4, 4)))
-    4.0
     >>> pair = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # two copies and another source
     >>> round(effective_number(np.ones(3), pair), 2)
     1.8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -96,8 +96,8 @@ class _Judged:
     def short_list(self, peaks: _Peaks, size: int) -> _ShortList:
         """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
         # More votes on an item mean more sources to learn about.
-        influence = _relative(self.apart, peaks.apart) * np.sqrt(self.voted)
-        value = (_relative(self.doubt, peaks.doubt) + 1e-3) * (influence + 1e-3)
+        influence = self.apart / (peaks.apart or 1.0) * np.sqrt(self.voted)
+        value = (self.doubt / (peaks.doubt or 1.0) + 1e-3) * (influence + 1e-3)
         order = np.argsort(-value, kind="stable")[:size]
         return _ShortList(self.items[order], value[order], self.pattern[order], size)
 
@@ -109,20 +109,19 @@ def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _
     encoded = encoded[rows]
     belief = believe(model, space.law, encoded.labels, encoded.observed, decode)
     distance = np.nan_to_num(vote_distances(space, encoded, belief.labels))
-    groups = _rival_groups(model)
     voters = encoded.observed.sum(axis=1)
-    apart = distance.sum(axis=1) / np.maximum(voters, 1) if groups is None else _between(space, encoded, *groups)
+    apart = distance.sum(axis=1) / np.maximum(voters, 1)
+    for first, second in _rival_groups(model)[:1]:  # what lies between them, less what lies within them
+        across = _mean_distance(space, encoded, product(first, second))
+        within = _mean_distance(space, encoded, [*combinations(first, 2), *combinations(second, 2)])
+        apart = np.maximum(across - within, 0.0)
     doubt = np.clip(1.0 - belief.confidence, 0.0, 1.0)
     return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance)
 
 
-def _relative(values: FloatArray, largest: float) -> FloatArray:
-    return values / largest if largest > 0.0 else values
-
-
-def _rival_groups(model: SourceModel) -> tuple[list[int], list[int]] | None:
-    """Return the sources of the two groups that contradict each other, if the fit found such."""
-    linked = {frozenset(pair) for pair in model.dependencies}
+def _rival_groups(model: SourceModel) -> list[tuple[list[int], list[int]]]:
+    """Return the sources of two groups that contradict each other, for each such finding of the fit."""
+    linked, found = {frozenset(pair) for pair in model.dependencies}, []
     for finding in model.diagnostics:
         if finding.code == "competing-groups":
             leader = finding.sources[0]
@@ -130,27 +129,18 @@ def _rival_groups(model: SourceModel) -> tuple[list[int], list[int]] | None:
             for name in finding.sources:
                 with_leader = name == leader or frozenset((leader, name)) in linked
                 sides[0 if with_leader else 1].append(model.sources.index(name))
-            if sides[1]:
-                return sides
-    return None
+            found += [sides] if sides[1] else []
+    return found
 
 
-def _between(space: LabelSpace, votes: Votes, first: list[int], second: list[int]) -> FloatArray:
-    """Return the mean distance between votes of two groups, less the mean distance within them."""
-    across = _mean_distance(space, votes, list(product(first, second)))
-    within = _mean_distance(space, votes, [*combinations(first, 2), *combinations(second, 2)])
-    return np.maximum(across - within, 0.0)
-
-
-def _mean_distance(space: LabelSpace, votes: Votes, pairs: list[tuple[int, int]]) -> FloatArray:
+def _mean_distance(space: LabelSpace, votes: Votes, pairs: Iterable[tuple[int, int]]) -> FloatArray:
     total, count = np.zeros(len(votes)), np.zeros(len(votes))
     for left, right in pairs:
         rows = np.flatnonzero(votes.observed[:, left] & votes.observed[:, right])
         if len(rows):
             total[rows] += space.distance(votes.labels[rows, left], votes.labels[rows, right])
             count[rows] += 1
-    mean: FloatArray = total / np.maximum(count, 1)
-    return mean
+    return np.asarray(total / np.maximum(count, 1))
 
 
 def _different(value: FloatArray, pattern: FloatArray, k: int) -> IntArray:

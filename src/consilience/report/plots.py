@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from consilience.exceptions import MissingPackageError
+from consilience.exceptions import needed
 from consilience.label_model import LabelModel
 
 __all__ = ["confidence", "relations", "sources"]
@@ -54,8 +53,8 @@ def relations(model: LabelModel, votes: Any, ax: Any = None) -> Any:
     image = axes.imshow(np.ma.masked_invalid(found.cost), cmap="Blues_r")
     for group in found.groups:
         low, size = min(group) - 0.5, max(group) - min(group) + 1
-        frame = import_module("matplotlib.patches").Rectangle((low, low), size, size, fill=False, color="tab:orange")
-        axes.add_patch(frame)
+        patches = needed("matplotlib.patches", "A plot", "plot")
+        axes.add_patch(patches.Rectangle((low, low), size, size, fill=False, color="tab:orange"))
     names = [_literal(name) for name in found.sources]
     axes.set_xticks(np.arange(m), names, rotation=90)
     axes.set_yticks(np.arange(m), names)
@@ -66,10 +65,7 @@ def relations(model: LabelModel, votes: Any, ax: Any = None) -> Any:
 def _axes(ax: Any, height: float) -> Any:
     if ax is not None:
         return ax
-    try:
-        return import_module("matplotlib.pyplot").subplots(figsize=(6.0, height), layout="constrained")[1]
-    except ImportError:
-        raise MissingPackageError("matplotlib is not installed. Run: pip install 'consilience[plot]'.") from None
+    return needed("matplotlib.pyplot", "A plot", "plot").subplots(figsize=(6.0, height), layout="constrained")[1]
 
 
 def _literal(name: str) -> str:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from consilience.estimation.protocol import Diagnostic
-from consilience.exceptions import MissingPackageError
+from consilience.exceptions import needed
 
 #: Columns that are shown in percent.
 _SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy"})
@@ -95,19 +94,11 @@ class SourceTable:
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame."""
-        return self._as_frame("pandas")
+        return needed("pandas", "to_pandas").DataFrame(self.columns)
 
     def to_polars(self) -> Any:
         """Return a polars DataFrame."""
-        return self._as_frame("polars")
-
-    def _as_frame(self, package: str) -> Any:
-        try:
-            return import_module(package).DataFrame(self.columns)
-        except ImportError:
-            raise MissingPackageError(
-                f"{package} is not installed. Run: pip install {package}, or use to_arrow()."
-            ) from None
+        return needed("polars", "to_polars").DataFrame(self.columns)
 
     def _shown(self) -> dict[str, list[str]]:
         return {name: [_text(name, value) for value in values] for name, values in self.columns.items()}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,13 +17,19 @@ from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.moments import Moments
 from consilience.prediction.simulate import simulate
-from consilience.testing.simulated import fitted, require
+from consilience.testing.label_model_checks import fitted
 from consilience.votes import Votes
 
 __all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]
 
 #: Items and sources of the simulated tables.
 ITEMS, SOURCES = 60, 4
+
+
+Check = Callable[[LabelSpace, np.random.Generator], None]
+
+#: Every check, in the order in which they are run.
+SPACE_CHECKS: list[Check] = []
 
 
 class SpaceCheckError(ConsilienceError, AssertionError):
@@ -49,6 +54,17 @@ def check_space(space: LabelSpace, *, seed: int = 0) -> None:
         raise SpaceCheckError(f"{type(space).__name__} breaks its contract.\n" + "\n".join(failures))
 
 
+def _check(check: Check) -> Check:
+    SPACE_CHECKS.append(check)
+    return check
+
+
+def _require(condition: bool | np.bool_, message: str) -> None:
+    if not condition:
+        raise SpaceCheckError(message)
+
+
+@_check
 def distance_is_symmetric(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that the distance is the same both ways, and never negative."""
     left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
@@ -58,12 +74,14 @@ def distance_is_symmetric(space: LabelSpace, rng: np.random.Generator) -> None:
     _require(np.allclose(forth, back), "distance(a, b) differs from distance(b, a)")
 
 
+@_check
 def distance_is_zero_on_itself(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a label has no distance to itself."""
     labels = space.random(ITEMS, rng)
     _require(np.allclose(space.distance(labels, labels), 0.0), "distance(a, a) is not 0")
 
 
+@_check
 def batch_equals_one_by_one(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a batch is nothing but its labels."""
     left, right = space.random(ITEMS, rng), space.random(ITEMS, rng)
@@ -76,6 +94,7 @@ def batch_equals_one_by_one(space: LabelSpace, rng: np.random.Generator) -> None
         _require(np.allclose(placed, alone), "embed of a batch differs from embed one by one")
 
 
+@_check
 def mean_beats_every_vote(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that the weighted mean never costs more than the best vote."""
     votes, weights = _ballot(space, rng)
@@ -84,6 +103,7 @@ def mean_beats_every_vote(space: LabelSpace, rng: np.random.Generator) -> None:
     _require((mean <= best + 1e-9 * (1 + best)).all(), "weighted_mean costs more than the best vote")
 
 
+@_check
 def mean_ignores_zero_weights(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a vote of weight zero is not there."""
     votes, weights = _ballot(space, rng)
@@ -96,6 +116,7 @@ def mean_ignores_zero_weights(space: LabelSpace, rng: np.random.Generator) -> No
     _require(np.allclose(one, two), "a vote of weight 0 changes the weighted mean")
 
 
+@_check
 def mean_ignores_scale_and_order(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that neither the scale of the weights nor the order of the sources matters."""
     votes, weights = _ballot(space, rng)
@@ -107,6 +128,7 @@ def mean_ignores_scale_and_order(space: LabelSpace, rng: np.random.Generator) ->
     _require(np.allclose(plain, shuffled), "the weighted mean depends on the order of the sources")
 
 
+@_check
 def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that `weight_from_cost` is the inverse of `expected_cost`."""
     law = space.law
@@ -119,6 +141,7 @@ def backward_undoes_forward(space: LabelSpace, rng: np.random.Generator) -> None
     _require(np.isfinite(ends).all(), "weight_from_cost is not finite at the ends")
 
 
+@_check
 def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check the forward map against simulated votes.
 
@@ -133,6 +156,7 @@ def expected_cost_matches_samples(space: LabelSpace, rng: np.random.Generator) -
     _require(abs(costs.mean() - expected) <= 0.12 * expected, seen)
 
 
+@_check
 def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that moments of parts are moments of the whole, and that there is a zero."""
     votes = _votes(space, rng, coverage=0.8)
@@ -145,6 +169,7 @@ def moments_add_up(space: LabelSpace, rng: np.random.Generator) -> None:
         _require(same, f"the sums {name!r} of two parts do not add up to those of the whole")
 
 
+@_check
 def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that simulated sources come out in the order of their quality.
 
@@ -163,6 +188,7 @@ def fit_recovers_the_order_of_sources(space: LabelSpace, rng: np.random.Generato
     _require(agreement < worst, "the labels are worse than the worst source")
 
 
+@_check
 def labels_come_back_in_kind(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that predictions are labels of the kind that was put in."""
     votes = _votes(space, rng)
@@ -176,6 +202,7 @@ def labels_come_back_in_kind(space: LabelSpace, rng: np.random.Generator) -> Non
     _require(np.allclose(space.distance(again, again), 0.0), "predictions are not labels of the space")
 
 
+@_check
 def labels_survive_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that labels come back unchanged from an Arrow column."""
     labels = space.as_labels(space.random(ITEMS, rng))
@@ -184,6 +211,7 @@ def labels_survive_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     _require(np.allclose(gap, 0.0), "labels written to Arrow come back different")
 
 
+@_check
 def model_survives_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     """Check that a saved model predicts the same."""
     votes = _votes(space, rng)
@@ -195,27 +223,6 @@ def model_survives_storage(space: LabelSpace, rng: np.random.Generator) -> None:
     gap = space.distance(space.as_batch(model.predict(votes)), space.as_batch(loaded.predict(votes)))
     _require(np.allclose(gap, 0.0), "a model that was saved and loaded predicts other labels")
     _require(np.allclose(model.weight_, loaded.weight_), "a model that was saved and loaded has other weights")
-
-
-#: Every check, in the order in which they are run.
-SPACE_CHECKS: tuple[Callable[[LabelSpace, np.random.Generator], None], ...] = (
-    distance_is_symmetric,
-    distance_is_zero_on_itself,
-    batch_equals_one_by_one,
-    mean_beats_every_vote,
-    mean_ignores_zero_weights,
-    mean_ignores_scale_and_order,
-    backward_undoes_forward,
-    expected_cost_matches_samples,
-    moments_add_up,
-    fit_recovers_the_order_of_sources,
-    labels_come_back_in_kind,
-    labels_survive_storage,
-    model_survives_storage,
-)
-
-
-_require = partial(require, error=SpaceCheckError)
 
 
 def _moderate_weights(space: LabelSpace) -> FloatArray:
