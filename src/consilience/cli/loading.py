@@ -21,6 +21,7 @@ from consilience.exceptions import (
     InvalidVotesError,
     UnknownColumnError,
     UnknownSourceError,
+    needed,
 )
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
