@@ -232,20 +232,20 @@ def summarize(records: Sequence[Record], before: dict[Job, Record]) -> Record:
     calibration = [one for one in records if "tenths" in one]
     independent = [one for one in records if not one.get("group", 1) and one["block"] in ("random", "calibration")]
     inside = np.sum([one["covered"] for one in calibration] or [[0, 0]], axis=0)
-    then = paired(fits, before)
+    then, taught = paired(fits, before), paired(schools, before)
     ratio = [np.log(max(one["ours"], one["floor"]) / max(other["ours"], one["floor"])) for one, other in then]
     return {
         "configurations": len(block["random"]),
         "gap": mean(relative(one, "oracle") for one in fits),
         "median gap": float(np.median([relative(one, "oracle") for one in fits] or [np.inf])),
-        "gap before": mean(relative({**one, "ours": other["ours"]}, "oracle") for one, other in then),
+        "gap before": mean(relative({**one, "ours": other["ours"]}, "oracle") for one, other in then) if then else None,
         "log(loss / before)": (mean(ratio), float(np.std(ratio) / np.sqrt(len(ratio)))) if ratio else None,
         "gap of the plain vote": mean(relative({**one, "ours": one["plain"]}, "oracle") for one in fits),
         "worse by >2%": mean(losing(one, WORSE) for one in block["random"]),
         ">10%": mean(losing(one, MUCH_WORSE) for one in block["random"]),
         "worst": max(map(with_error, fits), default=None),
         "schools": mean(relative(one) for one in schools),
-        "schools before": mean(relative(other) for _, other in paired(schools, before)),
+        "schools before": mean(relative(other) for _, other in taught) if taught else None,
         "cliques": mean(relative(one) for one in cliques),
         "independent fits": len(independent),
         "accused": mean(bool(ACCUSATIONS & set(one["findings"])) for one in independent),
