@@ -199,7 +199,9 @@ def _gather(strength: FloatArray, sources: IntArray, alive: BoolArray, best: Int
 def _strongest(values: FloatArray, first: int, support: FloatArray, alive: BoolArray) -> int:
     """Return the living element of most support; of equal ones that with the smallest corners, whoever drew it."""
     chosen = -1
-    for i in np.flatnonzero(alive):
+    for i in range(len(support)):
+        if not alive[i]:
+            continue
         if chosen < 0 or support[i] > support[chosen] + 1e-12:
             chosen = i
         elif support[i] >= support[chosen] - 1e-12:

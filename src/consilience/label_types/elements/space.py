@@ -39,8 +39,15 @@ class ElementSpace(LabelSpace):
     """Sets of elements with corners, and perhaps classes."""
 
     classes: Sequence[str] | None
-    reader: ElementReader
-    law: ElementLaw
+
+    @property
+    @abstractmethod
+    def reader(self) -> ElementReader:
+        """How labels are written."""
+
+    @property
+    @abstractmethod
+    def law(self) -> ElementLaw: ...
 
     @abstractmethod
     def random_elements(self, count: int, rng: np.random.Generator) -> FloatArray:

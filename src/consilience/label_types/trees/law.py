@@ -460,7 +460,7 @@ def _coincidences(patterns: Patterns) -> dict[str, FloatArray]:
     weight = seen * count[:, None]
     same = [seen * (votes == votes[:, [a]]) for a in range(m)]
     agree = np.array([weight[:, a] @ same[a] for a in range(m)]).reshape(m, m)
-    twins = np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1).any(axis=1)
+    twins = np.asarray(np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1).any(axis=1))
     few = min(m, MOST_SOURCES)
     triples = np.zeros((3, few, few, few))
     for a in np.flatnonzero(~twins[:few]):
