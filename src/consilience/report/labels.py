@@ -19,7 +19,7 @@ import consilience.label_types as types
 from consilience.arrays import FloatArray, IntArray, as_object_array
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.preferences.comparisons import UNPARSABLE
-from consilience.label_types.texts.words import exact_words, plain_words
+from consilience.label_types.texts.law import exact_words, plain_words
 from consilience.report import charts as draw
 from consilience.report.evidence import Item, Vote
 

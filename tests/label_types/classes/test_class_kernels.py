@@ -99,8 +99,6 @@ def test_covariance_of_thresholded_scores_equals_the_bivariate_normal(first, sec
     assert found == pytest.approx([expected], abs=1e-5)
     back, _ = threshold_angles(found, np.array([first]), np.array([second]), 1.5)
     assert back == pytest.approx(angle, abs=1e-4)
-
-
-def test_covariances_beyond_reach_stop_at_the_largest_angle():
+    # covariances beyond reach stop at the largest angle
     angle, _ = threshold_angles(np.array([0.9, -0.9]), np.zeros(2), np.zeros(2), 1.5)
     assert angle == pytest.approx([1.5, -1.5], abs=1e-3)

@@ -51,14 +51,15 @@ def posterior(cell: object, weight: float, k: int = 3, prior: object = "uniform"
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_hot_rows_are_the_classes_they_point_at(method):
+def test_one_hot_rows_and_sets_of_one_class_are_the_classes_they_point_at(method):
     data = simulated("three classes")
     rows = np.where(data.votes.observed[:, :, None], np.eye(3)[data.votes.labels], np.nan)
     hard = cs.LabelModel(data.space, method=method).fit(data.votes)
-    soft = cs.LabelModel(data.space, method=method).fit(rows)
-    assert np.allclose(soft.weight_, hard.weight_, rtol=0, atol=1e-8)
-    assert np.allclose(soft.standard_error_, hard.standard_error_, rtol=0, atol=1e-8)
-    assert np.allclose(soft.predict_proba(rows), hard.predict_proba(data.votes), rtol=0, atol=1e-8)
+    for votes in (rows, each(data.votes.labels, data.votes.observed, lambda vote: {vote})):
+        soft = cs.LabelModel(data.space, method=method).fit(votes)
+        assert np.allclose(soft.weight_, hard.weight_, rtol=0, atol=1e-8)
+        assert np.allclose(soft.standard_error_, hard.standard_error_, rtol=0, atol=1e-8)
+        assert np.allclose(soft.predict_proba(votes), hard.predict_proba(data.votes), rtol=0, atol=1e-8)
 
 
 def test_known_labels_count_the_same_beside_soft_votes():
@@ -69,16 +70,6 @@ def test_known_labels_count_the_same_beside_soft_votes():
     soft = cs.LabelModel(data.space, method="em").fit(rows, gold=gold)
     assert np.allclose(soft.weight_, hard.weight_, rtol=0, atol=1e-8)
     assert np.allclose(soft.standard_error_, hard.standard_error_, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_set_of_one_class_is_that_class(method):
-    data = simulated("three classes")
-    sets = each(data.votes.labels, data.votes.observed, lambda vote: {vote})
-    hard = cs.LabelModel(data.space, method=method).fit(data.votes)
-    soft = cs.LabelModel(data.space, method=method).fit(sets)
-    assert np.allclose(soft.weight_, hard.weight_, rtol=0, atol=1e-8)
-    assert np.allclose(soft.predict_proba(sets), hard.predict_proba(data.votes), rtol=0, atol=1e-8)
 
 
 def test_one_table_may_mix_classes_sets_and_rows():
@@ -108,11 +99,8 @@ def test_model_fitted_on_classes_understands_sets_and_rows():
     assert np.allclose(model.predict_proba(sets), expected, atol=1e-8)
 
 
-def test_even_rows_are_the_set_of_their_classes():
+def test_even_rows_are_sets_and_rows_that_nearly_add_up_are_normalised():
     assert np.allclose(posterior({1, 2}, 1.0), posterior([0.0, 0.5, 0.5], 1.0), atol=1e-12)
-
-
-def test_rows_that_nearly_add_up_are_normalised():
     assert np.allclose(posterior([0.2, 0.3, 0.5004], 1.0), posterior([0.2, 0.3, 0.5], 1.0), atol=1e-3)
 
 
@@ -121,35 +109,27 @@ def test_rows_that_nearly_add_up_are_normalised():
 # wrong class with probability 0.1.
 
 
-def test_vote_for_a_class_moves_the_posterior_by_its_odds():
-    # 0.8 : 0.1 : 0.1
-    assert posterior(0, np.log(8.0)) == pytest.approx([0.8, 0.1, 0.1], abs=1e-6)
+LOG_8, SKEWED = np.log(8.0), [0.5, 0.3, 0.2]
 
 
-def test_vote_against_a_class_moves_the_posterior_away_from_it():
-    # P("1 or 2" | 0) = 0.1 + 0.1, P("1 or 2" | 1) = 0.8 + 0.1, so 0.2 : 0.9 : 0.9.
-    against = cs.Classes(3).excluding(0)
-    assert posterior(against, np.log(8.0)) == pytest.approx([0.1, 0.45, 0.45], abs=1e-6)
-
-
-def test_row_of_probabilities_averages_what_its_classes_would_say():
-    # Evidence 0.6 * (0.8, 0.1, 0.1) + 0.4 * (0.1, 0.8, 0.1) = (0.52, 0.38, 0.1).
-    assert posterior([0.6, 0.4, 0.0], np.log(8.0)) == pytest.approx([0.52, 0.38, 0.1], abs=1e-6)
-
-
-def test_vote_for_any_class_says_nothing():
-    prior = [0.5, 0.3, 0.2]
-    assert posterior({0, 1, 2}, np.log(8.0), prior=prior) == pytest.approx(prior, abs=1e-6)
-    assert posterior([1 / 3, 1 / 3, 1 / 3], np.log(8.0), prior=prior) == pytest.approx(prior, abs=1e-6)
-
-
-def test_vote_against_a_class_by_a_useless_source_says_nothing():
-    assert posterior({1, 2}, 0.0) == pytest.approx(np.full(3, 1 / 3), abs=1e-6)
-
-
-def test_vote_against_a_class_by_an_adversary_moves_towards_it():
-    # Weight -log(2): right with probability 0.5 / 2.5 = 0.2, each wrong class 0.4; so 0.8 : 0.6 : 0.6.
-    assert posterior({1, 2}, -np.log(2.0)) == pytest.approx([0.4, 0.3, 0.3], abs=1e-6)
+@pytest.mark.parametrize(
+    ("vote", "weight", "prior", "expected"),
+    [
+        (0, LOG_8, "uniform", [0.8, 0.1, 0.1]),
+        # P("1 or 2" | 0) = 0.1 + 0.1, P("1 or 2" | 1) = 0.8 + 0.1, so 0.2 : 0.9 : 0.9.
+        (cs.Classes(3).excluding(0), LOG_8, "uniform", [0.1, 0.45, 0.45]),
+        # Evidence 0.6 * (0.8, 0.1, 0.1) + 0.4 * (0.1, 0.8, 0.1) = (0.52, 0.38, 0.1).
+        ([0.6, 0.4, 0.0], LOG_8, "uniform", [0.52, 0.38, 0.1]),
+        # Any class says nothing, nor does a useless source.
+        ({0, 1, 2}, LOG_8, SKEWED, SKEWED),
+        ([1 / 3, 1 / 3, 1 / 3], LOG_8, SKEWED, SKEWED),
+        ({1, 2}, 0.0, "uniform", [1 / 3, 1 / 3, 1 / 3]),
+        # An adversary of weight -log(2): right with probability 0.2, each wrong class 0.4; so 0.8 : 0.6 : 0.6.
+        ({1, 2}, -np.log(2.0), "uniform", [0.4, 0.3, 0.3]),
+    ],
+)
+def test_a_vote_moves_the_posterior_by_its_odds(vote, weight, prior, expected):
+    assert posterior(vote, weight, prior=prior) == pytest.approx(expected, abs=1e-6)
 
 
 def test_votes_of_different_kinds_multiply():
@@ -173,20 +153,13 @@ def test_plain_vote_counts_a_set_in_equal_shares():
 # --- sets and rows by name -------------------------------------------------------------------------
 
 
-def test_excluding_returns_the_other_classes_by_name_or_code():
+def test_excluding_returns_the_other_classes_by_name_or_code_and_refuses_what_is_no_vote():
     assert cs.Classes(["cat", "dog", "bird"]).excluding("cat") == frozenset({"dog", "bird"})
     assert cs.Classes(4).excluding(0, 3) == frozenset({1, 2})
-
-
-def test_excluding_an_unknown_class_is_refused():
     with pytest.raises(cs.exceptions.InvalidLabelError, match="'fish' is not a known class"):
         cs.Classes(["cat", "dog", "bird"]).excluding("fish")
-
-
-def test_excluding_every_class_is_no_vote():
-    votes = cells([[cs.Classes(2).excluding(0, 1), 0, 1]] * 12)
     with pytest.raises(cs.exceptions.InvalidLabelError, match="empty set"):
-        cs.LabelModel(cs.Classes(2)).fit(votes)
+        cs.LabelModel(cs.Classes(2)).fit(cells([[cs.Classes(2).excluding(0, 1), 0, 1]] * 12))
 
 
 def test_sets_of_names_give_names():

@@ -9,13 +9,13 @@ import pytest
 
 import consilience as cs
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
-from consilience.label_types.elements.belief import select
+from consilience.label_types.elements.law import select
 
 
 def fit(space, votes, **settings):
+    gold = settings.pop("gold", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
-        gold = settings.pop("gold", None)
         return cs.LabelModel(space, **settings).fit(votes, gold=gold)
 
 
@@ -128,13 +128,10 @@ def test_degenerate_votes_have_labels_and_findings(space, case):
 
     m = {"one source": 1, "two sources": 2}.get(case, 4)
     n = 1 if case == "one item" else 12
-    labels = np.empty((n, m), dtype=object)
-    for row in range(n):
-        for source in range(m):
-            far = 1000 * source if case == "no overlap" else 0
-            labels[row, source] = [] if case == "nothing anywhere" else element(20 * row + far)
+    far, nothing = 1000 * (case == "no overlap"), case == "nothing anywhere"
+    labels = [[[] if nothing else element(20 * row + far * source) for source in range(m)] for row in range(n)]
     if case == "silent":
-        labels[:, 3] = None
+        labels = [[*row[:3], None] for row in labels]
     model = fit(space, labels)
     predicted, confidence = model.predict(labels), model.confidence(labels)
     assert all(isinstance(label, np.ndarray) for label in predicted)
@@ -147,37 +144,27 @@ def test_degenerate_votes_have_labels_and_findings(space, case):
 
 
 def test_classes_are_voted_within_a_match():
-    space = cs.Boxes(["car", "person"])
     labels = np.empty((60, 4), dtype=object)
     rng = np.random.default_rng(0)
     for item in range(60):
-        at, kind = rng.uniform(0, 100, 2), ["car", "person"][item % 2]
+        at = rng.uniform(0, 100, 2)
         for source in range(4):
             wrong = source == 3 and rng.random() < 0.5
-            said = ["person", "car"][item % 2] if wrong else kind
             x, y = at + rng.normal(size=2)
-            labels[item, source] = [(x, y, x + 20, y + 20, said)]
-    model = fit(space, labels)
+            labels[item, source] = [(x, y, x + 20, y + 20, ["car", "person"][(item + wrong) % 2])]
+    model = fit(cs.Boxes(["car", "person"]), labels)
     assert [label[0][4] for label in model.predict(labels)] == ["car", "person"] * 30
     accuracy = model.sources_.columns["class_accuracy"]
     # 60 coin flips: .5 with a standard error of .065, drawn to the average by eight boxes
     assert accuracy[3] < 0.75 < min(accuracy[:3])
 
 
-def test_spans_merge_what_one_source_split():
+def test_spans_that_overlap_are_merged_kept_or_never_returned():
     assert cs.Spans().as_batch([[(0, 4), (4, 9), (20, 22)]])[0].tolist() == [[0, 9], [20, 22]]
     assert len(cs.Spans(overlap="keep").as_batch([[(0, 4), (2, 9)]])[0]) == 2
-
-
-def test_forbidden_overlaps_are_never_returned():
-    space = cs.Spans(overlap="forbid")
-    rng = np.random.default_rng(1)
-    labels = np.empty((30, 5), dtype=object)
-    for item in range(30):
-        for source in range(5):
-            start = int(rng.integers(0, 3)) + 10 * (source % 2)
-            labels[item, source] = [(start, start + 12)]
-    for label in fit(space, labels).predict(labels):
+    starts = np.random.default_rng(1).integers(0, 3, (30, 5)) + 10 * (np.arange(5) % 2)
+    labels = [[[(start, start + 12)] for start in row] for row in starts.tolist()]
+    for label in fit(cs.Spans(overlap="forbid"), labels).predict(labels):
         ordered = label[np.argsort(label[:, 0])]
         assert (ordered[1:, 0] >= ordered[:-1, 1]).all()
 
@@ -224,19 +211,17 @@ def test_a_wrong_element_is_refused_with_row_and_source(space, label, message):
         cs.LabelModel(space).fit(votes)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: cs.Boxes(size=(0, 4)), "two positive numbers"),
-        (lambda: cs.Boxes("car"), "not a list of names"),
-        (lambda: cs.Boxes(["car", "car"]), "named twice"),
-        (lambda: cs.Spans(overlap="maybe"), "overlap='maybe' is unknown"),
-        (lambda: cs.Spans(length=0), "no length of a text"),
-    ],
-)
-def test_a_wrong_setting_is_refused(make, message):
-    with pytest.raises(InvalidLabelError, match=message):
-        make()
+def test_a_wrong_setting_is_refused():
+    for settings, message in (({"size": (0, 4)}, "two positive numbers"), ({"classes": "car"}, "not a list of names")):
+        with pytest.raises(InvalidLabelError, match=message):
+            cs.Boxes(**settings)
+    for settings, message in (
+        ({"classes": ["car", "car"]}, "named twice"),
+        ({"overlap": "maybe"}, "overlap='maybe' is unknown"),
+        ({"length": 0}, "no length of a text"),
+    ):
+        with pytest.raises(InvalidLabelError, match=message):
+            cs.Spans(**settings)
 
 
 @pytest.mark.parametrize(
@@ -272,12 +257,9 @@ def test_confidence_falls_with_inexact_corners_and_is_near_what_labels_reach():
     space = cs.Boxes()
     reached = {}
     for spread in (0.0, 0.1):
-        truth, votes = [], []
-        for _ in range(300):
-            low = rng.uniform(0, 900, 2)
-            box = np.r_[low, low + 60.0]
-            truth.append([box])
-            votes.append([[box + rng.normal(0, 60.0 * spread, 4)] for _ in range(5)])
+        low = rng.uniform(0, 900, (300, 2))
+        truth = np.hstack([low, low + 60.0])[:, None]
+        votes = [[[box + rng.normal(0, 60.0 * spread, 4)] for _ in range(5)] for (box,) in truth]
         model = cs.LabelModel(space, random_state=0).fit(votes)
         right = 1.0 - space.distance(space.as_batch(model.predict(votes)), space.as_batch(truth)).mean()
         reached[spread] = (model.confidence(votes).mean(), right)

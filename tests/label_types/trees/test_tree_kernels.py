@@ -20,7 +20,7 @@ from consilience.label_types.trees.kernels import (
     vote_blocks,
 )
 from consilience.label_types.trees.law import TokenTable, sentence_agreement
-from consilience.label_types.trees.sampling import expected_share_right, strength_for_error
+from consilience.label_types.trees.space import expected_share_right, strength_for_error
 
 
 @cache

@@ -43,14 +43,11 @@ def test_what_is_no_tree_is_refused_with_row_source_and_token(bad, message):
     assert message in str(caught.value)
 
 
-def test_sources_that_parse_different_tokens_are_refused_with_row_source_and_token():
+def test_trees_of_other_tokens_are_refused_with_row_source_and_token():
     votes = cs.Votes.from_array([[GOOD, GOOD], [GOOD, [2, 0, 2, 3]]], sources=["udpipe", "spacy"])
     with pytest.raises(InvalidLabelError, match="Row 1, source 'spacy': the tree has 4 tokens, that of the first") as e:
         cs.LabelModel(TREES).fit(votes)
     assert "token 4 is only in one of them" in str(e.value)
-
-
-def test_known_trees_of_other_tokens_are_refused():
     with pytest.raises(InvalidVotesError, match="Row 1: the known tree has 2 tokens, the votes have 3"):
         cs.LabelModel(TREES).fit([[GOOD] * 3] * 4, gold=[None, [0, 1], None, None])
 
@@ -194,23 +191,20 @@ def test_a_rectangular_array_of_votes_comes_back_as_one():
     assert silent[3].tolist() == [-1, -1, -1]
 
 
-def test_attachment_scores_count_tokens_not_sentences():
+def test_attachment_scores_count_tokens_and_refuse_what_cannot_be_compared():
     predicted = [[(2, "det"), (0, "root")], [(0, "root")], None]
     gold = [[(2, "nsubj"), (0, "root")], [(0, "root")], [(0, "root")]]
     assert cs.trees.uas(predicted, gold) == pytest.approx(3 / 4)
     assert cs.trees.las(predicted, gold) == pytest.approx(2 / 4)
     assert cs.trees.uas(predicted, [gold[0], None, None]) == 1.0
-
-
-def test_attachment_scores_refuse_what_cannot_be_compared():
-    with pytest.raises(InvalidLabelError, match="2 predicted trees and 1 known"):
-        cs.trees.uas([GOOD, GOOD], [GOOD])
-    with pytest.raises(InvalidLabelError, match="Row 1: the predicted tree has 2 tokens, the known one 3"):
-        cs.trees.uas([GOOD, [0, 1]], [GOOD, GOOD])
-    with pytest.raises(InvalidLabelError, match="Row 0: the tree has heads without relations"):
-        cs.trees.las([GOOD], [GOOD])
-    with pytest.raises(InvalidLabelError, match="no known tree"):
-        cs.trees.uas([GOOD], [None])
+    for score, found, known, message in (
+        (cs.trees.uas, [GOOD, GOOD], [GOOD], "2 predicted trees and 1 known"),
+        (cs.trees.uas, [GOOD, [0, 1]], [GOOD] * 2, "Row 1: the predicted tree has 2 tokens, the known one 3"),
+        (cs.trees.las, [GOOD], [GOOD], "Row 0: the tree has heads without relations"),
+        (cs.trees.uas, [GOOD], [None], "no known tree"),
+    ):
+        with pytest.raises(InvalidLabelError, match=message):
+            score(found, known)
 
 
 @pytest.mark.parametrize(

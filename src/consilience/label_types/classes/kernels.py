@@ -45,12 +45,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
     """Return how often source a votes v while source b votes w, ``(m * k, m * k)``.
 
     The votes are packed into bit sets, 64 items to a word, so that a cell costs one ``and`` and one population count
-    per 64 items.
-
-    Parameters
-    ----------
-    codes
-        ``(n, m)`` class codes, meaningful where `observed`.
+    per 64 items. Codes matter only where `observed`.
     """
     n, m = codes.shape
     words = (n + 63) // 64
@@ -166,15 +161,8 @@ def beliefs(
 ) -> FloatArray:
     """Return ``(n, k)`` posterior class probabilities.
 
-    Parameters
-    ----------
-    table
-        ``(m * (k + 1), k)``: what each event of each source adds to the score of each class; the last event of a
-        source is its abstention.
-    offset
-        ``(k,)`` score before any vote (log prior).
-    shares
-        ``(n, m)`` by how much each vote counts, or empty where all count one.
+    `table` has what each event of each source adds to the score of each class, ``(m * (k + 1), k)``, `offset` the score
+    before any vote; ``(n, m)`` `shares` say by how much each vote counts, and are empty where all count one.
     """
     n, m = codes.shape
     k = len(offset)
@@ -210,13 +198,7 @@ def beliefs(
 def beliefs_from_few(
     codes: IntArray, observed: BoolArray, table: FloatArray, offset: FloatArray, correlation: FloatArray
 ) -> FloatArray:
-    """Return what `beliefs` does, for votes that are few per item.
-
-    Parameters
-    ----------
-    correlation
-        ``(m, m)``, zero on the diagonal; correlated sources that vote on the same item share one vote.
-    """
+    """Return what `beliefs` does, for votes that are few per item; correlated sources share one vote."""
     n, m = codes.shape
     k = len(offset)
     result = np.empty((n, k))
@@ -244,15 +226,7 @@ def beliefs_from_few(
 
 @numba.njit(cache=True, nogil=True)
 def expected_votes(codes: IntArray, observed: BoolArray, belief: FloatArray, few: bool) -> FloatArray:
-    """Return how often each source votes v on items of class c, ``(m, k, k)`` as ``[source, vote, class]``.
-
-    Parameters
-    ----------
-    belief
-        ``(n, k)`` class probabilities; rows of zeros count nothing.
-    few
-        Whether few sources vote on each item.
-    """
+    """Return how often each source votes v on items of class c, ``(m, k, k)`` as ``[source, vote, class]``."""
     n, m = codes.shape
     k = belief.shape[1]
     counts = np.zeros((m * (k + 1), k))
@@ -303,6 +277,7 @@ def _slope(angle: float, first: float, second: float) -> float:
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def _covariance(angle: float, first: float, second: float) -> float:
+    """Return ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``."""
     total = 0.0
     for point in range(len(_NODES)):
         total += _WEIGHTS[point] * _slope(angle * _NODES[point], first, second)
@@ -311,10 +286,7 @@ def _covariance(angle: float, first: float, second: float) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def threshold_covariances(angle: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
-    """Return the covariances of two normal scores of correlation sin(angle), cut at these levels; all ``(n,)``.
-
-    It is ``1 / (2 pi) * integral from 0 to angle of exp(-(h^2 + k^2 - 2 h k sin t) / (2 cos^2 t)) dt``.
-    """
+    """Return the covariances of two normal scores of correlation sin(angle), cut at these levels; all ``(n,)``."""
     found = np.empty(len(angle))
     for i in range(len(angle)):
         found[i] = _covariance(angle[i], first[i], second[i])

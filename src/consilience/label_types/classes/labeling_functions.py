@@ -50,17 +50,8 @@ def vote_only_some_classes(votes: FloatArray) -> bool:
     Compared is the number of (source, class) cells with a vote with the number that chance would fill if everybody
     voted for every class that occurs, so that few votes or rare classes do not make a judge a labeling function.
 
-    Parameters
-    ----------
-    votes
-        ``(m, k)`` how often each source votes for each class.
-
-    Examples
-    --------
     >>> vote_only_some_classes(np.array([[30, 0], [0, 20], [25, 0]]))
     True
-    >>> vote_only_some_classes(np.array([[30, 10], [20, 20], [25, 1]]))
-    False
     """
     cast = votes.sum(axis=1, keepdims=True)
     share = votes.sum(axis=0) / max(float(votes.sum()), 1.0)
@@ -71,14 +62,9 @@ def vote_only_some_classes(votes: FloatArray) -> bool:
 
 
 def common_precision(agree: FloatArray, both: FloatArray, k: int) -> float:
-    """Return the precision of a vote from how often two votes on the same item agree.
+    """Return the precision of a vote from how often each two sources agree, and on how many items both vote.
 
     Two votes that are right with probability A agree with probability ``A^2 + (1 - A)^2 / (k - 1)``.
-
-    Parameters
-    ----------
-    agree, both
-        ``(m, m)`` how often two sources agree, and on how many items both vote.
     """
     off = ~np.eye(len(both), dtype=bool)
     usual = USUAL_PRECISION**2 + (1 - USUAL_PRECISION) ** 2 / (k - 1)
@@ -88,15 +74,9 @@ def common_precision(agree: FloatArray, both: FloatArray, k: int) -> float:
 
 
 def event_tables(precision: float, gold: FloatArray) -> FloatArray:
-    """Return P(class | vote) of every event, ``(m, k, k)`` as ``[source, vote, class]``.
+    """Return P(class | vote) of every event, as ``[source, vote, class]`` like the votes `gold` on known items.
 
-    Parameters
-    ----------
-    precision
-        Common to all events.
-    gold
-        ``(m, k, k)`` votes on items whose class is known; first all functions that vote for a class are compared with
-        the common precision, then each of them with the others.
+    First all functions that vote for a class are compared with the common precision, then each with the others.
     """
     k = gold.shape[1]
     wrong = (1.0 - precision) / (k - 1)
@@ -108,16 +88,9 @@ def event_tables(precision: float, gold: FloatArray) -> FloatArray:
 
 
 def within_balance(table: FloatArray, fired: FloatArray, balance: FloatArray) -> FloatArray:
-    """Return precisions with which no function is right more often than there are items of the class.
+    """Return P(class | vote) with which no function is right more often than there are items of the class.
 
-    Parameters
-    ----------
-    table
-        ``(m, k, k)`` P(class | vote).
-    fired
-        ``(m, k)`` votes per item.
-    balance
-        ``(k,)`` class shares of all items.
+    `fired` has the votes per item of each event, `balance` the class shares of all items.
     """
     k = len(balance)
     own = np.einsum("avv->av", table)
@@ -134,12 +107,8 @@ def precision_is_common(pairs: FloatArray) -> bool:
     Two votes on one item are compared with what either assumption makes of them, each at its most likely parameters:
     one precision ``P(class | vote)`` for all votes, or one error rate ``P(vote | class)`` for all classes. The second
     is that of the plain vote, so the first has to be twenty times as likely. Pairs of votes on two classes never tell;
-    there, as in the real sets of functions with more classes, precision is taken as common.
-
-    Parameters
-    ----------
-    pairs
-        ``(k, k)`` how often two functions vote for these classes on one item, each pair once in either order.
+    there, as in the real sets of functions with more classes, precision is taken as common. `pairs` says how often two
+    functions vote for these classes on one item, each pair once in either order.
     """
     from scipy.optimize import minimize_scalar
 
@@ -192,18 +161,8 @@ def covered_balance(
 
     Functions that look for a rare class cover it far more often. An item of class c has on average
     ``sum over events of rate * P(c | event) / balance_c`` votes, so that it has at least one with probability
-    ``1 - exp(-clumping * that)``; the clumping of votes makes the coverage of all items the observed one.
-
-    Parameters
-    ----------
-    balance
-        ``(k,)`` told by the user.
-    fired
-        ``(m, k)`` votes per item.
-    table
-        ``(m, k, k)`` P(class | vote).
-    coverage
-        Share of the items with a vote.
+    ``1 - exp(-clumping * that)``; the clumping of votes makes the coverage of all items the observed one. `fired` has
+    the votes per item of each event.
     """
     balance = np.maximum(balance, 1e-6)
     votes = np.einsum("av,avc->c", fired, table) / balance

@@ -54,63 +54,25 @@ STEP = 0.05
 
 @dataclass(frozen=True)
 class ClassParameters(Parameters):
-    """What is known about categorical sources.
+    """What is known about m categorical sources and k classes."""
 
-    Parameters
-    ----------
-    table
-        ``(m, k, k)`` as ``[source, vote, class]``: P(vote | class) of judges, P(class | vote) of labeling functions.
-    prior
-        ``(k,)`` class shares of the items with a vote.
-    told
-        ``(k,)`` class shares of the items with a vote that follow from a balance of all items, or zeros where labeling
-        functions were told none. They replace `prior` in labels, not in what a vote says.
-    uncovered
-        ``(k,)`` class probabilities of an item without a vote.
-    correlation
-        ``(m, m)`` of errors given the truth.
-    accuracy
-        ``(m,)`` share of right votes.
-    u, spread
-        ``(m,)`` qualities, and how far EM may move them.
-    habit
-        ``(m, k)`` how often each source votes for each class, whatever the item.
-    gold, gold_classes
-        ``(m, k, k)`` votes on known items as ``[source, vote, class]``, and ``(k,)`` known items of each class.
-    are_functions
-        Whether sources are labeling functions.
-    precise
-        Whether the precision of their votes is the same for all classes; otherwise, the rate of errors.
-    plain
-        Whether all votes count the same and their shares are the probabilities: the plain vote.
-    learns_prior
-        Whether EM learns how frequent the classes are.
-    """
-
-    table: FloatArray
-    prior: FloatArray
+    table: FloatArray  # (m, k, k) [source, vote, class]: P(vote | class) of judges, P(class | vote) of functions
+    prior: FloatArray  # (k,) class shares of the items with a vote
+    # (k,) class shares of the items with a vote that follow from a balance of all items, or zeros where labeling
+    # functions were told none. They replace `prior` in labels, not in what a vote says.
     told: FloatArray
-    uncovered: FloatArray
-    correlation: FloatArray
-    accuracy: FloatArray
-    u: FloatArray
-    spread: FloatArray
-    habit: FloatArray
-    gold: FloatArray
-    gold_classes: FloatArray
-    are_functions: bool = False
-    precise: bool = False
-    plain: bool = False
-    learns_prior: bool = False
-
-    def score_table(self) -> FloatArray:
-        """Return ``(m, k + 1, k)``: what each vote adds to each class; the last row, abstaining, adds nothing."""
-        m, k, _ = self.table.shape
-        scores = np.zeros((m, k + 1, k))
-        scores[:, :k] = np.log(np.maximum(self.table, FLOOR))
-        if self.precise:
-            scores[:, :k] -= np.log(np.maximum(self.prior, FLOOR))
-        return scores
+    uncovered: FloatArray  # (k,) class probabilities of an item without a vote
+    correlation: FloatArray  # (m, m) of errors given the truth
+    accuracy: FloatArray  # (m,) share of right votes
+    u: FloatArray  # (m,) qualities
+    spread: FloatArray  # (m,) how far EM may move them
+    habit: FloatArray  # (m, k) how often each source votes for each class, whatever the item
+    gold: FloatArray  # (m, k, k) votes on known items as [source, vote, class]
+    gold_classes: FloatArray  # (k,) known items of each class
+    are_functions: bool = False  # whether sources are labeling functions
+    precise: bool = False  # whether the precision of their votes is the same for all classes; else the rate of errors
+    plain: bool = False  # whether all votes count the same and their shares are the probabilities
+    learns_prior: bool = False  # whether EM learns how frequent the classes are
 
     def probabilities(self, labels: Batch, observed: BoolArray) -> FloatArray:
         """Return ``(n, k)`` class probabilities for hard votes ``(n, m)`` or soft votes ``(n, m, k)``."""
@@ -126,27 +88,22 @@ class ClassParameters(Parameters):
         from consilience.label_types.classes.kernels import beliefs, beliefs_from_few
 
         offset = np.log(np.maximum(prior, FLOOR))
-        shared = bool(self.correlation.any())
+        own = np.log(np.maximum(self.prior, FLOOR)) if self.precise else 0.0
         if labels.ndim == 3:
-            return softmax(offset + self._soft_scores(labels, observed))
-        k = len(offset)
-        table = self.score_table().reshape(-1, k)
+            # A soft vote is a distribution over the classes the source may have meant; its evidence is the average of
+            # the evidence of those classes (of likelihoods, or of precisions).
+            scores = np.log(np.maximum(np.einsum("nav,avc->nac", labels, self.table), FLOOR)) - own
+            shares = discount_correlated(observed, self.correlation)
+            return softmax(offset + np.einsum("nac,na->nc", scores, shares))
+        m, k, _ = self.table.shape
+        table = np.zeros((m, k + 1, k))  # what each vote adds to each class; the last row, abstaining, adds nothing
+        table[:, :k] = np.log(np.maximum(self.table, FLOOR)) - own
+        table = table.reshape(-1, k)
         if few_votes(observed):
             return beliefs_from_few(labels, observed, table, offset, self.correlation)
+        shared = bool(self.correlation.any())
         shares = discount_correlated(observed, self.correlation) if shared else np.empty((0, 0))
         return beliefs(labels, observed, table, offset, shares)
-
-    def _soft_scores(self, labels: Batch, observed: BoolArray) -> FloatArray:
-        """Return ``(n, k)`` sums of log evidence from soft votes.
-
-        A vote is a distribution over the classes the source may have meant; its evidence is the average of the
-        evidence of those classes (of likelihoods, or of precisions).
-        """
-        scores = np.log(np.maximum(np.einsum("nav,avc->nac", labels, self.table), FLOOR))
-        if self.precise:
-            scores -= np.log(np.maximum(self.prior, FLOOR))
-        total: FloatArray = np.einsum("nac,na->nc", scores, discount_correlated(observed, self.correlation))
-        return total
 
     def _vote_shares(self, labels: Batch, observed: BoolArray) -> FloatArray:
         counts = np.zeros((len(observed), len(self.prior)))
@@ -161,13 +118,9 @@ class ClassParameters(Parameters):
         shares: FloatArray = counts / counts.sum(axis=1, keepdims=True)
         return shares
 
-    def looked_up(self, labels: Batch, observed: BoolArray) -> FloatArray | None:
-        """Return ``(n, k)`` probabilities by the pattern of the votes, or None where patterns hardly repeat."""
-        numbers = patterns_of(labels, observed, len(self.prior))
-        return None if numbers is None else self._by_pattern.take(numbers, axis=0)
-
     @cached_property
-    def _by_pattern(self) -> FloatArray:
+    def by_pattern(self) -> FloatArray:
+        """The class probabilities of every pattern of hard votes."""
         m, k, _ = self.table.shape
         return self.probabilities(*all_patterns(m, k))
 
@@ -209,10 +162,10 @@ class ClassesLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        k, m = self.n_classes, chunk.observed.shape[1]
         from consilience.label_types.classes.kernels import count_few_pairs, count_pairs
 
         labels, observed = chunk.labels, chunk.observed
+        k, m = self.n_classes, observed.shape[1]
         if labels.ndim == 3 or m * k <= MAX_EVENTS:
             if labels.ndim == 3:
                 flat = (labels * observed[:, :, None]).reshape(len(chunk), m * k)
@@ -251,20 +204,23 @@ class ClassesLaw(Law):
         if "gold" in statistics:
             gold, gold_spread = _gold_sums(statistics, share, base)
             sums |= gold
+            known, right = statistics["gold"].sum(axis=(1, 2)), np.einsum("acc->a", statistics["gold"])
         table = agreement_table(sums)
         # Votes that always agree are not known to agree for ever: Laplace's rule of succession.
         error = np.maximum(table.error, 1.0 / (both + 2.0))
         table = replace(table, error=error, cost=1.0 - agree / np.maximum(both, 1.0))
         if "gold" in statistics and table.gold_error is not None:
-            known = statistics["gold"].sum(axis=(1, 2))
-            right = np.einsum("acc->a", statistics["gold"])
             gold_error = np.maximum(table.gold_error, 1.0 / (known + 2.0))
             table = replace(table, gold_error=gold_error, gold_cost=1.0 - right / np.maximum(known, 1.0))
         if labeling_functions.vote_only_some_classes(votes):
             # Two functions that vote for one class each agree always or never, however good they are.
             repeats = labeling_functions.repeated_votes(agree, both)[1]
             table = replace(table, value=np.eye(m), error=np.full((m, m), np.inf), linked=repeats)
-            return _with_known_precisions(table, statistics)
+            if "gold" in statistics:  # the share of right votes on known items, between chance and always right
+                right = (right + 1.0) / (known + 2.0)
+                error = np.where(known > 0, np.sqrt(right * (1.0 - right) / np.maximum(known, 1.0)), np.inf)
+                table = replace(table, gold_value=(k * right - 1.0) / (k - 1), gold_error=error * k / (k - 1))
+            return table
         if k == 2:
             return _without_strictness(table, votes, gold_spread)
         spread = max(1.0 - float((base**2).sum()), 0.05)
@@ -334,17 +290,16 @@ class ClassesLaw(Law):
         if prepared.is_known is not None:
             uncounted = uncounted | prepared.is_known
         belief[uncounted] = 0.0
-        if labels.ndim == 3:
-            counts = _meant(parameters, labels * observed[:, :, None], belief)
-        else:
+        if labels.ndim == 2:
             counts = expected_votes(labels, observed, belief, few_votes(observed))
-        return Statistics(
-            {
-                "counts": counts,
-                "classes": belief.sum(axis=0),
-                "square": np.array((belief**2).sum()),
-            }
-        )
+        elif parameters.are_functions:
+            counts = np.einsum("nav,nc->avc", labels * observed[:, :, None], belief)
+        else:  # which class a judge meant depends on the truth
+            cast = labels * observed[:, :, None]
+            evidence = np.maximum(np.einsum("nav,avc->nac", cast, parameters.table), 1e-12)
+            counts = np.einsum("nav,nac->avc", cast, belief[:, None, :] / evidence) * parameters.table
+        square = np.array((belief**2).sum())
+        return Statistics({"counts": counts, "classes": belief.sum(axis=0), "square": square})
 
     def m_step(self, parameters: ClassParameters, statistics: Statistics, start: ClassParameters) -> ClassParameters:
         counts, classes = statistics["counts"], statistics["classes"]
@@ -372,8 +327,10 @@ class ClassesLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: ClassParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        found = parameters.looked_up(labels, observed)
-        return _decoded(parameters.probabilities(labels, observed) if found is None else found)
+        numbers = patterns_of(labels, observed, self.n_classes)
+        if numbers is None:
+            return _decoded(parameters.probabilities(labels, observed))
+        return _decoded(parameters.by_pattern.take(numbers, axis=0))
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return _decoded(np.asarray(sum(share * np.asarray(one.probabilities) for share, one in posteriors)))
@@ -391,7 +348,6 @@ class ClassesLaw(Law):
         accuracy = 1.0 - self.expected_cost(weight)
         even = np.clip((1.0 - accuracy) / (k - 1), FLOOR, 1 - FLOOR)[:, None, None]
         table = np.where(np.eye(k, dtype=bool), np.clip(accuracy, FLOOR, 1 - FLOOR)[:, None, None], even)
-        unknown = np.full(m, np.inf)
         return ClassParameters(
             table=table,
             prior=prior,
@@ -400,7 +356,7 @@ class ClassesLaw(Law):
             correlation=np.zeros((m, m)),
             accuracy=accuracy,
             u=np.arctanh(np.clip((k * accuracy - 1) / (k - 1), -0.999, 0.999)),
-            spread=unknown,
+            spread=np.full(m, np.inf),
             habit=np.full((m, k), 1.0 / k),
             gold=np.zeros((m, k, k)),
             gold_classes=np.zeros(k),
@@ -512,17 +468,6 @@ def _gold_sums(statistics: Statistics, share: FloatArray, base: FloatArray) -> t
     }
     # A few known labels spread more or less than all items do.
     return sums, max(float(classes @ length) / max(float(classes.sum()), 1.0), 0.1)
-
-
-def _with_known_precisions(table: PairTable, statistics: Statistics) -> PairTable:
-    """Return the table with the share of right votes on known items, as a quality between chance and always right."""
-    if "gold" not in statistics:
-        return table
-    gold = statistics["gold"]
-    k, votes = gold.shape[1], gold.sum(axis=(1, 2))
-    right = (np.einsum("acc->a", gold) + 1.0) / (votes + 2.0)
-    error = np.where(votes > 0, np.sqrt(right * (1.0 - right) / np.maximum(votes, 1.0)), np.inf)
-    return replace(table, gold_value=(k * right - 1.0) / (k - 1), gold_error=error * k / (k - 1))
 
 
 def _without_strictness(table: PairTable, votes: FloatArray, gold_spread: float) -> PairTable:
@@ -646,12 +591,9 @@ def _coin_tables(u: FloatArray, prior: FloatArray, habit: FloatArray) -> FloatAr
 def _confusions(
     parameters: ClassParameters, start: ClassParameters, counts: FloatArray, classes: FloatArray
 ) -> ClassParameters:
-    """Return the tables that expected votes and known labels ask for, around those of one quality per source.
+    """Return the tables that expected votes and items, in items that are known, and known labels ask for.
 
-    Parameters
-    ----------
-    counts, classes
-        ``(m, k, k)`` expected votes as ``[source, vote, class]`` and ``(k,)`` expected items, in items that are known.
+    They lie around those of one quality per source.
     """
     prior = parameters.prior
     if parameters.learns_prior:
@@ -692,16 +634,6 @@ def _shrink_votes(counts: FloatArray, table: FloatArray) -> FloatArray:
 def _accuracy(parameters: ClassParameters) -> FloatArray:
     accuracy: FloatArray = np.einsum("acc,c->a", parameters.table, parameters.prior)
     return np.clip(accuracy, FLOOR, 1.0 - FLOOR)
-
-
-def _meant(parameters: ClassParameters, labels: FloatArray, belief: FloatArray) -> FloatArray:
-    """Return expected votes of soft votes: which class did the source mean? For judges that depends on the truth."""
-    if parameters.are_functions:
-        counts: FloatArray = np.einsum("nav,nc->avc", labels, belief)
-        return counts
-    evidence = np.maximum(np.einsum("nav,avc->nac", labels, parameters.table), 1e-12)
-    meant: FloatArray = np.einsum("nav,nac->avc", labels, belief[:, None, :] / evidence) * parameters.table
-    return meant
 
 
 # --- level 2: labeling functions ---------------------------------------------------------------------------------

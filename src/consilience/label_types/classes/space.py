@@ -101,12 +101,11 @@ class Classes(LabelSpace):
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         left, right = np.asarray(left), np.asarray(right)
-        distance: FloatArray
-        if left.ndim == 2 or right.ndim == 2:  # rows of probabilities: the mass that has to move
-            distance = 0.5 * np.abs(self._probabilities(left) - self._probabilities(right)).sum(axis=1)
-        else:
-            distance = (left != right).astype(np.float64)
-        return distance
+        if left.ndim == right.ndim == 1:
+            return (left != right).astype(np.float64)
+        one, two = (side if side.ndim == 2 else np.eye(self.k)[side.astype(np.int64)] for side in (left, right))
+        mass: FloatArray = 0.5 * np.abs(one - two).sum(axis=1)  # rows of probabilities: the mass that has to move
+        return mass
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return rng.integers(self.k, size=n)
@@ -159,10 +158,6 @@ class Classes(LabelSpace):
     def spec(self) -> dict[str, Any]:
         return {"names_or_k": self.k if self.names is None else list(self.names)}
 
-    def _probabilities(self, batch: Batch) -> FloatArray:
-        rows: FloatArray = batch if batch.ndim == 2 else np.eye(self.k)[batch.astype(np.int64)]
-        return rows
-
     def _soft_rows(self, array: Batch) -> Batch:
         if array.shape[1] != self.k:
             raise InvalidLabelError(
@@ -196,7 +191,13 @@ class Classes(LabelSpace):
                 raise InvalidLabelError("an empty set of classes is no vote. Use None to abstain.")
             row[self.codebook.encode(as_object_array(value)).astype(np.int64)] = 1.0 / len(value)
         elif isinstance(value, _SOFT):
-            row[:] = self._soft_rows(_numbers(value).reshape(1, -1))[0]
+            try:
+                numbers = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InvalidLabelError(
+                    f"label {value!r} is not a row of probabilities. Write 'one of these classes' as a set."
+                ) from None
+            row[:] = self._soft_rows(numbers.reshape(1, -1))[0]
         else:
             row[int(self.codebook.encode(as_object_array([value]))[0])] = 1.0
         return row
@@ -204,15 +205,6 @@ class Classes(LabelSpace):
 
 #: Cells that are more than one class: a set means "one of these", a sequence is a row of probabilities.
 _SOFT = (set, frozenset, list, tuple, np.ndarray)
-
-
-def _numbers(value: Any) -> FloatArray:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidLabelError(
-            f"label {value!r} is not a row of probabilities. Write 'one of these classes' as a set."
-        ) from None
 
 
 def _array(labels: Any) -> Batch:

@@ -89,19 +89,6 @@ def best_total(gain: FloatArray) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def _matched(values: FloatArray, codes: IntArray, a: int, a_end: int, b: int, b_end: int) -> float:
-    """Return the largest sum of overlaps between elements of equal class of two sets, matched one to one."""
-    if a_end - a > b_end - b:
-        a, a_end, b, b_end = b, b_end, a, a_end
-    gain = np.zeros((a_end - a, b_end - b))
-    for i in range(a_end - a):
-        for j in range(b_end - b):
-            if codes[a + i] == codes[b + j]:
-                gain[i, j] = overlap(values, a + i, b + j)
-    return best_total(gain)
-
-
-@numba.njit(cache=True, nogil=True)
 def _covered(values: FloatArray, codes: IntArray, spans: IntArray) -> float:
     """Return how many characters these spans cover, each counted once per class."""
     ends = np.full(codes[spans].max() + 1, -np.inf)
@@ -115,18 +102,9 @@ def _covered(values: FloatArray, codes: IntArray, spans: IntArray) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntArray, by_length: bool) -> FloatArray:
-    """Return one minus the F1 of pairs of sets: overlaps of matched elements count, or lengths in common.
+    """Return one minus the F1 of ``(n, 2)`` pairs of sets: overlaps of matched elements count, or lengths in common.
 
-    Parameters
-    ----------
-    values, codes
-        ``(k, 2 d)`` and ``(k,)`` elements of all sets, one set after the other, and their classes.
-    starts
-        ``(sets + 1,)`` first element of each set.
-    pairs
-        ``(n, 2)``.
-    by_length
-        Whether lengths in common count (spans) rather than matched elements.
+    `values` and `codes` are the elements of all sets, one set after the other, and their classes.
     """
     costs = np.zeros(len(pairs))
     for k in range(len(pairs)):
@@ -141,7 +119,14 @@ def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntA
             common = size - _covered(values, codes, np.append(one, two))
         else:
             size = float(a_end - a + b_end - b)
-            common = _matched(values, codes, a, a_end, b, b_end)
+            if a_end - a > b_end - b:
+                a, a_end, b, b_end = b, b_end, a, a_end
+            gain = np.zeros((a_end - a, b_end - b))
+            for i in range(a_end - a):
+                for j in range(b_end - b):
+                    if codes[a + i] == codes[b + j]:
+                        gain[i, j] = overlap(values, a + i, b + j)
+            common = best_total(gain)
         costs[k] = min(max(1.0 - 2.0 * common / size, 0.0), 1.0)
     return costs
 
@@ -154,14 +139,7 @@ def match_elements(
 
     The element that most sources support, by the sum of its best overlap with each of them, takes the best element of
     every source along; then the next. An element supports another from this overlap on. A group has at most one
-    element of each source. Overlaps with elements of another class count half.
-
-    Parameters
-    ----------
-    sources
-        ``(k,)``, in order within each item.
-    starts
-        ``(n + 1,)`` first element of each item.
+    element of each source. Overlaps with elements of another class count half. Sources are in order within each item.
     """
     group = np.full(len(values), -1, dtype=np.int64)
     items = np.empty(len(values), dtype=np.int64)
@@ -253,25 +231,8 @@ def believe_elements(
 
     A real element has a visibility h, and source s marks it with the probability ``sigmoid(logit_s + h)``; only those
     that somebody marks are seen. A false element belongs to one source, drawn by the false rates, and every other
-    source happens to mark it with the probability `coincidence`.
-
-    Parameters
-    ----------
-    starts, source, item_groups, told
-        `starts`, `source`, `item_starts` and `told` of `Matched`.
-    shares
-        ``(n, m)`` how much each vote counts, 0 where a source did not see the item.
-    visibility, log_weight
-        ``(h,)``.
-
-    Returns
-    -------
-    probability
-        ``(groups,)``.
-    unseen
-        ``(n,)`` expected number of real elements that nobody marked.
-    exposure
-        ``(m, h)`` expected number of real elements of each visibility that a source could have marked, seen or not.
+    source happens to mark it with the probability `coincidence`. Returned are `probability`, `unseen` and `exposure` of
+    `Belief`; `shares` are 0 where a source did not see the item.
     """
     m, nodes = len(logit), len(visibility)
     hit, miss = np.empty((m, nodes)), np.empty((m, nodes))
@@ -347,23 +308,8 @@ def place_elements(
 ) -> tuple[FloatArray, IntArray, FloatArray, BoolArray]:
     """Return where each group of marks lies: the weighted medians of the corners, and the class of most votes.
 
-    Parameters
-    ----------
-    values, codes, starts, source, item
-        As of `Matched`.
-    precision, class_weight
-        ``(m,)`` how much the corners and the class of a source count.
-
-    Returns
-    -------
-    places
-        ``(groups, 2 d)``; those of the truth where it is known.
-    kinds
-        ``(groups,)``.
-    common
-        ``(marks,)`` overlap with the place.
-    judged
-        ``(groups,)`` whether there are enough votes on the class to judge a source by it: three, or the truth.
+    Returned are `places`, `kinds`, `common` and `judged` of `Belief`, those of the truth where it is known. A class is
+    judged by three votes, or the truth. `precision` and `class_weight` say how much a source counts.
     """
     width, m = values.shape[1], len(precision)
     n_groups = len(starts) - 1

@@ -1,9 +1,17 @@
-"""The law of sets of boxes or spans: agreement is the F1 of two votes, and EM goes over matched elements."""
+"""Sets of boxes or spans: what is believed about matched elements, and EM over them.
+
+A real element has a visibility h ~ N(0, visibility^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
+only those that somebody marks are seen, and what nobody marked is counted as in capture-recapture studies. A false
+element belongs to one source, and hardly ever do others mark the same. How often false marks coincide is not identified
+by the votes, so it is a constant; how far visibility varies is then learned. The agreement of two votes is their F1,
+and the label the set of elements with the largest expected F1.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,25 +23,30 @@ from consilience.estimation.protocol import (
     Hypothesis,
     Law,
     Mixture,
+    Parameters,
     Posterior,
     Request,
     Statistics,
     Summary,
 )
-from consilience.label_types.elements.belief import (
-    VISIBILITY,
-    Belief,
-    ElementModel,
-    ElementParameters,
-    Matched,
-    decode_sets,
-    visibility_nodes,
-)
+from consilience.label_types.elements.reader import united
 from consilience.label_types.pair_costs import merged_weights
+from consilience.label_types.vote_correlation import discount_correlated
 from consilience.label_types.vote_pairs import SimilarityLaw
 
-__all__ = ["ElementLaw"]
+__all__ = ["ElementLaw", "ElementParameters", "select", "spread_of_overlap"]
 
+#: Largest standard deviation of the visibility of real elements in log-odds, and where learning starts: among crowd
+#: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
+VISIBILITY = 1.5
+#: Points at which the visibility of elements is integrated over.
+NODES = 9
+#: Noise and errors of classes are kept above these, so that no source decides alone.
+LEAST_NOISE, LEAST_ERROR = 1e-6, 0.02
+#: Standard deviation of normal noise in mean distances, sqrt(pi / 2).
+DEVIATION = 1.2533
+#: Spreads of corners, in sides of the element, at which overlaps are simulated, and draws for each.
+SPREADS, DRAWS = np.linspace(0.0, 0.6, 61), 4000
 #: Pseudo-items or -elements that draw the false rate, the noise and the quality of a source to those of all: as many as
 #: make the estimate of a rate as uncertain as the rate itself.
 FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
@@ -46,10 +59,161 @@ STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
 
 
 @dataclass(frozen=True)
-class ElementLaw(ElementModel, SimilarityLaw):
+class ElementParameters(Parameters):
+    """What m sources do to elements."""
+
+    logit: FloatArray  # (m,) log-odds of marking a real element of middle visibility
+    false_rate: FloatArray  # (m,) false elements per item
+    noise: FloatArray  # (m,) mean distance of corners from where they belong, as a share of the element's side
+    class_accuracy: FloatArray  # (m,) how often the class is right
+    precision: FloatArray  # (m,) share of the marks that are real
+    recall: FloatArray  # (m,) share of the real elements that are marked
+    cost: FloatArray  # (m,) expected cost of a vote to the truth
+    correlation: FloatArray  # (m, m) of errors given the truth
+    spread: FloatArray  # (m,) how far EM may move the log-odds from those that the pair table gives
+    real_share: float  # share of real ones among the elements that somebody marks
+    visibility: float = VISIBILITY  # standard deviation of the visibility of real elements, in log-odds
+
+    def class_weight(self, n_classes: int) -> FloatArray:
+        """Return ``(m,)`` the log-odds that a vote on the class adds."""
+        wrong = np.clip(1.0 - self.class_accuracy, LEAST_ERROR, 0.9)
+        return np.maximum(np.log((1.0 - wrong) * max(n_classes - 1, 1) / wrong), 0.01)
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """The elements that sources marked on some items, in groups that are taken to mean the same element.
+
+    Marks are sorted by group, and groups by item. Matching does not depend on the parameters.
+    """
+
+    observed: BoolArray  # (n, m)
+    silent: BoolArray  # (n, m) votes that nothing is there
+    values: FloatArray  # (marks, 2 d) corners
+    codes: IntArray  # (marks,) classes
+    source: IntArray  # (marks,) the source m is the truth
+    group: IntArray  # (marks,)
+    starts: IntArray  # (groups + 1,) first mark of each group
+    item: IntArray  # (groups,)
+    item_starts: IntArray  # (n + 1,) first group of each item
+    told: IntArray  # (groups,) 1 for an element known to be real, 0 for a false one, -1 where nothing is known
+
+    @classmethod
+    def of(cls, law: ElementLaw, chunk: Chunk) -> Matched:
+        """Match the elements of votes ``(n, m)``, and those of known labels."""
+        from consilience.label_types.elements.kernels import match_elements
+
+        labels, observed, is_known = chunk.labels, chunk.observed, chunk.is_known
+        n, m = observed.shape
+        there = observed
+        if chunk.known is not None and is_known is not None:
+            labels = np.column_stack([labels, chunk.known])
+            there = np.column_stack([observed, is_known & observed.any(axis=1)])
+        rows, columns = np.nonzero(there)
+        values, codes, starts = law.flatten(labels[rows, columns])
+        sizes = np.diff(starts)
+        source = np.repeat(columns, sizes)
+        item_starts = starts[np.searchsorted(rows, np.arange(n + 1))]
+        group, item = match_elements(values, codes, source, item_starts, law.threshold)
+        silent = np.zeros(there.shape, dtype=bool)
+        silent[rows, columns] = sizes == 0
+        order = np.argsort(group, kind="stable")
+        group, source = group[order], source[order]
+        told = np.full(len(item), -1)
+        if is_known is not None:
+            told[is_known[item]] = 0
+            told[group[source == m]] = 1
+        return cls(
+            observed,
+            silent[:, :m],
+            values[order],
+            codes[order],
+            source,
+            group,
+            np.searchsorted(group, np.arange(len(item) + 1)),
+            item,
+            np.searchsorted(item, np.arange(n + 1)),
+            told,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is believed about the matched elements of some items."""
+
+    matched: Matched
+    shares: FloatArray  # (n, m) how much each vote counts
+    probability: FloatArray  # (groups,) of being real
+    unseen: FloatArray  # (n,) expected number of real elements that nobody marked
+    exposure: FloatArray  # (m, 9) real elements by visibility that each source could have marked
+    places: FloatArray  # (groups, 2 d) corners
+    kinds: IntArray  # (groups,) classes
+    common: FloatArray  # (marks,) overlap of each mark with the place
+    judged: BoolArray  # (groups,) whether marks can be judged by the class
+
+    @classmethod
+    def of(cls, law: ElementLaw, parameters: ElementParameters, matched: Matched) -> Belief:
+        """Form a belief about matched elements."""
+        from consilience.label_types.elements.kernels import believe_elements, place_elements
+
+        shares = discount_correlated(matched.observed, parameters.correlation)
+        probability, unseen, exposure = believe_elements(
+            matched.starts,
+            matched.source,
+            matched.item_starts,
+            shares,
+            matched.told,
+            parameters.logit,
+            parameters.false_rate,
+            float(parameters.real_share),
+            law.coincidence,
+            *_visibility_nodes(parameters.visibility),
+        )
+        places, kinds, common, judged = place_elements(
+            matched.values,
+            matched.codes,
+            matched.starts,
+            matched.source,
+            matched.item,
+            shares,
+            1.0 / np.maximum(parameters.noise, LEAST_NOISE),
+            parameters.class_weight(law.n_classes),
+            law.n_classes,
+        )
+        return cls(matched, shares, probability, unseen, exposure, places, kinds, common, judged)
+
+
+def _visibility_nodes(spread: float) -> tuple[FloatArray, FloatArray]:
+    """Return the points of visibility ``(9,)``, and the logs of their weights (Gauss and Hermite)."""
+    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return spread * points, np.log(weights / weights.sum())
+
+
+@dataclass(frozen=True)
+class ElementLaw(SimilarityLaw):
     """Sets of elements, each real or false."""
 
+    dimension: int  # 2 for boxes, 1 for spans, whose lengths count instead of their number
+    threshold: float  # overlap (intersection over union) from which marks of two sources may mean the same element
+    coincidence: float  # probability that a source marks what is a false element of another source
+    n_classes: int = 0  # how many classes elements may have; 0 if they have none
+    # What is done about elements of a label that overlap: "keep"; and for spans also "merge" (those of one class are
+    # put together) and "forbid" (only the more probable one is left)
+    overlap: str = "keep"
     has_em: ClassVar[bool] = True
+
+    @property
+    def by_length(self) -> bool:
+        """Whether lengths count, as for spans of text, instead of matched elements."""
+        return self.dimension == 1
+
+    def flatten(self, labels: Batch) -> tuple[FloatArray, IntArray, IntArray]:
+        """Return the corners of all elements, their classes, and where each set begins."""
+        listed, width = labels.tolist(), 2 * self.dimension
+        starts = np.cumsum([0, *map(len, listed)])
+        flat = np.concatenate(listed) if starts[-1] else np.zeros((0, width))
+        codes = flat[:, width] if flat.shape[1] > width else np.zeros(len(flat))
+        return np.ascontiguousarray(flat[:, :width], dtype=np.float64), codes.astype(np.int64), starts
 
     @property
     def side_by_side(self) -> bool:
@@ -80,7 +244,7 @@ class ElementLaw(ElementModel, SimilarityLaw):
         """
         grid = np.linspace(-LIMIT, LIMIT, 81)
         right = np.clip(1.0 - self.chance_cost * (1.0 - np.tanh(grid)), 0.005, 0.995)
-        nodes, log_weight = visibility_nodes(VISIBILITY)
+        nodes, log_weight = _visibility_nodes(VISIBILITY)
         level = STRETCH * _logit(right)
         seen = 1.0 / (1.0 + np.exp(-(level[:, None] + nodes)))
         common = (seen * np.exp(log_weight)) @ seen.T
@@ -128,15 +292,16 @@ class ElementLaw(ElementModel, SimilarityLaw):
         return float(np.sqrt(np.clip(mean, 0.01, 0.98)))
 
     def prepare(self, chunk: Chunk) -> Matched:
-        return Matched.of(self, chunk.labels, chunk.observed, chunk.known, chunk.is_known)
+        return Matched.of(self, chunk)
 
     def e_step(self, parameters: ElementParameters, prepared: Matched) -> Statistics:
         """Return the expected numbers behind the next estimate of every parameter."""
         from consilience.label_types.elements.kernels import corner_gaps
 
         belief = Belief.of(self, parameters, prepared)
-        votes, observed, probability = prepared.votes, prepared.observed, belief.probability
+        observed, probability = prepared.observed, belief.probability
         n, m = observed.shape
+        votes = np.flatnonzero(prepared.source < m)  # marks that are not those of known labels
         source, group = prepared.source[votes], prepared.group[votes]
         real = probability[group]
         marked = np.bincount(group, minlength=len(prepared.item)) > 0
@@ -174,16 +339,16 @@ class ElementLaw(ElementModel, SimilarityLaw):
     def m_step(
         self, parameters: ElementParameters, statistics: Statistics, start: ElementParameters
     ) -> ElementParameters:
-        class_level = _ratio(statistics["right_class"].sum(), statistics["judged"].sum(), 0.9)
-        accuracy = (statistics["right_class"] + NOISE_ELEMENTS * class_level) / (statistics["judged"] + NOISE_ELEMENTS)
-        precision, recall = _rates(statistics)
+        votes, hits, exposure = statistics["votes"], statistics["hits"], statistics["exposure"]
+        size = statistics["both_sizes"]
+        items = QUALITY_ITEMS * _ratio(size.sum(), votes.sum(), 1.0)
         parameters = replace(
             parameters,
             noise=_noise(statistics["gaps"], parameters.correlation),
-            class_accuracy=np.clip(accuracy, 0.0, 1.0),
-            precision=precision,
-            recall=recall,
-            cost=_costs(statistics),
+            class_accuracy=_shares(statistics["right_class"], statistics["judged"], NOISE_ELEMENTS, 0.9),
+            precision=_shares(hits, hits + statistics["false"], QUALITY_ITEMS, 0.5),
+            recall=_shares(hits, exposure.sum(axis=1), QUALITY_ITEMS, 0.5),
+            cost=np.maximum(1.0 - _shares(statistics["twice_common"], size, items, 0.5), 1e-4),
         )
         real = float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99))
         if start.correlation.any():
@@ -191,23 +356,24 @@ class ElementLaw(ElementModel, SimilarityLaw):
             # good sources are that share errors. As it cannot say how rarely they miss, a mark is not believed before
             # anybody else was heard.
             return replace(parameters, real_share=min(real, 0.5))
-        votes = statistics["votes"]
         share = votes / max(votes.sum(), 1.0)
-        visibility, _ = visibility_nodes(parameters.visibility)
-        chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + visibility)))
-        gradient = statistics["hits"] - (statistics["exposure"] * chance).sum(axis=1)
-        curvature = (statistics["exposure"] * chance * (1.0 - chance)).sum(axis=1)
+        nodes, _ = _visibility_nodes(parameters.visibility)
+        chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + nodes)))
+        gradient = hits - (exposure * chance).sum(axis=1)
+        curvature = (exposure * chance * (1.0 - chance)).sum(axis=1)
         # The pair table says by how much sources differ; its level mixes misses with inexact places.
         level = share @ (parameters.logit - start.logit)
         pull = 1.0 / np.maximum(start.spread, 1e-3) ** 2
         gradient = gradient - pull * (parameters.logit - start.logit - level)
         logit = np.clip(parameters.logit + np.clip(gradient / (curvature + pull + 1e-9), -1.0, 1.0), -6.0, 6.0)
         false_level = statistics["false"].sum() / max(votes.sum(), 1.0) + 1e-3
+        found = (votes @ exposure) / max(votes.sum(), 1.0)
+        square = (found @ nodes**2 + QUALITY_ITEMS * VISIBILITY**2) / (found.sum() + QUALITY_ITEMS)
         return replace(
             parameters,
             logit=logit,
             false_rate=(statistics["false"] + FALSE_ITEMS * false_level) / (votes + FALSE_ITEMS),
-            visibility=_visibility(statistics["exposure"], votes, visibility),
+            visibility=float(np.clip(np.sqrt(square), 0.1, VISIBILITY)),
             real_share=real,
         )
 
@@ -225,7 +391,38 @@ class ElementLaw(ElementModel, SimilarityLaw):
         ``details["element_probability"]`` holds how probable it is that each element of the label is real, one array
         per item; ``details["marked_by"]`` how many sources marked it.
         """
-        return decode_sets(self, parameters, labels, observed)
+        belief = Belief.of(self, parameters, Matched.of(self, Chunk(labels, observed)))
+        matched, places = belief.matched, belief.places
+        size = places[:, 1] - places[:, 0] if self.by_length else np.ones(len(places))
+        marks = np.diff(matched.starts)
+        elements = np.column_stack([places, belief.kinds]) if self.n_classes else places
+        # That nothing is there is a vote of its own. Where most sources saw something, each something else, elements
+        # that are improbable one by one are no reason to return none of them.
+        empty = (matched.silent * belief.shares).sum(axis=1) > 0.5 * belief.shares.sum(axis=1)
+        real = belief.probability * size
+        right = real * _overlaps(self, parameters, belief)
+        n = len(observed)
+        chosen, probability, marked_by = (np.empty(n, dtype=object) for _ in range(3))
+        confidence = np.ones(n)
+        for item in range(n):
+            first, last = matched.item_starts[item], matched.item_starts[item + 1]
+            kept, confidence[item] = select(belief.probability[first:last], size[first:last], bool(empty[item]))
+            kept = kept + first
+            if len(kept):  # what is real is not yet in its right place, and of its right class
+                confidence[item] *= _ratio(right[kept].sum(), real[kept].sum(), 0.0)
+            if self.overlap == "forbid":
+                kept = _without_overlaps(kept, elements)
+            kept = kept[np.lexsort(elements[kept].T[::-1])]
+            label, own, seen_by = elements[kept], belief.probability[kept], marks[kept]
+            if self.overlap == "merge":  # the most probable part speaks for the whole
+                label, part = united(label)
+                own, seen_by = (
+                    np.array([values[part == place].max() for place in range(len(label))], dtype=values.dtype)
+                    for values in (own, seen_by)
+                )
+            chosen[item], probability[item], marked_by[item] = label, own, seen_by
+        details = {"element_probability": probability, "marked_by": marked_by}
+        return Posterior(chosen, np.clip(confidence, 0.0, 1.0), None, details)
 
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
         return posteriors[0][1]  # hypotheses were merged before
@@ -294,31 +491,10 @@ def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
     return np.maximum(np.sqrt(np.maximum(variance, LEAST_NOISE_SHARE**2 * level)), 1e-6)
 
 
-def _visibility(exposure: FloatArray, votes: FloatArray, nodes: FloatArray) -> float:
-    """Return the root mean square of the visibility of real elements, drawn to the usual one."""
-    found = (votes @ exposure) / max(votes.sum(), 1.0)
-    square = (found @ nodes**2 + QUALITY_ITEMS * VISIBILITY**2) / (found.sum() + QUALITY_ITEMS)
-    return float(np.clip(np.sqrt(square), 0.1, VISIBILITY))
-
-
-def _rates(statistics: Statistics) -> tuple[FloatArray, FloatArray]:
-    """Return precision and recall of every source, drawn to those of all."""
-    hits, real = statistics["hits"], statistics["exposure"].sum(axis=1)
-    marks = hits + statistics["false"]
-    precision, recall = _ratio(hits.sum(), marks.sum(), 0.5), _ratio(hits.sum(), real.sum(), 0.5)
-    return (
-        np.clip((hits + QUALITY_ITEMS * precision) / (marks + QUALITY_ITEMS), 0.0, 1.0),
-        np.clip((hits + QUALITY_ITEMS * recall) / (real + QUALITY_ITEMS), 0.0, 1.0),
-    )
-
-
-def _costs(statistics: Statistics) -> FloatArray:
-    """Return one minus the F1 between the votes of each source and the truth, drawn to that of all."""
-    twice, size, votes = statistics["twice_common"], statistics["both_sizes"], statistics["votes"]
-    level = _ratio(twice.sum(), size.sum(), 0.5)
-    pseudo = QUALITY_ITEMS * _ratio(size.sum(), votes.sum(), 1.0)
-    right = (twice + pseudo * level) / np.maximum(size + pseudo, 1e-300)
-    return np.clip(1.0 - right, 1e-4, 1.0)
+def _shares(part: FloatArray, whole: FloatArray, pseudo: float, otherwise: float) -> FloatArray:
+    """Return the share of each source, drawn to that of all by so many cases."""
+    level = _ratio(part.sum(), whole.sum(), otherwise)
+    return np.clip((part + pseudo * level) / np.maximum(whole + pseudo, 1e-300), 0.0, 1.0)
 
 
 def _logit(share: FloatArray) -> FloatArray:
@@ -327,3 +503,83 @@ def _logit(share: FloatArray) -> FloatArray:
 
 def _ratio(above: float, below: float, otherwise: float) -> float:
     return float(above / below) if below > 0 else otherwise
+
+
+# --- the label ------------------------------------------------------------------------------------------
+
+
+def select(probability: FloatArray, size: FloatArray, may_be_empty: bool = True) -> tuple[IntArray, float]:
+    """Return the elements of the set of largest expected F1, most probable first, and that F1.
+
+    Elements are independent given the votes, and F1 is taken as the ratio of expectations: keeping the k most probable
+    ones gives ``2 sum_k(q s) / (sum_k s + sum(q s))``. The empty set, where it `may_be_empty`, is right if
+    nothing is real.
+
+    Examples
+    --------
+    >>> kept, expected = select(np.array([0.9, 0.2, 0.6]), np.ones(3))
+    >>> kept.tolist(), round(expected, 4)
+    ([0, 2], 0.8108)
+    >>> select(np.array([0.1]), np.ones(1))
+    (array([], dtype=int64), 0.9)
+    """
+    if len(probability) == 0:
+        return np.zeros(0, dtype=np.int64), 1.0
+    order = np.argsort(-probability, kind="stable")
+    gain = (probability * size)[order]
+    expected = 2.0 * np.cumsum(gain) / np.maximum(np.cumsum(size[order]) + gain.sum(), 1e-300)
+    best = int(expected.argmax())
+    nothing = float(np.prod(1.0 - probability))
+    if may_be_empty and nothing > expected[best]:
+        return np.zeros(0, dtype=np.int64), nothing
+    return order[: best + 1], float(min(expected[best], 1.0))
+
+
+def _without_overlaps(kept: IntArray, elements: FloatArray) -> IntArray:
+    """Leave out spans that overlap a more probable one; `kept` has the most probable first."""
+    left: list[int] = []
+    for element in kept.tolist():
+        start, end = elements[element, :2]
+        if all(end <= elements[other, 0] or elements[other, 1] <= start for other in left):
+            left.append(element)
+    return np.array(left, dtype=np.int64)
+
+
+def _overlaps(law: ElementLaw, parameters: ElementParameters, belief: Belief) -> FloatArray:
+    """Return how far each place is expected to overlap with what is really there; less where its class is in doubt."""
+    matched, total = belief.matched, len(belief.places)
+    source, group = matched.source, matched.group
+    share = belief.shares[matched.item[group], source]
+    noise = np.maximum(parameters.noise[source], LEAST_NOISE)
+    weight = np.bincount(group, share / noise, minlength=total)
+    variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
+    overlap = np.interp(np.sqrt(variance), SPREADS, _mean_overlaps(law.dimension))
+    if not law.n_classes:
+        return overlap
+    votes = share * parameters.class_weight(law.n_classes)[source]
+    cell = group * law.n_classes + matched.codes
+    support = np.bincount(cell, votes, minlength=total * law.n_classes).reshape(total, -1)
+    support = support - support.max(axis=1, keepdims=True)
+    return overlap * np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
+
+
+# --- how far an element overlaps with itself after its corners moved by chance ----------------------------------
+
+
+def spread_of_overlap(overlap: float, dimension: int) -> float:
+    """Return the standard deviation of corners, in sides, at which elements overlap that much on average."""
+    return float(np.interp(-overlap, -_mean_overlaps(dimension), SPREADS))
+
+
+@cache
+def _mean_overlaps(dimension: int) -> FloatArray:
+    """Return the mean overlaps at `SPREADS`: intersection over union for boxes, the F1 of characters for spans."""
+    noise = np.random.default_rng(0).normal(size=(DRAWS, 2 * dimension))
+    means = []
+    for spread in SPREADS:
+        ends = np.stack([spread * noise[:, :dimension], 1.0 + spread * noise[:, dimension:]])
+        one, two = ends.min(axis=0), ends.max(axis=0)
+        inside = np.clip(np.minimum(two, 1.0) - np.maximum(one, 0.0), 0.0, None).prod(axis=1)
+        share = inside / ((two - one).prod(axis=1) + 1.0 - inside)
+        means.append(float((2.0 * share / (1.0 + share)).mean() if dimension == 1 else share.mean()))
+    return np.array(means)

@@ -16,8 +16,7 @@ from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import checked_names
-from consilience.label_types.elements.belief import spread_of_overlap
-from consilience.label_types.elements.law import ElementLaw
+from consilience.label_types.elements.law import ElementLaw, spread_of_overlap
 from consilience.label_types.elements.reader import ElementReader, united
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class ElementSpace(LabelSpace):
 
     @property
     @abstractmethod
-    def law(self) -> ElementLaw:
-        """How votes scatter."""
+    def law(self) -> ElementLaw: ...
 
     @abstractmethod
     def random_elements(self, count: int, rng: np.random.Generator) -> FloatArray:
@@ -68,9 +66,8 @@ class ElementSpace(LabelSpace):
 
     def _random_set(self, size: int, rng: np.random.Generator) -> FloatArray:
         corners = self.random_elements(size, rng)
-        if self.classes is None:
-            return corners
-        return np.column_stack([corners, rng.integers(0, len(self.classes), size)])
+        kinds = [] if self.classes is None else [rng.integers(0, len(self.classes), size)]
+        return np.column_stack([corners, *kinds])
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one vote per center: elements drawn inexactly, and some replaced by random ones."""
@@ -98,7 +95,14 @@ class ElementSpace(LabelSpace):
         return as_object_array(self.tidy(cell) for cell in self.reader.read(labels))
 
     def read_text(self, cells: Batch) -> Batch:
-        return as_object_array(_from_json(cell, index) for index, cell in enumerate(cells))
+        read = list(cells)
+        for index, cell in enumerate(read):
+            if isinstance(cell, str) and cell.strip().startswith("["):
+                try:
+                    read[index] = json.loads(cell)
+                except ValueError as error:
+                    raise InvalidLabelError(f"label {cell!r} is no list in JSON: {error}.", index) from None
+        return as_object_array(read)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return one array of corners per set, or with classes a list of tuples that end in the name of the class."""
@@ -127,24 +131,16 @@ class ElementSpace(LabelSpace):
         if self.classes is not None:
             fields.append(("label", pa.string()))
         names = [name for name, _ in fields]
-        written = [None if is_null(label) else self._written(label) for label in batch]
-        rows = [None if label is None else [dict(zip(names, row, strict=True)) for row in label] for label in written]
+        rows = [
+            None if is_null(label) else [dict(zip(names, row, strict=True)) for row in self._written(label)]
+            for label in batch
+        ]
         return pa.array(rows, type=pa.list_(pa.struct(fields)))
 
     def from_arrow(self, column: pa.Array) -> Batch:
         return as_object_array(
             None if row is None else [tuple(element.values()) for element in row] for row in column.to_pylist()
         )
-
-
-def _from_json(cell: Any, index: int) -> Any:
-    """Return what a cell of text says; other cells as they are."""
-    if not isinstance(cell, str) or not cell.strip().startswith("["):
-        return cell
-    try:
-        return json.loads(cell)
-    except ValueError as error:
-        raise InvalidLabelError(f"label {cell!r} is no list in JSON: {error}.", index) from None
 
 
 @dataclass(frozen=True)
@@ -252,8 +248,7 @@ class Spans(ElementSpace):
 
     @cached_property
     def reader(self) -> ElementReader:
-        limit = np.inf if self.length is None else float(self.length)
-        return ElementReader("span", ("start", "end"), self.classes, (limit,))
+        return ElementReader("span", ("start", "end"), self.classes, (float(self.length or np.inf),))
 
     @cached_property
     def law(self) -> ElementLaw:
@@ -297,8 +292,7 @@ class Spans(ElementSpace):
     def in_order(self, corners: FloatArray) -> FloatArray:
         """Return spans of whole positions, none empty."""
         inside = np.rint(super().in_order(corners))
-        limit = np.inf if self.length is None else float(self.length)
-        start = np.minimum(inside[:, 0], limit - 1.0)
+        start = np.minimum(inside[:, 0], (self.length or np.inf) - 1.0)
         return np.stack([start, np.maximum(inside[:, 1], start + 1.0)], axis=1)
 
     def spec(self) -> dict[str, Any]:

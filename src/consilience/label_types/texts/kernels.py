@@ -48,12 +48,10 @@ def gleu_distance(left: IntArray, right: IntArray) -> float:
             for j in range(there):
                 if used[j]:
                     continue
-                same = True
                 for k in range(size):
                     if left[i + k] != right[j + k]:
-                        same = False
                         break
-                if same:
+                else:
                     used[j] = True
                     common += 1
                     break
@@ -81,12 +79,7 @@ def _aligned(
 ) -> tuple[FloatArray, IntArray]:
     """Align one more text to slots of weighted words, at the least cost, and add its weight.
 
-    Parameters
-    ----------
-    votes : array of shape (slots, words + 1)
-        Weight of each word in each slot; the last column is "nothing".
-    base : array of shape (slots,)
-        What the first text has in each slot; ``words`` is nothing.
+    `votes` has the weight of each word in each slot, in the last column of "nothing"; `base` what the first text has.
     """
     slots, nothing = votes.shape[0], votes.shape[1] - 1
     n = len(text)
@@ -102,37 +95,26 @@ def _aligned(
     place, i, j = slots + n, slots, n
     while i or j:
         place -= 1
-        if i and j and abs(cost[i, j] - (cost[i - 1, j - 1] + 1.0 - votes[i - 1, text[j - 1]] / total)) < 1e-9:
-            i -= 1
-            j -= 1
-            grown[place], ground[place] = votes[i], base[i]
-            grown[place, text[j]] += weight
-        elif i and abs(cost[i, j] - (cost[i - 1, j] + 1.0 - votes[i - 1, nothing] / total)) < 1e-9:
+        replaced = i and j and abs(cost[i, j] - (cost[i - 1, j - 1] + 1.0 - votes[i - 1, text[j - 1]] / total)) < 1e-9
+        if replaced or (i and abs(cost[i, j] - (cost[i - 1, j] + 1.0 - votes[i - 1, nothing] / total)) < 1e-9):
             i -= 1
             grown[place], ground[place] = votes[i], base[i]
-            grown[place, nothing] += weight
         else:
-            j -= 1
-            grown[place, text[j]] = weight
+            replaced = True
             grown[place, nothing] = total
+        j -= replaced
+        grown[place, text[j] if replaced else nothing] += weight
     return grown[place:], ground[place:]
 
 
 @numba.njit(cache=True, nogil=True)
 def _network(
-    first: IntArray,
-    first_weight: float,
-    words: IntArray,
-    starts: IntArray,
-    order: IntArray,
-    weights: FloatArray,
-    n: int,
+    first: IntArray, total: float, words: IntArray, starts: IntArray, order: IntArray, weights: FloatArray, n: int
 ) -> tuple[FloatArray, IntArray]:
-    """Return slots of weighted words: the texts aligned one after the other to the first one."""
+    """Return slots of weighted words: the texts aligned one after the other to the first one, of weight `total`."""
     votes, base = np.zeros((len(first), n + 1)), first.copy()
     for slot in range(len(first)):
-        votes[slot, first[slot]] = first_weight
-    total = first_weight
+        votes[slot, first[slot]] = total
     for k in order:
         votes, base = _aligned(votes, base, total, words[starts[k] : starts[k + 1]], weights[k])
         total += weights[k]
@@ -145,29 +127,20 @@ def vote_on_words(words: IntArray, starts: IntArray, order: IntArray, weights: F
     head = order[0]
     first = words[starts[head] : starts[head + 1]]
     votes, _ = _network(first, weights[head], words, starts, order[1:], weights, n_words)
-    chosen = np.empty(len(votes), dtype=np.int64)
-    size = 0
-    for slot in range(len(votes)):
-        best = int(np.argmax(votes[slot, :n_words])) if n_words else 0
-        if n_words and votes[slot, best] >= votes[slot, n_words] - 1e-12:
-            chosen[size] = best
-            size += 1
-    return chosen[:size]
+    chosen = np.full(len(votes), -1)
+    for slot in range(len(votes)):  # without words there are no slots
+        best = np.argmax(votes[slot, :n_words])
+        if votes[slot, best] >= votes[slot, n_words] - 1e-12:
+            chosen[slot] = best
+    return chosen[chosen >= 0]
 
 
 @numba.njit(cache=True, nogil=True)
 def neighbors(
     text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, n_words: int
 ) -> tuple[IntArray, IntArray]:
-    """Return texts that differ from one in a single place, by what enough of the weight has there; flat, with starts.
-
-    Parameters
-    ----------
-    weights
-        They add up to 1.
-    """
-    order = np.arange(len(starts) - 1)
-    votes, base = _network(text, 1e-6, words, starts, order, weights, n_words)
+    """Return texts that differ from one in a single place, by what enough of the weight of 1 has there; with starts."""
+    votes, base = _network(text, 1e-6, words, starts, np.arange(len(starts) - 1), weights, n_words)
     flat, ends = [0], [0]
     flat.pop()
     for slot in range(len(votes)):

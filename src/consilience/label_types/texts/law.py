@@ -6,6 +6,7 @@ one for each source. Averaged over items, the agreement of two sources is theref
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -25,11 +26,10 @@ from consilience.estimation.protocol import (
     Summary,
 )
 from consilience.label_types.pair_costs import merged_weights
-from consilience.label_types.texts.words import WordTable, exact_words, plain_words
 from consilience.label_types.vote_correlation import discount_correlated
 from consilience.label_types.vote_pairs import SimilarityLaw, vote_pairs
 
-__all__ = ["KINDS", "TextLaw", "TextParameters"]
+__all__ = ["KINDS", "TextLaw", "TextParameters", "exact_words", "plain_words"]
 
 #: Similarities to the truth are kept within these, so that weights stay finite: a word in common counts at most
 #: log(.97 / (.03 * .02)) = 7.4 nats.
@@ -37,8 +37,10 @@ LEAST, MOST = 0.02, 0.97
 #: Words that are changed at most to bring a label closer to the votes; a budget of time.
 MOST_STEPS = 6
 KINDS = {"words": 0, "gleu": 1}
-
-PairFunction = Callable[[Batch, Batch], FloatArray]
+#: A word, with what is attached to it by apostrophes.
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)*")
+_APOSTROPHE = re.compile(r"['\u2019]")
+_BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class TextLaw(SimilarityLaw):
     """Texts known by their distances."""
 
     kind: str = "words"  # "words", "gleu" or "given"
-    given: PairFunction | None = None  # texts, texts -> distances for the kind "given"
+    given: Callable[[Batch, Batch], FloatArray] | None = None  # texts, texts -> distances for the kind "given"
     exact: bool = False  # whether words are compared as they are written
     write: bool = True  # whether labels may be written anew
     unrelated: float = field(default=0.05, kw_only=True)  # before any vote, the similarity of short sentences
@@ -75,17 +77,14 @@ class TextLaw(SimilarityLaw):
         """Return texts as words."""
         return WordTable.of(texts, exact_words if self.exact else plain_words)
 
-    def pair_costs(self, labels: Batch, pairs: IntArray) -> FloatArray:
-        return self._table_costs(self.table(labels) if self.given is None else None, labels, pairs)
-
-    def _table_costs(self, table: WordTable | None, texts: Batch, pairs: IntArray) -> FloatArray:
+    def pair_costs(self, labels: Batch, pairs: IntArray, table: WordTable | None = None) -> FloatArray:
         from consilience.label_types.texts.kernels import text_costs
 
         if len(pairs) == 0:
             return np.zeros(0)
         if self.given is not None:
-            return np.asarray(self.given(texts[pairs[:, 0]], texts[pairs[:, 1]]), dtype=np.float64)
-        table = table or self.table(texts)
+            return np.asarray(self.given(labels[pairs[:, 0]], labels[pairs[:, 1]]), dtype=np.float64)
+        table = table or self.table(labels)
         return text_costs(table.words, table.starts, pairs, KINDS[self.kind])
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -118,7 +117,12 @@ class TextLaw(SimilarityLaw):
         weights, texts = weight[rows, sources], labels[rows, sources]
         starts = np.searchsorted(rows, np.arange(n + 1))
         table = self.table(texts)
-        order = self._best_first(table, texts, weights, starts)
+        pairs = vote_pairs(starts)
+        left, right = pairs.T
+        cost = self.pair_costs(texts, pairs, table)
+        total = np.bincount(left, weights[right] * cost, minlength=len(texts))
+        total += np.bincount(right, weights[left] * cost, minlength=len(texts))
+        order = np.lexsort((-weights.round(12), total.round(12), rows))  # equally close votes by weight
         chosen, anew = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
         for item, (first, last) in enumerate(pairwise(starts.tolist())):
             if first < last:
@@ -139,23 +143,14 @@ class TextLaw(SimilarityLaw):
         confidence = np.clip((close * somebody - self.unrelated) / (1.0 - self.unrelated), 0.0, 1.0)
         return Posterior(chosen, confidence, None, {"written_anew": anew, "expected_distance": distance})
 
-    def _best_first(self, table: WordTable, texts: Batch, weights: FloatArray, starts: IntArray) -> IntArray:
-        """Return the votes of each item by their weighted distance to the others; equal ones by weight."""
-        pairs = vote_pairs(starts)
-        left, right = pairs.T
-        cost = self._table_costs(table, texts, pairs)
-        total = np.bincount(left, weights[right] * cost, minlength=len(texts))
-        total += np.bincount(right, weights[left] * cost, minlength=len(texts))
-        return np.lexsort((-weights.round(12), total.round(12), np.repeat(np.arange(len(starts) - 1), np.diff(starts))))
-
     def _label(self, table: WordTable, texts: Batch, weights: FloatArray, best: IntArray) -> tuple[str, bool]:
         """Return the label of one item, and whether nobody voted for it; `best` has the best vote first."""
         from consilience.label_types.texts.kernels import vote_on_words
 
-        own = table.text(int(best[0]))
         if not self.write or len(texts) < 3:
             return texts[best[0]], False
         share = weights / weights.sum()
+        own = table.text(int(best[0]))
         if self.kind == "words":
             own = vote_on_words(table.words, table.starts, best, share, len(table.names))
         own = self._improved(own, table, texts, share)
@@ -171,12 +166,9 @@ class TextLaw(SimilarityLaw):
             if self.given is None:
                 kind = KINDS[self.kind]
                 return np.array([spent(option, table.words, table.starts, share, kind) for option in options])
-            found = np.full(len(options), np.inf)
-            for index, option in enumerate(options):
-                spelled = table.spelled(option, range(len(texts)))
-                if spelled:
-                    found[index] = self.cost(as_object_array([spelled] * len(texts)), texts) @ share
-            return found
+            spelled = [table.spelled(option, range(len(texts))) for option in options]
+            repeated = [as_object_array([text] * len(texts)) for text in spelled]
+            return np.array([self.cost(one, texts) @ share if one[0] else np.inf for one in repeated])
 
         least = float(costs([text])[0])
         for _ in range(MOST_STEPS):
@@ -200,16 +192,15 @@ class TextLaw(SimilarityLaw):
         return Summary(cost, parameters.weight, unknown, unknown, parameters.correlation, columns=columns)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TextParameters:
-        m = len(weight)
         similarity = np.clip(1.0 - self.expected_cost(weight) / self.scale, LEAST, MOST)
-        return TextParameters(similarity, np.maximum(weight, 1e-9), np.zeros((m, m)))
+        return TextParameters(similarity, np.maximum(weight, 1e-9), np.zeros((len(weight), len(weight))))
 
     def restore(self, fields: Mapping[str, Any]) -> TextParameters:
         return TextParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return one minus the similarity s that solves ``weight = log(s / ((1 - s) c))``."""
-        odds = self._coincidence * np.exp(np.clip(np.asarray(weight, dtype=np.float64), -50.0, 50.0))
+        odds = max(self.unrelated, LEAST) * np.exp(np.clip(np.asarray(weight, dtype=np.float64), -50.0, 50.0))
         return self.scale / (1.0 + odds)
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
@@ -220,8 +211,83 @@ class TextLaw(SimilarityLaw):
         worth more than the best one alone.
         """
         similarity = np.clip(1.0 - np.asarray(cost, dtype=np.float64) / self.scale, 1e-6, 1.0 - 1e-6)
-        return np.maximum(np.log(similarity / ((1.0 - similarity) * self._coincidence)), 0.0)
+        return np.maximum(np.log(similarity / ((1.0 - similarity) * max(self.unrelated, LEAST))), 0.0)
 
-    @property
-    def _coincidence(self) -> float:
-        return max(self.unrelated, LEAST)
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+def plain_words(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text as they are compared, in small letters and without punctuation, and as written.
+
+    A written word holds the punctuation around it, and ends with a blank unless the next one is attached to it.
+
+    Examples
+    --------
+    >>> plain_words("Don't stop, Ann!")
+    (['dont', 'stop', 'ann'], ["Don't ", 'stop, ', 'Ann! '])
+    >>> plain_words("a well-known end.Then")
+    (['a', 'well', 'known', 'end', 'then'], ['a ', 'well-', 'known ', 'end.', 'Then '])
+    """
+    found = list(_WORD.finditer(text))
+    compared = [_APOSTROPHE.sub("", word.group().lower()) for word in found]
+    gaps = [text[one.end() : two.start()] for one, two in pairwise(found)]
+    gaps = [text[: found[0].start()], *gaps, text[found[-1].end() :] + " "] if found else []
+    around = [_BLANKS.split(gap) for gap in gaps]  # what belongs to the word before, and to the one behind
+    written = []
+    for place, word in enumerate(found):
+        before, behind = around[place], around[place + 1]
+        lead = before[-1] if len(before) > 1 or place == 0 else ""
+        written.append(f"{lead}{word.group()}{behind[0]}{' ' if len(behind) > 1 else ''}")
+    return compared, written
+
+
+def exact_words(text: str) -> tuple[list[str], list[str]]:
+    """Return the words of a text as they are, and with a blank behind each."""
+    words = text.split()
+    return words, [f"{word} " for word in words]
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Texts, one after the other, as numbers of words."""
+
+    words: IntArray  # (k,) numbers
+    starts: IntArray  # (texts + 1,) first word of each text
+    names: Sequence[str]  # the words by number, as they are compared
+    spellings: Sequence[Sequence[str]]  # the words of each text as written
+
+    @classmethod
+    def of(cls, texts: Batch, split: Callable[[str], tuple[list[str], list[str]]]) -> WordTable:
+        """Split texts into words and number these."""
+        numbers: dict[str, int] = {}
+        flat: list[int] = []
+        starts = [0]
+        spellings = []
+        for text in texts.tolist():
+            compared, written = split(text)
+            flat.extend(numbers.setdefault(word, len(numbers)) for word in compared)
+            starts.append(len(flat))
+            spellings.append(written)
+        return cls(np.array(flat, dtype=np.int64), np.array(starts, dtype=np.int64), list(numbers), spellings)
+
+    def text(self, vote: int) -> IntArray:
+        """Return the words of one text."""
+        return self.words[self.starts[vote] : self.starts[vote + 1]]
+
+    def part(self, first: int, last: int) -> WordTable:
+        """Return some of the texts, their words numbered from 0 on in the order in which they come."""
+        numbers: dict[int, int] = {}
+        begin, end = self.starts[first], self.starts[last]
+        words = [numbers.setdefault(word, len(numbers)) for word in self.words[begin:end].tolist()]
+        names = [self.names[number] for number in numbers]
+        starts = self.starts[first : last + 1] - begin
+        return WordTable(np.array(words, dtype=np.int64), starts, names, self.spellings[first:last])
+
+    def spelled(self, text: IntArray, votes: Sequence[int]) -> str:
+        """Return words as a text: every word as the first of these votes has it that uses it."""
+        known: dict[int, str] = {}
+        for vote in votes:
+            for word, written in zip(self.text(vote).tolist(), self.spellings[vote], strict=True):
+                known.setdefault(word, written)
+        return "".join(known[word] for word in text.tolist()).rstrip()

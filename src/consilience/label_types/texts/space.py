@@ -74,16 +74,12 @@ class Texts(LabelSpace):
         return f"Texts({shown}{', exact=True' * self.exact}{', write=False' * (not self.write)})"
 
     @cached_property
-    def _texts(self) -> TextLaw:
+    def law(self) -> TextLaw:
         given = None if self.function is None else Metric(self.function).distance
         return TextLaw(self.kind, given, self.exact, self.write)
 
-    @property
-    def law(self) -> TextLaw:
-        return self._texts
-
     def distance(self, left: Batch, right: Batch) -> FloatArray:
-        return self._texts.cost(left, right)
+        return self.law.cost(left, right)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         sizes = rng.integers(FEWEST, MOST + 1, n)
@@ -93,7 +89,7 @@ class Texts(LabelSpace):
         """Return one vote per center, some words replaced; with a distance of yours, one of many random texts."""
         if self.function is not None:
             return super().sample_around(centers, weight, rng)
-        cost = float(self._texts.expected_cost(np.array([weight]))[0])
+        cost = float(self.law.expected_cost(np.array([weight]))[0])
         votes = []
         for center in centers:
             words = center.split()

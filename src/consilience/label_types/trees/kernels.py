@@ -30,43 +30,22 @@ Heads = npt.NDArray[np.int16]
 
 @numba.njit(cache=True, nogil=True)
 def maximum_arborescence(score: FloatArray) -> IntArray:
-    """Return the heads ``(n,)`` of the tree with one root whose edges have the largest sum of scores.
+    """Return the heads ``(n,)`` of the tree with one root whose edges have the largest sum of ``score[head, token]``.
 
     Dense, in O(n^2). Equal scores: the nearer head, of two equally near ones the left; node 0 counts as the farthest.
     Where a cycle has to be broken, equally good ways are decided by the order of the tokens. The same matrix always
-    gives the same tree.
-
-    Parameters
-    ----------
-    score
-        ``(n + 1, n + 1)``, ``score[h, d]`` for head h of token d; the diagonal and column 0 are not read.
+    gives the same tree. The diagonal and column 0 are not read.
     """
     n = score.shape[0] - 1
-    heads = np.zeros(n, dtype=np.int64)
     if n <= 1:
-        return heads
+        return np.zeros(n, dtype=np.int64)
     best, alive = np.zeros(n + 1, dtype=np.int64), np.ones(n + 1, dtype=np.bool_)
     for d in range(1, n + 1):
         best[d] = _best_of(score, alive, n, d)
         if score[0, d] > score[best[d], d]:
             best[d] = 0
-    root = _only_root(best, n)
-    if root > 0 and _reaches(best, n, root):
-        heads[:] = best[1:]
-        return heads
-    return _contracted(score, n)
-
-
-@numba.njit(cache=True, nogil=True)
-def _only_root(heads: IntArray, n: int) -> int:
-    """Return the only token whose head is 0, or -1 where there is none or more than one."""
-    root = -1
-    for d in range(1, n + 1):
-        if heads[d] == 0:
-            if root > 0:
-                return -1
-            root = d
-    return root
+    roots = np.flatnonzero(best[1:] == 0) + 1
+    return best[1:] if len(roots) == 1 and _reaches(best, n, roots[0]) else _contracted(score, n)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -154,13 +133,11 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
                     enter, enter_slot = gain, slot
                 if other > 0 and value[slot, other] > leave:
                     leave, leave_slot = value[slot, other], slot
-            held_source, held_target = source[other, enter_slot], target[other, enter_slot]
             value[other, keep] = enter + spent
-            source[other, keep], target[other, keep] = held_source, held_target
+            source[other, keep], target[other, keep] = source[other, enter_slot], target[other, enter_slot]
             if other > 0:
-                held_source, held_target = source[leave_slot, other], target[leave_slot, other]
                 value[keep, other] = leave
-                source[keep, other], target[keep, other] = held_source, held_target
+                source[keep, other], target[keep, other] = source[leave_slot, other], target[leave_slot, other]
                 if parent[node_of[best[other]]] == fresh:  # its best head is part of the cycle, and stays the best
                     best[other] = keep
         value[keep, keep] = -np.inf
@@ -170,13 +147,10 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
         if left > 1:
             best[keep] = _best_of(value, alive, n, keep)
         current = keep
-    last = 1
-    while not alive[last]:
-        last += 1
+    last = np.flatnonzero(alive)[1]
     top = node_of[last]
     edge_source[top] = source[0, last]
     edge_target[top] = target[0, last]
-    heads = np.zeros(n, dtype=np.int64)
     # Open the contracted nodes, latest first: the edge that enters one replaces the cycle's edge at the token it hits.
     for node in range(fresh - 1, n, -1):
         inside = edge_target[node]
@@ -184,9 +158,7 @@ def _contracted(score: FloatArray, n: int) -> IntArray:
             inside = parent[inside]
         edge_source[inside] = edge_source[node]
         edge_target[inside] = edge_target[node]
-    for d in range(1, n + 1):
-        heads[d - 1] = edge_source[d]
-    return heads
+    return edge_source[1 : n + 1]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -204,14 +176,7 @@ def _best_of(value: FloatArray, alive: npt.NDArray[np.bool_], n: int, slot: int)
 def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> IntArray:
     """Return the heads ``(t,)`` of the trees with the largest sum of scores; edges nobody voted for score 0.
 
-    Parameters
-    ----------
-    votes
-        ``(t, m)`` heads by token of all sentences one after the other; -1 where a source abstains.
-    score
-        ``(t, m)`` score of the head that each source voted for, not negative.
-    starts
-        ``(n + 1,)`` first token of each sentence.
+    `score` is that of the head which each source voted for ``(t, m)``, not negative.
     """
     heads = np.zeros(len(votes), dtype=np.int64)
     for sentence in range(len(starts) - 1):
@@ -323,20 +288,8 @@ def expected_heads(
     probability of how wrong votes coincide for alpha times each factor; and ``(patterns, m + 1)`` probabilities, of
     the head of each number and at the end of a head without votes.
 
-    Parameters
-    ----------
-    blocks
-        ``(patterns, m + 1)`` as of `vote_blocks`.
-    count
-        ``(patterns,)`` tokens of each pattern.
-    shares
-        ``(patterns, m)`` how much each vote counts.
-    log_right, log_wrong
-        ``(nodes, m)`` log probability of a right and a wrong head at each level of difficulty.
-    log_prior
-        ``(nodes,)`` log probability of the levels.
-    alpha
-        Wrong heads coincide as in Ewens' law: two of them with probability ``1 / (1 + alpha)``.
+    There are `count` tokens of each pattern of `blocks`. Heads are right and wrong with these log probabilities
+    ``(nodes, m)`` at each level of difficulty. Two wrong ones coincide with probability ``1 / (1 + alpha)``.
     """
     nodes, m = log_right.shape
     right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
@@ -348,12 +301,8 @@ def expected_heads(
         found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alpha, size, joint)
         for j in range(found + 1):
             beliefs[p, j if j < found else m] = joint[:, j].sum()
-        total = 0.0
-        size[: found + 1] = 0.0
-        for a in range(m):
-            if blocks[p, a] >= 0:
-                size[blocks[p, a]] += shares[p, a]
-                total += shares[p, a]
+        size[found] = 0.0
+        total = size[:found].sum()
         for g in range(nodes):
             here = joint[g, : found + 1].sum()
             mass[g] += count[p] * here
@@ -417,15 +366,6 @@ def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.
 
     A match is a head that equals the center's; boost 1 draws uniformly. Trees with several roots are drawn again,
     which is exact; at boost 1 about one in e has a single root.
-
-    Parameters
-    ----------
-    centers
-        ``(t,)`` heads of the sentences one after the other.
-    starts
-        ``(n + 1,)`` first token of each sentence.
-    boosts
-        ``(n,)`` one per sentence, positive.
     """
     heads = np.zeros(starts[-1], dtype=np.int64)
     for sentence in range(len(starts) - 1):
@@ -451,9 +391,6 @@ def draw_trees(centers: IntArray, starts: IntArray, boosts: FloatArray, rng: np.
                 while not joined[node]:
                     joined[node] = True
                     node = heads[start + node - 1]
-            roots = 0
-            for token in range(n):
-                roots += heads[start + token] == 0
-            if roots == 1:
+            if (heads[start : start + n] == 0).sum() == 1:
                 break
     return heads

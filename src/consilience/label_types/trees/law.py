@@ -78,34 +78,17 @@ class TreeParameters(Parameters):
     probability: FloatArray  # (h,) of the hypotheses
     log_odds: FloatArray  # (h, m) log-odds of a wrong head on a token of middle difficulty
     spread: FloatArray  # (h, m) how far EM may move the log-odds apart: their standard deviation after the pair table
-    # plausible and difficulty: (h,) number of plausible wrong heads, and standard deviation of the difficulty of tokens
-    plausible: FloatArray
-    difficulty: FloatArray
-    # nearness and middle: (h,) by how much the log-odds of a named head fall with the logarithm of its distance, and
-    # the mean of that logarithm
-    nearness: FloatArray
-    middle: FloatArray
+    plausible: FloatArray  # (h,) number of plausible wrong heads
+    difficulty: FloatArray  # (h,) standard deviation of the difficulty of tokens
+    nearness: FloatArray  # (h,) by how much the log-odds of a named head fall with the logarithm of its distance
+    middle: FloatArray  # (h,) mean of that logarithm
     correlation: FloatArray  # (h, m, m) of errors given the truth
-    # Whether votes on edges are simply weighted: the plain vote, and weights that the user gives
-    weighted: bool = False
+    weighted: bool = False  # whether votes on edges are simply weighted: the plain vote, and weights of the user
 
     @property
     def error(self) -> FloatArray:
         """``(h, m)`` shares of wrong heads, over tokens of any difficulty."""
         return _mean_error(self.log_odds, self.difficulty)
-
-
-@dataclass(frozen=True)
-class TokenShape:
-    """What is common to all sources: the number K of plausible wrong heads, and the spread of difficulty."""
-
-    heads: float
-    difficulty: float
-
-    @property
-    def chance(self) -> float:
-        """How often two unrelated votes agree: one of K + 1 heads with equal chances is hit by luck."""
-        return 1.0 / (self.heads + 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,18 +152,16 @@ class TreeLaw(Law):
         """Plausible wrong heads of a token before any vote; more than one."""
         return PLAUSIBLE_HEADS if self.plausible_heads is None else max(self.plausible_heads, 1.05)
 
-    def shape(self, statistics: Statistics) -> TokenShape:
-        """Return how wrong heads coincide and how much tokens differ in difficulty."""
-        heads = self.plausible_heads
-        if heads is None:
-            heads = _coincident_heads(statistics["contradictions"], statistics["sentence_sums"])
-        heads = max(heads, 1.05)
-        return TokenShape(heads, _seen_difficulty(statistics["triples"], heads))
+    def plausible(self, statistics: Statistics) -> tuple[float, float]:
+        """Return the plausible wrong heads K, and how often unrelated votes agree: one of K + 1 is hit by luck."""
+        heads = self.heads
+        if self.plausible_heads is None:
+            heads = max(_coincident_heads(statistics["contradictions"], statistics["sentence_sums"]), 1.05)
+        return heads, 1.0 / (heads + 1.0)
 
     @property
     def chance_cost(self) -> float:
-        """Unrelated trees have hardly a head in common."""
-        return 1.0
+        return 1.0  # unrelated trees have hardly a head in common
 
     # --- level 0 ------------------------------------------------------------------------------------
 
@@ -209,44 +190,43 @@ class TreeLaw(Law):
         if "gold_sentence_sums" in statistics:
             names = ("gold_agreement_count", "gold_agreement", "gold_agreement_square")
             sums |= dict(zip(names, _as_items(statistics["gold_sentence_sums"]), strict=True))
-        table = agreement_table(sums, above_chance(self.shape(statistics).chance))
+        table = agreement_table(sums, above_chance(self.plausible(statistics)[1]))
         cost = 1.0 - total / np.maximum(count, 1e-12)
         return replace(table, value=np.where(np.eye(len(count), dtype=bool), 1.0, table.value), cost=cost)
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
-        shape = self.shape(statistics)
-        grid, chance = np.linspace(-LIMIT, LIMIT, 161), shape.chance
-        log_odds = _log_odds(_error(np.tanh(grid), chance), shape.difficulty)
-        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + shape.difficulty * NODES)))
+        heads, chance = self.plausible(statistics)
+        difficulty = _seen_difficulty(statistics["triples"], heads)
+        grid = np.linspace(-LIMIT, LIMIT, 161)
+        log_odds = _log_odds(_error(np.tanh(grid), chance), difficulty)
+        wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty * NODES)))
         share = np.exp(LOG_NODE_PROBABILITY)
-        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / shape.heads
+        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / heads
         return Forward.of_table(grid, (agree - chance) / (1.0 - chance))
 
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> TreeParameters:
-        m = len(hypothesis.u)
+        quality = hypothesis.quality
         if hypothesis.is_plain:
-            return self.from_weights(np.ones(m), request)
-        shape, quality = self.shape(statistics), hypothesis.quality
-        error = _error(quality, shape.chance)
+            return self.from_weights(np.ones(len(quality)), request)
+        heads, chance = self.plausible(statistics)
+        difficulty, error = _seen_difficulty(statistics["triples"], heads), _error(quality, chance)
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
         return replace(
-            self._of_log_odds(_log_odds(error, shape.difficulty)),
-            plausible=np.full(1, shape.heads),
-            spread=(step * (1.0 - shape.chance) / (error * (1.0 - error)))[None],
-            difficulty=np.full(1, shape.difficulty),
+            self._of_log_odds(_log_odds(error, difficulty)),
+            plausible=np.full(1, heads),
+            spread=(step * (1.0 - chance) / (error * (1.0 - error)))[None],
+            difficulty=np.full(1, difficulty),
             # Errors that all sources share come from hard tokens, which this law knows itself.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0)[None],
         )
 
     def _of_log_odds(self, log_odds: FloatArray) -> TreeParameters:
-        m, none = len(log_odds), np.zeros(1)
-        heads = np.full(1, self.heads)
-        return TreeParameters(
-            np.ones(1), log_odds[None], np.zeros((1, m)), heads, none, none, none, np.zeros((1, m, m))
-        )
+        m, none, heads = len(log_odds), np.zeros(1), np.full(1, self.heads)
+        alone = np.zeros((1, m, m))
+        return TreeParameters(np.ones(1), log_odds[None], np.zeros((1, m)), heads, none, none, none, alone)
 
     def prepare(self, chunk: Chunk) -> tuple[Patterns, FloatArray]:
         """Return the patterns of the votes, and sums of the log distances of heads and of their squares."""
@@ -298,31 +278,27 @@ class TreeLaw(Law):
             mean = float(mass @ NODES / mass.sum())
             log_odds = log_odds + difficulty * mean
             difficulty *= float(np.sqrt(mass @ (NODES - mean) ** 2 / mass.sum()))
+        plausible = parameters.plausible
+        if self.plausible_heads is None:  # one Newton step of log(K - 1)
+            low, center, high = statistics["coincidence"]
+            away = np.log((plausible - 1.0) / (start.plausible - 1.0))
+            slope = (high - low) / (2.0 * STEPS[2]) - away / LOG_SPREAD**2
+            curve = max((2.0 * center - low - high) / STEPS[2] ** 2, 0.0) + LOG_SPREAD**-2
+            plausible = 1.0 + (plausible - 1.0) * np.exp(np.clip(slope / curve, -0.5, 0.5))
         return replace(
             parameters,
             log_odds=np.clip(log_odds, *_log_odds(np.array([LEAST_ERROR, MOST_ERROR]), difficulty))[None],
             difficulty=np.array([max(difficulty, 0.05)]),
-            plausible=self._plausible(parameters.plausible[0], start.plausible[0], statistics["coincidence"]),
+            plausible=plausible,
         )
-
-    def _plausible(self, now: float, usual: float, log_probability: FloatArray) -> FloatArray:
-        """Return the number of plausible heads one Newton step of log(K - 1) on."""
-        if self.plausible_heads is not None:
-            return np.array([now])
-        low, middle, high = log_probability
-        away = np.log((now - 1.0) / (usual - 1.0))
-        step = STEPS[2]
-        slope = (high - low) / (2.0 * step) - away / LOG_SPREAD**2
-        curve = max((2.0 * middle - low - high) / step**2, 0.0) + LOG_SPREAD**-2
-        return np.array([1.0 + (now - 1.0) * np.exp(np.clip(slope / curve, -0.5, 0.5))])
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return one set of parameters with all hypotheses, so that heads are averaged and trees decoded once."""
-        each: list[tuple[float, Any]] = list(mixture)
-        fields = [name for name in each[0][1].as_dict() if name not in ("probability", "weighted")]
-        stacked: dict[str, Any] = {name: np.concatenate([getattr(one, name) for _, one in each]) for name in fields}
-        probability = np.concatenate([share * one.probability for share, one in each])
-        return ((1.0, replace(each[0][1], probability=probability, **stacked)),)
+        shares, each = zip(*mixture, strict=True)
+        fields = [name for name in each[0].as_dict() if name not in ("probability", "weighted")]
+        stacked = {name: np.concatenate([getattr(one, name) for one in each]) for name in fields}
+        stacked["probability"] = np.concatenate([s * one.probability for s, one in zip(shares, each, strict=True)])
+        return ((1.0, replace(each[0], **stacked)),)
 
     # --- level 3 ------------------------------------------------------------------------------------
 
@@ -358,12 +334,7 @@ class TreeLaw(Law):
     def _consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, IntArray]:
         """Return the trees of largest score ``(n,)``, and all heads ``(t,)``.
 
-        Parameters
-        ----------
-        score
-            ``(t, m)`` of the head that each source voted for.
-        weights
-            ``(n, m)`` of the votes on relations: those of the sources that have the edge, or else of all.
+        Votes on relations have these weights ``(n, m)``: those of the sources that have the edge count, or else all.
         """
         from consilience.label_types.trees.kernels import best_trees
 
@@ -489,8 +460,7 @@ def _coincidences(patterns: Patterns) -> dict[str, FloatArray]:
     weight = seen * count[:, None]
     same = [seen * (votes == votes[:, [a]]) for a in range(m)]
     agree = np.array([weight[:, a] @ same[a] for a in range(m)]).reshape(m, m)
-    alike = np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1)
-    twins = np.asarray(alike.any(axis=1))
+    twins = np.asarray(np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1).any(axis=1))
     few = min(m, MOST_SOURCES)
     triples = np.zeros((3, few, few, few))
     for a in np.flatnonzero(~twins[:few]):
@@ -528,12 +498,10 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray) -> 
 def _seen_difficulty(sums: FloatArray, heads: float) -> float:
     """Return the spread of difficulty with which three sources agree as often as they do, given how often two agree."""
     index = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
-    a, b, c = index
-    total = sums[0][a, b, c]
-    some = total > 0
-    a, b, c, total = a[some], b[some], c[some], total[some]
-    if not len(total):
+    a, b, c = index[:, sums[0][tuple(index)] > 0]
+    if not len(a):
         return DIFFICULTY
+    total = sums[0][a, b, c]
     mean = np.cbrt(sums[1][a, b, c] * sums[1][a, c, b] * sums[1][b, c, a]) / total
     seen = sums[2][a, b, c] / total
     grid, log_odds = np.linspace(0.0, 3.0, 31), np.linspace(-8.0, 8.0, 161)
@@ -542,16 +510,13 @@ def _seen_difficulty(sums: FloatArray, heads: float) -> float:
     two = ((1.0 - wrong) ** 2 + wrong**2 / heads) @ share
     three = ((1.0 - wrong) ** 3 + wrong**3 * 2.0 / (heads * (heads + 1.0))) @ share
     # Copies only add to the excess, and may be in every second triple.
-    excess = [np.quantile(seen - np.interp(mean, *_rising(two[g], three[g])), 0.25) for g in range(len(grid))]
+    excess = []
+    for pair, triple in zip(two, three, strict=True):
+        last = int(pair.argmin()) + 1  # up to where both rise with quality: sources that err always agree on errors
+        excess.append(np.quantile(seen - np.interp(mean, pair[:last][::-1], triple[:last][::-1]), 0.25))
     spread = 0.5 / np.sqrt(np.median(total))
     misfit = (np.array(excess) / spread) ** 2 + ((grid - DIFFICULTY) / LOG_SPREAD) ** 2
     return float(max(grid[misfit.argmin()], 0.05))
-
-
-def _rising(two: FloatArray, three: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return both where they rise with quality: sources that err always agree on errors."""
-    last = int(two.argmin()) + 1
-    return two[:last][::-1], three[:last][::-1]
 
 
 def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
@@ -653,8 +618,7 @@ class TokenTable:
 
 def cut(flat: npt.NDArray[np.generic], starts: IntArray) -> Batch:
     """Return one array per sentence."""
-    ends = starts.tolist()
-    return as_object_array(flat[first:last] for first, last in pairwise(ends))
+    return as_object_array(flat[first:last] for first, last in pairwise(starts.tolist()))
 
 
 def _believe(

@@ -33,8 +33,17 @@ class TreeReader:
 
     def read(self, labels: Sequence[Any] | Batch) -> Batch:
         """Return an object array of integer arrays: ``(length,)``, or ``(length, 2)`` with relations."""
+        from consilience.label_types.trees.kernels import tree_faults
+
         cells = [self._cell(cell, index) for index, cell in enumerate(labels)]
-        check_trees(cells)
+        flat, starts = flatten(cells)
+        sizes = np.diff(starts)
+        if sizes.max(initial=0) > MOST_TOKENS:
+            longest = int(sizes.argmax())
+            raise InvalidLabelError(f"the tree has {sizes[longest]} tokens, more than {MOST_TOKENS}. {STEP}", longest)
+        tree, fault, token = tree_faults(flat, starts).tolist()
+        if tree >= 0:
+            raise InvalidLabelError(f"{_fault(flat[starts[tree] : starts[tree + 1]], fault, token)} {STEP}", tree)
         return as_object_array(cells)
 
     def _cell(self, cell: Any, index: int) -> IntArray:
@@ -95,22 +104,6 @@ class TreeReader:
                 f"token {token + 1} has relation {cell[token, 1]}; codes are 0 .. {count - 1}. {STEP}", index
             )
         return cell
-
-
-def check_trees(cells: list[IntArray]) -> None:
-    """Raise an error for the first array that is no tree with one root."""
-    from consilience.label_types.trees.kernels import tree_faults
-
-    if not cells:
-        return
-    flat, starts = flatten(cells)
-    longest = int(np.diff(starts).argmax())
-    if len(cells[longest]) > MOST_TOKENS:
-        raise InvalidLabelError(f"the tree has {len(cells[longest])} tokens, more than {MOST_TOKENS}. {STEP}", longest)
-    tree, fault, token = tree_faults(flat, starts).tolist()
-    if tree >= 0:
-        heads = flat[starts[tree] : starts[tree + 1]]
-        raise InvalidLabelError(f"{_fault(heads, fault, token)} {STEP}", tree)
 
 
 def flatten(cells: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
