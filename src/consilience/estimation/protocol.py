@@ -353,6 +353,8 @@ class Law(ABC):
     `average`).
     """
 
+    #: What `parameters` returns.
+    parameter_class: ClassVar[type[Parameters]] = Parameters
     #: Names accepted by `LabelModel(method=)`.
     methods: ClassVar[tuple[str, ...]] = METHODS
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
@@ -437,9 +439,12 @@ class Law(ABC):
     def posterior(self, parameters: Any, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return labels, probabilities where the space is finite, and confidence."""
 
-    @abstractmethod
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        """Return the belief averaged over hypotheses; the probabilities add up to one."""
+        """Return the belief averaged over hypotheses, whose probabilities add up to one; that of the first by default.
+
+        The default suits laws that leave only one hypothesis in `merge`.
+        """
+        return posteriors[0][1]
 
     # --- in shared words ----------------------------------------------------------------------------------
 
@@ -460,9 +465,9 @@ class Law(ABC):
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return the parameters of sources whose weights are known."""
 
-    @abstractmethod
     def restore(self, fields: Mapping[str, Any]) -> Parameters:
         """Return the parameters that `Parameters.as_dict` described."""
+        return self.parameter_class(**fields)
 
     @abstractmethod
     def expected_cost(self, weight: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ Location and scale of y are a choice of gauge: votes alone identify ``slope * sd
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -85,6 +85,7 @@ class LinearLaw(Law):
     gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
     scales: QuantileScales | None = None  # of the sources, where normal scores are looked at
     repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
+    parameter_class = LinearParameters
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
 
@@ -314,9 +315,6 @@ class LinearLaw(Law):
             variance=2.0 * float(noise.max()) * np.eye(d) if told.covariance is None else told.covariance,
             shrink=float(told.mean is not None and told.covariance is not None),
         )
-
-    def restore(self, fields: Mapping[str, Any]) -> LinearParameters:
-        return LinearParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean squared distance of votes from the truth, ``d / (2 weight + 1 / (2 scale))``."""
