@@ -21,7 +21,6 @@ from consilience.estimation.protocol import (
     Hypothesis,
     Law,
     Mixture,
-    Passes,
     Posterior,
     Request,
     Statistics,
@@ -106,9 +105,9 @@ class LinearLaw(Law):
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, LinearLaw) and self.d == other.d and self.scales is other.scales
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
-        super().check_method(method, passes)
-        if self.gauge == "quantile" and passes is None:
+    def check_method(self, method: str, *, has_votes: bool) -> None:
+        super().check_method(method, has_votes=has_votes)
+        if self.gauge == "quantile" and not has_votes:
             raise UnsupportedError(
                 "gauge='quantile' needs the votes; moments alone do not suffice. "
                 "Call fit(votes), or use gauge='linear'."

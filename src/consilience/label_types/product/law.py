@@ -23,7 +23,6 @@ from consilience.estimation.protocol import (
     Law,
     Mixture,
     Parameters,
-    Passes,
     Posterior,
     Request,
     Statistics,
@@ -146,7 +145,7 @@ class ProductLaw(CompositeLaw):
             return False
         return all(law.measures_like(other.fields[name]) for name, law in self.fields.items())
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
+    def check_method(self, method: str, *, has_votes: bool) -> None:
         for name, law in self.fields.items():
             if method not in law.methods:
                 raise UnsupportedError(
