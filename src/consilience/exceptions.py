@@ -6,6 +6,9 @@ A message states the fact, names the culprit and offers the next step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 __all__ = [
     "ConsilienceError",
     "ConsilienceWarning",
@@ -113,3 +116,9 @@ class MissingPackageError(ConsilienceError, ImportError):
 
 class MissingDataError(ConsilienceError, FileNotFoundError):
     """A public data set is not where it was looked for; the message says where it comes from."""
+
+
+def did_you_mean(name: object, known: Iterable[object], most: int = 1) -> str:
+    """Return " Did you mean ...?" with the most similar of the known names, to follow a sentence; or nothing."""
+    close = get_close_matches(str(name), [str(one) for one in known], n=most)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

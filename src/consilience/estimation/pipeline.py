@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
@@ -33,7 +32,14 @@ from consilience.estimation.protocol import (
     Summary,
     Trust,
 )
-from consilience.exceptions import ConsilienceError, InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
+from consilience.exceptions import (
+    ConsilienceError,
+    InvalidVotesError,
+    PriorError,
+    UnknownSourceError,
+    UnsupportedError,
+    did_you_mean,
+)
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.partitions.moments import Moments, as_chunk
@@ -392,8 +398,7 @@ def _source_name(member: Any, sources: tuple[str, ...]) -> str:
         return sources[int(member)]
     if member in sources:
         return str(member)
-    close = get_close_matches(str(member), sources, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
+    hint = did_you_mean(member, sources)
     shown = ", ".join(repr(name) for name in sources[:8])
     raise UnknownSourceError(f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.arrays import is_null
-from consilience.exceptions import FileFormatError
+from consilience.exceptions import FileFormatError, did_you_mean
 from consilience.label_types import Classes, Scores
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
@@ -288,8 +287,7 @@ def _roles(
     listed = ", ".join(map(repr, columns))
     for name in (*given.values(), answer):
         if name is not None and name not in columns:
-            close = get_close_matches(name, columns, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, columns)
             raise FileFormatError(f"There is no column {name!r}; the columns are {listed}.{hint}")
     lower = {name.lower(): name for name in reversed(list(columns))}
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import is_null
-from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
+from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError, did_you_mean
 
 
 def default_names(count: int) -> tuple[str, ...]:
@@ -51,9 +50,8 @@ def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
     """Raise if a source is not among the known ones, with those that may be meant."""
     for name in names:
         if name not in known:
-            close = " or ".join(map(repr, get_close_matches(str(name), known)))
-            hint = f"Did you mean {close}?" if close else f"Choose from {', '.join(map(repr, known))}."
-            raise UnknownSourceError(f"There is no source {name!r}. {hint}")
+            hint = did_you_mean(name, known, most=3) or f" Choose from {', '.join(map(repr, known))}."
+            raise UnknownSourceError(f"There is no source {name!r}.{hint}")
 
 
 def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
