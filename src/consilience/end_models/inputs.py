@@ -16,8 +16,8 @@ from consilience.exceptions import (
     NotFittedError,
     UnsupportedError,
 )
+from consilience.label_model import Configurable
 from consilience.label_types.base import LabelSpace
-from consilience.settings import Configurable
 
 
 class EndModel(Configurable):
