@@ -43,7 +43,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
+from consilience.estimation.kernels import SLOPE, Map, fit_hypothesis, start_point
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
@@ -144,9 +144,7 @@ class _Problem:
     luck: FloatArray
     gold: FloatArray
     forward: Forward
-    grid: FloatArray
-    features: FloatArray
-    sign: FloatArray
+    features: Map
 
     @classmethod
     def of(cls, table: PairTable, forward: Forward, order: IntArray) -> _Problem:
@@ -174,7 +172,13 @@ class _Problem:
             votes = np.maximum(np.diag(both), 1.0)
             gold[1, :m] = np.where(known, 1.0 / np.maximum(table.gold_error[order], 1.0 / (votes + 1.0)) ** 2, 0.0)
             gold[2, :rank] = forward.features(np.array([LIMIT]))[0][0]
-        empty = np.zeros(0)
+        features: Map = (np.zeros(0), np.zeros((0, 1)), np.ones(1))
+        if forward.grid is not None and forward.phi is not None and forward.sign is not None:
+            features = (
+                np.ascontiguousarray(forward.grid, dtype=np.float64),
+                np.ascontiguousarray(forward.phi, dtype=np.float64),
+                np.ascontiguousarray(forward.sign, dtype=np.float64),
+            )
         return cls(
             np.ascontiguousarray(value),
             np.ascontiguousarray(usable),
@@ -186,9 +190,7 @@ class _Problem:
             unit / np.diag(both),
             gold,
             forward,
-            empty if forward.grid is None else np.ascontiguousarray(forward.grid, dtype=np.float64),
-            np.zeros((0, 1)) if forward.phi is None else np.ascontiguousarray(forward.phi, dtype=np.float64),
-            np.ones(1) if forward.sign is None else np.ascontiguousarray(forward.sign, dtype=np.float64),
+            features,
         )
 
     @property
@@ -209,33 +211,18 @@ class _Problem:
         rounds: int = 25,
     ) -> _Fit:
         """Return the maximum of one hypothesis, with many sources roughly."""
+        groups = (layout.group, layout.size, layout.slot, layout.school)
         if begin is None:
             begin = np.zeros(layout.length)
-            start_point(self.value, self.weight, layout.group, layout.slot, layout.school, begin)
+            start_point(self.value, self.weight, groups, begin)
         point, evidence, hessian, quad, share, scale = fit_hypothesis(
-            self.value,
-            self.usable,
-            self.variance,
-            self.overlap,
-            self.power,
-            self.luck,
-            layout.group,
-            layout.size,
-            layout.slot,
-            layout.school,
-            self.grid,
+            (self.value, self.usable, self.variance, self.overlap, self.power, self.luck),
+            groups,
             self.features,
-            self.sign,
             self.gold,
-            tau,
-            TAILS,
+            (tau, TAILS, MEAN, SPREAD, LIMIT),
+            (self.follows, HALF, CONTRARY if self.has_gold else 0.0),
             omega,
-            MEAN,
-            SPREAD,
-            LIMIT,
-            self.follows,
-            HALF,
-            CONTRARY if self.has_gold else 0.0,
             begin,
             np.zeros(0) if reference is None else reference,
             rounds if self.m <= MANY else min(rounds, 4),
