@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, softmax
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
@@ -70,21 +69,17 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
         confidence = probabilities[np.arange(len(own)), own]
     details = dict(belief.details)
     for name, value in belief.details.items():
-        if name.endswith("_probability"):
-            details[name] = _tempered_details(value, b)
+        if name.endswith("_probability") and value.dtype != object:
+            details[name] = _tempered(value, b)
+        elif name.endswith("_probability"):  # of ragged items, where rows of two axes are laws over labels
+            pieces = [np.asarray(piece, dtype=np.float64) for piece in value]
+            details[name] = as_object_array(
+                _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300)))
+                for piece in pieces
+            )
         elif name in ("standard_deviation", "covariance"):
             details[name] = value * calibration.interval_scale ** (1 if name == "standard_deviation" else 2)
     return replace(belief, confidence=confidence, probabilities=probabilities, details=details)
-
-
-def _tempered_details(value: npt.NDArray[Any], b: float) -> npt.NDArray[Any]:
-    """Return tempered probabilities of single statements; of ragged items, rows of two axes are laws over labels."""
-    if value.dtype != object:
-        return _tempered(value, b)
-    pieces = [np.asarray(piece, dtype=np.float64) for piece in value]
-    return as_object_array(
-        _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300))) for piece in pieces
-    )
 
 
 def _tempered(confidence: FloatArray, b: float) -> FloatArray:

@@ -385,22 +385,22 @@ def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tupl
     for pair in dependencies:
         if isinstance(pair, str) or not isinstance(pair, Iterable) or len(members := tuple(pair)) != 2:
             raise UnsupportedError(f"Dependency {pair!r} is not a pair of source names. Write it as ('a', 'b').")
-        names = tuple(_source_name(member, sources) for member in members)
+        names = []
+        for member in members:
+            if isinstance(member, (int, np.integer)) and not isinstance(member, bool) and 0 <= member < len(sources):
+                names.append(sources[int(member)])
+            elif member in sources:
+                names.append(str(member))
+            else:
+                hint, shown = did_you_mean(member, sources), ", ".join(map(repr, sources[:8]))
+                raise UnknownSourceError(
+                    f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}."
+                )
         if names[0] == names[1]:
             raise UnsupportedError(f"Dependency {pair!r} names the same source twice. Pair it with another one.")
         if (names[1], names[0]) not in pairs:
             pairs.append((names[0], names[1]))
     return tuple(dict.fromkeys(pairs))
-
-
-def _source_name(member: Any, sources: tuple[str, ...]) -> str:
-    if isinstance(member, (int, np.integer)) and not isinstance(member, bool) and 0 <= member < len(sources):
-        return sources[int(member)]
-    if member in sources:
-        return str(member)
-    hint = did_you_mean(member, sources)
-    shown = ", ".join(repr(name) for name in sources[:8])
-    raise UnknownSourceError(f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}.")
 
 
 def read_prior(prior: Any, space: LabelSpace) -> str | FloatArray:

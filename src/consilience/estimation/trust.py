@@ -274,15 +274,6 @@ class _Fit:
     share: FloatArray
     scale: FloatArray
 
-    def lasting(self) -> FloatArray:
-        """Return the prior covariance of lasting u."""
-        group = self.layout.group
-        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
-        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
-        np.fill_diagonal(alike, self.scale**2)
-        covariance: FloatArray = alike + SPREAD**2
-        return covariance
-
     @property
     def _regular(self) -> FloatArray:
         """The Hessian; exact copies on few items leave directions that nothing determines, hence a tiny ridge."""
@@ -291,8 +282,11 @@ class _Fit:
 
     def posterior(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the lasting u."""
-        m = len(self.u)
-        lasting = self.lasting()
+        m, group = len(self.u), self.layout.group
+        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
+        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
+        np.fill_diagonal(alike, self.scale**2)
+        lasting = alike + SPREAD**2  # its prior covariance
         keep = lasting @ self.quad
         mean = MEAN + keep @ (self.u - MEAN)
         spread = keep @ np.linalg.inv(self._regular)[:m, :m] @ keep.T + lasting - keep @ lasting
