@@ -71,7 +71,7 @@ def test_an_import_that_points_upwards_is_reported(broken: Callable[..., Path], 
         ("estimation/pipeline.py", "from consilience.estimation.protocol import Law\n"),
         ("votes.py", "from .tables.cells import read\nimport numpy\n"),
         ("cli/program.py", "from consilience.cli.demo import run\n"),
-        ("tables/cells.py", "from consilience.tables.names import name\n"),
+        ("tables/cells.py", "from consilience.tables.frames import name\n"),
     ],
 )
 def test_an_import_that_points_downwards_is_fine(broken: Callable[..., Path], name: str, text: str) -> None:

@@ -6,6 +6,8 @@ A message states the fact, names the culprit and offers the next step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -127,3 +129,9 @@ def needed(module: str, use: str, extra: str | None = None) -> Any:
         package = {"sklearn": "scikit-learn", "ufal": "ufal.udpipe"}.get(root, root)
         line = package if extra is None else f"'consilience[{extra}]'"
         raise MissingPackageError(f"{use} needs {package}, which is not installed. Run: pip install {line}.") from None
+
+
+def did_you_mean(name: object, known: Iterable[object], most: int = 1) -> str:
+    """Return " Did you mean ...?" with the most similar of the known names, to follow a sentence; or nothing."""
+    close = get_close_matches(str(name), [str(one) for one in known], n=most)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""

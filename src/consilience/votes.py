@@ -16,11 +16,28 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import common_dtype, differs_from, read_cells, same_labels, spelled_out, stack_labels
+from consilience.tables.cells import (
+    common_dtype,
+    default_names,
+    differs_from,
+    read_cells,
+    same_labels,
+    spelled_out,
+    stack_labels,
+)
 from consilience.tables.display import Cell, table_fragment
 from consilience.tables.frames import is_frame
-from consilience.tables.names import as_names, check_known, check_names, check_unique_ids, default_names
-from consilience.tables.vote_tables import LabelTable, item_ids, long_arrow, read_long, read_wide
+from consilience.tables.vote_tables import (
+    LabelTable,
+    as_names,
+    check_known,
+    check_names,
+    check_unique_ids,
+    item_ids,
+    long_arrow,
+    read_long,
+    read_wide,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]

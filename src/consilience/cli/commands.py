@@ -7,13 +7,12 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from consilience.exceptions import ConsilienceError
+from consilience.exceptions import ConsilienceError, did_you_mean
 
 DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
 #: Keys of a context: whether to show where an error comes from, and what the user calls a file.
@@ -62,8 +61,8 @@ class Group(Command, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            hint = did_you_mean(name, self.list_commands(ctx)) or f"Use one of {', '.join(self.list_commands(ctx))}."
-            raise click.UsageError(f"There is no command {name!r}. {hint.rstrip()}", ctx)
+            hint = did_you_mean(name, self.list_commands(ctx)) or f" Use one of {', '.join(self.list_commands(ctx))}."
+            raise click.UsageError(f"There is no command {name!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -103,12 +102,6 @@ class Group(Command, click.Group):
         if message and "--json" in (sys.argv[1:] if args is None else args):
             click.echo(json.dumps({"error": message, "exit_status": code}, ensure_ascii=False, indent=2))
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return "Did you mean ...? " with the most similar of the known names, or nothing."""
-    close = get_close_matches(name, list(known), n=1)
-    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def _message(error: Exception) -> str:

@@ -13,10 +13,10 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
-from consilience.cli.commands import Command, did_you_mean
+from consilience.cli.commands import Command
 from consilience.cli.loading import Loaded, describe, load, opened
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, write_all
-from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError
+from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.partitions import predict_to
@@ -247,7 +247,7 @@ def fit_votes(
     names = space.law.methods
     if method not in names:
         raise UnsupportedError(
-            f"There is no method {method!r} for this label type. {did_you_mean(method, names)}"
+            f"There is no method {method!r} for this label type.{did_you_mean(method, names)} "
             f"Use one of {', '.join(names)}."
         )
     settings: dict[str, Any] = {"dependencies": list(pairs)} if pairs else {}
@@ -274,7 +274,7 @@ def _prior(text: str, space: LabelSpace) -> Any:
         name, _, share = part.rpartition("=")
         name = name.strip()
         if name not in labels:
-            raise refused(f"{name or share!r} is no label. {did_you_mean(name, labels)}Write --prior {example}.")
+            raise refused(f"{name or share!r} is no label.{did_you_mean(name, labels)} Write --prior {example}.")
         try:
             given[name] = float(share)
         except ValueError:

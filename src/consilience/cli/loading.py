@@ -12,7 +12,6 @@ import click
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array
-from consilience.cli.commands import did_you_mean
 from consilience.cli.options import Reading
 from consilience.cli.output import Output
 from consilience.exceptions import (
@@ -21,6 +20,7 @@ from consilience.exceptions import (
     InvalidVotesError,
     UnknownColumnError,
     UnknownSourceError,
+    did_you_mean,
     needed,
 )
 from consilience.label_model import LabelModel
@@ -206,7 +206,7 @@ def _check_columns(path: Path, columns: list[str], wanted: Iterable[str | None])
         if name is not None and name not in columns:
             shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
             hint = did_you_mean(name, columns)
-            raise UnknownColumnError(f"{str(path)!r} has no column {name!r}. {hint}Its columns are {shown}.")
+            raise UnknownColumnError(f"{str(path)!r} has no column {name!r}.{hint} Its columns are {shown}.")
 
 
 def _chosen(votes: Votes, reading: Reading) -> Votes:
@@ -215,7 +215,7 @@ def _chosen(votes: Votes, reading: Reading) -> Votes:
         if name not in votes.sources:
             hint = did_you_mean(name, votes.sources)
             shown = ", ".join(map(repr, votes.sources[:8])) + (", ..." if votes.n_sources > 8 else "")
-            raise UnknownSourceError(f"There is no source {name!r}. {hint}Sources: {shown}.")
+            raise UnknownSourceError(f"There is no source {name!r}.{hint} Sources: {shown}.")
     kept = tuple(name for name in (reading.sources or votes.sources) if name not in reading.drop)
     return votes if kept == votes.sources else votes.select(kept)
 
@@ -255,8 +255,8 @@ def _interpreted(
         if len(labels) != len(votes):  # a row per vote
             ids = table.column(str(reading.roles(table.column_names)[1]["item"])).to_pylist()
     else:
-        hint = did_you_mean(gold, table.column_names) or f"The columns are {', '.join(map(repr, table.column_names))}."
-        raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}. {hint.rstrip()}")
+        hint = did_you_mean(gold, table.column_names) or f" The columns are {', '.join(map(repr, table.column_names))}."
+        raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
     found = _matched(ids, labels, votes, name, output)
     rows = list(found)
     # A number is text where the classes are texts such as '1'.

@@ -14,8 +14,9 @@ from typing import Any
 import click
 
 from consilience.cli import options
-from consilience.cli.commands import BadInputError, Command, did_you_mean
+from consilience.cli.commands import BadInputError, Command
 from consilience.cli.output import Output, columns_of
+from consilience.exceptions import did_you_mean
 
 CATALOGUE = Path("experiments") / "catalogue.toml"
 ALL = "all"
@@ -167,8 +168,8 @@ def _chosen(
         return chosen
     for name in names:
         if name not in experiments:
-            hint = did_you_mean(name, experiments).rstrip() or "--list shows them."
-            raise BadInputError(f"There is no experiment {name!r}. {hint}")
+            hint = did_you_mean(name, experiments) or " --list shows them."
+            raise BadInputError(f"There is no experiment {name!r}.{hint}")
         for option, variable, what in lacking[name]:
             raise BadInputError(f"{name} reads {what}. Pass {option} FOLDER, or set {variable}.")
         if full and experiments[name].full is None:

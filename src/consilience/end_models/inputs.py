@@ -8,7 +8,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 from consilience.exceptions import InvalidInputError, NotFittedError, UnsupportedError
-from consilience.settings import Configurable
+from consilience.label_model import Configurable
 
 
 class EndModel(Configurable):

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, softmax
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
@@ -35,22 +34,12 @@ EDGE = 1e-4
 
 @dataclass(frozen=True)
 class Calibration:
-    """How stated confidence is turned into one that comes true.
+    """How stated confidence is turned into one that comes true."""
 
-    Parameters
-    ----------
-    temperature
-        b above; below 1 where labels were less often right than stated.
-    interval_scale
-        Factor of standard deviations.
-    stated, observed
-        Mean confidence and mean share of right labels on the known items, before calibration.
-    """
-
-    temperature: float = 1.0
-    interval_scale: float = 1.0
-    stated: float = float("nan")
-    observed: float = float("nan")
+    temperature: float = 1.0  # b above; below 1 where labels were less often right than stated
+    interval_scale: float = 1.0  # factor of standard deviations
+    stated: float = float("nan")  # mean confidence on the known items, before calibration
+    observed: float = float("nan")  # and mean share of right labels there
 
     def findings(self, n_gold: int) -> tuple[Diagnostic, ...]:
         """Return what was done, in one sentence."""
@@ -78,27 +67,19 @@ def calibrated(belief: Posterior, calibration: Calibration) -> Posterior:
         probabilities = powered / powered.sum(axis=1, keepdims=True)
         own = np.abs(belief.probabilities - belief.confidence[:, None]).argmin(axis=1)  # type: ignore[operator]
         confidence = probabilities[np.arange(len(own)), own]
-    details = {
-        name: _tempered_details(value, b)
-        if name.endswith("_probability")
-        else value * calibration.interval_scale
-        if name == "standard_deviation"
-        else value * calibration.interval_scale**2
-        if name == "covariance"
-        else value
-        for name, value in belief.details.items()
-    }
+    details = dict(belief.details)
+    for name, value in belief.details.items():
+        if name.endswith("_probability") and value.dtype != object:
+            details[name] = _tempered(value, b)
+        elif name.endswith("_probability"):  # of ragged items, where rows of two axes are laws over labels
+            pieces = [np.asarray(piece, dtype=np.float64) for piece in value]
+            details[name] = as_object_array(
+                _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300)))
+                for piece in pieces
+            )
+        elif name in ("standard_deviation", "covariance"):
+            details[name] = value * calibration.interval_scale ** (1 if name == "standard_deviation" else 2)
     return replace(belief, confidence=confidence, probabilities=probabilities, details=details)
-
-
-def _tempered_details(value: npt.NDArray[Any], b: float) -> npt.NDArray[Any]:
-    """Return tempered probabilities of single statements; of ragged items, rows of two axes are laws over labels."""
-    if value.dtype != object:
-        return _tempered(value, b)
-    pieces = [np.asarray(piece, dtype=np.float64) for piece in value]
-    return as_object_array(
-        _tempered(piece, b) if piece.ndim < 2 else softmax(b * np.log(np.maximum(piece, 1e-300))) for piece in pieces
-    )
 
 
 def _tempered(confidence: FloatArray, b: float) -> FloatArray:
@@ -116,12 +97,7 @@ def calibrate(
 ) -> Calibration:
     """Return the calibration that known items ask for.
 
-    Parameters
-    ----------
-    believe
-        What the model says about encoded votes ``(n, m, ...)`` of the sources that `observed` names.
-    over
-        Sums a function over chunks of the votes.
+    `believe` says what the model makes of encoded votes and where they are, and `over` sums a function over chunks.
     """
     edges = np.linspace(EDGE, 1.0 - EDGE, 200)
 

@@ -7,11 +7,12 @@ package decides by a finding's code.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request, Statistics, Trust
+from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request, Severity, Statistics, Trust
 
 __all__ = ["count_findings", "items_without_votes", "listed", "trust_findings"]
 
@@ -35,7 +36,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[Diagnostic, ...]:
-    """Return what the hypotheses say: no signal, copies, rival camps, alike sources, adversaries, misfit."""
+    """Return what the hypotheses say: no signal, rival camps, copies, alike sources, adversaries, misfit."""
     active = votes > 0
     found: list[Diagnostic] = []
     silent = float((np.tanh(trust.draws).mean(axis=1) < WEAK).mean())
@@ -45,15 +46,34 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
             "Add better sources, or pass gold= with a few known labels."
         )
         found.append(Diagnostic("no-signal", "error", (), message))
-    found += _competing(trust, request)
-    found += _dependent(trust, request)
+    rivals = competing_groups(trust.hypotheses)
+    if rivals is not None:
+        first, second = (request.named(group) for group in rivals)
+        message = (
+            f"Two groups agree among themselves more than with each other: {listed(first)} against {listed(second)}. "
+            "The votes cannot tell which group follows the truth, so both count; ten known labels (gold=) would decide."
+        )
+        found.append(Diagnostic("competing-groups", "warning", (*first, *second), message))
+    sure: BoolArray = (trust.together > LIKELY) | request.dependent
+    np.fill_diagonal(sure, False)
+    if sure.any():
+        pairs = np.argwhere(np.triu(sure))
+        named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:SHOWN]]
+        more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
+        message = (
+            f"These sources share errors: {'; '.join(named)}{more}. What they have in common counts once; pass "
+            "dependencies='none' if you know that they are independent."
+        )
+        found.append(Diagnostic("dependent-pair", "info", request.named(np.flatnonzero(sure.any(axis=1))), message))
     if trust.alike > LIKELY and active.sum() >= 3:
         message = (
             f"The votes do not show that any source is better than another (probability {trust.alike:.0%}), so all "
             "count about the same. More items or known labels would tell them apart."
         )
         found.append(Diagnostic("weights-unsupported", "info", (), message))
-    found += _adversarial(trust, request, active)
+    if names := request.named(active & ((trust.draws < 0.0).mean(axis=0) > 0.95)):
+        message = f"Worse than chance: {listed(names)}. Check how their labels are coded; they may be reversed."
+        found.append(Diagnostic("adversarial-source", "warning", names, message))
     if trust.misfit > POOR:
         message = (
             f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
@@ -63,31 +83,6 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
     return tuple(found)
 
 
-def _too_few(statistics: Statistics, request: Request) -> list[Diagnostic]:
-    active = np.diag(statistics["both"]) > 0
-    count = int(active.sum())
-    if count >= 3:
-        return []
-    voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
-    message = (
-        f"{voters}, and agreement can tell sources apart only from three on. Add sources, or pass gold= with a few "
-        "known labels."
-    )
-    return [Diagnostic("too-few-sources", "warning", request.named(active), message)]
-
-
-def _competing(trust: Trust, request: Request) -> list[Diagnostic]:
-    rivals = competing_groups(trust.hypotheses)
-    if rivals is None:
-        return []
-    first, second = (request.named(group) for group in rivals)
-    message = (
-        f"Two groups agree among themselves more than with each other: {listed(first)} against {listed(second)}. "
-        "The votes cannot tell which group follows the truth, so both count; ten known labels (gold=) would decide."
-    )
-    return [Diagnostic("competing-groups", "warning", (*first, *second), message)]
-
-
 def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolArray] | None:
     """Return two groups of sources between which the votes cannot decide, or None.
 
@@ -95,113 +90,71 @@ def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolA
     """
     camps = [one for one in hypotheses if (np.bincount(one.groups) > 1).all() and one.groups.max() > 0]
     if sum(one.probability for one in camps) > 0.5:
-        sizes = np.bincount(camps[0].groups)
-        first, second = np.argsort(-sizes, kind="stable")[:2]
+        first, second = np.argsort(-np.bincount(camps[0].groups), kind="stable")[:2]
         return camps[0].groups == first, camps[0].groups == second
     probable = [one for one in hypotheses if one.probability >= RIVAL]
-    for index, one in enumerate(probable):
-        for other in probable[index + 1 :]:
-            change = one.u - other.u
-            better, worse = change > 0.1, change < -0.1
-            if better.sum() >= 2 and worse.sum() >= 2:
-                mine = one.u[better].mean() - one.u[worse].mean()
-                theirs = other.u[better].mean() - other.u[worse].mean()
-                if mine > 0 > theirs:
-                    return better, worse
+    for one, other in combinations(probable, 2):
+        change = one.u - other.u
+        better, worse = change > 0.1, change < -0.1
+        if better.sum() >= 2 and worse.sum() >= 2:
+            mine, theirs = (each.u[better].mean() - each.u[worse].mean() for each in (one, other))
+            if mine > 0 > theirs:
+                return better, worse
     return None
 
 
-def _dependent(trust: Trust, request: Request) -> list[Diagnostic]:
-    sure = (trust.together > LIKELY) | request.dependent
-    np.fill_diagonal(sure, False)
-    if not sure.any():
-        return []
-    pairs = np.argwhere(np.triu(sure))
-    named = [f"{request.sources[a]} and {request.sources[b]}" for a, b in pairs[:SHOWN]]
-    more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
-    message = (
-        f"These sources share errors: {'; '.join(named)}{more}. What they have in common counts once; pass "
-        "dependencies='none' if you know that they are independent."
-    )
-    return [Diagnostic("dependent-pair", "info", request.named(np.flatnonzero(sure.any(axis=1))), message)]
-
-
-def _adversarial(trust: Trust, request: Request, active: BoolArray) -> list[Diagnostic]:
-    below = active & ((trust.draws < 0.0).mean(axis=0) > 0.95)
-    if not below.any():
-        return []
-    names = request.named(below)
-    message = f"Worse than chance: {listed(names)}. Check how their labels are coded; they may be reversed."
-    return [Diagnostic("adversarial-source", "warning", names, message)]
-
-
 def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
-    """Return what the counts of votes show: silent and constant sources, low overlap, unused labels."""
-    return (
-        *_too_few(statistics, request),
-        *_silent(statistics, request),
-        *_constant(law, statistics, request),
-        *_low_overlap(statistics, request),
-        *_unused_labels(statistics),
-    )
-
-
-def _silent(statistics: Statistics, request: Request) -> list[Diagnostic]:
-    silent = np.diag(statistics["both"]) == 0
-    if not silent.any():
-        return []
-    names = request.named(silent)
-    message = f"Never voted: {listed(names)}. Nothing can be said about them."
-    return [Diagnostic("never-votes", "info", names, message)]
-
-
-def _constant(law: Law, statistics: Statistics, request: Request) -> list[Diagnostic]:
-    constant = law.constant_sources(statistics)
+    """Return what the counts of votes show: few, silent and constant sources, low overlap, unused labels."""
     votes = np.diag(statistics["both"])
     active = votes > 0
-    one_label = "votes" not in statistics or int((statistics["votes"].sum(axis=0) > 0).sum()) == 1
-    if constant.any() and constant[active].all() and one_label:
-        message = "All votes are for one and the same label, so nothing can be learned from agreement."
-        return [Diagnostic("constant-source", "warning", request.named(constant), message)]
+    count = int(active.sum())
+    found: list[Diagnostic] = []
+    if count < 3:
+        voters = "No source votes" if count == 0 else f"Only {count} source{'s' if count > 1 else ''} voted"
+        message = (
+            f"{voters}, and agreement can tell sources apart only from three on. Add sources, or pass gold= with a few "
+            "known labels."
+        )
+        found.append(Diagnostic("too-few-sources", "warning", request.named(active), message))
+    if names := request.named(~active):
+        message = f"Never voted: {listed(names)}. Nothing can be said about them."
+        found.append(Diagnostic("never-votes", "info", names, message))
+    used = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
+    constant = law.constant_sources(statistics)
     # Labeling functions that vote for one class only are the rule in their kind, and tell by where they vote.
-    constant &= votes >= 0.9 * int(statistics["voted_items"])
-    if not constant.any() or constant.sum() * 2 > active.sum():
-        return []
-    names = request.named(constant)
-    message = (
-        f"Always the same label, whatever the item: {listed(names)}. Such votes carry no information; remove them."
-    )
-    return [Diagnostic("constant-source", "warning", names, message)]
-
-
-def _low_overlap(statistics: Statistics, request: Request) -> list[Diagnostic]:
+    everywhere = constant & (votes >= 0.9 * int(statistics["voted_items"]))
+    if constant.any() and constant[active].all() and ("votes" not in statistics or (used > 0).sum() == 1):
+        message = "All votes are for one and the same label, so nothing can be learned from agreement."
+        found.append(Diagnostic("constant-source", "warning", request.named(constant), message))
+    elif everywhere.any() and everywhere.sum() * 2 <= count:
+        names = request.named(everywhere)
+        message = (
+            f"Always the same label, whatever the item: {listed(names)}. Such votes carry no information; remove them."
+        )
+        found.append(Diagnostic("constant-source", "warning", names, message))
     # Where one item holds many votes, as a sentence does, what counts is how many of these two sources share.
     both = (statistics["shared"] if "shared" in statistics else statistics["both"]).copy()
-    active = np.diag(both) > 0
+    voting = np.diag(both) > 0
     np.fill_diagonal(both, 0)
     partners = (both >= MIN_OVERLAP).sum(axis=1)
     # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
-    low = active & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
-    if active.sum() < 3 or not low.any():
-        return []
-    names = request.named(low)
-    message = (
-        f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is "
-        "mostly borrowed from the others; collect overlapping votes, or pass gold=."
-    )
-    return [Diagnostic("low-overlap", "warning" if low.sum() * 2 < active.sum() else "info", names, message)]
-
-
-def _unused_labels(statistics: Statistics) -> list[Diagnostic]:
-    counts = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
-    unused = np.flatnonzero(counts == 0)
-    if not counts.any() or len(unused) == 0:
-        return []
-    message = (
-        f"No source ever votes for {len(unused)} of the {len(counts)} labels (code {listed([str(u) for u in unused])})."
-        " If they cannot occur, leave them out of the label type."
-    )
-    return [Diagnostic("unused-labels", "info", (), message)]
+    low = voting & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
+    if voting.sum() >= 3 and low.any():
+        names = request.named(low)
+        message = (
+            f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is "
+            "mostly borrowed from the others; collect overlapping votes, or pass gold=."
+        )
+        severity: Severity = "warning" if low.sum() * 2 < voting.sum() else "info"
+        found.append(Diagnostic("low-overlap", severity, names, message))
+    unused = np.flatnonzero(used == 0)
+    if used.any() and len(unused):
+        message = (
+            f"No source ever votes for {len(unused)} of the {len(used)} labels (code {listed([*map(str, unused)])})."
+            " If they cannot occur, leave them out of the label type."
+        )
+        found.append(Diagnostic("unused-labels", "info", (), message))
+    return tuple(found)
 
 
 def items_without_votes(statistics: Statistics, ids: Sequence[str] = ()) -> tuple[Diagnostic, ...]:

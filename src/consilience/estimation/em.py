@@ -8,7 +8,7 @@ source with too few votes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,24 +26,21 @@ STILL = 2e-3
 PRECISE_VOTES = 2_500
 
 
-@dataclass(frozen=True)
-class _Rounds:
-    parameters: Parameters
-    converged: bool
-
-
 def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tuple[Diagnostic, ...]]:
     """Refine the parameters under each hypothesis by EM; the probabilities stay those of the trust engine."""
-    prepared = passes.prepared_sample(law.prepare)
-    run = passes.runner(law, prepared)
-    use_all = _needs_all_items(mixture, passes)
+    sums_of_sample = passes.runner(law, passes.prepared_sample(law.prepare))
+
+    def sums_of_all(step: Callable[[Any], Statistics]) -> Statistics:
+        return passes.over_all(lambda chunk: step(law.prepare(chunk)))
+
+    use_all = _needs_all_items(passes)
     finished, converged = [], True
     for probability, start in mixture:
-        outcome = _rounds(law, start, start, run)
+        parameters, settled = _rounds(law, start, start, sums_of_sample)
         if use_all:
-            outcome = _rounds(law, outcome.parameters, start, lambda step: passes.over_all(_prepared(law, step)))
-        finished.append((probability, outcome.parameters))
-        converged &= outcome.converged
+            parameters, settled = _rounds(law, parameters, start, sums_of_all)
+        finished.append((probability, parameters))
+        converged &= settled
     notes: tuple[Diagnostic, ...] = ()
     if not converged:
         message = f"EM was still moving after {MAX_ROUNDS} rounds. The labels are usable; more items would settle them."
@@ -51,11 +48,7 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
     return tuple(finished), notes
 
 
-def _prepared(law: Law, step: Callable[[Any], Statistics]) -> Callable[[Any], Statistics]:
-    return lambda chunk: step(law.prepare(chunk))
-
-
-def _needs_all_items(mixture: Mixture, passes: VotePasses) -> bool:
+def _needs_all_items(passes: VotePasses) -> bool:
     if not passes.complete or passes.n_items <= passes.n_sampled:
         return False
     votes = passes.over_sample(lambda chunk: Statistics({"votes": chunk.observed.sum(axis=0)}))["votes"]
@@ -63,14 +56,15 @@ def _needs_all_items(mixture: Mixture, passes: VotePasses) -> bool:
 
 
 def _rounds(
-    law: Law, parameters: Parameters, start: Parameters, run: Callable[[Callable[[Any], Statistics]], Statistics]
-) -> _Rounds:
+    law: Law, parameters: Parameters, start: Parameters, sums: Callable[[Callable[[Any], Statistics]], Statistics]
+) -> tuple[Parameters, bool]:
+    """Return the parameters after the last round, and whether they stand still."""
     for _ in range(MAX_ROUNDS):
-        statistics = run(lambda prepared, now=parameters: law.e_step(now, prepared))  # type: ignore[misc]
+        statistics = sums(partial(law.e_step, parameters))
         before, parameters = parameters, law.m_step(parameters, statistics, start)
         if _largest_change(before, parameters) <= STILL:
-            return _Rounds(parameters, converged=True)
-    return _Rounds(parameters, converged=False)
+            return parameters, True
+    return parameters, False
 
 
 def _largest_change(before: Parameters, after: Parameters) -> float:
@@ -80,7 +74,6 @@ def _largest_change(before: Parameters, after: Parameters) -> float:
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             old = getattr(before, name)
             moved = np.abs(np.nan_to_num(value, posinf=0.0, neginf=0.0) - np.nan_to_num(old, posinf=0.0, neginf=0.0))
-            change = max(
-                change, float(moved.max()) / max(float(np.nanmax(np.abs(old[np.isfinite(old)]), initial=0.0)), 1e-12)
-            )
+            largest = float(np.abs(old[np.isfinite(old)]).max(initial=0.0))
+            change = max(change, float(moved.max()) / max(largest, 1e-12))
     return change

@@ -23,6 +23,14 @@ ALIKE = 0.8
 FLOOR = 0.1
 #: Beyond so many unknowns steps are found by conjugate gradients.
 MANY = 200
+#: Agreements of the pairs, which of them count, their sampling variances; which part of a source's votes is on items of
+#: the other one; power of the likelihood of the pairs; variance of realised quality times ``1 - q^2``.
+Pairs = tuple[FloatArray, BoolArray, FloatArray, FloatArray, float, FloatArray]
+#: Number of each source's group, sizes of groups, place of each source's share among the unknowns (-1: none); whether
+#: members vote around one version of the truth (schools), or repeat each other.
+Groups = tuple[IntArray, IntArray, IntArray, bool]
+#: The forward map: its grid (empty for tanh), the features there, and their signs.
+Map = tuple[FloatArray, FloatArray, FloatArray]
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
 # Called by compiled code only: without entry points for Python they compile in half of the time.
 _helper = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -123,13 +131,12 @@ def _features(u: FloatArray, grid: FloatArray, table: FloatArray, phi: FloatArra
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def start_point(
-    value: FloatArray, weight: FloatArray, group: IntArray, slot: IntArray, school: bool, point: FloatArray
-) -> None:
+def start_point(value: FloatArray, weight: FloatArray, groups: Groups, point: FloatArray) -> None:
     """Fill in where to begin: power iterations on the agreements between groups, then the shares inside.
 
     `weight` is zero where a pair does not count.
     """
+    group, _, slot, school = groups
     m, total, whole = len(value), 0.0, 1e-9
     for a in range(m):
         for b in range(a):
@@ -175,19 +182,13 @@ def _normal(x: float) -> float:
 
 @_helper
 def _majority(
-    point: FloatArray,
-    group: IntArray,
-    slot: IntArray,
-    school: bool,
-    chance: float,
-    half: float,
-    contrary: float,
-    follows: FloatArray,
+    point: FloatArray, groups: Groups, chance: float, half: float, contrary: float, follows: FloatArray
 ) -> float:
     """Return the log probability that no single error is what most sources follow, and that most do not oppose truth.
 
     A source counts as far as it follows anything: its quality and its share of the group's error against `chance`.
     """
+    group, _, slot, school = groups
     m, whole, sign, most = len(slot), 1e-9, 0.0, 0.0
     for g in range(m):
         follows[g] = 0.0
@@ -258,34 +259,25 @@ def _scales(
 def _variances(
     point: FloatArray,
     reference: FloatArray,
-    usable: BoolArray,
-    variance: FloatArray,
-    overlap: FloatArray,
-    power: float,
-    luck: FloatArray,
-    group: IntArray,
-    size: IntArray,
-    slot: IntArray,
-    school: bool,
+    pairs: Pairs,
+    groups: Groups,
     tau: float,
     tails: float,
-    spread: float,
     omega: float,
-    value: FloatArray,
-    precision: FloatArray,
-    load: FloatArray,
-    share: FloatArray,
-    scale: FloatArray,
-    quad: FloatArray,
+    spread: float,
+    matrices: FloatArray,
     work: FloatArray,
 ) -> float:
     """Fill precision and shared part of every pair's error, and the precision of the prior of realised u.
 
     Returns the log determinants: those of the pairs (each counted once) and minus that of the prior.
     """
+    value, usable, variance, overlap, power, luck = pairs
+    group, size, slot, school = groups
     m = len(luck)
+    precision, load, quad = matrices[0], matrices[1], matrices[2]
     rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
-    common, spare, shared = work[4], work[6], work[8]
+    common, share, spare, scale, shared = work[4], work[5], work[6], work[7], work[8]
     for a in range(m):
         rest[a] = max(1.0 - math.tanh(reference[a]) ** 2, FLOOR)
         share[a] = min(_share(reference[slot[a]], reference[a], school), 0.995) if slot[a] >= 0 else 0.0
@@ -374,34 +366,26 @@ def _variances(
 @_helper
 def _terms(
     point: FloatArray,
-    value: FloatArray,
-    usable: BoolArray,
-    precision: FloatArray,
-    load: FloatArray,
-    power: float,
-    share: FloatArray,
-    quad: FloatArray,
-    group: IntArray,
-    size: IntArray,
-    slot: IntArray,
-    school: bool,
-    grid: FloatArray,
-    table: FloatArray,
-    sign: FloatArray,
+    pairs: Pairs,
+    groups: Groups,
+    forward: Map,
     gold: FloatArray,
     mean: float,
     gradient: FloatArray,
     hessian: FloatArray,
-    residual: FloatArray,
-    by: FloatArray,
+    matrices: FloatArray,
     features: FloatArray,
     work: FloatArray,
     members: IntArray,
 ) -> float:
     """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
+    value, usable, _, _, power, _ = pairs
+    group, size, slot, school = groups
+    grid, table, sign = forward
     m, length, rank = len(value), len(point), len(sign)
     alike = 0.0 if school else ALIKE
-    quality, rest, k, rise, vector = work[0], work[1], work[2], work[3], work[4]
+    precision, load, quad, residual, by = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
+    quality, rest, k, rise, vector, share = work[0], work[1], work[2], work[3], work[4], work[5]
     phi, slope = features[0], features[1]
     _features(point, grid, table, phi, slope)
     for a in range(m):
@@ -547,87 +531,46 @@ def _terms(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def fit_hypothesis(
-    value: FloatArray,
-    usable: BoolArray,
-    variance: FloatArray,
-    overlap: FloatArray,
-    power: float,
-    luck: FloatArray,
-    group: IntArray,
-    size: IntArray,
-    slot: IntArray,
-    school: bool,
-    grid: FloatArray,
-    table: FloatArray,
-    sign: FloatArray,
+    pairs: Pairs,
+    groups: Groups,
+    forward: Map,
     gold: FloatArray,
-    tau: float,
-    tails: float,
+    quality_prior: tuple[float, float, float, float, float],
+    truth_prior: tuple[float, float, float],
     omega: float,
-    mean: float,
-    spread: float,
-    limit: float,
-    chance: float,
-    half: float,
-    contrary: float,
     begin: FloatArray,
     reference: FloatArray,
     rounds: int,
 ) -> tuple[FloatArray, float, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Maximise the posterior of one hypothesis by Levenberg-Marquardt.
 
-    Parameters
-    ----------
-    value, usable, variance
-        Agreements, which of them count, their sampling variances.
-    overlap, power, luck
-        Which part of a source's votes is on items of the other one; power of the likelihood of the pairs; variance of
-        realised quality times ``1 - q^2``.
-    group, size, slot
-        Number of each source's group, sizes, place of its share among the unknowns (-1: none).
-    school
-        Whether members vote around one version of the truth, or repeat each other.
-    grid, table, sign
-        The forward map; empty grid for tanh.
-    gold
-        Rows: agreement with known labels, its precision (0: none), features of the truth; empty without.
-    tau, tails
-        Scale and degrees of freedom of the t distribution of u.
-    chance, half, contrary
-        Of the prior that the truth is the main common factor.
-    begin
-        Where to begin, in the unknowns.
-    reference
-        Where the variances are taken; empty for where the fit is, first at its beginning and then at its end.
-
-    Returns
-    -------
-    point, evidence, Hessian, prior precision of the realised u, shares and spreads of the sources in it
+    The rows of `gold` are the agreement with known labels, its precision (0: none) and the features of the truth; it is
+    empty without any. `quality_prior` is scale and degrees of freedom of the t distribution of u, mean and spread of
+    its middle, and the largest u; `truth_prior` says that the truth is the main common factor, see `_majority`. The
+    variances are taken at `reference`; if it is empty, where the fit is, first at its beginning and then at its end.
+    Returns point, evidence, Hessian, prior precision of the realised u, shares and spreads of the sources in it.
     """
-    m, length = len(value), len(begin)
+    tau, tails, mean, spread, limit = quality_prior
+    chance, half, contrary = truth_prior
+    m, length = len(pairs[0]), len(begin)
     point, trial, step = begin.copy(), begin.copy(), begin.copy()
     gradient, gradient_new = begin.copy(), begin.copy()
-    pairs, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
-    precision, load, quad, residual, by = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
+    matrices, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((9, m + 1)), np.zeros((2, m, len(sign)))
-    share, scale = work[5], work[7]
+    work, features = np.zeros((9, m + 1)), np.zeros((2, m, len(forward[2])))
     members = np.zeros(m + 1, dtype=np.int64)
     evidence = 0.0
     # First with the tails of a normal distribution: who begins far out would stay there. Then with those of t, and with
     # variances from what was found. A single round only looks at the point where it begins.
     for turn in range(0 if rounds > 1 else 1, 2):
         where = reference if len(reference) else point
-        log = _variances(
-            point, where, usable, variance, overlap, power, luck, group, size, slot, school, tau,
-            1e6 if turn == 0 else tails, spread, omega, value, precision, load, share, scale, quad, work,
-        )  # fmt: skip
+        heavy = 1e6 if turn == 0 else tails
+        log = _variances(point, where, pairs, groups, tau, heavy, omega, spread, matrices, work)
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
-                trial, value, usable, precision, load, power, share, quad, group, size, slot, school, grid, table,
-                sign, gold, mean, gradient_new, hessian_new, residual, by, features, work, members,
-            )  # fmt: skip
+                trial, pairs, groups, forward, gold, mean, gradient_new, hessian_new, matrices, features, work, members
+            )
             if new <= cost + 1e-12:
                 gain = cost - new
                 cost = new
@@ -652,7 +595,5 @@ def fit_hypothesis(
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
-    evidence += _majority(point, group, slot, school, chance, half, contrary, work[0]) - 0.5 * _cholesky(
-        hessian, 0.0, factor
-    )
-    return point, evidence, hessian, quad, share[:m], scale[:m]
+    evidence += _majority(point, groups, chance, half, contrary, work[0]) - 0.5 * _cholesky(hessian, 0.0, factor)
+    return point, evidence, hessian, matrices[2], work[5, :m], work[7, :m]

@@ -27,31 +27,16 @@ MIN_COMMON_ITEMS = 3
 
 @dataclass(frozen=True)
 class PairTable:
-    """The agreement of each two sources.
+    """The agreement of each two sources: 0 by chance, and 1 for sources that are always right."""
 
-    Parameters
-    ----------
-    value, error
-        ``(m, m)`` mean agreement and its standard error; the error is infinite where too few items are in common.
-        Agreement is 0 by chance and 1 for sources that are always right.
-    both
-        ``(m, m)`` items in common; on the diagonal the votes of each source.
-    gold_value, gold_error
-        ``(m,)`` the same with known labels, or None.
-    linked
-        ``(m, m)`` pairs that certainly share errors, such as identical votes on continuous labels, or None.
-    cost, gold_cost
-        ``(m, m)`` and ``(m,)`` mean cost between two sources and to known labels, where the label type has one.
-    """
-
-    value: FloatArray
-    error: FloatArray
-    both: FloatArray
-    gold_value: FloatArray | None = None
+    value: FloatArray  # (m, m) mean agreement
+    error: FloatArray  # (m, m) its standard error; infinite where too few items are in common
+    both: FloatArray  # (m, m) items in common; on the diagonal the votes of each source
+    gold_value: FloatArray | None = None  # (m,) agreement with known labels
     gold_error: FloatArray | None = None
-    linked: BoolArray | None = None
-    cost: FloatArray | None = None
-    gold_cost: FloatArray | None = None
+    linked: BoolArray | None = None  # (m, m) pairs that certainly share errors: identical votes on continuous labels
+    cost: FloatArray | None = None  # (m, m) mean cost between two sources, where the label type has one
+    gold_cost: FloatArray | None = None  # (m,) and to known labels
 
     @property
     def n_sources(self) -> int:
@@ -71,17 +56,9 @@ class PairTable:
 
     def of_sources(self, chosen: IntArray) -> PairTable:
         """Return the table of some of the sources."""
-        pick = np.ix_(chosen, chosen)
-        return PairTable(
-            self.value[pick],
-            self.error[pick],
-            self.both[pick],
-            None if self.gold_value is None else self.gold_value[chosen],
-            None if self.gold_error is None else self.gold_error[chosen],
-            None if self.linked is None else self.linked[pick],
-            None if self.cost is None else self.cost[pick],
-            None if self.gold_cost is None else self.gold_cost[chosen],
-        )
+        pairs = np.ix_(chosen, chosen)
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return PairTable(**{name: value[pairs if value.ndim == 2 else chosen] for name, value in given.items()})
 
 
 @dataclass(frozen=True)
@@ -153,12 +130,8 @@ def agreement_sums(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return the additive sums behind a pair table, for any function of two votes.
 
-    Parameters
-    ----------
-    agreement
-        ``agreement(rows, a, b)`` returns one number for each of these items, from the votes of sources a and b.
-    gold, gold_rows
-        ``gold(rows, a)`` compares the votes of source a with the known labels of these items.
+    ``agreement(rows, a, b)`` compares the votes of sources a and b on each of these items, and ``gold(rows, a)`` those
+    of source a with the known labels.
     """
     m = observed.shape[1]
     total, square, count = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
@@ -186,15 +159,11 @@ def agreement_sums(
 
 
 def agreement_table(
-    sums: Any,
-    transform: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None,
+    sums: Any, transform: Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]] | None = None
 ) -> PairTable:
     """Return the pair table of sums under the names of `agreement_sums`.
 
-    Parameters
-    ----------
-    transform
-        Maps mean and standard error of the summed quantity to those of the agreement, such as ``1 - cost / chance``.
+    `transform` maps mean and standard error of the summed quantity to those of agreement, ``1 - cost / chance`` say.
     """
     count, votes = sums["agreement_count"], sums["agreement_votes"]
     m = len(count)

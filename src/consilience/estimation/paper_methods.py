@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.pair_table import LIMIT, PairTable
 from consilience.exceptions import UnsupportedError
 
@@ -43,16 +43,8 @@ def quadratic(
 ) -> FloatArray:
     """Return the accuracy of each source by Algorithm 3, run on one indicator per label.
 
-    Parameters
-    ----------
-    joint
-        ``(k, m, m)`` how often both sources vote for the label.
-    votes
-        ``(m, k)`` votes of each source for each label.
-    both
-        ``(m, m)`` items in common.
-    prior
-        ``(k,)`` probabilities of the labels.
+    `joint` ``(k, m, m)`` counts how often both sources vote for a label, `votes` ``(m, k)`` how often each one does,
+    and `both` ``(m, m)`` the items in common; `prior` ``(k,)`` are the probabilities of the labels.
     """
     usable = (both >= 3) & ~dependent & ~np.eye(len(both), dtype=bool)
     total, common = np.maximum(votes.sum(axis=1), 1.0), np.maximum(both, 1.0)
@@ -72,14 +64,8 @@ def triplet_loadings(
 ) -> tuple[FloatArray, BoolArray]:
     """Return the loading of each source, positive on average, and whether some triplet determines it.
 
-    Parameters
-    ----------
-    covariance
-        ``(m, m)``; unusable pairs are ignored.
-    usable
-        ``(m, m)`` pairs that are independent given the truth and voted together.
-    error
-        ``(m, m)`` standard errors; triplets that would divide by less than one are skipped.
+    Usable pairs are independent given the truth and voted together. Triplets that would divide by less than one
+    standard error are skipped.
 
     Examples
     --------
@@ -88,12 +74,20 @@ def triplet_loadings(
     array([ 0.9,  0.5, -0.2])
     """
     clean = np.where(usable, covariance, 0.0)
-    strong = _strong(clean, usable, error)
+    absolute = np.abs(clean)
+    smallest = np.full(clean.shape, 1e-12 * absolute.max(initial=0.0))
+    if error is not None:
+        smallest = np.maximum(smallest, np.where(np.isfinite(error), error, np.inf))
+    strong = usable & (absolute > smallest)
     size, identified = np.zeros(len(clean)), np.zeros(len(clean), dtype=bool)
-    for source, own in enumerate(np.abs(clean)):
-        second, third = _partners(source, usable, strong, error)
+    for source, own in enumerate(absolute):
+        partners = np.flatnonzero(usable[source])
+        if len(partners) > MAX_PARTNERS and error is not None:  # those known best
+            partners = partners[np.argsort(error[source, partners], kind="stable")[:MAX_PARTNERS]]
+        rows, columns = np.nonzero(np.triu(strong[np.ix_(partners, partners)], 1))
+        second, third = partners[rows], partners[columns]
         if len(second):
-            size[source] = np.median(np.sqrt(own[second] * own[third] / np.abs(clean[second, third])))
+            size[source] = np.median(np.sqrt(own[second] * own[third] / absolute[second, third]))
             identified[source] = True
     pairs = np.abs(clean[usable])
     alike = float(np.sqrt(np.median(pairs))) if len(pairs) else 0.0  # one loading for all that fits the pairs
@@ -105,14 +99,8 @@ def isotropic_costs(pair_cost: FloatArray, weight: FloatArray) -> tuple[FloatArr
     """Return the expected cost of each source, and whether the pairs determine it.
 
     Minimizes ``sum_ab W_ab (D_ab - c_a - c_b)^2``, that is, solves ``(W + diag(W 1)) c = (W * D) 1``. Without an odd
-    cycle of pairs (two sources only, say) the split is open, and the costs of least norm are returned.
-
-    Parameters
-    ----------
-    pair_cost
-        ``(m, m)`` mean cost between the votes of two sources.
-    weight
-        ``(m, m)`` how much each pair counts; 0 for unusable ones.
+    cycle of pairs (two sources only, say) the split is open, and the costs of least norm are returned. Unusable pairs
+    have the weight 0.
 
     Examples
     --------
@@ -123,7 +111,11 @@ def isotropic_costs(pair_cost: FloatArray, weight: FloatArray) -> tuple[FloatArr
     linked = weight > 0
     total = (weight * np.where(linked, pair_cost, 0.0)).sum(axis=1)
     system = weight + np.diag(weight.sum(axis=1))
-    identified = _has_odd_cycle(linked)
+    # An odd cycle of pairs: in the double cover a step always changes sides, so a source meets its own mirror image
+    # exactly if some closed walk through it has odd length.
+    m, nothing = len(linked), np.zeros_like(linked)
+    component = connected_components(np.block([[nothing, linked], [linked, nothing]]), directed=False)[1]
+    identified = component[:m] == component[m:]
     value = np.zeros(len(weight))
     # Components do not interact, but the cut-off of a singular one must not touch a regular one.
     for group in (identified, ~identified & linked.any(axis=1)):
@@ -142,16 +134,8 @@ def quadratic_rates(
     """Return how often each source says 1 when the truth is 1, and when it is 0.
 
     With ``e_ab = P(a, b both 1) - P(a) P(b)`` and prior p, ``P(a | truth 1) - P(a)`` solves a quadratic whose roots are
-    ``+- sqrt((1 - p) e_ab e_ac / (p e_bc))``; the median over triplets is taken, and signs as for `triplets`.
-
-    Parameters
-    ----------
-    joint
-        ``(m, m)`` probability that both sources say 1.
-    mean
-        ``(m,)`` probability that a source says 1.
-    prior
-        Probability that the truth is 1, strictly between 0 and 1.
+    ``+- sqrt((1 - p) e_ab e_ac / (p e_bc))``; the median over triplets is taken, and signs as for `triplets`. The
+    prior lies strictly between 0 and 1.
 
     Examples
     --------
@@ -205,34 +189,3 @@ def _flip_while_better(covariance: FloatArray, start: FloatArray) -> FloatArray:
             return signs
         signs[worst] *= -1
         pull += 2.0 * signs[worst] * covariance[worst]
-
-
-def _strong(covariance: FloatArray, usable: BoolArray, error: FloatArray | None) -> BoolArray:
-    """Return the pairs whose covariance is large enough to divide by."""
-    size = np.where(usable, np.abs(covariance), 0.0)
-    smallest = np.full(size.shape, 1e-12 * size.max(initial=0.0))
-    if error is not None:
-        smallest = np.maximum(smallest, np.where(np.isfinite(error), error, np.inf))
-    strong: BoolArray = usable & (size > smallest)
-    return strong
-
-
-def _partners(source: int, usable: BoolArray, strong: BoolArray, error: FloatArray | None) -> tuple[IntArray, IntArray]:
-    """Return the positions of the other two sources of each triplet; with very many sources, of those known best."""
-    partners = np.flatnonzero(usable[source])
-    if len(partners) > MAX_PARTNERS and error is not None:
-        partners = partners[np.argsort(error[source, partners], kind="stable")[:MAX_PARTNERS]]
-    rows, columns = np.nonzero(np.triu(strong[np.ix_(partners, partners)], 1))
-    return partners[rows], partners[columns]
-
-
-def _has_odd_cycle(linked: BoolArray) -> BoolArray:
-    """Return, per source, whether its component contains an odd cycle of pairs.
-
-    In the double cover a step always changes sides, so a source meets its own mirror image exactly if some closed walk
-    through it has odd length.
-    """
-    m, nothing = len(linked), np.zeros_like(linked)
-    component = connected_components(np.block([[nothing, linked], [linked, nothing]]), directed=False)[1]
-    odd: BoolArray = component[:m] == component[m:]
-    return odd

@@ -24,40 +24,26 @@ SAMPLE_ITEMS = 50_000
 SAMPLE_ROWS = 16_384
 
 
-def _as_it_is(chunk: Chunk) -> Chunk:
-    return chunk
+def _read(part: Part) -> Chunk:
+    return as_chunk(part.votes, part.gold)
 
 
 @dataclass(frozen=True)
 class VotePasses:
-    """Passes over encoded votes.
+    """Passes over encoded votes."""
 
-    Parameters
-    ----------
-    partitions
-        All the votes, or the sample that was kept of them.
-    n_items
-        How many items there are in all.
-    complete
-        Whether `partitions` holds all of them.
-    drawn, silent
-        The sample, and the first ids without a vote, where they were gathered in an earlier pass.
-    view
-        What is seen of every chunk.
-    """
-
-    partitions: VotePartitions
-    n_items: int
+    partitions: VotePartitions  # all the votes, or the sample that was kept of them
+    n_items: int  # in all
     seed: int
-    complete: bool = True
-    drawn: InMemoryPartitions | None = None
-    silent: tuple[str, ...] | None = None
-    view: Callable[[Chunk], Chunk] = _as_it_is
+    complete: bool = True  # whether `partitions` holds all items
+    drawn: InMemoryPartitions | None = None  # the sample, where it was gathered in an earlier pass
+    silent: tuple[str, ...] | None = None  # the first ids without a vote, likewise
+    read: Callable[[Part], Chunk] = _read  # what is seen of every part
 
     def of(self, view: Callable[[Chunk], Chunk]) -> VotePasses:
         """Return the same passes over another view of every chunk, such as one field of records."""
-        outer = self.view
-        return replace(self, drawn=self.kept, view=lambda chunk: view(outer(chunk)))
+        read = self.read  # functions travel to workers, these passes do not
+        return replace(self, drawn=self.kept, read=lambda part: view(read(part)))
 
     @cached_property
     def sample(self) -> VotePartitions:
@@ -83,20 +69,20 @@ class VotePasses:
 
     def statistics(self, law: Law) -> Statistics:
         """Return the sums of a law over all items."""
-        return self.partitions.reduce(lambda part: law.statistics(as_chunk(part.votes, part.gold)))
+        return self.partitions.reduce(lambda part: law.statistics(_read(part)))
 
     def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        view = self.view  # the function travels to workers, these passes do not
-        return self.partitions.reduce(lambda part: function(_seen(part, view)))
+        read = self.read
+        return self.partitions.reduce(lambda part: function(read(part)))
 
     def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        view = self.view
-        return self.sample.reduce(lambda part: function(_seen(part, view)))
+        read = self.read
+        return self.sample.reduce(lambda part: function(read(part)))
 
     def prepared_sample(self, prepare: Callable[[Chunk], Any]) -> list[Any]:
         """Return the chunks of the sample, each prepared once for rounds that go over them again and again."""
-        view = self.view
-        return list(self.sample.map(lambda part: prepare(_seen(part, view))))
+        read = self.read
+        return list(self.sample.map(lambda part: prepare(read(part))))
 
     def runner(self, law: Law, prepared: list[Any]) -> Callable[[Callable[[Any], Statistics]], Statistics]:
         """Return what sums a step over prepared chunks, in threads where the law allows it."""
@@ -124,11 +110,7 @@ class VotePasses:
         part = self.sample.sample(size, self.seed).whole
         order = np.argsort(hash_priority(part.votes.items, self.seed), kind="stable")
         # The sample holds small hashes already, so that the same threshold lets more of them pass.
-        return _seen(part[order[: 2 * size]], self.view)
-
-
-def _seen(part: Part, view: Callable[[Chunk], Chunk]) -> Chunk:
-    return view(as_chunk(part.votes, part.gold))
+        return self.read(part[order[: 2 * size]])
 
 
 def silent_items(part: Part, count: int) -> tuple[str, ...]:

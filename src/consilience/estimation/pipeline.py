@@ -8,19 +8,17 @@ by one EM driver. Nothing flows back, and no stage knows a label type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
-from consilience.estimation.calibration import UNCALIBRATED, calibrate
+from consilience.estimation.calibration import calibrate
 from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
 from consilience.estimation.em import polish
-from consilience.estimation.pair_table import Forward, PairTable
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.protocol import (
     CompositeLaw,
@@ -34,7 +32,14 @@ from consilience.estimation.protocol import (
     Summary,
     Trust,
 )
-from consilience.exceptions import ConsilienceError, InvalidVotesError, PriorError, UnknownSourceError, UnsupportedError
+from consilience.exceptions import (
+    ConsilienceError,
+    InvalidVotesError,
+    PriorError,
+    UnknownSourceError,
+    UnsupportedError,
+    did_you_mean,
+)
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
 from consilience.partitions.moments import Moments, as_chunk
@@ -81,7 +86,14 @@ def take_moments(
     if isinstance(encoded, InMemoryPartitions):
         return Moments(encoded.sources, passes.statistics(law), law), passes
     # Where reading is the larger part of the work, the sample is drawn in the same pass.
-    gathered = encoded.reduce(_gatherer(law, chooser(encoded.n_items, SAMPLE_ITEMS, seed)))
+    choose = chooser(encoded.n_items, SAMPLE_ITEMS, seed)
+
+    def gather(part: Part) -> _Gathered:
+        statistics = law.statistics(as_chunk(part.votes, part.gold))
+        everywhere = int(statistics["voted_items"]) == len(part)
+        return _Gathered(statistics, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
+
+    gathered = encoded.reduce(gather)
     passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
     return Moments(encoded.sources, gathered.statistics, law), passes
 
@@ -97,15 +109,6 @@ class _Gathered:
     def __add__(self, other: _Gathered) -> _Gathered:
         silent = (self.silent + other.silent)[:SHOWN_ITEMS]
         return _Gathered(self.statistics + other.statistics, self.chosen + other.chosen, silent)
-
-
-def _gatherer(law: Law, choose: Callable[[Part], Part]) -> Callable[[Part], _Gathered]:
-    def gather(part: Part) -> _Gathered:
-        statistics = law.statistics(as_chunk(part.votes, part.gold))
-        everywhere = int(statistics["voted_items"]) == len(part)
-        return _Gathered(statistics, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
-
-    return gather
 
 
 # --- from statistics to a model -------------------------------------------------------------------------
@@ -126,11 +129,15 @@ def learn(
     law = moments.law if moments.law is not None else space.law
     if not moments.sources:
         raise InvalidVotesError("There are no moments to learn from. Add Moments.of(votes, space) first.")
-    pairs = read_dependencies(dependencies, moments.sources)
+    sources = moments.sources
+    pairs = read_dependencies(dependencies, sources)
+    dependent = np.zeros((len(sources), len(sources)), dtype=bool)
+    for left, right in pairs:
+        dependent[sources.index(left), sources.index(right)] = True
     request = Request(
-        sources=moments.sources,
+        sources=sources,
         method=method if isinstance(method, str) else "given",
-        dependent=_mask(pairs, moments.sources),
+        dependent=dependent | dependent.T,
         prior=read_prior(prior, space),
         n_gold=moments.n_gold,
         seed=seed,
@@ -138,7 +145,7 @@ def learn(
     )
     statistics = moments.sums
     if isinstance(method, str):
-        law.check_method(method, passes)
+        law.check_method(method, has_votes=passes is not None)
         learned = _learn(law, statistics, request, passes)
     elif isinstance(method, SourceEstimator):
         learned = _given(method, moments, space, law, request, pairs)
@@ -147,32 +154,37 @@ def learn(
             f"method={method!r} is neither a name nor an object with estimate(moments, space, dependencies). "
             f"Names: {', '.join(law.methods)}."
         )
+    shared = np.argwhere(np.triu(request.dependent | learned.dependent, 1))
     model = SourceModel(
-        sources=moments.sources,
+        sources=sources,
         mixture=learned.mixture,
         summary=learned.summary,
         n_items=moments.n_items,
         votes=np.diag(moments.both).copy(),
         method=request.method if isinstance(method, str) else type(method).__name__,
         reason=learned.reason,
-        dependencies=_named_pairs(request.dependent | learned.dependent, moments.sources),
+        dependencies=tuple((sources[left], sources[right]) for left, right in shared),
         names_given=names_given,
         baseline=_plain(law, statistics, replace(request, prior="auto")),
         quality=learned.quality,
     )
-    calibration = UNCALIBRATED
+    how = Diagnostic("method", "info", (), f"Method {model.method!r}: {learned.reason}.")
+    found = [how, *learned.findings]
     if passes is not None and request.n_gold:
         stated = model
         over = passes.over_all if passes.complete else passes.over_sample
         calibration = calibrate(space, law, lambda labels, seen: believe(stated, law, labels, seen, "auto"), over)
-    model = replace(model, calibration=calibration)
-    how = Diagnostic("method", "info", (), f"Method {model.method!r}: {learned.reason}.")
-    found = [how, *learned.findings, *calibration.findings(request.n_gold)]
+        model = replace(model, calibration=calibration)
+        found += calibration.findings(request.n_gold)
     some_silent = bool(statistics["voted_items"] < statistics["items"])
     shown = passes.items_without_votes(SHOWN_ITEMS) if passes is not None and some_silent else ()
     found += items_without_votes(statistics, shown)
+    # Worst first, each code once for the same sources and field.
+    once: dict[tuple[str, tuple[str, ...], str], Diagnostic] = {}
+    for item in sorted(found, key=lambda item: ("error", "warning", "info").index(item.severity)):
+        once.setdefault((item.code, item.sources, item.part), item)
     changed = float("nan") if passes is None else _changed_labels(space, law, model, passes)
-    return replace(model, diagnostics=_ordered(found), changed=changed)
+    return replace(model, diagnostics=tuple(once.values()), changed=changed)
 
 
 @dataclass(frozen=True)
@@ -191,18 +203,22 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
     """Learn by the method asked for; records field by field."""
     if isinstance(law, CompositeLaw):
         return _learn_fields(law, statistics, request, passes)
-    estimate = _estimate(law, statistics, request, passes)
+    estimate = _estimate(law, statistics, request)
+    mixture, reason, trust = estimate.mixture, estimate.reason, estimate.trust
+    findings = list(estimate.findings)
+    if estimate.refine and passes is not None and law.refines(mixture):
+        mixture, notes = polish(law, mixture, passes)
+        reason = f"{reason}, then EM"
+        findings += notes
+    mixture = law.merge(mixture)
     votes = np.diag(statistics["both"])
-    mixture = law.merge(estimate.mixture)
-    findings = [*estimate.findings, *count_findings(law, statistics, request)]
-    dependent = np.zeros_like(request.dependent)
-    if estimate.trust is not None:
-        findings += trust_findings(estimate.trust, request, votes)
-        findings += law.findings(estimate.trust, mixture, statistics, request)
-        dependent = estimate.trust.together > 0.5
-    summary = _summary(law, mixture, estimate.trust, votes)
-    quality = None if estimate.trust is None else np.tanh(estimate.trust.u)
-    return _Learned(mixture, summary, dependent, estimate.reason, tuple(findings), quality)
+    findings += count_findings(law, statistics, request)
+    summary = _summary(law, mixture, trust, votes)
+    if trust is None:
+        return _Learned(mixture, summary, np.zeros_like(request.dependent), reason, tuple(findings))
+    findings += trust_findings(trust, request, votes)
+    findings += law.findings(trust, mixture, statistics, request)
+    return _Learned(mixture, summary, trust.together > 0.5, reason, tuple(findings), np.tanh(trust.u))
 
 
 def _learn_fields(law: CompositeLaw, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Learned:
@@ -213,7 +229,7 @@ def _learn_fields(law: CompositeLaw, statistics: Statistics, request: Request, p
         asked = replace(asked, n_gold=int(own["gold_items"]))
         seen = None if passes is None else passes.of(partial(law.field_chunk, name=name))
         try:
-            field.check_method(asked.method, passes)
+            field.check_method(asked.method, has_votes=passes is not None)
             parts[name] = _learn(field, own, asked, seen)
         except ConsilienceError as error:
             error.args = (f"field {name!r}: {error}",)
@@ -239,15 +255,16 @@ def _plain(law: Law, statistics: Statistics, request: Request) -> Parameters:
 
 @dataclass(frozen=True)
 class _Estimate:
-    """Parameters under each hypothesis, with what the engine found; `trust` is None for the paper's methods."""
+    """Parameters under each hypothesis, what the engine found (None for the paper's methods), and if EM may follow."""
 
     mixture: Mixture
-    reason: str
+    reason: str = "as asked for"
     trust: Trust | None = None
+    refine: bool = False
     findings: tuple[Diagnostic, ...] = ()
 
 
-def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePasses | None) -> _Estimate:
+def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     # SciPy and compiled kernels are loaded by the first fit, not by `import consilience`.
     from consilience.estimation.paper_methods import isotropic, quadratic, triplets
     from consilience.estimation.trust import MEAN, SPREAD, trust
@@ -255,61 +272,47 @@ def _estimate(law: Law, statistics: Statistics, request: Request, passes: VotePa
     m = len(request.sources)
     method = request.method
     if method == "majority":
-        return _Estimate(((1.0, law.parameters(Hypothesis.plain(m), statistics, request)),), "as asked for")
+        return _Estimate(((1.0, law.parameters(Hypothesis.plain(m), statistics, request)),))
     table, forward = law.pair_table(statistics), law.forward(statistics)
-    if method == "isotropic":
-        cost, identified = isotropic(table, request.dependent)
-        parameters = law.from_weights(law.weight_from_cost(cost), request)
-        return _Estimate(((1.0, parameters),), "as asked for", None, _unidentified(identified, statistics, request))
-    if method == "triplets":
-        u, identified = triplets(table, request.dependent)
-        parameters = law.parameters(Hypothesis.independent(u), statistics, request)
-        return _Estimate(((1.0, parameters),), "as asked for", None, _unidentified(identified, statistics, request))
     if method == "quadratic":
         joint, votes, prior = law.label_indicators(statistics, request)
         accuracy = quadratic(joint, votes, statistics["both"], prior, request.dependent)
-        parameters = law.from_weights(law.weight_from_accuracy(accuracy), request)
-        return _Estimate(((1.0, parameters),), "as asked for")
+        return _Estimate(((1.0, law.from_weights(law.weight_from_accuracy(accuracy), request)),))
+    if method in ("isotropic", "triplets"):
+        if method == "isotropic":
+            cost, identified = isotropic(table, request.dependent)
+            parameters = law.from_weights(law.weight_from_cost(cost), request)
+        else:
+            u, identified = triplets(table, request.dependent)
+            parameters = law.parameters(Hypothesis.independent(u), statistics, request)
+        findings: tuple[Diagnostic, ...] = ()
+        if names := request.named(~identified & (np.diag(statistics["both"]) > 0)):
+            message = (
+                f"Fewer than two independent partners voted on the same items: {', '.join(names)}. Their quality is a "
+                "guess; add sources, remove a dependency, or pass gold=."
+            )
+            findings = (Diagnostic("too-few-sources", "warning", names, message),)
+        return _Estimate(((1.0, parameters),), findings=findings)
     if method == "em":
         # Independent sources, from the prior of the engine: q = .5 give or take.
         before = Hypothesis.independent(np.full(m, MEAN), np.full(m, SPREAD))
-        start = law.parameters(before, statistics, request)
-        return _polished(law, ((1.0, start),), None, "as asked for", passes)
+        return _Estimate(((1.0, law.parameters(before, statistics, request)),), refine=True)
+    learn = request.learn
     if method == "labelled":
-        found = _from_gold_alone(table, forward, request)
-        mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
-        return _Estimate(mixture, f"{request.n_gold} known labels", found)
-    if not request.learn:
+        if not request.n_gold:
+            raise InvalidVotesError(
+                "method='labelled' learns from known labels and none were given. "
+                "Pass gold= with a few of them, or use method='auto'."
+            )
+        table, learn = replace(table, error=np.full_like(table.error, np.inf)), False
+    elif not learn:
         table = replace(table, linked=None)  # independent by decree, identical votes or not
-    found = trust(table, forward, linked=request.dependent, learn=request.learn, seed=request.seed)
+    found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
     mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
-    return _polished(law, mixture, found, _reason(found), passes)
-
-
-def _polished(law: Law, mixture: Mixture, found: Trust | None, reason: str, passes: VotePasses | None) -> _Estimate:
-    if passes is None or not law.refines(mixture):
-        return _Estimate(mixture, reason, found)
-    mixture, notes = polish(law, mixture, passes)
-    return _Estimate(mixture, f"{reason}, then EM", found, notes)
-
-
-def _reason(found: Trust) -> str:
-    count = len(found.hypotheses)
-    return "trust learned from the agreement of all pairs" + (
-        f", averaged over {count} explanations" if count > 1 else ""
-    )
-
-
-def _from_gold_alone(table: PairTable, forward: Forward, request: Request) -> Trust:
-    from consilience.estimation.trust import trust
-
-    if not request.n_gold:
-        raise InvalidVotesError(
-            "method='labelled' learns from known labels and none were given. "
-            "Pass gold= with a few of them, or use method='auto'."
-        )
-    unseen = replace(table, error=np.full_like(table.error, np.inf))
-    return trust(unseen, forward, linked=request.dependent, learn=False, seed=request.seed)
+    if method == "labelled":
+        return _Estimate(mixture, f"{request.n_gold} known labels", found)
+    several = f", averaged over {len(mixture)} explanations" if len(mixture) > 1 else ""
+    return _Estimate(mixture, f"trust learned from the agreement of all pairs{several}", found, refine=True)
 
 
 def _given(
@@ -332,39 +335,19 @@ def _given(
     return _Learned(((1.0, parameters),), law.summary(parameters), nothing, "weights by the given estimator", findings)
 
 
-def _unidentified(identified: BoolArray, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
-    names = request.named(~identified & (np.diag(statistics["both"]) > 0))
-    if not names:
-        return ()
-    message = (
-        f"Fewer than two independent partners voted on the same items: {', '.join(names)}. Their quality is a guess; "
-        "add sources, remove a dependency, or pass gold=."
-    )
-    return (Diagnostic("too-few-sources", "warning", names, message),)
-
-
 def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray) -> Summary:
     """Return the mean over hypotheses; standard errors are those of the engine's posterior."""
     summaries = [(probability, law.summary(parameters)) for probability, parameters in mixture]
-    first = summaries[0][1]
-
-    def mean(name: str) -> FloatArray:
-        total: FloatArray = sum(probability * getattr(one, name) for probability, one in summaries)
-        return total
-
-    combined = replace(
-        first, expected_cost=mean("expected_cost"), weight=mean("weight"), correlation=mean("correlation")
-    )
-    if found is None:
-        return combined
-    quality = np.tanh(found.u)
-    cost_error, error = law.quality_errors(mixture[0][1], quality, np.tanh(found.draws).std(axis=0))
-    silent = votes == 0
-    return replace(
-        combined,
-        standard_error=np.where(silent, np.inf, error),
-        cost_standard_error=np.where(silent, np.inf, cost_error),
-    )
+    numbers: dict[str, Any] = {
+        name: sum(probability * getattr(one, name) for probability, one in summaries)
+        for name in ("expected_cost", "weight", "correlation")
+    }
+    if found is not None:
+        quality, deviation = np.tanh(found.u), np.tanh(found.draws).std(axis=0)
+        cost_error, error = law.quality_errors(mixture[0][1], quality, deviation)
+        numbers["standard_error"] = np.where(votes == 0, np.inf, error)
+        numbers["cost_standard_error"] = np.where(votes == 0, np.inf, cost_error)
+    return replace(summaries[0][1], **numbers)
 
 
 def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> float:
@@ -386,19 +369,7 @@ def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: Vot
     return float(np.mean(apart > least))
 
 
-def _ordered(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return findings worst first, each code once for the same sources and field."""
-    seen: dict[tuple[str, tuple[str, ...], str], Diagnostic] = {}
-    for item in sorted(found, key=lambda item: ("error", "warning", "info").index(item.severity)):
-        seen.setdefault((item.code, item.sources, item.part), item)
-    return tuple(seen.values())
-
-
 # --- settings, resolved -----------------------------------------------------------------------------------
-
-
-def _named_pairs(mask: BoolArray, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((sources[left], sources[right]) for left, right in np.argwhere(np.triu(mask, 1)))
 
 
 def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
@@ -414,31 +385,22 @@ def read_dependencies(dependencies: Any, sources: tuple[str, ...]) -> tuple[tupl
     for pair in dependencies:
         if isinstance(pair, str) or not isinstance(pair, Iterable) or len(members := tuple(pair)) != 2:
             raise UnsupportedError(f"Dependency {pair!r} is not a pair of source names. Write it as ('a', 'b').")
-        names = tuple(_source_name(member, sources) for member in members)
+        names = []
+        for member in members:
+            if isinstance(member, (int, np.integer)) and not isinstance(member, bool) and 0 <= member < len(sources):
+                names.append(sources[int(member)])
+            elif member in sources:
+                names.append(str(member))
+            else:
+                hint, shown = did_you_mean(member, sources), ", ".join(map(repr, sources[:8]))
+                raise UnknownSourceError(
+                    f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}."
+                )
         if names[0] == names[1]:
             raise UnsupportedError(f"Dependency {pair!r} names the same source twice. Pair it with another one.")
         if (names[1], names[0]) not in pairs:
             pairs.append((names[0], names[1]))
     return tuple(dict.fromkeys(pairs))
-
-
-def _source_name(member: Any, sources: tuple[str, ...]) -> str:
-    if isinstance(member, (int, np.integer)) and not isinstance(member, bool) and 0 <= member < len(sources):
-        return sources[int(member)]
-    if member in sources:
-        return str(member)
-    close = get_close_matches(str(member), sources, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    shown = ", ".join(repr(name) for name in sources[:8])
-    raise UnknownSourceError(f"dependencies names {member!r}, which is not a source.{hint} Sources: {shown}.")
-
-
-def _mask(pairs: tuple[tuple[str, str], ...], sources: tuple[str, ...]) -> BoolArray:
-    position = {name: index for index, name in enumerate(sources)}
-    mask = np.zeros((len(sources), len(sources)), dtype=bool)
-    for left, right in pairs:
-        mask[position[left], position[right]] = mask[position[right], position[left]] = True
-    return mask
 
 
 def read_prior(prior: Any, space: LabelSpace) -> str | FloatArray:

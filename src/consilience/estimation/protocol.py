@@ -8,9 +8,9 @@ It never decides whom to trust: that is the trust engine's work (`consilience.es
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ __all__ = [
     "Law",
     "Mixture",
     "Parameters",
-    "Passes",
     "Posterior",
     "Request",
     "Statistics",
@@ -64,21 +63,14 @@ class Statistics:
         return cls({})
 
     def __add__(self, other: Statistics) -> Statistics:
-        names = [*self.parts, *(name for name in other.parts if name not in self.parts)]
-        return Statistics({name: _add(self.parts.get(name), other.parts.get(name)) for name in names})
+        both = {name: value + other.parts[name] for name, value in self.parts.items() if name in other.parts}
+        return Statistics({**self.parts, **other.parts, **both})
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
         return self.parts[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self.parts
-
-
-def _add(left: npt.NDArray[Any] | None, right: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    if left is None or right is None:
-        return np.asarray(right if left is None else left)
-    total: npt.NDArray[Any] = left + right
-    return total
 
 
 @dataclass(frozen=True)
@@ -106,23 +98,13 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some items, encoded by their space: what a pass hands to a law.
+    """Some items, encoded by their space: what a pass hands to a law."""
 
-    Parameters
-    ----------
-    labels
-        ``(n, m, *label_shape)``; meaningful where `observed`.
-    known, is_known
-        Gold labels ``(n, *label_shape)`` and where they are known, or None.
-    items
-        ``(n,)`` ids, or None where all are taken to differ. Rows of one id are about the same item.
-    """
-
-    labels: Batch
+    labels: Batch  # (n, m, *label_shape); meaningful where observed
     observed: BoolArray
-    known: Batch | None = None
+    known: Batch | None = None  # gold labels (n, *label_shape), meaningful where is_known
     is_known: BoolArray | None = None
-    items: npt.NDArray[Any] | None = None
+    items: npt.NDArray[Any] | None = None  # (n,) ids, None where all differ; rows of one id are about the same item
 
     def __len__(self) -> int:
         return len(self.observed)
@@ -130,9 +112,7 @@ class Chunk:
     @property
     def gold_rows(self) -> IntArray:
         """Positions of the items whose true label is known."""
-        if self.is_known is None:
-            return np.zeros(0, dtype=np.int64)
-        return np.flatnonzero(self.is_known)
+        return np.zeros(0, dtype=np.int64) if self.is_known is None else np.flatnonzero(self.is_known)
 
 
 @dataclass(frozen=True)
@@ -150,79 +130,39 @@ Mixture = tuple[tuple[float, Parameters], ...]
 
 @dataclass(frozen=True)
 class Summary:
-    """The parameters in the words shared by all label types, one entry per source.
-
-    Parameters
-    ----------
-    expected_cost, weight
-        Each ``(m,)``.
-    standard_error, cost_standard_error
-        Of `weight` and of `expected_cost`; infinite for a source that never votes.
-    correlation
-        ``(m, m)`` correlation of the errors of two sources given the truth.
-    parts
-        The same for each field, where labels are records.
-    columns
-        What else the law knows about each source, by name; each ``(m,)``.
-    effective_range
-        Least and largest effective number of sources, where it can only be bounded.
-    """
+    """The parameters in the words shared by all label types, one entry per source."""
 
     expected_cost: FloatArray
     weight: FloatArray
-    standard_error: FloatArray
-    cost_standard_error: FloatArray
-    correlation: FloatArray
-    parts: Mapping[str, Summary] = field(default_factory=dict)
-    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-    effective_range: tuple[float, float] | None = None
+    standard_error: FloatArray  # of the weight; infinite for a source that never votes
+    cost_standard_error: FloatArray  # of the expected cost; infinite likewise
+    correlation: FloatArray  # (m, m) of the errors of two sources given the truth
+    parts: Mapping[str, Summary] = field(default_factory=dict)  # the same for each field, where labels are records
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # (m,) what else the law knows, by name
+    effective_range: tuple[float, float] | None = None  # of the number of sources, where it can only be bounded
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """What the model believes about some items.
+    """What the model believes about some items."""
 
-    Parameters
-    ----------
-    labels
-        ``(n, *label_shape)``; arbitrary where no source voted.
-    confidence
-        ``(n,)`` in [0, 1].
-    probabilities
-        ``(n, k)`` for finite spaces, else None.
-    details
-        What else a law knows about each item, by name; first axis is the item.
-    """
-
-    labels: Batch
-    confidence: FloatArray
-    probabilities: FloatArray | None = None
-    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    labels: Batch  # (n, *label_shape); arbitrary where no source voted
+    confidence: FloatArray  # (n,) in [0, 1]
+    probabilities: FloatArray | None = None  # (n, k) for finite spaces
+    details: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # what else is known of each item, by name
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked of an estimation, resolved to arrays.
-
-    Parameters
-    ----------
-    dependent
-        ``(m, m)`` pairs that the user says are not independent given the truth (the paper's E).
-    prior
-        "auto", "uniform", "gibbs" or probabilities over the labels of a finite space.
-    n_gold
-        How many items have a known label.
-    learn
-        Whether groups are looked for beyond `dependent`.
-    """
+    """What the user asked of an estimation, resolved to arrays."""
 
     sources: tuple[str, ...]
     method: str
-    dependent: BoolArray
-    prior: str | FloatArray = "auto"
-    n_gold: int = 0
+    dependent: BoolArray  # (m, m) pairs that the user says are not independent given the truth (the paper's E)
+    prior: str | FloatArray = "auto"  # or "uniform", "gibbs", probabilities over the labels of a finite space
+    n_gold: int = 0  # items with a known label
     seed: int = 0
-    learn: bool = True
+    learn: bool = True  # whether groups are looked for beyond `dependent`
 
     def prior_is(self, name: str) -> bool:
         """Return whether the prior was asked for by this name."""
@@ -236,28 +176,13 @@ class Request:
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One explanation of the pair table.
+    """One explanation of the pair table."""
 
-    Parameters
-    ----------
-    probability
-        Among the hypotheses of one fit.
-    groups
-        ``(m,)`` number of the group of each source; a source alone in its group shares no error.
-    u
-        ``(m,)`` qualities; ``tanh(u)`` is the correlation of a source's votes with the truth.
-    correlation
-        ``(m, m)`` of the errors of two sources given the truth, zero on the diagonal.
-    spread
-        ``(m,)`` posterior standard deviation of `u` under this hypothesis: how far EM may move it. Infinite where
-        nothing was estimated.
-    """
-
-    probability: float
-    groups: IntArray
-    u: FloatArray
-    correlation: FloatArray
-    spread: FloatArray
+    probability: float  # among the hypotheses of one fit
+    groups: IntArray  # (m,) number of the group of each source; who is alone in a group shares no error
+    u: FloatArray  # (m,) qualities; tanh(u) is the correlation of a source's votes with the truth
+    correlation: FloatArray  # (m, m) of the errors of two sources given the truth, zero on the diagonal
+    spread: FloatArray  # (m,) posterior deviation of u: how far EM may move it; infinite where nothing was estimated
 
     @property
     def quality(self) -> FloatArray:
@@ -278,7 +203,7 @@ class Hypothesis:
     @classmethod
     def plain(cls, m: int, u: float = 0.55) -> Hypothesis:
         """Return the plain vote; at the prior mean of quality unless told."""
-        return cls(1.0, np.arange(m), np.full(m, u), np.zeros((m, m)), np.full(m, np.inf))
+        return cls.independent(np.full(m, u))
 
     @classmethod
     def independent(cls, u: FloatArray, spread: FloatArray | None = None) -> Hypothesis:
@@ -289,60 +214,17 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Trust:
-    """What the engine found out about the sources.
+    """What the engine found out about the sources."""
 
-    Parameters
-    ----------
-    hypotheses
-        At most six, most probable first.
-    u, spread
-        ``(m,)`` posterior mean and standard deviation of the qualities, over all hypotheses.
-    draws
-        ``(draws, m)`` posterior draws of u, for intervals.
-    together
-        ``(m, m)`` posterior probability that two sources share errors.
-    independent
-        Probability that no two sources do.
-    alike
-        Probability that all sources are equally good, as far as the table can tell.
-    no_signal
-        Probability that the sources are no better than chance on the average.
-    misfit
-        Posterior mean of omega: how far, in units of agreement, the best explanation misses the pairs.
-    """
-
-    hypotheses: tuple[Hypothesis, ...]
-    u: FloatArray
-    spread: FloatArray
-    draws: FloatArray
-    together: FloatArray
-    independent: float
-    alike: float
-    no_signal: float
-    misfit: float
-
-
-class Passes(Protocol):
-    """How the pipeline reaches the votes: every call is one pass that returns sums."""
-
-    @property
-    def n_items(self) -> int: ...
-
-    @property
-    def n_sampled(self) -> int: ...
-
-    @property
-    def complete(self) -> bool:
-        """Whether `over_all` is possible: the votes are still at hand, not only a sample."""
-        ...
-
-    def over_all(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        """Sum `function` over every chunk of the votes."""
-        ...
-
-    def over_sample(self, function: Callable[[Chunk], Statistics]) -> Statistics:
-        """Sum `function` over the seeded sample of items (all of them when there are few)."""
-        ...
+    hypotheses: tuple[Hypothesis, ...]  # at most six, most probable first
+    u: FloatArray  # (m,) posterior mean of the qualities, over all hypotheses
+    spread: FloatArray  # (m,) and their standard deviation
+    draws: FloatArray  # (draws, m) posterior draws of u, for intervals
+    together: FloatArray  # (m, m) posterior probability that two sources share errors
+    independent: float  # probability that no two sources do
+    alike: float  # probability that all sources are equally good, as far as the table can tell
+    no_signal: float  # probability that the sources are no better than chance on the average
+    misfit: float  # posterior mean of omega: how far, in units of agreement, the best explanation misses the pairs
 
 
 class Law(ABC):
@@ -353,6 +235,8 @@ class Law(ABC):
     `average`).
     """
 
+    #: What `parameters` returns.
+    parameter_class: ClassVar[type[Parameters]] = Parameters
     #: Names accepted by `LabelModel(method=)`.
     methods: ClassVar[tuple[str, ...]] = METHODS
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
@@ -437,9 +321,12 @@ class Law(ABC):
     def posterior(self, parameters: Any, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return labels, probabilities where the space is finite, and confidence."""
 
-    @abstractmethod
     def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        """Return the belief averaged over hypotheses; the probabilities add up to one."""
+        """Return the belief averaged over hypotheses, whose probabilities add up to one; that of the first by default.
+
+        The default suits laws that leave only one hypothesis in `merge`.
+        """
+        return posteriors[0][1]
 
     # --- in shared words ----------------------------------------------------------------------------------
 
@@ -460,9 +347,9 @@ class Law(ABC):
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return the parameters of sources whose weights are known."""
 
-    @abstractmethod
     def restore(self, fields: Mapping[str, Any]) -> Parameters:
         """Return the parameters that `Parameters.as_dict` described."""
+        return self.parameter_class(**fields)
 
     @abstractmethod
     def expected_cost(self, weight: FloatArray) -> FloatArray:
@@ -506,13 +393,13 @@ class Law(ABC):
         """Return what only this label type can find, such as heavy tails or judges on different scales."""
         return ()
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
+    def check_method(self, method: str, *, has_votes: bool) -> None:
         """Refuse a method that this label type does not have, or not without votes."""
         if method not in self.methods:
             raise UnsupportedError(
                 f"method={method!r} is not available for this label type. Use one of {', '.join(self.methods)}."
             )
-        if passes is None and method == "em":
+        if method == "em" and not has_votes:
             raise UnsupportedError(
                 "method='em' goes through the votes again and moments alone do not suffice. "
                 "Call fit(votes), or use method='auto'."

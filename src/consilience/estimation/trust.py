@@ -43,7 +43,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.estimation.kernels import SLOPE, fit_hypothesis, start_point
+from consilience.estimation.kernels import SLOPE, Map, fit_hypothesis, start_point
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
@@ -82,12 +82,7 @@ KEPT, NATS = 6, 7.0
 #: Posterior draws: 90% limits are known to about a tenth of a standard deviation.
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
-COARSE = (
-    (0.2, 0.02, False),
-    (0.6, 0.02, False),
-    (0.4, 0.02, True),
-    (0.4, 0.1, True),
-)
+COARSE = ((0.2, 0.02, False), (0.6, 0.02, False), (0.4, 0.02, True), (0.4, 0.1, True))
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
 
@@ -104,16 +99,8 @@ def trust(
 ) -> Trust:
     """Return what the agreements of the sources say about their qualities and shared errors.
 
-    Parameters
-    ----------
-    table, forward
-        The agreements, and what independent sources of given qualities would show.
-    linked
-        ``(m, m)`` pairs that certainly share errors, beyond those of the table.
-    learn
-        Whether groups are looked for; if not, they are the connected components of the linked pairs.
-    seed
-        Of the posterior draws.
+    The `linked` pairs certainly share errors, as do those of the table. Unless groups are looked for (`learn`), they
+    are the connected components of these pairs. The seed is that of the posterior draws.
 
     Examples
     --------
@@ -157,9 +144,7 @@ class _Problem:
     luck: FloatArray
     gold: FloatArray
     forward: Forward
-    grid: FloatArray
-    features: FloatArray
-    sign: FloatArray
+    features: Map
 
     @classmethod
     def of(cls, table: PairTable, forward: Forward, order: IntArray) -> _Problem:
@@ -187,7 +172,13 @@ class _Problem:
             votes = np.maximum(np.diag(both), 1.0)
             gold[1, :m] = np.where(known, 1.0 / np.maximum(table.gold_error[order], 1.0 / (votes + 1.0)) ** 2, 0.0)
             gold[2, :rank] = forward.features(np.array([LIMIT]))[0][0]
-        empty = np.zeros(0)
+        features: Map = (np.zeros(0), np.zeros((0, 1)), np.ones(1))
+        if forward.grid is not None and forward.phi is not None and forward.sign is not None:
+            features = (
+                np.ascontiguousarray(forward.grid, dtype=np.float64),
+                np.ascontiguousarray(forward.phi, dtype=np.float64),
+                np.ascontiguousarray(forward.sign, dtype=np.float64),
+            )
         return cls(
             np.ascontiguousarray(value),
             np.ascontiguousarray(usable),
@@ -199,9 +190,7 @@ class _Problem:
             unit / np.diag(both),
             gold,
             forward,
-            empty if forward.grid is None else np.ascontiguousarray(forward.grid, dtype=np.float64),
-            np.zeros((0, 1)) if forward.phi is None else np.ascontiguousarray(forward.phi, dtype=np.float64),
-            np.ones(1) if forward.sign is None else np.ascontiguousarray(forward.sign, dtype=np.float64),
+            features,
         )
 
     @property
@@ -211,12 +200,6 @@ class _Problem:
     @property
     def has_gold(self) -> bool:
         return bool(self.gold.size)
-
-    def start(self, layout: _Layout) -> FloatArray:
-        """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
-        point = np.zeros(layout.length)
-        start_point(self.value, self.weight, layout.group, layout.slot, layout.school, point)
-        return point
 
     def fit(
         self,
@@ -228,34 +211,21 @@ class _Problem:
         rounds: int = 25,
     ) -> _Fit:
         """Return the maximum of one hypothesis, with many sources roughly."""
-        rounds = rounds if self.m <= MANY else min(rounds, 4)
+        groups = (layout.group, layout.size, layout.slot, layout.school)
+        if begin is None:
+            begin = np.zeros(layout.length)
+            start_point(self.value, self.weight, groups, begin)
         point, evidence, hessian, quad, share, scale = fit_hypothesis(
-            self.value,
-            self.usable,
-            self.variance,
-            self.overlap,
-            self.power,
-            self.luck,
-            layout.group,
-            layout.size,
-            layout.slot,
-            layout.school,
-            self.grid,
+            (self.value, self.usable, self.variance, self.overlap, self.power, self.luck),
+            groups,
             self.features,
-            self.sign,
             self.gold,
-            tau,
-            TAILS,
+            (tau, TAILS, MEAN, SPREAD, LIMIT),
+            (self.follows, HALF, CONTRARY if self.has_gold else 0.0),
             omega,
-            MEAN,
-            SPREAD,
-            LIMIT,
-            self.follows,
-            HALF,
-            CONTRARY if self.has_gold else 0.0,
-            self.start(layout) if begin is None else begin,
+            begin,
             np.zeros(0) if reference is None else reference,
-            rounds,
+            rounds if self.m <= MANY else min(rounds, 4),
         )
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
@@ -304,15 +274,6 @@ class _Fit:
     share: FloatArray
     scale: FloatArray
 
-    def lasting(self) -> FloatArray:
-        """Return the prior covariance of lasting u."""
-        group = self.layout.group
-        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
-        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
-        np.fill_diagonal(alike, self.scale**2)
-        covariance: FloatArray = alike + SPREAD**2
-        return covariance
-
     @property
     def _regular(self) -> FloatArray:
         """The Hessian; exact copies on few items leave directions that nothing determines, hence a tiny ridge."""
@@ -321,8 +282,11 @@ class _Fit:
 
     def posterior(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the lasting u."""
-        m = len(self.u)
-        lasting = self.lasting()
+        m, group = len(self.u), self.layout.group
+        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
+        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
+        np.fill_diagonal(alike, self.scale**2)
+        lasting = alike + SPREAD**2  # its prior covariance
         keep = lasting @ self.quad
         mean = MEAN + keep @ (self.u - MEAN)
         spread = keep @ np.linalg.inv(self._regular)[:m, :m] @ keep.T + lasting - keep @ lasting
@@ -588,15 +552,12 @@ def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -
                     previous = score
             rows += straight
             top = max(straight, key=lambda row: row.score)
-            if top.score > best - NATS and (problem.has_gold or _doubtful(top.point[: problem.m], problem.follows)):
+            quality = np.tanh(top.point[: problem.m])
+            sign = quality / np.sqrt(quality**2 + problem.follows**2)
+            doubtful = problem.has_gold or log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY)
+            if top.score > best - NATS and doubtful:
                 rows += _turned(problem, straight, best)
     return rows
-
-
-def _doubtful(u: FloatArray, follows: float) -> bool:
-    """Return whether the sources might as well be read the other way round."""
-    sign = np.tanh(u) / np.sqrt(np.tanh(u) ** 2 + follows**2)
-    return bool(log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY))
 
 
 def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
@@ -608,10 +569,8 @@ def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
             begin[: problem.m] *= -1.0
             fit = problem.fit(row.layout, row.tau, row.omega, begin, row.reference)
             if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
-                before = (
-                    row.score - problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1).evidence
-                )
-                rows.append(_Row(row.layout, True, row.tau, row.omega, fit.point, row.reference, fit.evidence + before))
+                own = problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1).evidence
+                rows.append(replace(row, turned=True, point=fit.point, score=fit.evidence + (row.score - own)))
     return rows
 
 
@@ -669,17 +628,15 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
     u = share @ means
     variance = share @ (variances + means**2) - u**2
     return Trust(
-        tuple(
-            Hypothesis(one.probability / total, one.groups, one.u, one.correlation, one.spread) for one in hypotheses
-        ),
+        tuple(replace(one, probability=one.probability / total) for one in hypotheses),
         u[back],
         np.sqrt(np.maximum(variance, 1e-12))[back],
         np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
         together[np.ix_(back, back)],
-        float(sum(part for part, row in zip(share, kept, strict=True) if len(row.layout.size) == m)),
-        float(sum(part for part, row in zip(share, kept, strict=True) if row.tau == TAUS[0])),
+        float(share @ [len(row.layout.size) == m for row in kept]),
+        float(share @ [row.tau == TAUS[0] for row in kept]),
         no_signal,
-        float(sum(part * row.omega for part, row in zip(share, kept, strict=True))),
+        float(share @ [row.omega for row in kept]),
     )
 
 
@@ -710,10 +667,8 @@ def _with_silent(found: Trust, heard: IntArray, m: int, seed: int) -> Trust:
         )
     draws = np.zeros((len(found.draws), m))
     draws[:, heard] = found.draws
-    if len(draws):
-        rng = np.random.default_rng(seed)
-        chosen = rng.integers(len(heard), size=(len(draws), len(silent)))
-        draws[:, silent] = np.take_along_axis(found.draws, chosen, axis=1)
+    chosen = np.random.default_rng(seed).integers(len(heard), size=(len(draws), len(silent)))
+    draws[:, silent] = np.take_along_axis(found.draws, chosen, axis=1)
     return replace(
         found,
         hypotheses=tuple(hypotheses),

@@ -27,7 +27,7 @@ from consilience.labeling.workers import ProgressBar, count_workers, run_in_proc
 from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
 from consilience.tables.display import SourceTable
 from consilience.tables.frames import Column, column_of_series
-from consilience.tables.names import check_unique_ids
+from consilience.tables.vote_tables import check_unique_ids
 from consilience.votes import Votes
 
 #: Rows handed to a vectorized function at once.

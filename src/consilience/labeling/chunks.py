@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from consilience.exceptions import InvalidVotesError, UnknownColumnError
+from consilience.exceptions import InvalidVotesError, UnknownColumnError, did_you_mean
 from consilience.tables.frames import Column, column_of_series, is_frame, to_column
 
 
@@ -261,6 +260,5 @@ def _entry(element: Any, column: str, row: int) -> Any:
 def unknown_column(wanted: Any, columns: Iterable[Any]) -> UnknownColumnError:
     """Return the error for a column that is not there, with the ones that may be meant."""
     names = list(map(str, columns))
-    close = " or ".join(map(repr, get_close_matches(str(wanted), names)))
-    hint = f"Did you mean {close}?" if close else f"The columns are {', '.join(map(repr, names))}."
-    return UnknownColumnError(f"There is no column {wanted!r}. {hint}")
+    hint = did_you_mean(wanted, names, most=3) or f" The columns are {', '.join(map(repr, names))}."
+    return UnknownColumnError(f"There is no column {wanted!r}.{hint}")

@@ -15,8 +15,8 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError, Unknown
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part, VotePartitions
 from consilience.tables.encoding import encode, read_gold
-from consilience.tables.names import check_unique_ids
 from consilience.tables.reading import Reading, as_the_space_reads
+from consilience.tables.vote_tables import check_unique_ids
 from consilience.votes import Votes
 
 __all__ = ["PartReader", "ReadOptions", "ReadPartitions", "part_reader"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.estimation.protocol import Posterior
-from consilience.exceptions import InvalidVotesError
+from consilience.exceptions import InvalidVotesError, did_you_mean
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part, VotePartitions
 from consilience.prediction.inference import believe
@@ -204,8 +203,7 @@ def _find(table: Votes, item: Any) -> int:
     if row is not None:
         return row
     ids = table.items.tolist()
-    close = get_close_matches(str(item), [str(name) for name in ids], n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else f" The first ones are {', '.join(map(repr, ids[:SHOWN]))}."
+    hint = did_you_mean(item, ids) or f" The first ones are {', '.join(map(repr, ids[:SHOWN]))}."
     raise InvalidVotesError(f"There is no item {item!r} in the votes.{hint}")
 
 

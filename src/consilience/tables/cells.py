@@ -14,7 +14,6 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
-from consilience.tables.names import default_names
 
 # Values of these types are never null, so a column of them needs no look at each value.
 _NEVER_NULL = frozenset({str, bytes, int, bool, list, tuple, dict, set, frozenset, np.ndarray})
@@ -280,3 +279,8 @@ def spelled_out(labels: Batch, observed: BoolArray, space: LabelSpace | None, sp
     written = np.empty(observed.shape, dtype=object)
     written[observed] = as_object_array(batch.tolist() if batch.dtype != object else batch)
     return written
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return the names that sources get when the caller gives none."""
+    return tuple(f"source_{column}" for column in range(count))

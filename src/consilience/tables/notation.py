@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 
 import consilience.label_types as types
 from consilience.arrays import Batch, is_null
-from consilience.exceptions import FileFormatError, UnsupportedError
+from consilience.exceptions import FileFormatError, UnsupportedError, did_you_mean
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
@@ -52,9 +51,8 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
     known = {notation.name: notation for notation in NOTATIONS}
     notation = known.get(name.strip().lower())
     if notation is None:
-        close = get_close_matches(name.strip().lower(), known, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Use one of {', '.join(known)}."
-        raise UnsupportedError(f"There is no label type {name.strip()!r}. {hint}")
+        hint = did_you_mean(name.strip().lower(), known) or f" Use one of {', '.join(known)}."
+        raise UnsupportedError(f"There is no label type {name.strip()!r}.{hint}")
     try:
         return _BUILD[notation.name](argument.strip(), votes)
     except UnsupportedError:

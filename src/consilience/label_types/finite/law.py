@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class FiniteLaw(Law):
     """Votes over the K labels of a finite space with ``(K, K)`` costs."""
 
     matrix: FloatArray
+    parameter_class = FiniteParameters
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
     has_em: ClassVar[bool] = True
 
@@ -227,9 +228,6 @@ class FiniteLaw(Law):
         m, normalized = len(weight), not request.prior_is("gibbs")
         weight = np.clip(weight, -MAX_WEIGHT, MAX_WEIGHT)
         return FiniteParameters(weight, self._prior(request), np.zeros((m, m)), np.zeros(m), normalized)
-
-    def restore(self, fields: Mapping[str, Any]) -> FiniteParameters:
-        return FiniteParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return self.curve.expected_cost(weight)

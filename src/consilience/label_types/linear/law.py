@@ -6,7 +6,7 @@ Location and scale of y are a choice of gauge: votes alone identify ``slope * sd
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -21,7 +21,6 @@ from consilience.estimation.protocol import (
     Hypothesis,
     Law,
     Mixture,
-    Passes,
     Posterior,
     Request,
     Statistics,
@@ -85,6 +84,7 @@ class LinearLaw(Law):
     gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
     scales: QuantileScales | None = None  # of the sources, where normal scores are looked at
     repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
+    parameter_class = LinearParameters
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
 
@@ -105,9 +105,9 @@ class LinearLaw(Law):
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, LinearLaw) and self.d == other.d and self.scales is other.scales
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
-        super().check_method(method, passes)
-        if self.gauge == "quantile" and passes is None:
+    def check_method(self, method: str, *, has_votes: bool) -> None:
+        super().check_method(method, has_votes=has_votes)
+        if self.gauge == "quantile" and not has_votes:
             raise UnsupportedError(
                 "gauge='quantile' needs the votes; moments alone do not suffice. "
                 "Call fit(votes), or use gauge='linear'."
@@ -314,9 +314,6 @@ class LinearLaw(Law):
             variance=2.0 * float(noise.max()) * np.eye(d) if told.covariance is None else told.covariance,
             shrink=float(told.mean is not None and told.covariance is not None),
         )
-
-    def restore(self, fields: Mapping[str, Any]) -> LinearParameters:
-        return LinearParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean squared distance of votes from the truth, ``d / (2 weight + 1 / (2 scale))``."""

@@ -7,7 +7,6 @@ the geometry simulates once. On spheres and for rotations mean cosines and chara
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -69,6 +68,7 @@ class ManifoldLaw(Law):
     # (m, m) how far votes of two sources on different items are apart, taken from the votes
     mismatch: FloatArray | None = None
     distinct: bool = False  # whether votes on different items are never the same
+    parameter_class = ManifoldParameters
     rows: ClassVar[int] = 1 << 12
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
@@ -265,9 +265,6 @@ class ManifoldLaw(Law):
         details = {"standard_deviation": deviation, "converged": found.converged, "unique": found.unique}
         return Posterior(found.points, confidence, None, details)
 
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # precisions are averaged instead, by `merge`
-
     # --- in shared words ----------------------------------------------------------------------------------
 
     def summary(self, parameters: ManifoldParameters) -> Summary:
@@ -293,9 +290,6 @@ class ManifoldLaw(Law):
         scale = self.geometry.scale_of_cost(np.where(known, cost, 1e4 * largest))
         dispersion = 4.0 * largest if self.mismatch is None else self._dispersion(scale)
         return ManifoldParameters(scale, np.zeros((len(cost), len(cost))), dispersion, 1.0 / largest)
-
-    def restore(self, fields: Mapping[str, Any]) -> ManifoldParameters:
-        return ManifoldParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         precision = 2.0 * np.maximum(np.asarray(weight, dtype=np.float64), 0.0) + self._chance_precision

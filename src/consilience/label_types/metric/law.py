@@ -7,10 +7,10 @@ far the votes of each source scatter, it is a correlation, and independent sourc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -91,6 +91,7 @@ class MetricLaw(Law):
     mismatch: FloatArray | None = None
     step: float = 0.0
     recurring: Batch | None = None
+    parameter_class = MetricParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
     adapts_to_votes: ClassVar[bool] = True
 
@@ -384,9 +385,6 @@ class MetricLaw(Law):
                 best.append(mine[0])
         return as_object_array(best) if votes.dtype == object else np.array(best)
 
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # weights are averaged instead, by `merge`
-
     # --- in shared words ----------------------------------------------------------------------------------
 
     def summary(self, parameters: MetricParameters) -> Summary:
@@ -401,9 +399,6 @@ class MetricLaw(Law):
 
     def from_weights(self, weight: FloatArray, request: Request) -> MetricParameters:
         return replace(self._of_costs(self.expected_cost(weight)), weight=weight)
-
-    def restore(self, fields: Mapping[str, Any]) -> MetricParameters:
-        return MetricParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return self.curve.expected_cost(weight)

@@ -24,7 +24,6 @@ from consilience.estimation.protocol import (
     Law,
     Mixture,
     Parameters,
-    Passes,
     Posterior,
     Request,
     Statistics,
@@ -276,8 +275,8 @@ class BradleyTerryLaw(Law):
             found.append(Diagnostic("judges-not-compared", "info", request.sources, message))
         return tuple(found)
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
-        super().check_method(method, self if passes is None else passes)  # type: ignore[arg-type]
+    def check_method(self, method: str, *, has_votes: bool) -> None:
+        super().check_method(method, has_votes=True)  # the sums hold all comparisons
 
     def from_weights(self, weight: FloatArray, request: Request) -> BradleyTerryParameters:
         slope = np.asarray(weight, dtype=np.float64)

@@ -6,7 +6,7 @@ shared are the sources, the items and the dependencies that the user gives.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,7 +23,6 @@ from consilience.estimation.protocol import (
     Law,
     Mixture,
     Parameters,
-    Passes,
     Posterior,
     Request,
     Statistics,
@@ -146,7 +145,7 @@ class ProductLaw(CompositeLaw):
             return False
         return all(law.measures_like(other.fields[name]) for name, law in self.fields.items())
 
-    def check_method(self, method: str, passes: Passes | None) -> None:
+    def check_method(self, method: str, *, has_votes: bool) -> None:
         for name, law in self.fields.items():
             if method not in law.methods:
                 raise UnsupportedError(
@@ -250,9 +249,6 @@ class ProductLaw(CompositeLaw):
         counted = self.weights @ np.stack(list(voted.values()))
         confidence = np.clip(self.weights @ np.stack(stated) / np.where(counted > 0, counted, 1.0), 0.0, 1.0)
         return Posterior(pack(found, voted), confidence, None, details)
-
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # hypotheses are averaged inside the fields
 
     # --- in shared words --------------------------------------------------------------------------------
 

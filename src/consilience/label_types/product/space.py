@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.exceptions import InvalidLabelError, UnsupportedError
+from consilience.exceptions import InvalidLabelError, UnsupportedError, did_you_mean
 from consilience.label_types.base import LabelSpace, is_missing
 from consilience.label_types.codes import plain_value
 from consilience.label_types.product.law import (
@@ -304,9 +303,9 @@ def _as_record(value: Any, index: int, names: Collection[str]) -> Mapping[str, A
 
 def _unknown_field(name: Any, names: Collection[str], index: int | None = None) -> InvalidLabelError:
     """Return the error for a field that there is not."""
-    close = get_close_matches(str(name), names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    return InvalidLabelError(f"field {name!r} is unknown.{hint} Fields: {', '.join(names)}.", index)
+    return InvalidLabelError(
+        f"field {name!r} is unknown.{did_you_mean(name, names)} Fields: {', '.join(names)}.", index
+    )
 
 
 def _as_column(values: list[Any]) -> Batch:

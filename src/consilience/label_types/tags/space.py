@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
-from consilience.exceptions import InvalidLabelError
+from consilience.exceptions import InvalidLabelError, did_you_mean
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import Codebook, plain_value
 from consilience.label_types.tags.bio import follows_bio, may_follow
@@ -111,10 +110,9 @@ class _TagSpace(LabelSpace):
         names = self.names or ()
         if name in names:
             return names.index(name)
-        close = get_close_matches(str(name), names, n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
+        hint = did_you_mean(name, names)
         known = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise InvalidLabelError(f"label {_shown(given)} holds {name!r}, which is not a tag. {hint}Tags: {known}.")
+        raise InvalidLabelError(f"label {_shown(given)} holds {name!r}, which is not a tag.{hint} Tags: {known}.")
 
     def has_opinion(self, batch: Batch) -> BoolArray:
         return np.asarray((batch >= 0).any(axis=1))
