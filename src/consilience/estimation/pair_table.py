@@ -36,7 +36,6 @@ class PairTable:
     gold_error: FloatArray | None = None
     linked: BoolArray | None = None  # (m, m) pairs that certainly share errors: identical votes on continuous labels
     cost: FloatArray | None = None  # (m, m) mean cost between two sources, where the label type has one
-    gold_cost: FloatArray | None = None  # (m,) and to known labels
 
     @property
     def n_sources(self) -> int:

@@ -210,8 +210,7 @@ class ClassesLaw(Law):
         error = np.maximum(table.error, 1.0 / (both + 2.0))
         table = replace(table, error=error, cost=1.0 - agree / np.maximum(both, 1.0))
         if "gold" in statistics and table.gold_error is not None:
-            gold_error = np.maximum(table.gold_error, 1.0 / (known + 2.0))
-            table = replace(table, gold_error=gold_error, gold_cost=1.0 - right / np.maximum(known, 1.0))
+            table = replace(table, gold_error=np.maximum(table.gold_error, 1.0 / (known + 2.0)))
         if labeling_functions.vote_only_some_classes(votes):
             # Two functions that vote for one class each agree always or never, however good they are.
             repeats = labeling_functions.repeated_votes(agree, both)[1]

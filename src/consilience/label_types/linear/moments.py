@@ -259,14 +259,13 @@ def correlation_table(moments: LinearMoments, gold: LinearMoments | None = None)
     usable = (count >= MIN_COMMON_ITEMS) & np.outer(moments.varied, moments.varied)
     error = np.where(usable, _error(value, count, moments.unit), np.inf)
     np.fill_diagonal(value, 1.0)
-    gold_value = gold_error = gold_cost = None
+    gold_value = gold_error = None
     if gold is not None:
         labeled = gold.count[:-1, -1]
         usable = (labeled >= MIN_COMMON_ITEMS) & moments.varied & gold.varied[-1]
         gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
         gold_error = np.where(usable, _error(gold_value, labeled, np.median(moments.unit)), np.inf)
-        gold_cost = gold.squared_difference[:-1, -1]
-    return PairTable(value, error, count, gold_value, gold_error, None, moments.squared_difference, gold_cost)
+    return PairTable(value, error, count, gold_value, gold_error, None, moments.squared_difference)
 
 
 def _error(value: FloatArray, count: FloatArray, unit: Any) -> FloatArray:

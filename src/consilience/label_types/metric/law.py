@@ -233,7 +233,6 @@ class MetricLaw(Law):
             gold_value=gold_value,
             gold_error=gold_error,
             cost=np.where(diagonal, 0.0, cost),
-            gold_cost=table.gold_value,
         )
 
     def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:

@@ -160,8 +160,7 @@ class RankingLaw(Law):
             sums[f"{prefix}agreement_square"] = items * (variance + mean**2)
             sums[f"{prefix}agreement_count"] = items
         table = agreement_table(sums)
-        gold = None if table.gold_value is None else self.chance_cost * (1.0 - table.gold_value)
-        return replace(table, cost=self.chance_cost * (1.0 - table.value), gold_cost=gold)
+        return replace(table, cost=self.chance_cost * (1.0 - table.value))
 
     def forward(self, statistics: Statistics) -> Forward:
         curve = RetentionCurve.of_pairs(pairs_at_gaps(statistics["buckets"].sum(axis=0)))

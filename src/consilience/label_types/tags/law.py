@@ -184,13 +184,11 @@ class TagLaw(Law):
         variance_of_mean = excess * (scatter / scale**2 + 1.0 / np.maximum(asked, 1.0) ** 2)
         sums = _item_sums("", total / scale, variance_of_mean, np.where(off, items, 0.0))
         sums["agreement_votes"] = np.diag(items)
-        gold_cost = None
         if "gold" in statistics:
             gold = statistics["gold"]
             value, error = _gold_agreement(gold, own, pooled)
             sums |= _item_sums("gold_", value, excess * error, statistics["gold_counts"].astype(np.float64))
-            gold_cost = 1.0 - np.einsum("atcc->a", gold) / np.maximum(gold.sum(axis=(1, 2, 3)), 1.0)
-        return replace(agreement_table(sums), cost=1.0 - rate, gold_cost=gold_cost)
+        return replace(agreement_table(sums), cost=1.0 - rate)
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         answers = statistics["answers"]
