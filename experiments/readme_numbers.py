@@ -17,7 +17,7 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 SETS = ("youtube", "sms", "trec", "semeval", "hausa")
 VOTERS = {
     "majority vote, random ties (range)": "majority, random ties",
-    'majority vote, ties to the rarer class (`method="majority"`)': 'method="majority"',
+    'majority vote, ties to the class with more votes (`method="majority"`)': 'method="majority"',
     "**consilience**": "auto",
     "consilience, true class balance told": "auto, true balance told",
 }
