@@ -31,7 +31,7 @@ from experiments.tables import markdown_table, verdict, write_results
 RESULTS = Path(__file__).resolve().parent / "results"
 CHUNK = 65_536
 REPETITIONS = 9
-FIT_LIMIT = 3.0
+FIT_LIMIT = 2.5
 
 FloatArray = npt.NDArray[np.float64]
 

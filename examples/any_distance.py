@@ -50,7 +50,7 @@ def compare(n_items: int = 300, seed: int = 0) -> list[Row]:
     rows = []
     for column, (name, learned) in enumerate(zip(votes.sources, model.expected_cost_, strict=True)):
         wrong = [len(vote ^ tags) for vote, tags in zip(votes.labels[:, column], truth, strict=True)]
-        error = model.sources_.columns["cost_standard_error"][column]
+        error = float(model.cost_standard_error_[column])
         rows.append(Row(name, float(learned), error, float(np.mean(wrong))))
     rows.append(Row("labels by majority vote", None, None, -plain.score(votes, truth)))
     rows.append(Row("labels by consilience", None, None, -model.score(votes, truth)))

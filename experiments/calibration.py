@@ -73,7 +73,7 @@ def measure(name: str, copies: int, seed: int, n: int) -> tuple[Pairs, FloatArra
         cost[copy] = 0.9 * cost[0] + 0.1 * cost[copy]
     votes = cs.Votes.from_array(labels, sources=[f"s{one}" for one in range(7)])
     model = fit_quietly(cs.LabelModel(space, random_state=0), votes)
-    error = np.array(model.sources_.columns["cost_standard_error"])
+    error = model.cost_standard_error_
     return compare(model, votes, truth), (np.abs(model.expected_cost_ - cost) <= 1.96 * error).astype(float)
 
 

@@ -49,7 +49,7 @@ class Claim:
 
     Lines under "Targets" of the files decide as well if the pattern `targets` finds something in their words; with
     `against` they speak against the claim. `differs` says how text and code of the paper differ, `needs` what has to be
-    there before the experiment can run.
+    there before the experiment can run, `why` in a few words what keeps the claim from holding as a whole.
     """
 
     title: str
@@ -63,3 +63,4 @@ class Claim:
     differs: str = ""
     needs: str = ""
     against: bool = False
+    why: str = ""

@@ -32,10 +32,12 @@ CLAIMS = (
         "^(?!network of the text)",
         "Labels are as good as the oracle's. The network is the limit, whatever the labels: with all of the gold the "
         "four layers of the text err on .26, the three of the code, of which the stored results are, on .24, and "
-        "boosted trees on .18.",
+        "boosted trees on .18. The half of the claim that is about Snorkel was not run: whether it is worse with "
+        "permutations as classes has not been checked here.",
         differs="a third of the weights are U(.2, 1) in the text, U(2, 5) in the code, and all are U(0, 1) in the "
         "version whose results are stored; the network has four layers in the text and three in the code.",
         needs=FILMS,
+        why="labels are as good as the oracle's; the network limits the end model, and Snorkel was not run",
     ),
     Claim(
         "Films with real sources: rankings and regression",
@@ -58,11 +60,12 @@ CLAIMS = (
         ),
         (Holds("regression: ours", "regression: mean of three scores"), BetterBelow("regression: ours", 0.2572)),
         "^(?!simulated)",
-        "Rankings: without known sets the votes cannot tell which three of the six follow the truth; the model says so "
-        "and counts all the same, where the reference guesses; 30 known sets decide. Regression over five splits "
+        "Rankings: without known sets the votes cannot tell which three of the six follow the truth; the model says "
+        "so, and its labels are worse than those of the plain vote; 30 known sets decide. Regression over five splits "
         "instead of the paper's one, which is easier: labels that are better (0.075 against 0.093 of the centred mean) "
         "train no better model, as what is left is an error that the three sites share and the features predict.",
         needs=FILMS,
+        why="good and poor sources form two camps that votes alone cannot tell apart",
     ),
     Claim(
         "Synthetic regression: parameters and labels",
@@ -104,6 +107,7 @@ CLAIMS = (
         "Our labels are as good as the oracle's at every number of sources, and more sources do help; one draw of "
         "votes on one split leaves the curve of the model uneven by about .01, the reference's as well as ours.",
         needs=FILMS,
+        why="more sources help; one draw on one split is above the reference's by .01",
     ),
     Claim(
         "Geodesic regression in hyperbolic space",
@@ -136,7 +140,9 @@ CLAIMS = (
         "here and run again: squared distance to the true curve; the paper's loss is to noisy labels, of which about "
         "80 are noise that no curve can remove.",
         "variances U(1.5, 4.5) in the text, standard deviations U(1.5, 5.5) in the code; curvature -50 in the text, "
-        "-1/50 in the code, which is used. Both laws of the noise are run.",
+        "-1/50 in the code, which is used. Both laws of the noise are run, and the curvature -50 in units of its own "
+        "radius, since in those of the text votes lie beyond what numbers of double precision can hold.",
+        why="the curve is nearer to the truth everywhere; to noisy labels it is level with the mean at 21 sources",
     ),
     Claim(
         "Generic metric spaces",
@@ -168,12 +174,13 @@ CLAIMS = (
         "The reference adds up squared distances under a model with plain ones and leaves out Z(y). With both put "
         "right, ours is as good as knowing the weights except where they are so small (half of them zero, the others "
         ".1) that a thousand items do not tell which is which; it beats majority vote even where sources are alike.",
+        why="ours is far above the reference; where votes say next to nothing it is below the oracle",
     ),
     Claim(
         "Semantic dependency parsing",
         "Table 3",
         "The consensus of three parsers is better than each of them on three of four treebanks.",
-        ("parsers",),
+        ("parsers", "parsers_czech"),
         tuple(
             figure
             for name, best, best_paper, paper in (
@@ -183,16 +190,20 @@ CLAIMS = (
             )
             for figure in (
                 Figure(f"{name}, best parser", best_paper, "no code", ("parsers", "", f"{name}: {best}", "UAS")),
+                Figure(f"{name}, equal weights", "", "no code", ("parsers", "", f"{name}: equal weights", "UAS")),
                 Figure(f"{name}, ours", paper, "no code", ("parsers", "", f"{name}: unsupervised", "UAS")),
             )
         ),
         (
-            *(Holds(f"{name}, ours", f"{name}, best parser", below=False) for name in ("EWT", "LinES", "ParTUT")),
+            *(Holds(f"{name}, ours", f"{name}, {other}", below=False)
+              for name in ("EWT", "LinES", "ParTUT") for other in ("best parser", "equal weights")),
         ),
-        "at least as good as the best single parser",
-        "Better than the best parser on all three treebanks, without a known tree; the paper used known labels. The "
-        "parsers are other ones (UDPipe and spaCy, trained on the other treebanks), so that only the differences "
-        "compare. The Czech treebank was not run.",
+        "best single parser|equal weights",
+        "Better than the best parser without a known tree; the paper used known trees. On ParTUT equal weights are "
+        "better than ours by .003: its parsers are nearly equally good. The parsers are other ones (UDPipe and spaCy, "
+        "trained on the other treebanks), so that only the differences compare. The Czech PDT of the paper is too "
+        "large to be had here; PUD stands in for it in the experiment.",
+        why="better than every parser; on ParTUT equal weights are .003 better; the Czech table is still to come",
     ),
     Claim(
         "Synthetic full rankings",
@@ -228,6 +239,7 @@ CLAIMS = (
         "are often exactly right, and far from it with five items and weaker sources.",
         "the code learns the weights from all 18 sources whatever m is; *m only* in the table learns from the m that "
         "vote.",
+        why="as good as the oracle for full rankings; not for the masked ones of the same table",
     ),
     Claim(
         "Synthetic partial rankings",
@@ -244,6 +256,8 @@ CLAIMS = (
                 Figure(f"code, p={share}, 18 sources, majority", "", "",
                        ("rankings_paper", "Masked", f"p={share}, m=18", "majority")),
                 Figure(f"code, p={share}, 18 sources, ours", "", f"{plotted}, other rule {better}",
+                       ("rankings_paper", "Masked", f"p={share}, m=18", "ours, m only")),
+                Figure(f"code, p={share}, 18 sources, weights of ours alone", "", "",
                        ("rankings_paper", "Masked", f"p={share}, m=18", "ours")),
             )
         )
@@ -259,20 +273,44 @@ CLAIMS = (
               for share, value in (("0.7", 0.0071), ("0.5", 0.0679), ("0.2", 0.1904))),
         ),
         "^p=",
-        "Weights learned from pairs of items that two sources both saw stay informative where the reference's do not, "
-        "and the Kemeny rule is exact.",
+        "The weights themselves stay informative where the reference's do not: used alone they come near the oracle. "
+        "But with 18 sources, ten poor and eight excellent ones, the excellent ones agree so much more than the others "
+        "that they are taken for a group that repeats itself and counts once: labels are worse than the plain vote. "
+        "`dependencies=\"none\"`, for users who know their sources to be independent, gives labels as good as the "
+        "oracle's.",
         "the text has sources rank the items they are shown; the code draws a full ranking and masks items of it. Both "
         "are run.",
+        why="the eight excellent sources of 18 are taken for a group that repeats itself, and count once",
     ),
     Claim(
         "Board games",
         "Figures 2 and 9, right; Tables 5 and 6",
-        "Heuristics as sources come close to 5 to 10% of the gold in rankings; in regression they are comparable to "
-        "training on a bad subset.",
+        "Simulated sources train better models the more there are, and beat 20% of the gold with twelve; heuristics as "
+        "sources come close to 5 to 10% of the gold in rankings; in regression they are comparable to training on a "
+        "bad subset.",
         ("board_games",),
+        (
+            *(Figure(f"rankings, {m} sources, ours", f"stored {stored}", "",
+                     ("board_games", "Rankings", f"{m} simulated, ours", "end model"))
+              for m, stored in ((3, ".1680"), (9, ".1595"), (18, ".1578"))),
+            *(Figure(f"rankings: {name}", paper, "", ("board_games", "Rankings", name, "end model"))
+              for name, paper in (("supervised, 5%", ".1921"), ("supervised, 10%", ".1829"),
+                                  ("heuristics, majority", ""), ("heuristics, ours", ".1915"))),
+            *(Figure(f"ratings, {m} sources, ours", paper, "",
+                     ("board_games", "Ratings", f"{m} simulated, ours", "end model"))
+              for m, paper in ((3, ".3005"), (18, ".2828"))),
+            *(Figure(f"ratings: {name}", paper, "", ("board_games", "Ratings", name, "end model"))
+              for name, paper in (("supervised, 1%", ".4605"), ("bad subset, 10%", ".8043"),
+                                  ("bad subset, 25%", ".4628"), ("heuristics, mean", ""),
+                                  ("heuristics, ours", ".8824"))),
+        ),
+        (BetterBelow("ratings: heuristics, ours", 0.8824),),
         targets=EVERY_TARGET,
-        needs="It reads the BoardGameGeek table, which we may not pass on; `experiments/README.md` says where it is "
-        "from and which columns it needs.",
+        reason="On a table of 2015 with 11,262 ranked games, not the paper's of 2021 with about 19,200, so that levels "
+        "differ and the order of the rows compares. Snorkel was not run.",
+        needs="It reads `bgg`, or the BoardGameGeek table of the paper.",
+        why="heuristics and ratings as claimed; with three simulated rankings the plain vote is better, and twelve do "
+        "not beat 20% of the gold",
     ),
     Claim(
         "Learning to rank with retrieval features as sources",
@@ -285,13 +323,22 @@ CLAIMS = (
                 ("supervised, 10%", (".4003", ".7000")), ("BM25", (".4001", ".7288")), ("ours", (".3929", ".7402")),
             )
             for measure, paper in zip(("Kendall", "NDCG@1"), values, strict=True)
+        )
+        + tuple(
+            Figure(f"labels, Kendall: {name}", "", "", ("letor", "One document", f"{row}, network", "labels, Kendall"))
+            for name, row in (("plain vote", "majority"), ("ours", "ours"))
         ),
-        targets="one of each level, network",
-        reason="The paper's sets and network, on other queries and documents. The ten features err together: most are "
-        "forms of one idea, so that agreement rewards BM25 and its kin, and the plain vote of all ten is better "
-        "(labels .264 against .293). BM25 of the whole and of the body order 97% of the pairs alike, as two excellent "
-        "sources would, so that the votes alone do not show it; 30 known sets help a little.",
+        (Holds("labels, Kendall: ours", "labels, Kendall: plain vote"),),
+        targets="one of each level, (network|labels)",
+        reason="The paper's sets and network, on other queries and documents. The plain vote of all ten features is "
+        "better than ours, because they err in camps: BM25 twice and two language models order nearly all pairs alike, "
+        "the Dirichlet model, tf-idf and tf make other errors, and title and anchor are poor. Either of the first two "
+        "camps alone errs on three pairs in ten, both together on fewer. The plain vote counts them 4 to 3; ours "
+        "takes the agreement within the first for quality and counts it several times as much. Two excellent sources "
+        "would agree in the same way, so that the votes alone do not show it; the finding `competing-groups` warns, "
+        "and known sets help.",
         needs="It reads `letor_mq2008`, which stands in for MSLR-WEB10K.",
+        why="better than BM25 and a tenth of the gold, but the plain vote of all ten sources is better still",
     ),
     Claim(
         "Theory: rates of consistency",
@@ -314,6 +361,38 @@ CLAIMS = (
         "discriminant is zero. The rate n^-1/4 is met where the signal of a source shrinks as n^-1/4.",
     ),
     Claim(
+        "Theory: what the errors depend on",
+        "Theorem 1, Theorem 2",
+        "The error of quadratic triplets grows with the dimension as (log d)^1/4, that of continuous triplets with the "
+        "weakest source as a_min^-10 and with the second moment as e_max^3 at most.",
+        ("theory_constants",),
+        targets=EVERY_TARGET,
+        reason="The bounds hold and are far from tight: measured are about the root of log d (below the bound "
+        "throughout, as the bound starts from n^-1/4), a_min^-0.4 and e_max^1.1. The growth with log d itself is "
+        "steeper than the fourth root.",
+        why="below the bound at every dimension, but growing with log d faster than its fourth root",
+    ),
+    Claim(
+        "Theory: weights of rankings, and how many sources are enough",
+        "Corollary 1, its lemma, and the remark on Theta(log(m / eps)) sources",
+        "Quadratic triplets on the pairs of items give back theta with an error of n^-1/4, g_k behaves as the lemma "
+        "says, and the number of sources that find a ranking grows with the logarithm of items over failures.",
+        ("theory_rankings",),
+        targets=EVERY_TARGET,
+        reason="The weights are recovered at n^-1/2 rather than n^-1/4, below the limit 4 ln 2 of the corollary as "
+        "well as above it.",
+    ),
+    Claim(
+        "Theory: correlation potentials",
+        "Equation 1, Algorithm 1",
+        "Besides theta_a the potentials theta_ab of dependent sources are learned.",
+        ("theory_potentials",),
+        targets=EVERY_TARGET,
+        reason="For classes, for pairs that are given and for pairs that are found. For other label types "
+        "`correlation_potential` is that of the two-class model with the same error correlation.",
+        why="to within .03 where there is one; a pair that is given without reason is estimated at .1",
+    ),
+    Claim(
         "Theory: the isotropic shortcut",
         "Appendix D, used for rankings",
         "Mean distances to the truth follow from those between sources, as they do for squared distances.",
@@ -332,6 +411,7 @@ CLAIMS = (
         against=True,
         reason="On rankings the shortcut is inconsistent: its error with 64,000 items is that with 250, as two sources "
         "that are wrong about the same pair of items agree on it. Ours falls as n^-1/2.",
+        why="for rankings it is inconsistent; it holds for squared distances",
     ),
     Claim(
         "Theory: distortion of an embedding",
@@ -350,18 +430,30 @@ CLAIMS = (
         reason="It holds as it is proved, for means of embedded distances that are turned into weights by the law of "
         "the true ones. Read as it is stated, with weights of a model of the embedded distances, it fails for strong "
         "sources: two exponential families are compared as if they were one.",
+        why="true as proved, false as stated",
     ),
 )  # fmt: skip
 
-#: What the paper does not have: topic, files, words.
+#: What the paper does not have: topic, files, words, and which of their targets are about it.
 BEYOND = (
-    ("LLM judges", ("scores_real", "real_data"), "11 judges of text simplifications, on scales of their own"),
-    ("crowd rankings", ("rankings_real", "dependence_real"), "four pictures ordered by their number of dots"),
-    ("crowd emotions", ("scores_real", "vectors"), "38 workers, seven emotions in headlines"),
-    ("translations", ("dependence_real", "real_data"), "crowd translations under an edit distance"),
-    ("labeling functions", ("classes_real",), "five sets of WRENCH"),
-    ("dependent sources", ("dependent_classes", "dependent_rankings", "dependent_scores", "dependence_real"),
-     "copies are found, named and outweighed"),
-    ("other label types", ("tags", "trees", "manifolds", "vectors", "scores"), "nearly as good as knowing the sources"),
-    ("trust", ("never_worse", "calibration", "known_labels"), "against the plain vote; stated and observed confidence"),
+    ("LLM judges", ("scores_real", "real_data"), "11 judges of text simplifications, on scales of their own", "judges"),
+    ("crowd rankings", ("rankings_real", "dependence_real", "real_data"),
+     "four pictures ordered by their number of dots", "dots"),
+    ("crowd emotions", ("scores_real", "real_data", "vectors"), "38 workers, seven emotions in headlines",
+     "workers|crowd_affect"),
+    ("translations", ("dependence_real", "real_data"), "crowd translations under an edit distance", "translations"),
+    ("films", ("rankings_real", "dependence_real", "real_data"), "ratings of three sites beside poor sources",
+     "films|movies"),
+    ("labeling functions", ("classes_real", "real_data"), "five sets of WRENCH",
+     "youtube|sms|trec|semeval|hausa|majority"),
+    ("dependent sources", ("dependent_classes", "dependent_rankings", "dependent_scores"),
+     "copies are found, named and outweighed", "."),
+    ("other label types", ("tags", "trees", "manifolds", "vectors", "scores"), "nearly as good as knowing the sources",
+     "."),
+    ("preferences", ("preferences",), "pairwise judgments by people and language models", "."),
+    ("boxes and spans", ("boxes_spans",), "sets of boxes in images and of spans in texts", "."),
+    ("texts", ("texts",), "translations by crowd workers, chosen or rewritten", "."),
+    ("end models", ("end_models_real",), "whether soft labels and confidence help on real data", "."),
+    ("trust", ("never_worse", "calibration", "known_labels", "audit_coverage"), "against the plain vote; confidence",
+     "."),
 )  # fmt: skip

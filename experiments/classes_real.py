@@ -13,6 +13,7 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
 from .tables import (
     QUICK,
     FloatArray,
@@ -52,7 +53,7 @@ class Scores:
         return " / ".join([_range(self.accuracy), _range(self.macro_f1), f"{self.calibration:.1f}"])
 
 
-def measure(data: cs.datasets.WrenchSet, draws: int) -> dict[str, Scores]:
+def measure(data: public_data.WrenchSet, draws: int) -> dict[str, Scores]:
     """Return the scores of every method on the items that somebody votes on."""
     covered = (data.matrix >= 0).any(axis=1)
     truth = data.truth[covered]
@@ -94,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings = read_settings("experiments.classes_real", __doc__, 50, 5, arguments)
     folder = data_folder("wrench")
     names = ["youtube", "hausa"] if settings.quick else list(TARGETS)
-    data = {name: cs.datasets.load_wrench(name, folder=folder) for name in names}
+    data = {name: public_data.load_wrench(name, folder=folder) for name in names}
     measured = {name: measure(data[name], settings.seeds) for name in track(names, description="real classes")}
     blocks = [
         "Accuracy / macro-F1 / expected calibration error (15 bins), all in percent, on items that at least one "
@@ -128,7 +129,7 @@ def _table(measured: dict[str, dict[str, Scores]]) -> str:
     return markdown_table(["method", *sets], rows)
 
 
-def _sizes(data: dict[str, cs.datasets.WrenchSet]) -> str:
+def _sizes(data: dict[str, public_data.WrenchSet]) -> str:
     rows = []
     for name, one in data.items():
         votes = (one.matrix >= 0).sum(axis=1)

@@ -18,6 +18,7 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
 from .rankings_real import GOOD, POOR, deal
 from .tables import (
     QUICK,
@@ -69,7 +70,7 @@ def findings(model: cs.LabelModel) -> str:
 
 def film_panel(folder: Path, sources: Sequence[str], sets: int) -> tuple[cs.Votes, IntArray]:
     """Return rankings of random sets of films by each source, and by TMDb's mean rating."""
-    films = cs.datasets.load_movies(folder)
+    films = public_data.load_movies(folder)
     columns = {**dict(zip(films.feature_names, films.features.T, strict=True)), **films.sources}
     rng = np.random.default_rng(1)
     chosen = np.stack([rng.choice(len(films), SET_SIZE, replace=False) for _ in range(sets)])
@@ -153,7 +154,7 @@ def run_translations(folder: Path, parts: Sequence[str]) -> list[tuple[str, Floa
 
 def run_dots(folder: Path, deals: int) -> tuple[FloatArray, FloatArray]:
     """Return the errors of every task, with equal and with learned weights, by a Kendall distance as a `Metric`."""
-    files, errors = cs.datasets.load_preflib_dots(folder), ([], [])
+    files, errors = public_data.load_preflib_dots(folder), ([], [])
     for seed in track(range(deals), description="dots  "):
         votes, gold = deal(files, np.random.default_rng(seed))
         for method, collected in zip(("majority", "auto"), errors, strict=True):

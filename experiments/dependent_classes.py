@@ -263,6 +263,14 @@ def _verdicts(measured: dict[tuple[str, int], FloatArray], flags: dict[tuple[str
     worst = max(lost, key=lambda name: lost[name])
     claim = f"controls within {WITHIN} of the model of independent sources, n={n}"
     lines.append(verdict(claim, lost[worst] <= WITHIN, f"largest loss {lost[worst]:.2f}, {worst}"))
+    for size in SIZES:
+        below = {
+            name: float((runs[:, 0] - runs[:, 2]).mean())
+            for (name, count), runs in measured.items()
+            if count == size and (runs[:, 0] - runs[:, 2]).mean() > 0
+        }
+        shown = "; ".join(f"{name} {loss:.1f} below" for name, loss in below.items()) or "never below"
+        lines.append(verdict(f"not below the plain vote in any setting, n={size}", not below, shown))
     total = sum(flags.values())
     lines.append(verdict("no false flag", total == 0, f"{total} in {seeds * len(flags)} fits of independent sources"))
     return "\n".join(lines)

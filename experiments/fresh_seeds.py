@@ -173,7 +173,7 @@ def tenths(stated: Any, observed: Any) -> list[list[float]]:
 
 def covered(kind: Kind, model: cs.LabelModel, sample: Sample) -> list[int]:
     """Return how many 90% intervals of expected costs hold the true cost, as the fresh votes have it."""
-    inside, errors = 0, model.sources_.columns["cost_standard_error"]
+    inside, errors = 0, model.cost_standard_error_.tolist()
     for one, error in enumerate(errors):
         rows = np.flatnonzero(sample.observed[:, one])
         cost = kind.cost(kind.labels(sample.said[rows, one]), kind.labels(sample.truth[rows]))

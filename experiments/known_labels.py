@@ -50,7 +50,7 @@ def run(space: cs.LabelSpace, panel: str, seed: int) -> dict[tuple[str, int], fl
     found = {("none", 0): cost(plain)}
     for count in COUNTS:
         chosen = {
-            "suggested": plain.suggest_items_to_label(votes, count),
+            "suggested": plain.suggest(votes, count, "learn").items,
             "random": rng.choice(ITEMS, count, replace=False),
         }
         for name, items in chosen.items():

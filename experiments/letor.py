@@ -15,6 +15,7 @@ import numpy as np
 
 import consilience as cs
 
+from . import public_data
 from .tables import (
     QUICK,
     FloatArray,
@@ -57,7 +58,7 @@ class Sets:
     """Rows of documents, one set each, all of one size."""
 
     rows: IntArray
-    data: cs.datasets.Retrieval
+    data: public_data.Retrieval
 
     @property
     def X(self) -> FloatArray:  # noqa: N802
@@ -72,7 +73,7 @@ class Sets:
         return cs.Votes.from_array(np.stack(ranked, axis=1).astype(np.int64), sources=list(self.data.sources))
 
 
-def one_of_each_level(data: cs.datasets.Retrieval, queries: Sequence[IntArray], rng: np.random.Generator) -> Sets:
+def one_of_each_level(data: public_data.Retrieval, queries: Sequence[IntArray], rng: np.random.Generator) -> Sets:
     """Return the paper's sets: one document of every relevance per query, three draws."""
     found = []
     for rows in queries:
@@ -82,7 +83,7 @@ def one_of_each_level(data: cs.datasets.Retrieval, queries: Sequence[IntArray], 
     return Sets(rng.permuted(np.array(found), axis=1), data)
 
 
-def any_documents(data: cs.datasets.Retrieval, queries: Sequence[IntArray], rng: np.random.Generator) -> Sets:
+def any_documents(data: public_data.Retrieval, queries: Sequence[IntArray], rng: np.random.Generator) -> Sets:
     """Return sets of five documents of a query, drawn without a look at their relevance."""
     large = [rows for rows in queries if len(rows) >= DRAWN]
     return Sets(
@@ -119,7 +120,7 @@ def ndcg(score: FloatArray, relevance: IntArray, top: int) -> float:
 
 def run_fold(fold: int, seed: int, by_level: bool, quick: bool) -> tuple[Cells, dict[str, list[float]]]:
     """Return measures by model and row, and the errors of the labels, with one fold as the test set."""
-    data = cs.datasets.load_letor_mq2008()
+    data = public_data.load_letor_mq2008()
     found: Cells = defaultdict(list)
     labels_found: dict[str, list[float]] = defaultdict(list)
     draw = one_of_each_level if by_level else any_documents
@@ -189,6 +190,7 @@ def compare(found: Cells, what: str, kind: str) -> list[str]:
     others = {
         "BM25 itself": np.array(found["rule", "BM25"]),
         "a model of BM25": np.array(found[kind, "BM25"]),
+        "a model of the plain vote": np.array(found[kind, "majority"]),
         "supervised with 10%": np.array(found[kind, "supervised, 10%"]),
     }
     for name, other in others.items():
@@ -203,7 +205,7 @@ def compare(found: Cells, what: str, kind: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run both kinds of sets and write ``letor.md``."""
     settings = read_settings("experiments.letor", __doc__, 1, 1, arguments, full_seeds=5)
-    data = cs.datasets.load_letor_mq2008(data_folder("letor_mq2008"))
+    data = public_data.load_letor_mq2008(data_folder("letor_mq2008"))
     levels, level_labels = run(settings, True)
     anything, any_labels = run(settings, False)
     judged = [
@@ -211,6 +213,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         *compare(anything, "all documents", "network"),
         *compare(levels, "one of each level", "trees"),
         *compare(anything, "all documents", "trees"),
+        *(
+            verdict(
+                f"{what}, labels: not above the plain vote",
+                np.mean(labels["ours"]) <= np.mean(labels["majority"]),
+                f"{np.mean(labels['ours']):.3f}, plain vote {np.mean(labels['majority']):.3f}",
+            )
+            for what, labels in (("one of each level", level_labels), ("all documents", any_labels))
+        ),
     ]
     blocks = [
         f"{len(data):,} documents of {len(data.rows)} queries, relevance 0 to 2, 46 features. Ten of them rank by "

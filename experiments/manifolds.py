@@ -123,7 +123,8 @@ def _noisy(space: cs.LabelSpace, truth: FloatArray, scale: float, rng: np.random
     length = np.linalg.norm(flat, axis=1, keepdims=True)
     if isinstance(space, cs.Hyperbolic):
         unit = space.radius
-        return space.project(np.hstack([np.zeros_like(length), unit * np.sinh(length / unit) * flat / length]))
+        reach = np.minimum(length / unit, 29.0)  # labels lie within 30 curvature radii
+        return space.project(np.hstack([np.zeros_like(length), unit * np.sinh(reach) * flat / length]))
     return np.hstack([np.cos(length), np.sin(length) * flat / length])
 
 

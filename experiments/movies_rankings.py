@@ -14,6 +14,7 @@ import numpy as np
 
 import consilience as cs
 
+from . import public_data
 from .film_sets import SET_SIZE, Errors, draw_sets, end_model_errors, supervised_errors
 from .finite_spaces import KnownWeights
 from .plots import Panel, draw
@@ -79,7 +80,7 @@ def simulated(truth: IntArray, law: str, m: int, rng: np.random.Generator) -> tu
 
 def run_cell(seed: int, law: str, m: int, sizes: tuple[int, int], supervised: bool, peers: bool) -> list[Cells]:
     """Return errors of end models (gold ties skipped; counted) and of labels for one draw of sources."""
-    films = cs.datasets.load_movies()
+    films = public_data.load_movies()
     skipped: Cells = defaultdict(list)
     counted: Cells = defaultdict(list)
     labels: Cells = defaultdict(list)
@@ -93,7 +94,7 @@ def run_cell(seed: int, law: str, m: int, sizes: tuple[int, int], supervised: bo
     for model, share in SUPERVISED if supervised else ():
         sets, network = (train, test), model
         if model == ITS_FILMS:
-            both = cs.datasets.load_movies(duplicates=True)
+            both = public_data.load_movies(duplicates=True)
             rng, network = np.random.default_rng(seed), "code"
             sets = draw_sets(both.features, both.rating, *sizes, rng, train_share=sizes[0] / sum(sizes))
         keep((model, 0, f"{share:.0%}"), supervised_errors(*sets, share, seed, network))
@@ -225,7 +226,7 @@ def picture(counts: Sequence[int], laws: Sequence[str], skipped: Cells) -> list[
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all laws and write ``movies_rankings.md`` with its picture."""
     settings = read_settings("experiments.movies_rankings", __doc__, 5, 1, arguments, full_seeds=10)
-    films = cs.datasets.load_movies(data_folder("movies"))
+    films = public_data.load_movies(data_folder("movies"))
     counts = (3, 9) if settings.quick else SOURCES
     laws = list(LAWS)[:1] if settings.quick else list(LAWS)
     sizes = (150, 60) if settings.quick else (TRAIN, TEST)

@@ -13,6 +13,7 @@ import numpy as np
 
 import consilience as cs
 
+from . import public_data
 from .film_sets import SET_SIZE, Errors, RankedSets, draw_sets, end_model_errors, supervised_errors
 from .tables import (
     QUICK,
@@ -50,7 +51,7 @@ PAPER = {
 Cells = dict[str, list[Errors]]
 
 
-def real_labels(train: RankedSets, films: cs.datasets.Movies, seed: int, draws: int) -> dict[str, list[IntArray]]:
+def real_labels(train: RankedSets, films: public_data.Movies, seed: int, draws: int) -> dict[str, list[IntArray]]:
     """Return rankings of the training sets by each way, several where known sets are drawn."""
     space = cs.Rankings(SET_SIZE)
     three, six = train.votes_by(dict(films.good)), train.votes_by(films.sources)
@@ -74,7 +75,7 @@ def real_labels(train: RankedSets, films: cs.datasets.Movies, seed: int, draws: 
 
 def run_split(seed: int, sizes: tuple[int, int], draws: int) -> list[Cells]:
     """Return errors of labels, of the paper's network, and of boosted trees."""
-    films = cs.datasets.load_movies()
+    films = public_data.load_movies()
     films = films.without_features(*films.poor)
     labels: Cells = defaultdict(list)
     networks: Cells = defaultdict(list)
@@ -148,7 +149,7 @@ def verdicts(labels: Cells, networks: Cells) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run all rows and write ``movies_rankings_real.md``."""
     settings = read_settings("experiments.movies_rankings_real", __doc__, 2, 1, arguments, full_seeds=10)
-    films = cs.datasets.load_movies(data_folder("movies"))
+    films = public_data.load_movies(data_folder("movies"))
     sizes = (150, 60) if settings.quick else (TRAIN, TEST)
     labels, networks, trees = run(settings.seeds, sizes, 1 if settings.quick else DRAWS)
     blocks = [

@@ -13,6 +13,7 @@ import numpy as np
 
 import consilience as cs
 
+from . import public_data
 from .plots import Panel, draw
 from .regression_synthetic import NOISE, draw_votes, oracle
 from .tables import (
@@ -63,13 +64,13 @@ def split(n: int, seed: int) -> tuple[FloatArray, FloatArray]:
 
 
 def end_model_error(
-    films: cs.datasets.Movies, labels: FloatArray, train: FloatArray, test: FloatArray, **settings: object
+    films: public_data.Movies, labels: FloatArray, train: FloatArray, test: FloatArray, **settings: object
 ) -> float:
     model = cs.end_models.gradient_boosting(random_state=0, **settings).fit(films.features[train], labels[train])
     return float(np.mean((model.predict(films.features[test]) - films.rating[test]) ** 2))
 
 
-def real_labels(films: cs.datasets.Movies, train: FloatArray, seed: int) -> dict[str, FloatArray]:
+def real_labels(films: public_data.Movies, train: FloatArray, seed: int) -> dict[str, FloatArray]:
     """Return labels of the films by each way; the label model sees the votes on the training films only."""
     truth = films.rating
     matrix = np.column_stack(list(films.good.values()))
@@ -99,7 +100,7 @@ def real_labels(films: cs.datasets.Movies, train: FloatArray, seed: int) -> dict
 
 def run_split(seed: int, duplicates: bool, quick: bool) -> list[Cells]:
     """Return errors of labels on training films, and of end models on test films; a few where each film is once."""
-    films = cs.datasets.load_movies(duplicates=duplicates)
+    films = public_data.load_movies(duplicates=duplicates)
     labels: Cells = defaultdict(list)
     models: Cells = defaultdict(list)
     size = {"n_estimators": 20} if quick else {}
@@ -131,7 +132,7 @@ def run_real(seeds: int, duplicates: bool, quick: bool) -> list[Cells]:
 
 def run_simulated_cell(m: int, seed: int, quick: bool) -> tuple[int, Cells, Cells]:
     """Return errors of labels and end models for so many sources that say 0.6 y plus noise."""
-    films = cs.datasets.load_movies(duplicates=True)
+    films = public_data.load_movies(duplicates=True)
     labels: Cells = {}
     models: Cells = {}
     train, test = split(len(films), seed)

@@ -17,6 +17,7 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
 from .tables import (
     QUICK,
     FloatArray,
@@ -93,7 +94,7 @@ def score_all(space: cs.Rankings, votes: cs.Votes, gold: IntArray, measured: dic
 
 
 def run_dots(folder: Path, repetitions: int) -> dict[str, Scores]:
-    files, space = cs.datasets.load_preflib_dots(folder), cs.Rankings(4)
+    files, space = public_data.load_preflib_dots(folder), cs.Rankings(4)
     measured: dict[str, Scores] = defaultdict(Scores)
     for seed in track(range(repetitions), description="dots  "):
         votes, gold = deal(files, np.random.default_rng(seed))
@@ -105,7 +106,7 @@ def run_dots(folder: Path, repetitions: int) -> dict[str, Scores]:
 
 def run_movies(folder: Path, draws: int, sets: int) -> dict[str, dict[str, Scores]]:
     """Measure rankings of random sets of films by their ratings; pairs tied in the gold are not counted."""
-    films = cs.datasets.load_movies(folder)
+    films = public_data.load_movies(folder)
     scores, rating = films.sources, films.rating
     space = cs.Rankings(SET_SIZE)
     groups = {"3 good": list(GOOD), "3 good + 3 poor": [*GOOD, *POOR]}

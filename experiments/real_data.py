@@ -20,6 +20,7 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
 from .rankings_real import GOOD, POOR, SET_SIZE, deal
 from .scores_real import by_item
 from .tables import QUICK, FloatArray, data_folder, fit_quietly, markdown_table, read_settings, verdict, write_results
@@ -48,15 +49,15 @@ class Case:
 class Outcome:
     """Mean losses, the standard error of their paired difference, and how the default came to its labels.
 
-    `own_rule` is the loss of `predict_baseline`; `plain` is the same with ties drawn at random where there are such.
+    `plain` is the loss of `predict_baseline`; `at_random` is the same with ties drawn at random where there are such.
     """
 
     items: int
     plain: float
-    own_rule: float
+    at_random: float
     default: float
     error: float
-    error_own: float
+    error_at_random: float
     method: str
     findings: tuple[str, ...]
 
@@ -104,7 +105,7 @@ def share_of_pairs(labels: Any, rating: FloatArray) -> FloatArray:
 
 def cases(folder: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Case]]]:
     """Yield the name of every data set and how to read it."""
-    for name in cs.datasets.WRENCH[:1] if quick else cs.datasets.WRENCH:
+    for name in public_data.WRENCH[:1] if quick else public_data.WRENCH:
         yield name, partial(read_classes, folder, name)
     yield "asset_judges", partial(read_judges, folder)
     yield "crowd_affect, scores", partial(read_affect, folder)
@@ -121,7 +122,7 @@ def cases(folder: Path, quick: bool) -> Iterator[tuple[str, Callable[[], Case]]]
 
 
 def read_classes(folder: Path, name: str) -> Case:
-    data = cs.datasets.load_wrench(name, folder=folder)
+    data = public_data.load_wrench(name, folder=folder)
     return Case(
         cs.Classes(len(data.classes)),
         data.votes,
@@ -132,14 +133,14 @@ def read_classes(folder: Path, name: str) -> Case:
 
 
 def read_judges(folder: Path) -> Case:
-    data = cs.datasets.load_asset_judges(folder)
+    data = public_data.load_asset_judges(folder)
     votes = cs.Votes.from_array(by_item(data.ratings, data.item), sources=data.judges)
     return Case(cs.Scores(), votes, by_item(data.truth, data.item)[:, 0], partial(by_cost, cs.Scores()))
 
 
 def read_affect(folder: Path) -> Case:
     """Read the seven emotions below each other, each scaled by its gold spread; a headline is one cluster."""
-    table = pd.DataFrame(vars(cs.datasets.load_crowd_affect(folder)))
+    table = pd.DataFrame(vars(public_data.load_crowd_affect(folder)))
     table["cell"] = table["emotion"].astype(str) + "/" + table["item"].astype(str)
     votes = cs.Votes.from_long(table, item="cell", source="worker", label="response")
     first = table.drop_duplicates("cell").set_index("cell").loc[votes.items]
@@ -153,7 +154,7 @@ def read_affect(folder: Path) -> Case:
 
 
 def read_affect_vectors(folder: Path) -> Case:
-    table = pd.DataFrame(vars(cs.datasets.load_crowd_affect(folder)))
+    table = pd.DataFrame(vars(public_data.load_crowd_affect(folder)))
     wide = table.pivot_table(index=["item", "worker"], columns="emotion", values="response").dropna()
     gold = table.drop_duplicates(["item", "emotion"]).pivot(index="item", columns="emotion", values="gold")
     space = cs.Vectors(wide.shape[1])
@@ -172,13 +173,13 @@ def read_translations(folder: Path, part: str) -> Case:
 
 
 def read_all_dots(folder: Path) -> Case:
-    votes, gold = deal(cs.datasets.load_preflib_dots(folder), np.random.default_rng(0))
+    votes, gold = deal(public_data.load_preflib_dots(folder), np.random.default_rng(0))
     space = cs.Rankings(4)
     return Case(space, votes, gold, partial(by_cost, space))
 
 
 def read_films(folder: Path, sources: list[str]) -> Case:
-    films = cs.datasets.load_movies(folder)
+    films = public_data.load_movies(folder)
     columns = dict(zip(films.feature_names, films.features.T, strict=True))
     scores, rating = {**columns, **films.sources}, films.rating
     rng = np.random.default_rng(0)
@@ -198,15 +199,15 @@ def measure(case: Case) -> Outcome:
     """Fit without labels and compare to the plain vote on the items somebody votes on."""
     model = fit_quietly(cs.LabelModel(case.space, random_state=0), case.votes)
     rows = np.flatnonzero(case.votes.observed.any(axis=1))
-    default, own_rule = (
+    default, plain = (
         case.loss(labels[rows], case.truth[rows])
         for labels in (model.predict(case.votes), model.predict_baseline(case.votes))
     )
-    plain = own_rule if case.ties_at_random is None else case.ties_at_random(case.votes, case.truth)[rows]
+    at_random = plain if case.ties_at_random is None else case.ties_at_random(case.votes, case.truth)[rows]
     clusters = np.arange(len(rows)) if case.clusters is None else case.clusters[rows]
-    errors = (paired_error(default - other, clusters) for other in (plain, own_rule))
+    errors = (paired_error(default - other, clusters) for other in (plain, at_random))
     found = tuple(sorted({item.code for item in model.diagnostics_ if item.severity != "info"}))
-    means = (float(losses.mean()) for losses in (plain, own_rule, default))
+    means = (float(losses.mean()) for losses in (plain, at_random, default))
     return Outcome(len(rows), *means, *errors, model.source_model_.method, found)
 
 
@@ -228,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             name,
             str(one.items),
             f"{one.plain:.4g}",
-            f"{one.own_rule:.4g}",
+            f"{one.at_random:.4g}",
             f"{one.default:.4g}",
             f"{one.default - one.plain:+.4g}",
             f"{one.error:.2g}",
@@ -239,19 +240,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     lines = [bounded(name, one.default - one.plain, one.error) for name, one in outcomes.items()]
     stricter = [
-        bounded(f"{name}, its own ties", one.default - one.own_rule, one.error_own)
+        bounded(f"{name}, ties at random", one.default - one.at_random, one.error_at_random)
         for name, one in outcomes.items()
-        if one.own_rule != one.plain
+        if one.at_random != one.plain
     ]
-    columns = ["data", "items", "plain vote", "its own ties", "default", "difference", "s.e.", "learned by", "findings"]
+    columns = [
+        "data",
+        "items",
+        "plain vote",
+        "ties at random",
+        "default",
+        "difference",
+        "s.e.",
+        "learned by",
+        "findings",
+    ]
     blocks = [
         "Mean loss on items with a vote; fitted on the same votes without labels. Classes: share wrong; scores and "
         "vectors: squared error; translations: word edit distance over the longer length; dots: Kendall distance; "
-        "films: share of pairs in the wrong order, gold ties skipped. *plain vote*: of classes, majority vote with "
-        "ties drawn at random, in expectation, as is usual; of other labels `predict_baseline`. *its own ties*: "
-        "`predict_baseline`, which decides ties between labeling functions for the class that gets fewer votes: a bet "
-        "that pays on youtube, where 16.5% of the items are tied, and that the default does not make. Differences, "
-        "standard errors and targets are against *plain vote*; those against *its own ties* follow below them.",
+        "films: share of pairs in the wrong order, gold ties skipped. *plain vote*: `predict_baseline`. *ties at "
+        "random*: of classes, majority vote that draws among tied ones, in expectation. Differences, standard errors "
+        "and targets are against *plain vote*; those against *ties at random* follow below them.",
         markdown_table(columns, rows),
         "## Targets",
         QUICK if settings.quick else "\n".join([*lines, *stricter]),

@@ -1,4 +1,4 @@
-"""Put together ``docs/results.md`` from the tables in ``results/``: what the paper says, and what was measured.
+"""Put together ``docs/explanation/results.md`` from the tables in ``results/``: the paper beside what was measured.
 
 ``python -m experiments.results_page`` writes the page, and the measured numbers into the README; with ``--check`` it
 only says whether both are up to date.
@@ -18,7 +18,7 @@ from .readme_numbers import numbers, put_in
 from .results_files import ResultsFile, number
 from .tables import RESULTS
 
-PAGE = RESULTS.parent.parent / "docs" / "results.md"
+PAGE = RESULTS.parent.parent / "docs" / "explanation" / "results.md"
 README = RESULTS.parent.parent / "README.md"
 NOT_RUN = "not run"
 INTRODUCTION = (
@@ -28,22 +28,27 @@ INTRODUCTION = (
     "lines. This page is put together from those tables by `python -m experiments.results_page`; "
     "`consilience reproduce --list` shows how to make the tables."
 )
+IN_PART, AGAINST = "holds in part", "does not hold"
 VERDICTS = {
     "holds": "the claim is true of our runs",
     "holds better": "it is, and ours is better than the reference implementation or the bound",
-    "does not hold": "it is not, or a target that was set for it was missed; the reason is given",
+    IN_PART: "some comparisons that were set for it came out as claimed and others did not; both are named",
+    AGAINST: "none did, or the claim is refuted; the reason is given",
     NOT_RUN: "there is no table in `experiments/results/`; `consilience reproduce` makes it",
 }
 
 
-def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -> tuple[str, str]:
-    """Return the verdict and its reason, from the cells and from the targets of the files."""
+def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -> tuple[str, str, list[str]]:
+    """Return the verdict, its reason, and which comparisons hold where some do not.
+
+    They are comparisons of cells, and targets of the files.
+    """
     targets = [target for file in files for target in file.targets if re.search(claim.targets, target[0])]
     missed = [f"{words} ({evidence})" for words, holds, evidence in targets if not holds]
     if claim.against:
         refuted = bool(targets) and not missed
-        return ("does not hold", claim.reason) if refuted else ("holds", f"Not refuted: {'; '.join(missed)}.")
-    better, reached = [], len(targets) - len(missed)
+        return (AGAINST, claim.reason, []) if refuted else ("holds", f"Not refuted: {'; '.join(missed)}.", [])
+    better, held = [], [words for words, holds, _ in targets if holds]
     for test in claim.tests:
         if not {test.ours, test.other if isinstance(test, Holds) else test.ours} <= set(ours):
             continue  # the table is not there
@@ -52,15 +57,17 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
             better.append(left < test.reference if isinstance(test, BetterBelow) else left > test.reference)
             continue
         right = number(ours[test.other])
+        side = "below" if test.below else "above"
         if (left < right) == test.below:
-            reached += 1
+            held.append(f"{test.ours} {side} {test.other}")
         else:
-            missed.append(f"{test.ours} {left:g} is not {'below' if test.below else 'above'} {test.other} {right:g}")
+            missed.append(f"{test.ours} {left:g} is not {side} {test.other} {right:g}")
     if missed:
-        return "does not hold", f"{claim.reason} Missed: {'; '.join(missed)}.".strip()
-    if not reached and not better:
-        return "does not hold", "The tables judge nothing."
-    return ("holds better" if better and all(better) else "holds"), claim.reason
+        lines = [*(f"- holds: {words}" for words in held), *(f"- missed: {words}" for words in missed)]
+        return (IN_PART if held else AGAINST), claim.reason, lines
+    if not held and not better:
+        return AGAINST, "The tables judge nothing.", []
+    return ("holds better" if better and all(better) else "holds"), claim.reason, []
 
 
 def also_missed(claim: Claim, files: Sequence[ResultsFile]) -> list[str]:
@@ -94,16 +101,19 @@ def section(number_of: str, claim: Claim, folder: Path) -> tuple[list[str], str]
     if rows:
         head = "| | paper | reference, run again | measured here |\n|---|---:|---:|---:|"
         blocks.append("\n".join([head, *rows]))
-    verdict, reason = judge(claim, files, ours)
+    verdict, reason, lines = judge(claim, files, ours)
     blocks.append(f"**{verdict}**: {reason}" if reason else f"**{verdict}**.")
-    if not claim.figures:
+    if lines:
+        blocks.append("\n".join(lines))
+    if not claim.figures and not lines:
         targets = [target for file in files for target in file.targets]
         blocks.append(
             "\n".join(f"- {words}: {'holds' if holds else 'missed'} ({why})" for words, holds, why in targets)
         )
     elif also_missed(claim, files):
-        blocks.append(f"Beyond the claim, a target was missed: {'; '.join(also_missed(claim, files))}.")
-    links = ", ".join(f"[{file.name}.md](../experiments/results/{file.name}.md)" for file in files)
+        blocks.append("Targets beyond the claim that were missed:")
+        blocks.append("\n".join(f"- {words}" for words in also_missed(claim, files)))
+    links = ", ".join(f"[{file.name}.md](../../experiments/results/{file.name}.md)" for file in files)
     missing = [name for name in claim.files if name not in by_name]
     blocks.append(f"Tables: {links}." + (f" Not run: {', '.join(missing)}." if missing else ""))
     return blocks, verdict
@@ -111,26 +121,50 @@ def section(number_of: str, claim: Claim, folder: Path) -> tuple[list[str], str]
 
 def page(folder: Path = RESULTS) -> str:
     """Return the page."""
-    sections, overview = [], []
+    sections, overview, found = [], [], []
     for index, claim in enumerate(CLAIMS, 1):
         blocks, verdict = section(f"{index}.", claim, folder)
         sections += blocks
-        overview.append(f"| {index} | {claim.title} | {claim.where} | {verdict} |")
-    beyond = []
-    for topic, names, words in BEYOND:
-        there = [name for name in names if (folder / f"{name}.md").is_file()]
-        links = ", ".join(f"[{name}](../experiments/results/{name}.md)" for name in there) or NOT_RUN
-        beyond.append(f"| {topic} | {words} | {links} |")
+        why = claim.why if verdict in (IN_PART, AGAINST) else ""
+        overview.append(f"| {index} | {claim.title} | {claim.where} | {verdict} | {why} |")
+        found.append(verdict)
+    counts = [f"{found.count(name)} {_plural(name, found.count(name))}" for name in VERDICTS if name in found]
     blocks = [
         "# The paper's claims, measured",
+        f"**In short**: of {len(found)} claims, {', '.join(counts[:-1])} and {counts[-1]}.",
+        "\n".join(["| | claim | in the paper | verdict | why |", "|---:|---|---|---|---|", *overview]),
         INTRODUCTION,
         "\n".join(f"- **{name}**: {words}." for name, words in VERDICTS.items()),
-        "\n".join(["| | claim | in the paper | verdict |", "|---:|---|---|---|", *overview]),
         *sections,
-        "## Beyond the paper",
-        "\n".join(["| | | tables |", "|---|---|---|", *beyond]),
+        *beyond(folder),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def _plural(verdict: str, count: int) -> str:
+    if verdict == NOT_RUN:
+        return "was not run" if count == 1 else "were not run"
+    return verdict if count == 1 else verdict.replace("holds", "hold").replace("does not", "do not")
+
+
+def beyond(folder: Path) -> list[str]:
+    """Return what the paper does not have: a verdict for each topic, and every target that was missed."""
+    rows, missed = [], []
+    for topic, names, words, pattern in BEYOND:
+        files = [file for file in (ResultsFile.read(folder, name) for name in names) if file is not None]
+        targets = [target for file in files for target in file.targets if re.search(pattern, target[0])]
+        held = sum(holds for _, holds, _ in targets)
+        verdict = NOT_RUN if not files else "holds" if held == len(targets) else IN_PART if held else AGAINST
+        share = f" ({held} of {len(targets)} targets)" if targets else ""
+        links = ", ".join(f"[{file.name}](../../experiments/results/{file.name}.md)" for file in files)
+        rows.append(f"| {topic} | {words} | {verdict}{share} | {links} |")
+        missed += [f"- {topic}: {words} ({why})." for words, holds, why in targets if not holds]
+    return [
+        "## Beyond the paper",
+        "\n".join(["| | | verdict | tables |", "|---|---|---|---|", *rows]),
+        "Targets that were missed:",
+        "\n".join(dict.fromkeys(missed)) or "none.",
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -17,6 +17,7 @@ from scipy.stats import kendalltau
 
 import consilience as cs
 
+from . import public_data
 from .tables import (
     QUICK,
     FloatArray,
@@ -73,7 +74,7 @@ def movie_errors(matrix: FloatArray, truth: FloatArray, draws: int) -> dict[str,
 
 def run_movies(folder: Path, draws: int) -> tuple[str, list[str]]:
     """Return the table of films and its targets."""
-    films = cs.datasets.load_movies(folder, duplicates=True)
+    films = public_data.load_movies(folder, duplicates=True)
     truth, matrix = films.rating, np.column_stack([films.good[name] for name in RATINGS])
     doubled, raw = movie_errors(matrix, truth, draws), movie_errors(matrix / TO_TEN, truth, draws)
     rows = [[name, _spread(doubled[name], 4), _spread(raw[name], 4)] for name in doubled]
@@ -98,7 +99,7 @@ def clustered_error(losses: FloatArray, item: npt.NDArray[np.str_]) -> float:
 
 def run_judges(folder: Path, draws: int) -> tuple[list[str], list[str]]:
     """Return two tables of judges and their targets."""
-    data = cs.datasets.load_asset_judges(folder)
+    data = public_data.load_asset_judges(folder)
     votes, space = data.votes, cs.Scores()
     told = cs.Scores(mean=float(data.truth.mean()), variance=float(data.truth.var()))
     found = {
@@ -143,7 +144,7 @@ def run_judges(folder: Path, draws: int) -> tuple[list[str], list[str]]:
     return [first, items], lines
 
 
-def item_level(data: cs.datasets.JudgeRatings) -> tuple[float, str]:
+def item_level(data: public_data.JudgeRatings) -> tuple[float, str]:
     """Return the correlation of "auto" with mean human ratings, and the table of it."""
     matrix, truth = by_item(data.ratings, data.item), by_item(data.truth, data.item)[:, 0]
     votes = cs.Votes.from_array(matrix, sources=data.judges)

@@ -18,6 +18,8 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
+
 RESULTS = Path(__file__).resolve().parent / "results"
 CALIBRATION_BINS = 15
 #: Stands where a full run judges its targets.
@@ -68,8 +70,8 @@ def read_settings(
 def data_folder(*needed: str) -> Path:
     """Return the folder of data sets, or stop and say how to name it."""
     try:
-        folder = cs.datasets.data_folder()
-    except cs.exceptions.MissingDataError as error:
+        folder = public_data.data_folder()
+    except public_data.MissingDataError as error:
         raise SystemExit(str(error)) from None
     for name in needed:
         if not (folder / name).is_dir():

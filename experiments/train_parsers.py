@@ -1,6 +1,7 @@
-"""Train dependency parsers on each English treebank and let them parse the test sets of the others.
+"""Train dependency parsers on each treebank and let them parse the test sets of the others of its language.
 
-Reads ``ud_english`` (EWT, LinES, ParTUT) from the folder that CONSILIENCE_DATA names and needs no network. Every parser
+Reads ``ud_english`` (EWT, LinES, ParTUT) and ``ud_czech`` (CLTT, FicTree, PUD) from the folder that CONSILIENCE_DATA
+names and needs no network. Every parser
 is a treebank times a family (``parser_settings.py``). Its trees for the test set of another treebank go to
 ``<cache>/<test treebank>/<family>-<training treebank>.conllu``: the lines of the test file with HEAD and DEPREL
 replaced, and every other column, multi-word ranges and empty nodes as they are (DEPS too, so that column holds gold).
@@ -28,8 +29,27 @@ import consilience as cs
 from .parser_settings import FAMILIES, ParserFamily, Sentence, Tree, say, single_root
 from .tables import QUICK, RESULTS, markdown_table, write_results
 
-#: Smallest first.
-TREEBANKS = {"partut": "ParTUT", "lines": "LinES", "ewt": "EWT"}
+
+@dataclass(frozen=True)
+class Bank:
+    """A treebank: its name, its language, and the part to train on, if any."""
+
+    title: str
+    language: str
+    training: str | None = "train"
+
+
+#: Smallest first. Of FicTree the training part is not to be had, so that its development part serves.
+TREEBANKS = {
+    "partut": Bank("ParTUT", "en"),
+    "lines": Bank("LinES", "en"),
+    "ewt": Bank("EWT", "en"),
+    "cltt": Bank("CLTT", "cs"),
+    "fictree": Bank("FicTree", "cs", "dev"),
+    "pud": Bank("PUD", "cs", None),
+}
+FOLDERS = {"en": "ud_english", "cs": "ud_czech"}
+TRAINED = [name for name, bank in TREEBANKS.items() if bank.training]
 CACHE = Path(__file__).resolve().parent / "cache"
 QUICK_WORDS, QUICK_TEST_SENTENCES = 1_500, 15
 HEAD, DEPREL, COLUMNS = 6, 7, 10
@@ -121,9 +141,10 @@ class Workshop:
     quick: bool
 
     def blocks(self, treebank: str, part: str) -> list[Block]:
-        path = self.data / f"en_{treebank}-ud-{part}.conllu.gz"
+        bank = TREEBANKS[treebank]
+        path = self.data / FOLDERS[bank.language] / f"{bank.language}_{treebank}-ud-{part}.conllu.gz"
         if not path.is_file():
-            raise SystemExit(f"{path} is missing. Get the treebank {TREEBANKS[treebank]} of Universal Dependencies.")
+            raise SystemExit(f"{path} is missing. Get the treebank {bank.title} of Universal Dependencies.")
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             blocks = read_blocks(lines, path.name)
         return blocks[:QUICK_TEST_SENTENCES] if self.quick and part == "test" else blocks
@@ -146,7 +167,11 @@ class Workshop:
             self.cache / "models" / f"{parser}.json",
         )
         limit = QUICK_WORDS if self.quick else family.training_words
-        sentences = drawn([block.sentence for block in self.blocks(treebank, "train")], limit, self.seed)
+        sentences = drawn(
+            [block.sentence for block in self.blocks(treebank, TREEBANKS[treebank].training or "train")],
+            limit,
+            self.seed,
+        )
         n_words = sum(len(sentence.words) for sentence in sentences)
         asked = {"seed": self.seed, "sentences": len(sentences), "words": n_words, **family.settings(n_words)}
         if record.is_file() and model.is_file():
@@ -189,10 +214,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = read_arguments(arguments)
     name = os.environ.get("CONSILIENCE_DATA")
     if not name:
-        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains ud_english.")
+        raise SystemExit("CONSILIENCE_DATA is not set. Let it name the folder that contains ud_english and ud_czech.")
     cache = Path(given.cache or os.environ.get("CONSILIENCE_CACHE") or CACHE)
     cache = cache / "quick" if given.quick else cache
-    workshop = Workshop(Path(name) / "ud_english", cache, given.seed, given.quick)
+    workshop = Workshop(Path(name), cache, given.seed, given.quick)
     rows = []
     for treebank in given.treebanks:
         for family in given.families:
@@ -206,14 +231,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def write_table(given: argparse.Namespace, rows: Sequence[Sequence[str]]) -> None:
     command = f"python -m experiments.train_parsers --families {' '.join(given.families)} --seed {given.seed}"
-    if given.treebanks != list(TREEBANKS):
+    if given.treebanks != TRAINED:
         command += f" --treebanks {' '.join(given.treebanks)}"
     settings = f"at most {QUICK_WORDS:,} training words" if given.quick else "all sentences of the test sets"
     columns = ["parser", "is given", "training words", "CPU-seconds"]
-    columns += [f"{TREEBANKS[test]} {score}" for test in TREEBANKS for score in ("UAS", "LAS")]
+    columns += [f"{bank.title} {score}" for bank in TREEBANKS.values() for score in ("UAS", "LAS")]
     blocks = [
         "Each parser is trained on the treebank in its name, on whole sentences drawn at random where the treebank is "
-        "larger than the number of words given, and parses the test sets of all three. Words are those of the gold "
+        "larger than the number of words given, and parses all test sets of its language. Words are those of the gold "
         "file for all; tags are gold UPOS where the table says so, and used nowhere else. In parentheses: the test set "
         "of the treebank that the parser was trained on, which is no weak source.",
         "Percent of words, punctuation included; relations with their subtypes. Where a parser left several roots, the "
@@ -231,7 +256,10 @@ def table_row(workshop: Workshop, family: str, treebank: str, record: dict[str, 
     """Score a parser on every test set and say so."""
     cells: list[str] = []
     repairs = 0
-    for test in TREEBANKS:
+    for test, bank in TREEBANKS.items():
+        if bank.language != TREEBANKS[treebank].language:
+            cells += ["", ""]
+            continue
         uas, las, repaired = workshop.scores(family, treebank, test)
         own = test == treebank
         cells += [f"({100 * score:.1f})" if own else f"{100 * score:.1f}" for score in (uas, las)]
@@ -245,7 +273,7 @@ def read_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m experiments.train_parsers", description=__doc__)
     parser.add_argument("--cache", help="folder for parsers and trees (CONSILIENCE_CACHE, or experiments/cache)")
     parser.add_argument("--families", nargs="+", choices=list(FAMILIES), default=["udpipe", "spacy"])
-    parser.add_argument("--treebanks", nargs="+", choices=list(TREEBANKS), default=list(TREEBANKS), help="to train on")
+    parser.add_argument("--treebanks", nargs="+", choices=TRAINED, default=TRAINED, help="to train on")
     parser.add_argument("--seed", type=int, default=0, help="draws and orders the training sentences")
     parser.add_argument("--quick", action="store_true", help="tiny parsers in <cache>/quick: shows that it runs")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder to write the table to")

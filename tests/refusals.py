@@ -1,7 +1,5 @@
 """What the tests of bad input share: expected refusals, and votes with something wrong in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

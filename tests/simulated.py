@@ -1,7 +1,5 @@
 """Simulated votes that several test files share: one set per kind of label space."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

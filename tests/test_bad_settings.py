@@ -1,7 +1,5 @@
 """Bad settings and label spaces: every kind has its own error, which names the culprit and the next step."""
 
-from __future__ import annotations
-
 import networkx as nx
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Votes in pieces, moments that add up, and known labels: however the evidence arrives, it counts the same."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -71,25 +69,6 @@ def test_costs_of_a_metric_are_the_same_in_pieces_from_moments_and_at_once(kind)
         assert np.allclose(model.expected_cost_, whole.expected_cost_, rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["auto", "triplets"])
-@pytest.mark.parametrize("kind", ["metric", "metric with candidates", "metric with mds"])
-def test_labels_of_a_metric_are_nearly_the_same_in_pieces_as_at_once(kind, method):
-    data = simulated(kind)
-    whole = cs.LabelModel(data.space, method=method).fit(data.votes)
-    parts = learned_in_pieces(data.space, method, data.votes)
-    assert (parts.predict(data.votes) == whole.predict(data.votes)).mean() > 0.97
-
-
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "path"])
-def test_fit_and_then_a_small_piece_is_as_good_as_all_at_once(kind):
-    data = simulated(kind)
-    whole = cs.LabelModel(data.space, method="em").fit(data.votes)
-    grown = cs.LabelModel(data.space, method="em").fit(data.votes[:390])
-    assert grown.partial_fit(data.votes[390:]) is grown
-    assert np.allclose(grown.weight_, whole.weight_, rtol=0, atol=1e-3)
-    assert grown.source_model_.n_items == 400
-
-
 def test_later_pieces_may_lack_ids_or_have_sources_in_another_order_and_fit_forgets():
     data = simulated("three classes", coverage=1.0)
     model = cs.LabelModel(data.space, method="triplets")
@@ -103,24 +82,6 @@ def test_later_pieces_may_lack_ids_or_have_sources_in_another_order_and_fit_forg
     first.partial_fit(data.votes[200:].select(["eve", "cleo", "ann", "bob", "dan"]))
     assert np.allclose(first.weight_, whole.weight_, rtol=0, atol=1e-9)
     assert np.array_equal(first.fit(data.votes[:200]).weight_, weight)
-
-
-def test_kept_sample_of_a_long_stream_is_bounded_and_fair(monkeypatch):
-    # 4000 items in 8 pieces with a limit of 1000: every piece should keep about 125 of 500, standard deviation 10;
-    # 55 is 5.5 of these, so that chance exceeds it in any of 8 pieces with probability below 1e-6.
-    monkeypatch.setattr("consilience.estimation.passes.SAMPLE_ITEMS", 1000)
-    data = simulated("two classes", n=4000)
-    model = cs.LabelModel(data.space)
-    for start in range(0, 4000, 500):
-        model.partial_fit(data.votes[start : start + 500])
-    kept = model._kept.whole.votes
-    assert 800 <= len(kept) <= 1200
-    rows = {row.tobytes() for row in kept.labels.astype(np.int64)}
-    assert len(rows) > 1
-    offsets = np.repeat(np.arange(8) * 500, 500)  # ids are counted on from piece to piece
-    position = {int(item): piece // 500 for piece, item in enumerate(data.votes.items + offsets)}
-    per_piece = np.bincount([position[int(item)] for item in kept.items], minlength=8)
-    assert (np.abs(per_piece - 125) < 55).all()
 
 
 # --- moments ---------------------------------------------------------------------------------------
@@ -143,37 +104,11 @@ def test_moments_of_a_metric_without_candidates_weigh_the_sources_in_any_unit(un
     assert (model.weight_ > 0).all()
 
 
-def test_partitions_of_any_size_give_the_same_model():
-    data = simulated("three classes")
-    whole = cs.LabelModel(data.space).fit(data.votes)
-    for rows in (1000, 400, 37):
-        parts = cs.partitions.InMemoryPartitions.of(data.votes, rows=rows)
-        model = cs.LabelModel(data.space).fit(parts)
-        assert np.allclose(model.weight_, whole.weight_, rtol=0, atol=1e-9)
-        assert np.allclose(model.predict_proba(parts), whole.predict_proba(data.votes), atol=1e-9)
-
-
 # --- known labels ----------------------------------------------------------------------------------
 
 
 def known_fifth(truth: np.ndarray) -> np.ndarray:
     return np.arange(len(truth)) % 5 == 0
-
-
-@pytest.mark.parametrize(("kind", "method"), [case for case in CASES if case[1] not in ("majority", "labelled")])
-def test_known_labels_never_make_the_others_worse(kind, method):
-    # 20% known, scored on the rest (320 items), mean of 5 data sets: one standard error of the mean difference of
-    # two nearly equal labelings is about 0.005 in accuracy and 0.01 in distance; the slack is 3 to 4 of them.
-    slack = 0.02 if kind.endswith("classes") else 0.04
-    gains = []
-    for seed in range(5):
-        data = simulated(kind, seed=seed)
-        known = known_fifth(data.truth)
-        rest = data.votes[~known]
-        without = cs.LabelModel(data.space, method=method).fit(data.votes)
-        told = cs.LabelModel(data.space, method=method).fit(data.votes, gold=(data.truth, known))
-        gains.append(told.score(rest, data.truth[~known]) - without.score(rest, data.truth[~known]))
-    assert np.mean(gains) >= -slack
 
 
 @pytest.mark.parametrize("kind", SPACES)

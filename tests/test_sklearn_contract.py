@@ -1,7 +1,5 @@
 """LabelModel among scikit-learn's tools: clone, parameters, pipelines, searches and cross-validation."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -10,7 +8,7 @@ from simulated import gap, simulated
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
@@ -40,16 +38,6 @@ def test_clone_has_the_same_settings_and_nothing_learned():
     }
     assert np.array_equal(copy.prior, prior)
     assert not hasattr(copy, "source_model_")
-
-
-@pytest.mark.parametrize(
-    "space", [cs.Classes(["a", "b"]), cs.FiniteMetric(1 - np.eye(3)), cs.Metric(gap, candidates=[1.0, 2.0])], ids=repr
-)
-def test_every_space_survives_a_clone(space):
-    copy = clone(cs.LabelModel(space))
-    votes = np.full((12, 3), 1)
-    batch = copy.space.as_batch(votes[:, 0])
-    assert np.array_equal(copy.space.distance(batch, batch), np.zeros(12))
 
 
 def test_constructor_only_stores_and_settings_change_by_name():
@@ -87,9 +75,6 @@ def test_repr_shows_the_space_and_what_differs_from_the_defaults():
     assert repr(cs.LabelModel(cs.Metric(gap, embed="mds"))) == "LabelModel(Metric(gap, embed='mds'))"
 
 
-# --- fitted or not ---------------------------------------------------------------------------------
-
-
 # --- pipelines and searches ------------------------------------------------------------------------
 
 
@@ -105,13 +90,6 @@ def test_pipeline_fits_and_predicts_behind_a_transformer():
     assert np.array_equal(labels, cs.LabelModel(cs.Classes(3)).fit(votes).predict(votes))
     assert pipeline.predict_proba(text).shape == (400, 3)
     assert pipeline.score(text, truth) == pytest.approx((labels == truth)[labels >= 0].mean())
-
-
-def test_pipeline_reaches_the_settings_of_the_model_and_passes_known_labels():
-    pipeline = Pipeline([("as they are", "passthrough"), ("labels", cs.LabelModel(cs.Classes(3)))])
-    pipeline.set_params(labels__method="labelled")
-    fitted = pipeline.fit(*matrix()).named_steps["labels"].source_model_
-    assert (fitted.method, fitted.reason) == ("labelled", "400 known labels")
 
 
 def test_grid_search_picks_a_method_by_known_labels():
@@ -146,10 +124,3 @@ def test_cross_validation_takes_votes_as_they_are_and_warns_of_nothing():
         model = cs.LabelModel(data.space).fit(data.votes[train], data.truth[train])
         by_hand.append(model.score(data.votes[test], data.truth[test]))
     assert scores == pytest.approx(by_hand)
-
-
-def test_cross_validation_of_a_metric_scores_by_minus_the_distance():
-    data = simulated("metric")
-    scores = cross_val_score(cs.LabelModel(data.space, method="isotropic"), data.votes, data.truth, cv=3)
-    assert (scores < 0).all()
-    assert (scores > -1.0).all()

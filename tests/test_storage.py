@@ -1,7 +1,5 @@
 """Models on disk: read back unchanged, without executing code, and refused when they are something else."""
 
-from __future__ import annotations
-
 import io
 import json
 import pickle
@@ -64,16 +62,6 @@ def test_model_of_every_space_is_the_same_after_a_round_trip(kind, tmp_path):
     assert np.array_equal(back.source_model_.correlation, model.source_model_.correlation)
     for name in ("sources", "n_items", "method", "reason", "dependencies", "names_given"):
         assert getattr(back.source_model_, name) == getattr(model.source_model_, name)
-
-
-@pytest.mark.parametrize("method", ["majority", "isotropic", "triplets", "quadratic", "em"])
-@pytest.mark.parametrize("kind", ["two classes", "path"])
-def test_model_of_every_method_predicts_the_same_after_a_round_trip(kind, method, tmp_path):
-    model, votes = fitted(kind, method=method)
-    back = round_trip(model, tmp_path / "model.npz")
-    assert np.array_equal(back.predict_proba(votes), model.predict_proba(votes))
-    assert np.array_equal(back.standard_error_, model.standard_error_)
-    assert method != "majority" or np.isinf(back.standard_error_).all()
 
 
 def test_settings_are_the_same_after_a_round_trip(tmp_path):
@@ -274,7 +262,7 @@ def test_file_that_is_cut_short_lacks_a_part_or_has_another_format_is_refused(tm
 def test_files_and_folders_that_do_not_exist_are_refused(tmp_path):
     with refused(ModelFormatError, "no model at", "nowhere.npz", "Check the path"):
         cs.LabelModel.load(tmp_path / "nowhere.npz")
-    with refused(FileFormatError, "no folder", "Make it first"):
+    with refused(FileFormatError, "no folder", "Create it first"):
         fitted()[0].save(tmp_path / "nowhere" / "model.npz")
 
 
@@ -291,16 +279,3 @@ def test_failing_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         fitted()[0].save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_nested_documents_come_back_as_they_were(tmp_path):
-    document = {
-        "numbers": np.arange(3),
-        "nested": {"pair": ("a", 1), "list": [1.5, None, True, "x"], "deep": [{"array": np.eye(2)}]},
-    }
-    storage.write_document(tmp_path / "document", document)
-    back = storage.read_document(tmp_path / "document")
-    assert np.array_equal(back["numbers"], [0, 1, 2])
-    assert back["nested"]["pair"] == ("a", 1)
-    assert back["nested"]["list"] == [1.5, None, True, "x"]
-    assert np.array_equal(back["nested"]["deep"][0]["array"], np.eye(2))

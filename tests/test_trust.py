@@ -1,13 +1,10 @@
 """The plain vote beside the fit, the effective number of sources, support for weights, items worth labelling."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience.exceptions import UnsupportedError
-from consilience.prediction.source_model import effective_number
 
 
 def panel(space, share, n, seed):
@@ -27,23 +24,6 @@ def test_the_baseline_is_the_mean_or_the_majority_of_the_votes_whatever_is_known
     votes, _ = panel(cs.Classes(2), [0.2, 0.3, 0.4, 0.6, 0.8], 300, 0)
     model = cs.LabelModel(cs.Classes(2)).fit(votes)
     np.testing.assert_array_equal(model.predict_baseline(votes), votes.labels.sum(axis=1) > 2.5)
-
-
-def test_the_baseline_survives_storage(tmp_path):
-    votes, _ = panel(cs.Rankings(4), [0.2, 0.5, 0.8], 100, 0)
-    model = cs.LabelModel(cs.Rankings(4)).fit(votes)
-    model.save(tmp_path / "model.npz")
-    back = cs.LabelModel.load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(back.predict_baseline(votes), model.predict_baseline(votes))
-    assert back.source_model_.effective_sources == pytest.approx(model.source_model_.effective_sources)
-
-
-def test_effective_number_by_hand():
-    # weights 2, 1, 1 and a correlation of one half between the last two: 16 / (4 + 1 + 1 + 2 * 0.5)
-    correlation = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
-    assert effective_number(np.array([2.0, 1.0, 1.0]), correlation) == pytest.approx(16 / 7)
-    assert effective_number(np.array([1.0, -3.0]), np.eye(2)) == 1.0
-    assert effective_number(np.zeros(2), np.eye(2)) == 0.0
 
 
 def test_equal_weights_cost_nothing_where_sources_are_good_at_different_classes():
@@ -67,7 +47,7 @@ def test_suggested_items_are_disputed_ones_by_id():
     votes, _ = panel(cs.Classes(3), [0.3, 0.5, 0.6, 0.7], 200, 0)
     named = cs.Votes.from_array(votes.labels, items=[f"item {row}" for row in range(200)])
     model = cs.LabelModel(cs.Classes(3)).fit(named)
-    chosen = model.suggest_items_to_label(named, 10)
+    chosen = model.suggest(named, 10, "learn").items
     assert len(set(chosen)) == 10
     assert set(chosen) <= set(named.items)
     rows = np.isin(named.items, chosen)
@@ -81,7 +61,7 @@ def test_suggested_items_are_disputed_ones_by_id():
 def test_a_number_of_suggestions_that_is_none_or_too_large_is_refused(k, message):
     votes, _ = panel(cs.Classes(2), [0.3, 0.5, 0.6], 20, 0)
     with pytest.raises(UnsupportedError, match=message):
-        cs.LabelModel(cs.Classes(2)).fit(votes).suggest_items_to_label(votes, k)
+        cs.LabelModel(cs.Classes(2)).fit(votes).suggest(votes, k)
 
 
 @pytest.mark.slow
@@ -93,7 +73,7 @@ def test_suggested_items_teach_more_about_classes_than_random_ones():
     for seed in range(24):
         votes, truth = panel(space, np.linspace(0.25, 0.85, 6), 300, 7000 + seed)
         fresh, fresh_truth = panel(space, np.linspace(0.25, 0.85, 6), 3000, 17000 + seed)
-        chosen = cs.LabelModel(space).fit(votes).suggest_items_to_label(votes, 50)
+        chosen = cs.LabelModel(space).fit(votes).suggest(votes, 50, "learn").items
         drawn = np.random.default_rng(seed).choice(300, 50, replace=False)
         wrong = []
         for items in (chosen, drawn):
@@ -110,40 +90,6 @@ def test_the_share_of_labels_that_differ_from_the_plain_vote_is_counted():
     assert differ > 0
     assert model.source_model_.changed == pytest.approx(differ)
     assert f"{differ:.0%} of the labels differ from the plain vote" in str(model.sources_)
-
-
-def test_the_plain_vote_does_not_differ_from_itself(tmp_path):
-    votes, _ = panel(cs.Scores(), [0.2, 0.5, 0.6], 100, 0)
-    model = cs.LabelModel(cs.Scores(), method="majority").fit(votes)
-    assert model.source_model_.changed == 0.0
-    model.save(tmp_path / "model.npz")
-    assert cs.LabelModel.load(tmp_path / "model.npz").source_model_.changed == 0.0
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_five_known_labels_do_not_upset_scores_whose_sources_are_right():
-    # Before the sources had a say beside the labels, labels cost 45% more on average, up to 290%.
-    changes = []
-    for seed in range(6):
-        votes, truth = panel(cs.Scores(), np.linspace(0.25, 0.85, 6), 300, seed)
-        known = np.random.default_rng(seed).permutation(300) < 5
-        costs = [
-            float(np.mean((cs.LabelModel(cs.Scores()).fit(votes, gold=gold).predict(votes) - truth)[~known] ** 2))
-            for gold in (None, (truth, known))
-        ]
-        changes.append(costs[1] / costs[0] - 1.0)
-    assert np.mean(changes) < 0.04
-    assert max(changes) < 0.15
-
-
-@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-def test_known_labels_still_find_a_level_and_a_scale_that_all_sources_miss():
-    votes, truth = panel(cs.Scores(), np.linspace(0.25, 0.7, 6), 300, 0)
-    known = np.arange(300) < 20
-    model = cs.LabelModel(cs.Scores()).fit(votes, gold=(3.0 * truth + 10.0, known))
-    left = model.predict(votes)[~known] - (3.0 * truth + 10.0)[~known]
-    assert np.mean(left**2) < 0.3 * 9.0  # a sixth of the variance of y is left by the votes themselves
-    assert abs(left.mean()) < 0.5
 
 
 def changing_by_item(space, seed=100_007):

@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import consilience as cs
-from consilience.datasets import JAMS, PRODUCT_TREE, TOPICS, spell_ranking
+from consilience.datasets import JAMS, PRODUCT_TREE, TOPICS
+from consilience.tables.vote_tables import order_as_text
 
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "consilience" / "datasets"
 
@@ -215,9 +216,9 @@ def make_guests(rng: np.random.Generator) -> list[list[str]]:
         drawn = space.sample_around(center, weight, rng)
         if name == "waiter":
             drawn = np.minimum(drawn, 3)
-        votes = [spell_ranking(order) for order in space.as_labels(drawn)]
+        votes = [order_as_text(order) for order in space.as_labels(drawn)]
         columns[name] = _hide(votes, 0.8 if name == "survey" else 1.0, rng)
-    return _table("guest", "G", columns, [spell_ranking(order) for order in space.as_labels(truth)])
+    return _table("guest", "G", columns, [order_as_text(order) for order in space.as_labels(truth)])
 
 
 def _classes(

@@ -1,4 +1,4 @@
-"""Make the pictures of docs/report.md: open the report of every label type in a browser, and keep one card of each.
+"""Make the pictures of docs/how_to/report.md: open the report of every label type in a browser, keep one card of each.
 
 Run without arguments from anywhere; needs playwright and a browser of the Chromium family.
 """

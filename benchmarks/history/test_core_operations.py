@@ -1,12 +1,14 @@
-"""Our own history: the same few operations timed at every commit, with the peak of what they allocate.
+"""Our own history: ten typical calls, so that no change makes one of them much slower unnoticed.
 
-Run ``python -m pytest benchmarks/history -n 0 --benchmark-autosave --benchmark-compare``: it needs the extra ``bench``.
-Results go to ``.benchmarks``, one file per run, and are compared with the last one.
+``make bench-check`` times each call in turn with a yardstick of plain NumPy and compares their ratio with that of the
+stored run; more than half as much again fails. ``make bench-store`` stores a new run, on an idle machine and with a
+reason in the commit. CPU seconds, so that whoever else uses the machine matters little.
 """
 
 from __future__ import annotations
 
-import tracemalloc
+import json
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,10 +19,22 @@ import pytest
 
 import consilience as cs
 
-N_ITEMS, N_SOURCES = 100_000, 10
+STORED = Path(__file__).resolve().parent / "stored.json"
+#: How much slower than in the stored run a call may be.
+SLOWER = 1.5
+ROUNDS = 7
 
 
-def class_votes(n: int = N_ITEMS, m: int = N_SOURCES, observed: float = 0.7) -> cs.Votes:
+def yardstick() -> None:
+    """Do what fits are made of: a large product, and many small calls."""
+    rng = np.random.default_rng(0)
+    large, small = rng.random((65_536, 30)), rng.random((10, 10)) + 10.0 * np.eye(10)
+    large.T @ large
+    for _ in range(1000):
+        np.linalg.solve(small, small.sum(axis=0))
+
+
+def class_votes(n: int, m: int = 10, observed: float = 0.7) -> cs.Votes:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=(n, 1))
     codes = np.where(rng.random((n, m)) < rng.uniform(0.6, 0.9, m), truth, 1 - truth)
@@ -28,73 +42,64 @@ def class_votes(n: int = N_ITEMS, m: int = N_SOURCES, observed: float = 0.7) -> 
     return cs.Votes.from_matrix(matrix, sources=[f"s{column}" for column in range(m)])
 
 
-def score_votes() -> cs.Votes:
+def simulated(space: cs.LabelSpace, n: int) -> cs.Votes:
     rng = np.random.default_rng(0)
-    truth = rng.normal(size=(N_ITEMS, 1))
-    return cs.Votes.from_array(truth + rng.uniform(0.4, 2.0, N_SOURCES) * rng.normal(size=(N_ITEMS, N_SOURCES)))
+    return cs.simulate(space, space.random(n, rng), np.linspace(0.3, 3.0, 10), rng)
 
 
-def ranking_votes() -> cs.Votes:
-    rng = np.random.default_rng(0)
-    truth = rng.normal(size=(N_ITEMS // 5, 1, 5))
-    noise = rng.uniform(0.3, 1.5, (N_SOURCES, 1)) * rng.normal(size=(N_ITEMS // 5, N_SOURCES, 5))
-    return cs.Votes.from_array(np.argsort(np.argsort(truth + noise, axis=2), axis=2).astype(np.int8))
+def labeled(space: cs.LabelSpace, votes: cs.Votes) -> Callable[[Path], object]:
+    return lambda _: cs.LabelModel(space, random_state=0).fit(votes).predict(votes)
 
 
-KINDS: dict[str, tuple[Callable[[], cs.Votes], Any]] = {
-    "classes": (class_votes, cs.Classes(2)),
-    "crowd": (lambda: class_votes(20_000, 300, 0.05), cs.Classes(2)),
-    "scores": (score_votes, cs.Scores(mean=0.0, variance=1.0)),
-    "rankings": (ranking_votes, cs.Rankings(5)),
+def of_type(space: cs.LabelSpace, n: int) -> Callable[[Path], object]:
+    return labeled(space, simulated(space, n))
+
+
+def in_parquet(folder: Path) -> None:
+    parts = cs.partitions.ParquetPartitions(folder / "votes.parquet", cs.Classes(2), item="item")
+    model = cs.LabelModel(cs.Classes(2), random_state=0).fit(parts)
+    cs.partitions.predict_to(model, parts, folder / "labels", force=True)
+
+
+#: Fit and predict, of a size to wait for in a notebook, and of one where throughput counts.
+CALLS: dict[str, Callable[[], Callable[[Path], object]]] = {
+    "classes, 1,000 items": lambda: of_type(cs.Classes(3), 1000),
+    "scores, 1,000 items": lambda: of_type(cs.Scores(), 1000),
+    "rankings of 5, 1,000 items": lambda: of_type(cs.Rankings(5), 1000),
+    "boxes, 1,000 items": lambda: of_type(cs.Boxes(), 1000),
+    "texts, 1,000 items": lambda: of_type(cs.Texts(), 1000),
+    "classes, 100,000 items": lambda: labeled(cs.Classes(2), class_votes(100_000)),
+    "classes of a crowd of 300, 20,000 items": lambda: labeled(cs.Classes(2), class_votes(20_000, 300, 0.05)),
+    "scores, 100,000 items": lambda: of_type(cs.Scores(), 100_000),
+    "rankings of 5, 20,000 items": lambda: of_type(cs.Rankings(5), 20_000),
+    "classes in Parquet, 100,000 items": lambda: in_parquet,
 }
 
 
-@pytest.fixture(autouse=True)
-def _without_findings():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-        yield
-
-
-def timed(benchmark: Any, work: Callable[[], object]) -> None:
-    """Time an operation, and keep the peak of what it allocates beside the times."""
-    work()  # compiles what has to be compiled
-    tracemalloc.start()
+def cpu_seconds(work: Callable[[], object]) -> float:
+    start = time.process_time()
     work()
-    benchmark.extra_info["peak_megabytes"] = round(tracemalloc.get_traced_memory()[1] / 2**20, 1)
-    tracemalloc.stop()
-    benchmark.pedantic(work, rounds=5)
+    return time.process_time() - start
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_fit(kind: str, benchmark: Any) -> None:
-    make, space = KINDS[kind]
-    votes = make()
-    timed(benchmark, lambda: cs.LabelModel(space, random_state=0).fit(votes))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_predict(kind: str, benchmark: Any) -> None:
-    make, space = KINDS[kind]
-    votes = make()
-    model = cs.LabelModel(space, random_state=0).fit(votes)
-    timed(benchmark, lambda: model.predict(votes))
-
-
-def test_votes_in_parquet(benchmark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_no_slower_than_in_the_stored_run(name: str, tmp_path: Path, request: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    votes = class_votes()
-    columns = {
-        name: pa.array(votes.labels[:, place], mask=~votes.observed[:, place])
-        for place, name in enumerate(votes.sources)
-    }
-    pq.write_table(pa.table({"item": np.arange(len(votes)), **columns}), tmp_path / "votes.parquet")
-
-    def label() -> None:
-        parts = cs.partitions.ParquetPartitions(tmp_path / "votes.parquet", cs.Classes(2), item="item")
-        model = cs.LabelModel(cs.Classes(2), random_state=0).fit(parts)
-        cs.partitions.predict_to(model, parts, tmp_path / "labels", force=True)
-
-    timed(benchmark, label)
+    if "Parquet" in name:
+        votes = class_votes(100_000)
+        cells = zip(votes.sources, votes.labels.T, votes.observed.T, strict=True)
+        columns = {source: pa.array(labels, mask=~observed) for source, labels, observed in cells}
+        pq.write_table(pa.table({"item": np.arange(len(votes)), **columns}), tmp_path / "votes.parquet")
+    call = CALLS[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
+        call(tmp_path)  # compiles what has to be compiled
+        ratios = [cpu_seconds(lambda: call(tmp_path)) / cpu_seconds(yardstick) for _ in range(ROUNDS)]
+    ratio = round(float(np.median(ratios)), 3)
+    stored = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else {}
+    if request.config.getoption("--store"):
+        STORED.write_text(json.dumps(stored | {name: ratio}, indent=2) + "\n", encoding="utf-8")
+    else:
+        assert ratio <= SLOWER * stored[name], f"{name}: {ratio} yardsticks, {stored[name]} in the stored run"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,26 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 #: First axis is the item: ``(n, *label_shape)``, or ``(n,)`` objects for ragged labels.
 Batch = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Axes:
+    """What a stored array or number has to be: its shape in names of sizes, and the range of its numbers.
+
+    Stands in `Annotated` beside the type of a field; a model file is checked against it before any use. The same name
+    is the same size throughout a model: ``m`` is the number of sources.
+    """
+
+    shape: str = ""
+    low: float = -1e130  # squares of labels, which go up to 1e61, and what is added to them
+    high: float = 1e130
+    infinite: bool = False  # whether infinity is a value
+    missing: bool = False  # whether NaN is one
+    optional: bool = False  # whether the array may be empty instead
+    # Whether the last two axes are symmetric matrices without a negative eigenvalue, and without one that is zero
+    covariance: bool = False
+    definite: bool = False
+
 
 #: Ids that stay in the cache while they are hashed.
 HASHED_AT_ONCE = 8192

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray
 from consilience.estimation.passes import VotePasses, keep_sample
@@ -22,22 +23,34 @@ from consilience.exceptions import (
     NotFittedError,
     TransposedVotesError,
     UnsupportedError,
+    did_you_mean,
 )
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import ROWS, InMemoryPartitions, VotePartitions
 from consilience.partitions.moments import Moments
+from consilience.prediction.audit import Audit, audit
 from consilience.prediction.explain import Explanation, explain
 from consilience.prediction.inference import DECODERS, Distribution, Inference, infer
-from consilience.prediction.source_model import SourceModel, SourceTable
-from consilience.prediction.suggest import suggest_items
+from consilience.prediction.source_model import SourceModel
+from consilience.prediction.suggest import Suggestion, suggest
+from consilience.progress import working
 from consilience.storage import read_model, write_model
-from consilience.tables.display import findings_fragment
+from consilience.tables.display import SourceTable, findings_fragment
 from consilience.tables.encoding import align_sources, read_gold, votes_for
-
-__all__ = ["LabelModel"]
+from consilience.votes import Votes
 
 #: Unnamed tables with at least this many columns, and more columns than rows, look transposed.
 SUSPICIOUS_WIDTH = 30
+
+
+#: What snorkel calls settings, and how to say it here.
+SNORKEL = {
+    "cardinality": "The label type says how many classes there are: LabelModel(Classes(2)).",
+    "class_balance": "Pass prior=[...], one probability per class: LabelModel(Classes(2), prior=[0.7, 0.3]).",
+    "L_train": "Pass the votes as they are: fit(votes).",
+    "n_epochs": "Learning ends by itself. Leave it out.",
+    "tie_break_policy": "Ties go to the most probable label; predict_proba(votes) shows how probable each is.",
+}
 
 
 class Configurable:
@@ -45,7 +58,21 @@ class Configurable:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings by name."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        return {name: getattr(self, name) for name in self._settings()}
+
+    @classmethod
+    def _settings(cls) -> dict[str, inspect.Parameter]:
+        """Return the parameters of the constructor by name."""
+        return {name: one for name, one in inspect.signature(cls.__init__).parameters.items() if name != "self"}
+
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        """Refuse names that the constructor does not have, with those that are meant."""
+        _refuse_unknown(cls.__name__, settings, cls._settings())
+        return super().__new__(cls)
+
+    def __init_subclass__(cls) -> None:
+        # What help() and notebooks show is the constructor, not __new__.
+        cls.__signature__ = inspect.Signature(list(cls._settings().values()))  # type: ignore[attr-defined]
 
     def set_params(self, **params: Any) -> Self:
         """Change settings by name."""
@@ -70,12 +97,20 @@ class Configurable:
 
     def __repr__(self) -> str:
         shown = []
-        for name, parameter in inspect.signature(type(self)).parameters.items():
+        for name, parameter in self._settings().items():
             value = getattr(self, name)
             if parameter.kind is parameter.KEYWORD_ONLY and _same(value, parameter.default):
                 continue
             shown.append(f"{name}={value!r}" if parameter.kind is parameter.KEYWORD_ONLY else f"{value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _refuse_unknown(where: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise for a setting that there is not, with what is meant."""
+    for name in given:
+        if name not in known:
+            hint = SNORKEL.get(name) or f"{did_you_mean(name, known)} Settings: {', '.join(known)}.".strip()
+            raise UnsupportedError(f"{where} has no setting {name!r}. {hint}")
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -112,8 +147,8 @@ class LabelModel(Configurable):
     ----------
     source_model_ : SourceModel
     sources_ : SourceTable
-        One row per source.
-    weight_, expected_cost_, standard_error_ : arrays of shape (n_sources,)
+        One row per source, best first.
+    weight_, standard_error_, expected_cost_, cost_standard_error_ : arrays of shape (n_sources,), in order of votes
     diagnostics_ : tuple of Diagnostic
 
     Examples
@@ -144,7 +179,7 @@ class LabelModel(Configurable):
 
     # --- learning ---------------------------------------------------------------------------------
 
-    def fit(self, votes: Any, gold: Any = None) -> Self:
+    def fit(self, votes: Any, gold: Any = None, **unknown: Any) -> Self:
         """Learn the qualities of the sources.
 
         Parameters
@@ -156,11 +191,13 @@ class LabelModel(Configurable):
             Known labels of some items: one per item with NaN, None or -1 where unknown, or a pair
             ``(labels, known)``.
         """
+        _refuse_unknown("fit", unknown, ("votes", "gold"))
         self._check_settings()
-        partitions, names_given = self._partitions(votes, gold)
-        moments, passes = take_moments(self.space, partitions, self._seed)
-        model = learn(self.space, moments, passes, names_given=names_given, **self._options())
-        self._learned(model, moments, passes.kept or keep_sample(None, passes.partitions, 0, self._seed))
+        with working("counting agreements"):
+            partitions, names_given = self._partitions(votes, gold)
+            moments, passes = take_moments(self.space, partitions, self._seed)
+            model = learn(self.space, moments, passes, names_given=names_given, **self._options())
+            self._learned(model, moments, passes.kept or keep_sample(None, passes.partitions, 0, self._seed))
         return self
 
     def partial_fit(self, votes: Any, gold: Any = None) -> Self:
@@ -266,14 +303,52 @@ class LabelModel(Configurable):
         """Return why the item of this id got its label: who said what, what it counted, what would change it."""
         return explain(self._model, self.space, votes, self.decode, item)
 
-    def suggest_items_to_label(self, votes: Any, k: int) -> npt.NDArray[Any]:
-        """Return the ids of the `k` items whose true label would teach the model most, best first.
+    def suggest(self, votes: Any, k: int, purpose: str = "both") -> Suggestion:
+        """Return `k` items to label by hand: their ids, and the probability with which each was drawn.
 
-        These are items of uncertain label on which sources disagree, first of all the groups of sources that
-        contradict each other where the fit found such, and each in another way than those before it. Pass their
-        true labels as ``fit(votes, gold)``. Items without ids of their own are numbered from 0 on.
+        Items without ids of their own are numbered from 0 on. `random_state` is the seed of the draw.
+
+        Parameters
+        ----------
+        purpose
+            "audit" draws at random, more often where the model is unsure; pass the true labels as
+            ``audit(votes, gold, weights)``. The order is random, so you may stop at any item.
+            "learn" picks the items whose true label would teach the model most, best first: items of uncertain label
+            on which sources disagree, first of all groups of sources that contradict each other, and each in another
+            way than those before it. Pass their true labels as ``fit(votes, gold)``.
+            "both" takes turns.
         """
-        return suggest_items(self._model, self.space, votes, self.decode, k)
+        return suggest(self._model, self.space, votes, self.decode, k, purpose, self._seed)
+
+    def audit(self, votes: Any, gold: Any, weights: Any = None, by: Any = None) -> Audit:
+        """Return how good the labels of all these items are, by the few whose true label is known, with 95% intervals.
+
+        The intervals hold whatever the model got wrong; a model whose confidence is about right makes them shorter.
+        Known labels that the model learned from are compared with labels of models that did not see them.
+
+        Parameters
+        ----------
+        gold
+            Known labels, as for `fit`.
+        weights
+            One over the probability with which each item was drawn, as ``suggest(votes, k, "audit").weights(votes)``
+            has it; NaN for items that were not drawn at random, which are left out. None if all were equally probable.
+        by
+            One value per item: the same numbers for each value.
+
+        Examples
+        --------
+        >>> from consilience import Classes, LabelModel
+        >>> votes = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 1]] * 50
+        >>> truth = [0, 1, 0, 1] * 10 + [None] * 160
+        >>> audit = LabelModel(Classes(2)).fit(votes).audit(votes, truth)
+        >>> print(audit.labels)
+        1.000 (0.929 to 1.000)
+        """
+        whole = votes.in_memory("An audit compares") if isinstance(votes, VotePartitions) else votes
+        table = align_sources(whole, self.space, self._model.sources, self._model.names_given)
+        told = read_gold(gold, self.space, len(table))
+        return audit(self._model, self.space, table, told, self.decode, partial(self._refit, table), weights, by)
 
     def score(self, votes: Any, gold: Any) -> float:
         """Return how good the labels are on items whose label is known; larger is better.
@@ -281,7 +356,7 @@ class LabelModel(Configurable):
         Accuracy for classes, minus the mean distance otherwise. Items nobody voted on are left out.
         """
         inference = self._infer(votes)
-        known = read_gold(gold, self.space, len(inference.voted))
+        known = read_gold(gold, self.space, len(inference.voted), votes_for(votes, self.space))
         if known is None:
             raise InvalidVotesError("score needs known labels and gold holds none. Pass one label per item.")
         rows = np.flatnonzero(known.observed[:, 0] & inference.voted)
@@ -291,12 +366,12 @@ class LabelModel(Configurable):
 
     @property
     def sources_(self) -> SourceTable:
-        """One row per source: votes, coverage, expected cost, weight and their standard errors."""
-        return self._model.table()
+        """One row per source, best first: votes, coverage, how good it is in the unit of the label type, weight."""
+        return self._model.table(self.space)
 
     @property
     def weight_(self) -> FloatArray:
-        """How loudly each source counts."""
+        """How much each source counts."""
         return self._model.weight
 
     @property
@@ -308,6 +383,11 @@ class LabelModel(Configurable):
     def standard_error_(self) -> FloatArray:
         """Standard error of `weight_`."""
         return self._model.standard_error
+
+    @property
+    def cost_standard_error_(self) -> FloatArray:
+        """Standard error of `expected_cost_`."""
+        return self._model.summary.cost_standard_error
 
     @property
     def diagnostics_(self) -> tuple[Diagnostic, ...]:
@@ -373,7 +453,13 @@ class LabelModel(Configurable):
                 f"The votes of {type(votes).__name__} stay where they are, and this answer would bring all of them "
                 "here. Use consilience.partitions.predict_frame or predict_to, or take votes.sample(size, seed)."
             )
-        return infer(learned, self.space, votes, self.decode, labels_only=labels_only)
+        with working("labeling"):
+            return infer(learned, self.space, votes, self.decode, labels_only=labels_only)
+
+    def _refit(self, table: Votes, known: Votes | None) -> SourceModel:
+        partitions = InMemoryPartitions.suited(table, self.space.law, known, rows=ROWS)
+        moments, passes = take_moments(self.space, partitions, self._seed)
+        return learn(self.space, moments, passes, names_given=self._model.names_given, **self._options())
 
     def _partitions(self, votes: Any, gold: Any) -> tuple[VotePartitions, bool]:
         if isinstance(votes, VotePartitions):
@@ -386,7 +472,7 @@ class LabelModel(Configurable):
                 f"{table.n_items} items by {table.n_sources} unnamed sources looks transposed: one row per item, one "
                 "column per source is expected. Pass matrix.T, or name the sources (sources=[...]) if this is right."
             )
-        known = read_gold(gold, self.space, len(table))
+        known = read_gold(gold, self.space, len(table), table)
         return InMemoryPartitions.suited(table, self.space.law, known, rows=ROWS), table.names_given
 
     def _learned(self, model: SourceModel, moments: Moments, kept: InMemoryPartitions | None) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
-from consilience.tables.encoding import votes_for
+from consilience.label_types.base import NORMAL_95
+from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons
+from consilience.tables.encoding import encode, votes_for
 from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
@@ -20,9 +24,10 @@ __all__ = ["standings"]
 def standings(model: LabelModel, votes: Any) -> pa.Table:
     """Return the ranking of every row of the votes as a table with one row per item, best first.
 
-    Columns are item, rank, candidate, score, standard_error, rank_low, rank_high and baseline_rank. Scores have a mean
-    of about zero and a standard deviation of about one; the true rank lies between `rank_low` and `rank_high` with
-    about 95% probability; `baseline_rank` is the one where every judge counts the same.
+    Columns are item, rank, candidate, score, standard_error, score_low, score_high, rank_low, rank_high, baseline_rank,
+    wins, comparisons and win_rate. Scores have a mean of about zero and a standard deviation of about one; with about
+    95% probability the true score lies between `score_low` and `score_high`, and the true rank between `rank_low` and
+    `rank_high`; `baseline_rank` is the one where every judge counts the same. A tie is half a win.
 
     Examples
     --------
@@ -41,21 +46,43 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     if "candidates" not in belief.details:
         raise UnsupportedError(f"{type(model.space).__name__} ranks no candidates. standings is for Preferences.")
     plain = model.predict_baseline(table)
-    names = ("item", "rank", "candidate", "score", "standard_error", "rank_low", "rank_high", "baseline_rank")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    names = ("item", "rank", "candidate", "score", "standard_error", "score_low", "score_high", "rank_low", "rank_high")
+    columns: dict[str, list[Any]] = {name: [] for name in (*names, "baseline_rank", "wins", "comparisons")}
+    said = encode(table, model.space)
     for row in np.flatnonzero(table.observed.any(axis=1)).tolist():
         places = _places(plain[row])
         own = _places(belief.labels[row])
+        wins, compared = _wins(said.labels[row][said.observed[row]])
         for at, name in enumerate(belief.details["candidates"][row]):
             columns["item"].append(table.items[row : row + 1].tolist()[0])
             columns["rank"].append(own[name])
             columns["candidate"].append(name)
-            for key in ("score", "standard_error"):
-                columns[key].append(float(belief.details[key][row][at]))
+            score, error = (float(belief.details[key][row][at]) for key in ("score", "standard_error"))
+            columns["score"].append(score)
+            columns["standard_error"].append(error)
+            columns["score_low"].append(score - NORMAL_95 * error)
+            columns["score_high"].append(score + NORMAL_95 * error)
             for key in ("rank_low", "rank_high"):
                 columns[key].append(int(belief.details[key][row][at]))
             columns["baseline_rank"].append(places[name])
+            columns["wins"].append(wins[name])
+            columns["comparisons"].append(compared[name])
+    columns["win_rate"] = [won / max(of, 1) for won, of in zip(columns["wins"], columns["comparisons"], strict=True)]
     return pa.table(columns)
+
+
+def _wins(cells: Iterable[Comparisons]) -> tuple[dict[Any, float], dict[Any, int]]:
+    """Return how often each item won, ties as half, and how often it was compared."""
+    wins: dict[Any, float] = defaultdict(float)
+    compared: dict[Any, int] = defaultdict(int)
+    for said in cells:
+        for first, second, outcome in zip(said.first, said.second, said.outcome, strict=True):
+            if outcome != UNPARSABLE:
+                wins[first] += (1 + outcome) / 2
+                wins[second] += (1 - outcome) / 2
+                compared[first] += 1
+                compared[second] += 1
+    return wins, compared
 
 
 def _places(ranking: list[Any]) -> dict[Any, int]:

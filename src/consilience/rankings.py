@@ -129,8 +129,8 @@ def _as_votes(rankings: Any) -> Votes:
     try:
         array = np.asarray(rankings)
     except ValueError:  # rows of different lengths
-        array = np.empty(0, dtype=object)
-    if array.dtype == object:
+        array = np.empty(1, dtype=object)
+    if array.dtype == object and array.ndim > 0:
         rows = list(rankings)
         flat = all(isinstance(row, (list, tuple, np.ndarray)) and not any(map(np.ndim, row)) for row in rows)
         source = next((index for index, row in enumerate(rows) if len(row) != len(rows[0])), None) if flat else None
@@ -166,4 +166,7 @@ def _as_weights(weights: npt.ArrayLike, votes: Votes) -> FloatArray:
             f"{place} {votes.sources[source]!r}: the weight is {array[tuple(wrong[0])]}. Weights are finite "
             "and not negative; 0 leaves a ranking out."
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(array.sum()):
+            raise InvalidVotesError("The weights add up to more than a number can hold. Divide all by the largest one.")
     return array

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import zipfile
-import zlib
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 import consilience.label_types as spaces
 from consilience.arrays import as_object_array
-from consilience.estimation.calibration import Calibration
-from consilience.estimation.protocol import Diagnostic, Summary
 from consilience.exceptions import ModelFormatError
+from consilience.json_text import parse_json
 from consilience.label_types.base import LabelSpace
 from consilience.prediction.source_model import SourceModel
+from consilience.schema import Place, checked
 from consilience.tables.files import replace_file
 
 #: Version of the file format; files of another version are refused with a message.
 FORMAT = 1
 _HEADER = "header.json"
-#: What a file holds of a model as it is.
-_AS_IT_IS = ("sources", "names_given", "n_items", "votes", "method", "reason", "dependencies", "quality", "changed")
 #: Spaces that a file may name; those of users, and manifolds made of functions, are passed to `load`.
 SPACES: dict[str, type[LabelSpace]] = {
     name: space
@@ -35,6 +33,28 @@ SPACES: dict[str, type[LabelSpace]] = {
     and issubclass(space, LabelSpace)
     and space not in (LabelSpace, spaces.Manifold)
 }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a model beside its label type, as `LabelModel` takes them."""
+
+    method: str
+    dependencies: Any
+    prior: Any
+    decode: Literal["auto", "map", "bayes"]
+    random_state: int | None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What a file holds."""
+
+    space: str
+    space_arguments: Mapping[str, Any]
+    n_labels: int | None
+    settings: Mapping[str, Any]
+    model: Mapping[str, Any]
 
 
 def write_document(path: str | Path, document: Mapping[str, Any]) -> None:
@@ -63,23 +83,27 @@ def read_document(path: str | Path) -> dict[str, Any]:
     arrays: dict[str, npt.NDArray[Any]] = {}
     try:
         with zipfile.ZipFile(path) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > os.path.getsize(path):  # we never pack
+                raise ValueError("it unpacks to more than it holds")
             for name in archive.namelist():
                 with archive.open(name) as file:
                     arrays[name.removesuffix(".npy")] = np.lib.format.read_array(file, allow_pickle=False)
-        header = json.loads(arrays.pop(_HEADER).tobytes().decode())
+        header = parse_json(arrays.pop(_HEADER).tobytes().decode())
+        document: dict[str, Any] = _merge(header, arrays)
     except FileNotFoundError:
         raise ModelFormatError(f"There is no model at {str(path)!r}. Check the path.") from None
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except ModelFormatError:
+        raise
+    except Exception as error:  # damaged archives end in errors of all kinds in zipfile, zlib and NumPy
         fault = "it has no header" if isinstance(error, KeyError) else f"{type(error).__name__} while reading it"
         raise ModelFormatError(f"{foreign} ({fault}). Pass a file that LabelModel.save wrote.") from None
-    if not isinstance(header, dict) or not isinstance(header.get("document", {}), dict):
+    if not isinstance(document, dict) or not isinstance(document.get("document"), dict):
         raise ModelFormatError(f"{foreign} (its header cannot be read). Pass a file that LabelModel.save wrote.")
-    if header.get("format") != FORMAT:
+    if not isinstance(document.get("format"), int) or document["format"] != FORMAT:
         raise ModelFormatError(
-            f"{str(path)!r} has format {header.get('format')}; this version reads {FORMAT}. Fit and save again."
+            f"{str(path)!r} has format {document.get('format')!r:.60}; this version reads {FORMAT}. Fit and save again."
         )
-    document: dict[str, Any] = _merge(header.get("document", {}), arrays)
-    return document
+    return dict(document["document"])
 
 
 def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
@@ -90,6 +114,8 @@ def _split(value: Any, arrays: dict[str, npt.NDArray[Any]], path: str) -> Any:
         return {"__array__": name}
     if isinstance(value, np.ndarray):
         return {"__list__": [_split(item, arrays, path) for item in value.tolist()]}
+    if is_dataclass(value):
+        value = {item.name: getattr(value, item.name) for item in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _split(item, arrays, f"{path}/{key}") for key, item in value.items()}
     if isinstance(value, (tuple, list)):
@@ -106,8 +132,8 @@ def _merge(value: Any, arrays: dict[str, npt.NDArray[Any]]) -> Any:
         return value
     match value:
         case {"__array__": name, **rest} if not rest:
-            if name not in arrays:
-                raise ModelFormatError(f"The model file lacks the array {name!r}; it is damaged.")
+            if not isinstance(name, str) or name not in arrays:
+                raise ModelFormatError(f"The model file lacks the array {name!r:.60}; it is damaged.")
             return arrays[name]
         case {"__list__": items, **rest} if not rest:
             return as_object_array(_merge(items, arrays))
@@ -123,55 +149,32 @@ def write_model(path: str | Path, space: LabelSpace, model: SourceModel, setting
     for key, value in stored.items():  # an estimator object is code; what it learned is in the parameters
         if value is not None and not isinstance(value, (str, int, float, list, tuple, np.ndarray, np.generic)):
             stored[key] = "auto"
-    document = {
-        **_described(space),
-        "n_labels": space.n_labels,
-        "settings": stored,
-        **{name: getattr(model, name) for name in _AS_IT_IS},
-        "diagnostics": [asdict(item) for item in model.diagnostics],
-        "hypotheses": [{"probability": one, "parameters": parameters.as_dict()} for one, parameters in model.mixture],
-        "summary": _described_summary(model.summary),
-        "calibration": asdict(model.calibration),
-        "baseline": None if model.baseline is None else model.baseline.as_dict(),
-    }
-    write_document(path, document)
+    write_document(path, {**_described(space), "n_labels": space.n_labels, "settings": stored, "model": model})
 
 
 def read_model(path: str | Path, space: LabelSpace | None = None) -> tuple[LabelSpace, SourceModel, dict[str, Any]]:
-    """Return the space, what was learned, and the settings."""
+    """Return the space, what was learned, and the settings; every field is checked before any use.
+
+    The declarations of the classes are the schema: types, and `Axes` for shapes and ranges.
+    """
     document = read_document(path)
-    try:
-        if space is None:
-            space = _space(document, document["space"])
-        elif type(space).__name__ != document["space"]:
-            raise ModelFormatError(
-                f"The model's labels are of type {document['space']!r}, not {type(space).__name__!r}."
-            )
-        elif space.n_labels != document["n_labels"]:
-            raise ModelFormatError(
-                f"The model has {document['n_labels']} labels, and the given space {space.n_labels}. "
-                "Pass the space that the model was fitted with."
-            )
-        restore = space.law.restore
-        model = SourceModel(
-            **{name: document[name] for name in _AS_IT_IS},
-            mixture=tuple((one["probability"], restore(one["parameters"])) for one in document["hypotheses"]),
-            summary=_restored_summary(document["summary"]),
-            calibration=Calibration(**document["calibration"]),
-            diagnostics=tuple(Diagnostic(**one) for one in document["diagnostics"]),
-            baseline=None if document["baseline"] is None else restore(document["baseline"]),
+    given = checked(Stored, document, Place(str(path)))
+    if space is None:
+        space = _space(document, given.space, Place(str(path)))
+    elif type(space).__name__ != given.space:
+        raise ModelFormatError(f"The model's labels are of type {given.space!r}, not {type(space).__name__!r}.")
+    if space.n_labels != given.n_labels:
+        raise ModelFormatError(
+            f"The model has {given.n_labels} labels, and the given space {space.n_labels}. "
+            "Pass the space that the model was fitted with."
         )
-        return space, model, document["settings"]
-    except KeyError as error:
-        raise ModelFormatError(f"{str(path)!r} lacks {error}; it is damaged. Fit and save again.") from None
-
-
-def _described_summary(summary: Summary) -> dict[str, Any]:
-    return {**vars(summary), "parts": {name: _described_summary(part) for name, part in summary.parts.items()}}
-
-
-def _restored_summary(document: dict[str, Any]) -> Summary:
-    return Summary(**{**document, "parts": {name: _restored_summary(part) for name, part in document["parts"].items()}})
+    sources = given.model.get("sources")
+    n_sources = len(sources) if isinstance(sources, tuple) else 0
+    place = Place(str(path), "model", space.law, {"m": n_sources})
+    model = checked(SourceModel, given.model, place)
+    if len(set(sources or ())) < n_sources or not n_sources:
+        raise (place / "sources").refused(sources, "different names, at least one")
+    return space, model, vars(checked(Settings, given.settings, Place(str(path), "settings")))
 
 
 def _described(space: LabelSpace) -> dict[str, Any]:
@@ -182,16 +185,25 @@ def _described(space: LabelSpace) -> dict[str, Any]:
     return {"space": name, "space_arguments": described}
 
 
-def _space(described: dict[str, Any], outermost: str) -> LabelSpace:
-    """Return the space that `_described` described."""
-    name = described["space"]
-    if name not in SPACES:
+def _space(described: Mapping[str, Any], outermost: str, place: Place) -> LabelSpace:
+    """Return the space that `_described` described; its constructor checks the arguments."""
+    name, given = described["space"], described["space_arguments"]
+    if not isinstance(name, str) or name not in SPACES:
         raise ModelFormatError(
-            f"The model's labels are of type {name!r}, which is not part of consilience. "
+            f"The model's labels are of type {name!r:.60}, which is not part of consilience. "
             f"Pass it: LabelModel.load(path, space={outermost}(...))."
         )
+    if not isinstance(given, dict):
+        raise (place / "space_arguments").refused(given, "a table of names and values")
     arguments = {
-        key: _space(value, outermost) if isinstance(value, dict) and "space_arguments" in value else value
-        for key, value in described["space_arguments"].items()
+        key: _space(value, outermost, place / "space_arguments" / key)
+        if isinstance(value, dict) and set(value) == {"space", "space_arguments"}
+        else value
+        for key, value in given.items()
     }
-    return SPACES[name](**arguments)
+    try:
+        return SPACES[name](**arguments)
+    except ModelFormatError:
+        raise
+    except Exception as error:  # whatever a constructor makes of arguments that nobody has written
+        raise (place / "space_arguments").refused(given, f"what {name}(...) takes: {error}") from None

@@ -27,6 +27,7 @@ from consilience.tables.cells import (
 )
 from consilience.tables.display import Cell, table_fragment
 from consilience.tables.frames import is_frame
+from consilience.tables.receipt import Receipt
 from consilience.tables.vote_tables import (
     LabelTable,
     as_names,
@@ -41,8 +42,6 @@ from consilience.tables.vote_tables import (
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
-
-__all__ = ["Votes", "as_votes"]
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -73,6 +72,8 @@ class Votes:
         Type of the labels before they were stored as codes of a label space; predictions come back in it.
     repeated_pairs
         Pairs of sources that are runs of one source, see `from_long`; ``LabelModel(dependencies=)`` takes them.
+    receipt
+        What became of the cells of the table that the votes were read from.
 
     Examples
     --------
@@ -89,6 +90,7 @@ class Votes:
     names_given: bool = True
     spelling: np.dtype[Any] | None = None
     repeated_pairs: tuple[tuple[str, str], ...] = ()
+    receipt: Receipt | None = None
 
     # One item is not a vote but a row of them: neither NumPy nor a for loop should guess.
     __iter__: ClassVar[None] = None
@@ -195,8 +197,9 @@ class Votes:
         item, source, label
             Names of the columns.
         repeats
-            What to do if a source votes on an item more than once: "refuse"; "average" takes the mean of numbers;
-            "separate" makes the k-th vote of "judge" one of "judge #k" and lists the `repeated_pairs`.
+            What to do if a source votes on an item more than once: "refuse"; "identical" merges equal votes and refuses
+            others; "first", "last" and "majority" choose; "average" takes the mean of numbers; "separate" makes the
+            k-th vote of "judge" one of "judge #k" and lists the `repeated_pairs`.
 
         Examples
         --------
@@ -204,11 +207,13 @@ class Votes:
         >>> runs.sources, runs.repeated_pairs
         (('ann #1', 'ann #2', 'bob'), (('ann #1', 'ann #2'),))
         """
-        table, pairs = read_long(frame, item, source, label, repeats)
-        return cls(*table, repeated_pairs=pairs)
+        table, pairs, receipt = read_long(frame, item, source, label, repeats)
+        return cls(*table, repeated_pairs=pairs, receipt=receipt)
 
     @classmethod
-    def from_frame(cls, frame: Any, sources: Iterable[str] | None = None, item: str | None = None) -> Self:
+    def from_frame(
+        cls, frame: Any, sources: Iterable[str] | None = None, item: str | None = None, *, repeats: str = "refuse"
+    ) -> Self:
         """Make votes from a table with one column per source; null means abstains.
 
         Parameters
@@ -217,6 +222,8 @@ class Votes:
             Any dataframe, or a dict of columns. NaN is null; the text ``"NA"`` is a label.
         sources, item
             The columns that hold votes, by default all but `item`; and the one that holds the item ids, if any.
+        repeats
+            What to do with several rows of one item; see `from_long`.
 
         Examples
         --------
@@ -225,10 +232,12 @@ class Votes:
         array([[1, 0],
                [0, 1]])
         """
-        table = read_wide(frame, sources, item)
+        table, pairs, receipt = read_wide(frame, sources, item, repeats)
         # pandas numbers the columns of a bare array: no names that anybody chose.
         counted = tuple(map(str, range(len(table.sources))))
-        return cls(*table, names_given=sources is not None or table.sources != counted)
+        return cls(
+            *table, names_given=sources is not None or table.sources != counted, repeated_pairs=pairs, receipt=receipt
+        )
 
     @classmethod
     def concatenate(cls, parts: Iterable[Votes]) -> Self:
@@ -356,6 +365,27 @@ class Votes:
         """
         labels = spelled_out(self.labels, self.observed, space, self.spelling)
         return long_arrow(LabelTable(labels, self.observed, self.sources, self.items))
+
+    def to_matrix(self, abstain: Any = -1) -> Batch:
+        """Return the labels ``(n_items, n_sources)`` with one value wherever a source abstains, as other tools take it.
+
+        Labels that are stored as codes stay codes, as in the matrix of snorkel.
+
+        Examples
+        --------
+        >>> Votes.from_matrix([[0, 1], [None, 1]]).to_matrix(abstain=-1)
+        array([[ 0,  1],
+               [-1,  1]])
+        """
+        if self.labels.ndim > 2:
+            raise InvalidVotesError(
+                f"Labels of shape {self.labels.shape[2:]} are not a matrix. Use votes.labels and votes.observed."
+            )
+        fits = self.labels.dtype.kind in "iuf" and isinstance(abstain, (int, float))
+        dtype = np.result_type(self.labels.dtype, np.int64 if isinstance(abstain, int) else np.float64)
+        matrix = self.labels.astype(dtype if fits else object)
+        matrix[~self.observed] = abstain
+        return matrix
 
     def equals(self, other: Votes) -> bool:
         """Return whether both hold the same votes of the same sources on the same items."""

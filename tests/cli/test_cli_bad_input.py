@@ -1,21 +1,15 @@
 """Bad input: exit code 2, one or two lines on stderr, no traceback, and the folder as it was."""
 
-from __future__ import annotations
-
 import errno
 import gzip
 import os
-import resource
 import shlex
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.running import files_in, refused_by_program, run
 
-import consilience
+from consilience.cli.commands import in_options
 from consilience.label_model import LabelModel
 from consilience.tables import files
 
@@ -57,13 +51,13 @@ CASES = [
     ("label pets.csv -o out.csv --delimiter ';;'", "';;' is not one sign"),
     ("label latin.csv -o out.csv", "line 2", "0xe9", "--encoding 'latin-1'"),
     ("label pets.csv -o out.csv --encoding klingon", "'klingon' is unknown"),
-    ("label twice.csv -o out.csv", "'ann' votes twice on item 'x'", "row 0", "row 2", '--repeats "separate"'),
+    ("label twice.csv -o out.csv", "'ann' votes twice on item 'x'", "line 2", "line 4", "--repeats 'separate'"),
     ("label empty.csv -o out.csv", "empty"),
     ("label heads.csv -o out.csv", "no rows"),
     ("label long_heads.csv -o out.csv", "no rows"),
-    ("label mixed.csv -o out.csv", "'bob' mixes numbers and text", "'high'", "'z'", "--abstain 'high'"),
+    ("label mixed.csv -o out.csv --strict", "'bob' mixes numbers and text", "'high'", "'z'", "--abstain 'high'"),
     ("label stars.csv -o out.csv", "classes, or scores", "--space classes or --space scores"),
-    ("label texts.csv -o out.csv", "'text' does not look like votes", "--drop text"),
+    ("label texts.csv -o out.csv --strict", "'text' does not look like votes", "--drop text"),
     # known labels
     (
         f"{LABEL} --gold elsewhere.csv",
@@ -89,19 +83,19 @@ CASES = [
     (f"{LABEL} --depends ann", "one source"),
     (f"{LABEL} --ties 0.6", "rankings", "Classes"),
     ("convert votes.csv out.csv --to widee", "'widee'", "wide"),
-    ("convert replies.jsonl w.csv --from judges --delimiter ';'", "--delimiter says nothing about --from judges"),
+    ("convert replies.jsonl w.csv --from judges --layout long", "--layout cannot be combined with --from judges"),
     ("label votes.csv -o - --engine local", "labels go to a folder"),
     # priors
     (f"{SCORES} --drop human_rating --prior a=1", "Scores has no list of labels"),
     (
         f"{LABEL} --prior cat=1,dgo=1,owl=2",
-        *("'dgo' is no label", "Did you mean 'dog'?", "--prior cat=0.33,dog=0.33,owl=0.33"),
+        *("'dgo' is not a label", "Did you mean 'dog'?", "--prior cat=0.33,dog=0.33,owl=0.33"),
     ),
-    (f"{LABEL} --prior cat=1,dog=many,owl=2", "'many' is no number"),
+    (f"{LABEL} --prior cat=1,dog=many,owl=2", "'many' is not a number"),
     (f"{LABEL} --prior cat=1,dog=1", "'owl' is missing"),
-    (f"{LABEL} --prior cat=0,dog=0,owl=0", "all shares are zero"),
+    (f"{LABEL} --prior cat=0.5,dog=0.2,owl=0.1", "add up to 0.8, not to 1", "--prior cat=0.33"),
     (f"{LABEL} --prior cat=-1,dog=1,owl=1", "prior[0] is -1.0", "between 0 and 1"),
-    (f"{LABEL} --prior 0.5", "'0.5' is no label"),
+    (f"{LABEL} --prior 0.5", "'0.5' is not a label"),
 ]
 
 
@@ -117,8 +111,8 @@ def test_bad_input_is_refused_with_the_culprit_and_the_option_that_helps(folder,
     ("options", "words"),
     [
         (("-o", "out.xlsx"), ("'.xlsx'", ".csv")),
-        (("-o", "votes.csv/out.csv"), ("is no folder",)),
-        (("-o", "gold.csv"), ("is there already", "--force")),
+        (("-o", "votes.csv/out.csv"), ("no folder",)),
+        (("-o", "gold.csv"), ("already exists", "--force")),
         (("-o", "out.csv", "--save", "./out.csv"), ("Two results", "'out.csv'")),
     ],
 )
@@ -138,7 +132,7 @@ def test_gold_file_with_some_other_items_is_used_and_said_and_a_file_is_replaced
     ran = run("label", "votes.csv", "-o", "out.csv", "--gold", "other.csv", "--force")
     assert ran.exit_code == 0
     assert "1 of 2 items of 'other.csv' are not among the votes: 'x1'" in ran.stderr
-    assert "1 of them known" in ran.stdout
+    assert "Wrote 200 labels (1 known)" in ran.stdout
     assert (folder / "out.csv").read_text().startswith("item,label")
 
 
@@ -157,42 +151,6 @@ def test_full_disk_leaves_the_folder_as_it_was(folder, monkeypatch, holder, func
     (folder / "out.csv").write_text("old")
     monkeypatch.setattr(holder, function, full)
     refused_by_program(folder, "label", "votes.csv", "-o", "out.csv", "--save", "m.npz", "--force", words=words)
-
-
-PROGRAM = [sys.executable, "-m", "consilience"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(consilience.__file__).parents[1])}
-
-
-def test_file_larger_than_allowed_leaves_nothing_half_written(folder):
-    # A limit on the size of files is what a full disk looks like to a real process.
-    def limit():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-
-    before = files_in(folder)
-    command = [*PROGRAM, "convert", "votes.csv", "out.jsonl", "--to", "long"]
-    done = subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, preexec_fn=limit, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("Error: Cannot write 'out.jsonl': File too large")
-    assert "Traceback" not in done.stderr
-    assert files_in(folder) == before
-
-
-def test_ctrl_c_in_the_middle_is_one_line_and_leaves_nothing(folder):
-    rows = "".join(f"i{number},{'cat' if number % 3 else 'dog'},cat,dog,cat\n" for number in range(100_000))
-    (folder / "large.csv").write_text("item,ann,bob,cleo,dan\n" + rows)
-    before = files_in(folder)
-    command = [*PROGRAM, "label", "large.csv", "-o", "out.csv"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, text=True, **pipes)
-    assert process.stderr.readline().startswith("labels look like classes")  # the table is read; seconds of work follow
-    process.send_signal(signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (130, ""), stderr
-    assert stderr.strip().splitlines()[-1] == "Interrupted. No file is half written."
-    assert "Traceback" not in stderr
-    assert files_in(folder) == before
 
 
 def test_ctrl_c_while_writing_leaves_the_old_file(folder, monkeypatch):
@@ -219,3 +177,15 @@ def test_debug_shows_where_an_error_comes_from_and_a_bug_is_called_one_without_a
 
     monkeypatch.setattr(LabelModel, "fit", broken)
     refused_by_program(folder, "label", "votes.csv", "-o", "out.csv", words=("ZeroDivisionError", "bug", "--debug"))
+
+
+def test_messages_name_options_and_not_arguments(folder):
+    assert in_options("Pass dependencies='none', gold= or ties=.") == "Pass --depends none, --gold or --ties."
+    refused = run("label", "votes.csv", "-o", "out.csv", "--ties", "0.6")
+    assert refused.exit_code == 2
+    assert "--ties is for rankings" in refused.stderr
+    refused = run("label", "votes.csv", "-o", "out.csv", "--prior", "cat=0.5,dog=0.2,owl=0.1")
+    assert "the shares add up to 0.8, not to 1" in refused.stderr
+    (folder / "fake.npz").write_text("nothing")
+    assert "`consilience label --save` wrote" in run("predict", "fake.npz", "votes.csv", "-o", "out.csv").stderr
+    assert run("label", "votes.csv", "-o", "out.csv", "--depends", "none").exit_code == 0

@@ -1,7 +1,5 @@
 """`--engine` labels files in pieces, as the program does in memory."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 
 import numpy as np
@@ -33,6 +31,7 @@ def test_labels_in_pieces_are_those_of_the_whole_table(votes):
     options = ("--space", "classes:ant,bee,cat", "--gold", "truth")
     found = result_of("label", "votes.parquet", "-o", "labels", "--engine", "local", "--save", "m.npz", *options)
     assert (found["items"], found["files"], found["skipped"], found["engine"]) == (600, 3, 0, "local")
+    assert [found["receipt"][name] for name in ("cells", "used", "empty", "ids")] == [3000, 3000, 0, "item"]
     result_of("label", "votes.parquet", "-o", "whole.parquet", *options)
     pieces, whole = pq.read_table("labels"), pq.read_table("whole.parquet")
     assert pieces.column("label").to_pylist() == whole.column("label").to_pylist()
@@ -61,14 +60,15 @@ def test_wrong_cells_stop_or_abstain(votes):
     space = ("--space", "classes:ant,bee,cat")
     words = ("votes.parquet", "row group 1", "row 133", "'s2'", "dragonfly")
     refused_by_program(votes, *command, *space, words=words)
-    assert result_of(*command, *space, "--on-error", "abstain")["skipped"] == 1
+    found = result_of(*command, *space, "--on-error", "abstain")
+    assert (found["skipped"], found["receipt"]["not_votes"], found["receipt"]["used"]) == (1, {"not a label": 1}, 2999)
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--resume",), ("--resume goes with --engine local or dask",)),
-        (("--engine", "local", "--master", "local[2]"), ("--master goes with --engine spark",)),
+        (("--resume",), ("--resume requires --engine (local or dask)",)),
+        (("--engine", "local", "--master", "local[2]"), ("--master requires --engine (spark)",)),
         (("--engine", "spark", "--resume"), ("Spark commits its files", "--engine local or dask")),
         (("--engine", "local", "--report", "page.html"), ("needs the votes in memory",)),
         (("--engine", "local", "--layout", "long"), ("one row per item", "convert")),
@@ -103,9 +103,3 @@ def test_votes_are_inspected_in_pieces_with_the_numbers_of_the_whole_table(votes
     assert pieces["items"] == 600
     refused = run("inspect", *options, "--engine", "local", "--resume")
     assert refused.exit_code == 2  # nothing is written that could be continued
-
-
-def test_an_item_is_explained_from_files(votes):
-    run("label", "votes.parquet", "-o", "labels", "--engine", "local", "--save", "m.npz", "--drop", "truth")
-    asked = ("m.npz", "votes.parquet", "--item", "x433", "--drop", "truth")
-    assert result_of("explain", *asked, "--engine", "local") == result_of("explain", *asked)

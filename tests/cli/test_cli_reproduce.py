@@ -1,7 +1,5 @@
 """`consilience reproduce` runs what the catalogue lists, and the catalogue lists what there is."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from consilience.cli.reproduce import find_experiments
 ROOT = Path(__file__).resolve().parents[2]
 #: Modules that argue no claim.
 HELPERS = {
-    "claim_types", "claims", "film_sets", "label_draws", "parser_families", "parser_settings", "plots",
+    "claim_types", "claims", "film_sets", "label_draws", "parser_families", "parser_settings", "plots", "public_data",
     "preference_draws", "readme_numbers", "results_files", "results_page", "snorkel_peer", "tables", "train_parsers",
 }  # fmt: skip
 

@@ -1,7 +1,5 @@
 """DependencyParser learns trees where spaCy or UDPipe is installed, and says what it lacks."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

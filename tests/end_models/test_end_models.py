@@ -1,7 +1,5 @@
 """fit_end_model and the models of end_models: what they learn, what weights do, and what they refuse."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

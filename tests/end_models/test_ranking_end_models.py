@@ -1,7 +1,5 @@
 """Models that rank learn from full, tied, partial and weighted rankings; the torch one where torch is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 
@@ -106,21 +104,6 @@ def test_votes_on_rankings_become_a_ranker_in_one_call(make):
 def test_sets_that_are_none_are_refused(make, X, y, message):
     with pytest.raises(InvalidInputError, match=message):
         make().fit(X, y)
-
-
-@needs_torch
-def test_the_loss_is_minus_the_log_likelihood_of_drawing_one_item_after_the_other():
-    import torch
-
-    from consilience.end_models.ranking import _list_loss
-
-    scores = torch.tensor([[1.0], [0.0], [2.0], [0.5], [-1.0]])
-    rows, present = torch.tensor([[2, 0, 1], [3, 4, 0]]), torch.tensor([[True, True, True], [True, True, False]])
-    loss = _list_loss(torch, lambda items: items, scores, rows, present, torch.tensor([1.0, 3.0]))
-    e = np.exp
-    first = -np.log(e(2) / (e(2) + e(1) + e(0)) * e(1) / (e(1) + e(0)))
-    second = -np.log(e(0.5) / (e(0.5) + e(-1)))
-    assert float(loss) == pytest.approx((first + 3 * second) / 2, rel=1e-5)
 
 
 @needs_torch

@@ -1,6 +1,4 @@
-"""Every statistical constant of the shared estimation is in docs/constants.md, with the value it has in the code."""
-
-from __future__ import annotations
+"""Every statistical constant of the shared estimation is in docs/explanation/constants.md, with its value."""
 
 import ast
 import re
@@ -9,18 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "src" / "consilience" / "estimation"
 #: Sizes of samples and lists that decide nothing statistical, and names of settings.
-NOT_STATISTICAL = {
-    "ADAPT_ITEMS",
-    "COMPARED_ITEMS",
-    "LOG_TEMPERATURES",
-    "METHODS",
-    "NAMED_PRIORS",
-    "SAFE",
-    "SAMPLE_ROWS",
-    "SHOWN",
-    "SHOWN_ITEMS",
-    "UNCALIBRATED",
-}
+NOT_STATISTICAL = {"ADAPT_ITEMS", "COMPARED_ITEMS", "LOG_TEMPERATURES", "METHODS", "NAMED_PRIORS", "SAFE"}
+NOT_STATISTICAL |= {"SAMPLE_ROWS", "SHOWN", "SHOWN_ITEMS", "UNCALIBRATED"}
 
 
 def constants() -> dict[str, set[float]]:
@@ -44,7 +32,7 @@ def constants() -> dict[str, set[float]]:
 def rows() -> dict[str, set[float]]:
     """Return the names of the table, each with the numbers in its cell."""
     listed: dict[str, set[float]] = {}
-    text = (ROOT / "docs" / "constants.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "constants.md").read_text(encoding="utf-8")
     for line in text.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         names = re.findall(r"`([A-Z][A-Z_]+)`", cells[0]) if cells else []
@@ -67,5 +55,5 @@ def test_the_table_has_the_values_of_the_code() -> None:
 
 
 def test_there_are_at_most_forty_rows() -> None:
-    text = (ROOT / "docs" / "constants.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "explanation" / "constants.md").read_text(encoding="utf-8")
     assert sum(line.startswith("| `") for line in text.splitlines()) <= 40

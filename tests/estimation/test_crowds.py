@@ -1,11 +1,10 @@
 """Very many sources of which few vote on an item: who is good, who copies, and that it takes seconds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience import arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -53,6 +52,19 @@ def test_a_crowd_of_rankers_is_told_apart():
     # A ranker casts 450 votes: costs are known to about 0.06 and differ by 0.6, so that the correlation is near 0.99.
     assert np.corrcoef(model.expected_cost_, noise)[0, 1] > 0.95
     assert model.source_model_.dependencies == ()
+
+
+@pytest.mark.parametrize("space", [cs.Classes(2), cs.Classes(30), cs.Scores(), cs.Rankings(4)], ids=repr)
+def test_few_votes_of_many_sources_give_what_all_cells_give(space, monkeypatch):
+    rng = np.random.default_rng(0)
+    votes = cs.simulate(space, space.random(300, rng), np.linspace(0.5, 3.0, 80), rng, coverage=0.08)
+    assert arrays.few_votes(votes.observed)
+    few = cs.LabelModel(space, random_state=0).fit(votes)
+    found = few.posterior(votes)
+    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
+    many = cs.LabelModel(space, random_state=0).fit(votes)
+    assert many.weight_ == pytest.approx(few.weight_, rel=1e-6, abs=1e-6)
+    assert many.posterior(votes).confidence == pytest.approx(found.confidence, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.slow

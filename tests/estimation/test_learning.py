@@ -1,7 +1,5 @@
 """What every label type learns from one engine: qualities, copies, camps, known labels, honest errors."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from typing import Any
@@ -91,7 +89,7 @@ def test_independent_sources_are_rarely_accused(name: str) -> None:
 @pytest.mark.parametrize("n", [30, 300])
 def test_alike_sources_stay_close_to_the_plain_vote(name: str, n: int) -> None:
     own, plain = 0.0, 0.0
-    for seed in range(300 // n + 4):
+    for seed in range(6 if n == 30 else 3):
         votes, truth = draw(name, [0.45] * 7, n, seed)
         model = fit(SPACES[name], votes)
         own += cost(name, model.predict(votes), truth)
@@ -118,17 +116,21 @@ def test_ten_known_labels_decide_between_two_camps(name: str) -> None:
 
 
 @each_space
-@pytest.mark.parametrize("n_gold", [5, 50])
-def test_known_labels_do_not_hurt(name: str, n_gold: int) -> None:
-    # Means over four seeds of 300 items: a tenth is more than three standard errors of the difference.
+@pytest.mark.parametrize(("n_gold", "hardest"), [(5, False), (50, False), (20, True)])
+def test_known_labels_do_not_hurt(name: str, n_gold: int, hardest: bool) -> None:
+    # Of 3,000 fresh items. The hardest items say little about the others, and taken for a random sample they cost four
+    # classes several times more. Of two classes they may still mislead about the balance: over 24 draws the change was
+    # 8% on average with a standard deviation of 19%, so that 1.4 is three standard errors of the mean over four.
     without = given = 0.0
     for seed in range(4):
-        votes, truth = draw(name, [0.15, 0.25, 0.35, 0.45, 0.55, 0.65], 300, seed)
-        known = np.arange(300) < n_gold
-        rest = np.flatnonzero(~known)
-        without += cost(name, fit(SPACES[name], votes).predict(votes)[rest], truth[rest])
-        given += cost(name, fit(SPACES[name], votes, gold=(truth, known)).predict(votes)[rest], truth[rest])
-    assert given < 1.1 * without
+        every, every_truth = draw(name, [0.15, 0.25, 0.35, 0.45, 0.55, 0.65], 3300, seed)
+        votes, truth, fresh, fresh_truth = every[:300], every_truth[:300], every[300:], every_truth[300:]
+        before = fit(SPACES[name], votes)
+        chosen = before.suggest(votes, n_gold, purpose="learn").items if hardest else votes.items[:n_gold]
+        after = fit(SPACES[name], votes, gold=(truth, np.isin(votes.items, chosen)))
+        without += cost(name, before.predict(fresh), fresh_truth)
+        given += cost(name, after.predict(fresh), fresh_truth)
+    assert given < (1.4 if hardest else 1.1) * without
 
 
 @each_space
@@ -148,9 +150,8 @@ def test_intervals_of_qualities_cover(name: str) -> None:
     true = (2.0 if name == "scores" else space.law.chance_cost) * (1.0 - quality)
     for seed in range(8):
         votes, _ = draw(name, quality, 400, 100 + seed)
-        columns = fit(space, votes).sources_.columns
-        cost_, error = (np.array(columns[key]) for key in ("expected_cost", "cost_standard_error"))
-        covered.append(np.abs(cost_ - true) < 1.645 * error)
+        model = fit(space, votes)
+        covered.append(np.abs(model.expected_cost_ - true) < 1.645 * model.cost_standard_error_)
     assert np.mean(covered) > 0.75
 
 
@@ -182,16 +183,6 @@ def test_known_labels_calibrate_confidence() -> None:
     assert any(finding.code == "calibrated" for finding in told.diagnostics_)
 
 
-def test_strict_and_lenient_judges_are_independent() -> None:
-    # 12 judges of one underlying score with thresholds of their own; the plain vote is a good label here.
-    rng = np.random.default_rng(10)
-    score = rng.normal(size=3000)
-    votes = (score[:, None] + 0.7 * rng.normal(size=(3000, 12)) > rng.normal(0.0, 0.7, 12)).astype(int)
-    model = fit(cs.Classes(2), votes)
-    truth = (score > 0).astype(int)
-    assert np.mean(model.predict(votes) != truth) < 1.1 * np.mean(model.predict_baseline(votes) != truth)
-
-
 @each_space
 def test_labels_do_not_depend_on_the_order_of_sources_or_items(name: str) -> None:
     votes, _ = draw(name, [0.2, 0.3, 0.5, 0.6, 0.7], 200, 11)
@@ -199,20 +190,14 @@ def test_labels_do_not_depend_on_the_order_of_sources_or_items(name: str) -> Non
     moved = cs.Votes.from_array(
         votes.labels[rows][:, order], sources=[f"s{index}" for index in order], items=np.asarray(votes.items)[rows]
     )
-    first, second = (fit(SPACES[name], table).predict(table) for table in (votes, moved))
+    (first, one), (second, two) = (
+        (model.predict(table), model.confidence(table))
+        for table in (votes, moved)
+        for model in [fit(SPACES[name], table)]
+    )
     batch = SPACES[name].as_batch
-    assert np.mean(SPACES[name].distance(batch(first[rows]), batch(second)) < 0.05) > 0.98
-
-
-def test_partial_fit_takes_gold_first_and_none_later() -> None:
-    for name in ("two classes", "scores", "rankings"):
-        votes, truth = draw(name, [0.3, 0.4, 0.5, 0.6], 200, 12)
-        model = cs.LabelModel(SPACES[name], random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", cs.exceptions.ConsilienceWarning)
-            model.partial_fit(votes[:100], gold=(truth[:100], np.arange(100) < 20)).partial_fit(votes[100:])
-        assert model.source_model_.n_items == 200
-        assert len(model.predict(votes)) == 200
+    assert SPACES[name].distance(batch(first[rows]), batch(second)).max() < 1e-6
+    assert one[rows] == pytest.approx(two, abs=1e-6)
 
 
 def test_votes_of_parts_give_the_model_of_the_whole() -> None:

@@ -1,7 +1,5 @@
 """What the tests of experiments and benchmarks share: they are imported from the repository and run in a small size."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Bad labeling functions and bad data: the message names function, row and next step."""
 
-from __future__ import annotations
-
 import os
 import sys
 
@@ -13,6 +11,7 @@ from refusals import refused
 
 import consilience as cs
 from consilience.exceptions import (
+    FileFormatError,
     InvalidLabelError,
     InvalidVotesError,
     LabelingFunctionError,
@@ -98,7 +97,7 @@ def test_a_batch_answered_with_the_wrong_number_of_labels_is_refused(returned, w
         (one, 3, {}, InvalidVotesError, ["int, which has no rows"]),
         (one, pl.DataFrame({"x": [1]}).lazy(), {}, InvalidVotesError, [".collect()"]),
         (one, {"x": [1, 2], "y": [1]}, {}, InvalidVotesError, ["different lengths", "'y' 1"]),
-        (one, {"id": [1, 1]}, {"item": "id"}, InvalidVotesError, ["Item id 1 occurs twice", "rows 0 and 1"]),
+        (one, {"id": [1, 1]}, {"item": "id"}, InvalidVotesError, ["Item id 1 occurs twice", "row 0 and row 1"]),
         (one, {"id": ["x", None]}, {"item": "id", "chunk_rows": 1}, InvalidVotesError, ["Row 1 has no item id"]),
     ],
 )
@@ -108,12 +107,12 @@ def test_bad_functions_settings_and_data_are_refused(functions, data, settings, 
 
 
 def test_files_that_are_no_tables_are_refused(tmp_path):
-    with refused(InvalidVotesError, "no file or folder"):
+    with refused(FileFormatError, "no file or folder"):
         cs.apply(abs, tmp_path / "nothing.parquet")
-    with refused(InvalidVotesError, "no file that ends in .parquet"):
+    with refused(FileFormatError, "no file that ends in", ".parquet"):
         cs.apply(abs, tmp_path)
     (tmp_path / "votes.csv").write_text("a,b\n1,2\n")
-    with refused(InvalidVotesError, "cannot be read as Parquet", "pandas.read_csv"):
+    with refused(FileFormatError, "cannot be read in pieces", "whole"):
         cs.apply(abs, tmp_path / "votes.csv")
 
 

@@ -1,7 +1,5 @@
 """Ready-made labeling functions: columns, words, limits, models, annotations."""
 
-from __future__ import annotations
-
 import pickle
 from types import SimpleNamespace
 

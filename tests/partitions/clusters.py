@@ -1,7 +1,5 @@
 """Marks of the tests that start a real Dask cluster or a real Spark."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

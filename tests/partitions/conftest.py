@@ -1,7 +1,5 @@
 """A Dask cluster of two processes and a Spark of two threads, which several files of tests share."""
 
-from __future__ import annotations
-
 import warnings
 
 import pyarrow.parquet as pq

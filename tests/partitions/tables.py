@@ -1,7 +1,5 @@
 """Votes to put into files, onto clusters and back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Labels, explanations and summaries of votes in files and on clusters are those of the whole table."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np
@@ -35,7 +33,10 @@ def test_files_are_looked_at_as_the_whole_table_is(name, tmp_path):
     for item in ("item 0003", "item 0200"):
         assert str(model.explain(parts, item)) == str(model.explain(votes, item))
     for k in (1, 15):
-        assert model.suggest_items_to_label(parts, k).tolist() == model.suggest_items_to_label(votes, k).tolist()
+        for purpose in ("learn", "audit", "both"):
+            found, same = (model.suggest(one, k, purpose) for one in (parts, votes))
+            assert found.items.tolist() == same.items.tolist()
+            np.testing.assert_allclose(found.probability, same.probability)
     whole, pieces = cs.tables.label_table(model, votes), cs.tables.label_table(model, parts)
     assert pieces.schema == whole.schema
     labels = whole.column("label").to_pylist()
@@ -56,13 +57,13 @@ def test_only_short_lists_leave_a_chunk_and_items_that_are_not_there_are_named(t
             return brought[-1]
 
     noting = Noting(tmp_path, SPACES["classes"])
-    model.suggest_items_to_label(noting, 1)
+    model.suggest(noting, 1, "learn")
     assert len(brought) == 2
     assert len(brought[1].items) == 200  # of 240
     with pytest.raises(InvalidVotesError, match=r"no item 'item 9999' in the votes\..*'item 0000'"):
         model.explain(noting, "item 9999")
     with pytest.raises(UnsupportedError, match=r"k=500 items are asked for, and 2[0-9]{2} have a vote"):
-        model.suggest_items_to_label(noting, 500)
+        model.suggest(noting, 500)
 
 
 def test_clusters_are_looked_at_as_the_whole_table_is(engine):
@@ -70,9 +71,9 @@ def test_clusters_are_looked_at_as_the_whole_table_is(engine):
     votes = cs.read_votes(table_of("classes"), SPACES["classes"])
     model = cs.LabelModel(SPACES["classes"]).fit(votes)
     assert str(model.explain(parts, "item 0200")) == str(model.explain(votes, "item 0200"))
-    found = model.suggest_items_to_label(parts, 5)
+    found = model.suggest(parts, 5, "learn").items
     assert len(set(found.tolist())) == 5
-    assert set(found.tolist()) <= set(model.suggest_items_to_label(votes, 40).tolist())  # ties, in another order
+    assert set(found.tolist()) <= set(model.suggest(votes, 40, "learn").items.tolist())  # ties, in another order
     with pytest.raises(UnsupportedError, match="predict_to"):
         cs.tables.label_table(model, parts)
 

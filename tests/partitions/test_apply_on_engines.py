@@ -1,7 +1,5 @@
 """Labeling functions on files and on clusters give the votes that they give in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """Votes on a Dask cluster of two processes give the numbers that they give in memory, also if a worker dies."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal
@@ -87,17 +85,6 @@ def test_a_method_of_sums_takes_one_pass_and_votes_are_read_once_in_any_case(cli
     cs.LabelModel(SPACES["classes"], method="em").fit(parts)
     assert len(rounds) > 4
     assert [len(file.read_text().splitlines()) for file in sorted(tmp_path.iterdir())] == [1] * 5
-
-
-@needs_dask
-@pytest.mark.parametrize("seed", [1, 2])
-def test_shuffling_and_cutting_change_nothing(seed, client):
-    rng = np.random.default_rng(seed)
-    table = cs.tables.wide_table(votes_of("classes"), SPACES["classes"]).take(rng.permutation(240))
-    cuts = [0, *sorted(rng.choice(np.arange(1, 240), size=int(rng.integers(1, 7)), replace=False).tolist()), 240]
-    pieces = [table.slice(start, end - start) for start, end in pairwise(cuts)]
-    model = cs.LabelModel(SPACES["classes"]).fit(DaskPartitions(pieces, SPACES["classes"], client=client))
-    assert_same_fit(in_memory("classes"), model)
 
 
 @needs_dask

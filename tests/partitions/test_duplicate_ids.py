@@ -1,13 +1,9 @@
 """An id that occurs twice is found across files, row groups and partitions, with both places."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError
@@ -75,17 +71,3 @@ def test_ids_that_only_share_a_key_are_no_repeats(keys, tmp_path, monkeypatch):
     monkeypatch.setattr(duplicate_ids, "keys_here", lambda ids: keys(ids) % 7)
     parts = ParquetPartitions(write(tmp_path / "votes", [f"item {number}" for number in range(300)]), SPACE)
     parts.check_ids()
-
-
-@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=60), st.integers(1, 4), st.integers(0, 3))
-@example([-(2**63), 2**63 - 1], 1, 0)
-@example([10**12, 1, 5, 10**12, 5], 1, 0)
-@example([5, 9, 1, 2, 3], 1, 0)
-def test_repeats_are_found_whatever_the_slices_and_the_order(ids, count, extra):
-    ids = np.array([*ids, *ids[:extra]], dtype=np.int64)
-    for keys in (duplicate_ids.keys_here(ids), duplicate_ids.keys_anywhere(ids)):
-        slices = [duplicate_ids.slice_of(keys, index, count) for index in range(count)]
-        assert sum(map(len, slices)) == len(ids)
-        found = np.concatenate([duplicate_ids.repeated(np.array_split(keys, 2)) for keys in slices])
-        values, counts = np.unique(keys, return_counts=True)
-        assert sorted(found.tolist()) == values[counts > 1].tolist()

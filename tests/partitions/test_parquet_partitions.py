@@ -1,7 +1,5 @@
 """Votes in files give the numbers that the same votes give in memory, however the files are cut."""
 
-from __future__ import annotations
-
 import tempfile
 import tracemalloc
 from pathlib import Path
@@ -23,8 +21,8 @@ from consilience.tables import wide_table
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
 
-@pytest.mark.parametrize("name", ["classes", "scores", "rankings", "vectors"])
-@settings(max_examples=4)
+@pytest.mark.parametrize("name", ["classes", "scores", "rankings"])
+@settings(max_examples=2)
 @given(seed=st.integers(0, 1000), cuts=st.lists(st.integers(1, 119), max_size=4), size=st.integers(1, 130))
 def test_shuffling_and_cutting_files_change_nothing(name, seed, cuts, size):
     votes = votes_of(name, n=120)
@@ -196,5 +194,5 @@ def test_files_that_hold_no_table_of_votes_are_named(tmp_path):
     with pytest.raises(FileFormatError, match="no file or folder"):
         ParquetPartitions(tmp_path / "nothing")
     (tmp_path / "votes.csv").write_text("ann,bob\n0,1\n")
-    with pytest.raises(FileFormatError, match=r"read_votes\(path\)"):
+    with pytest.raises(FileFormatError, match="read the table whole"):
         ParquetPartitions(tmp_path / "votes.csv")

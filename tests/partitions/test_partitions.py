@@ -1,21 +1,15 @@
 """The same numbers, however the items are ordered or cut."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import consilience as cs
 from consilience import label_model
 from consilience.estimation import passes
 from consilience.exceptions import SourceMismatchError
 from consilience.partitions import InMemoryPartitions, Moments, threads
-from consilience.partitions.base import Part
 
 SPACES = [
     cs.Classes(3),
@@ -29,42 +23,6 @@ def table(space, n=400, m=5, seed=0):
     chance = float(space.law.expected_cost(np.zeros(1))[0])
     weights = space.law.weight_from_cost(chance * np.linspace(0.2, 0.8, m))
     return cs.simulate(space, space.random(n, rng), weights, rng, coverage=0.8)
-
-
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-@settings(max_examples=10)
-@given(rows=st.integers(1, 80), seed=st.integers(0, 100))
-def test_cutting_and_shuffling_change_nothing(space, rows, seed):
-    votes = table(space, n=60)
-    order = np.random.default_rng(seed).permutation(60)
-    whole = cs.LabelModel(space, method="triplets", dependencies="none").fit(InMemoryPartitions.of(votes))
-    cut = cs.LabelModel(space, method="triplets", dependencies="none").fit(
-        InMemoryPartitions.of(votes[order], rows=rows)
-    )
-    assert np.allclose(whole.weight_, cut.weight_, rtol=1e-7, atol=1e-9)
-    assert np.array_equal(whole.source_model_.votes, cut.source_model_.votes)
-
-
-def test_samples_are_the_same_items_in_any_order():
-    votes = table(SPACES[0], n=3000)
-    order = np.random.default_rng(0).permutation(3000)
-    one = InMemoryPartitions.of(votes).sample(500, seed=3)
-    two = InMemoryPartitions.of(votes[order], rows=100).sample(500, seed=3)
-    assert set(one.whole.votes.items.tolist()) == set(two.whole.votes.items.tolist())
-    # binomial(3000, 1/6): five standard deviations are 102
-    assert abs(one.n_items - 500) < 102
-    assert set(InMemoryPartitions.of(votes).sample(500, seed=4).whole.votes.items) != set(one.whole.votes.items)
-
-
-def test_reduce_adds_what_map_returns_and_gold_travels_with_its_items():
-    votes = table(SPACES[0])
-    parts = InMemoryPartitions.of(votes, rows=64)
-    assert sum(parts.map(len)) == len(votes)
-    assert parts.reduce(lambda part: part.votes.observed.sum(axis=0)).tolist() == votes.observed.sum(axis=0).tolist()
-    gold = cs.Votes.from_matrix(np.arange(400)[:, None] % 3, sources=["gold"])
-    part = Part(votes, gold)[np.array([7, 2])]
-    assert part.gold is not None
-    assert part.gold.labels[:, 0].tolist() == [1, 2]
 
 
 def test_counts_are_exact_integers_and_moments_add_only_if_they_measure_the_same():
@@ -96,19 +54,6 @@ def test_counts_are_exact_integers_and_moments_add_only_if_they_measure_the_same
             left + right
 
 
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: type(space).__name__)
-def test_prediction_depends_neither_on_the_cut_nor_on_the_number_of_threads(space):
-    votes = table(space)
-    pieces, several = (InMemoryPartitions.of(votes, rows=37, workers=workers) for workers in (1, 3))
-    one, model = cs.LabelModel(space).fit(pieces), cs.LabelModel(space).fit(several)
-    assert np.array_equal(one.source_model_.votes, model.source_model_.votes)
-    # chunks are added in their order, so that only linear algebra on more threads could round differently
-    assert np.allclose(one.weight_, model.weight_, rtol=1e-12, atol=1e-12)
-    assert np.array_equal(one.predict(votes), model.predict(several))
-    assert np.array_equal(one.predict(votes), one.predict(pieces))
-    assert np.allclose(one.confidence(votes), model.confidence(several), rtol=1e-12)
-
-
 def test_threads_run_side_by_side_in_order_and_stop_at_an_error():
     parts = InMemoryPartitions.of(table(SPACES[0], n=60), rows=10, workers=2)
     meeting = threading.Barrier(2, timeout=20)
@@ -128,21 +73,6 @@ def test_threads_run_side_by_side_in_order_and_stop_at_an_error():
         list(parts.map(fail))
     assert len(seen) <= 4
     assert next(parts.map(len)) == 10  # the others are let go
-
-
-def test_inside_threads_linear_algebra_has_one_thread_and_afterwards_as_many_as_before():
-    def counts():
-        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
-
-    with threadpool_limits(2, user_api="blas"):
-        first, second = threads.one_thread_each(), threads.one_thread_each()
-        first.__enter__()
-        second.__enter__()
-        assert set(counts()) == {1}
-        first.__exit__(None, None, None)  # blocks of two threads end in any order
-        assert set(counts()) == {1}
-        second.__exit__(None, None, None)
-        assert set(counts()) == {2}
 
 
 IN_THREADS = {

@@ -1,7 +1,5 @@
 """Labels written piece by piece are those of the whole table, also after a run that was stopped."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

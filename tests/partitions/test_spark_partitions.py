@@ -1,7 +1,5 @@
 """Votes in a Spark frame give the numbers that they give in memory."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -89,7 +87,7 @@ def test_spark_writes_labels_to_parquet_and_refuses_what_it_cannot_do(session, t
         predict_to(model, parts, tmp_path / "labels", resume=True)
     with pytest.raises(UnsupportedError, match="item="):
         SparkPartitions(frame_of(session, "codes").drop("item"))
-    with pytest.raises(UnsupportedError, match="no Spark dataframe"):
+    with pytest.raises(UnsupportedError, match="not a Spark dataframe"):
         SparkPartitions([1])
 
 

@@ -1,7 +1,5 @@
 """Why an item got its label."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -102,3 +100,30 @@ def test_dependent_sources_that_both_vote_are_named_as_sharing_their_say():
     model = cs.LabelModel(cs.Classes(2), dependencies=[(0, 1)]).fit(votes)
     names = model.source_model_.sources
     assert model.explain(votes, 0).shared == ((names[0], names[1]),)
+
+
+def test_scores_are_told_on_the_common_scale_crowds_by_who_voted_and_arenas_in_one_line_per_judge():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(6.0, 2.0, 300)
+    votes = np.column_stack([truth, truth, 3.0 + truth, truth]) + rng.normal(0, 0.3, (300, 4))
+    with pytest.warns(cs.exceptions.ConsilienceWarning, match="scale-not-identified"):
+        model = cs.LabelModel(cs.Scores()).fit(cs.Votes.from_array(votes, sources=["a", "b", "lenient", "c"]))
+    story = model.explain(votes, 0)
+    voices = {voice.source: voice for voice in story.voices}
+    # Noise of .3: alone, each vote says what the others say, within four standard errors of their difference.
+    assert abs(voices["lenient"].alone - voices["a"].alone) < 4 * 0.3 * np.sqrt(2)
+    assert f"said {votes[0, 2]:.4g}, which alone would give {voices['lenient'].alone:.4g}" in str(story)
+    few = np.full((60, 30), -1)
+    for row, chosen in enumerate(rng.permuted(np.tile(np.arange(30), (60, 1)), axis=1)[:, :3]):
+        few[row, chosen] = row % 2
+    crowd = cs.LabelModel(cs.Classes(2), method="majority").fit(
+        cs.Votes.from_matrix(few, sources=[f"w{n}" for n in range(30)])
+    )
+    assert "27 other sources did not vote" in str(crowd.explain(few, 0))
+    said = [{"first": "x", "second": "y", "outcome": "first"}] * 30 + [
+        {"first": "x", "second": "y", "outcome": "second"}
+    ] * 10
+    arena = cs.Votes.from_array([[said, said, said]], sources=["j1", "j2", "j3"], items=["all"])
+    judged = str(cs.LabelModel(cs.Preferences(), method="majority").fit(arena).explain(arena, "all"))
+    assert len(judged.splitlines()) == 4
+    assert "40 comparisons" in judged

@@ -1,14 +1,11 @@
 """Distributions of labels: one return type for all label types that have one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
-from consilience.prediction.inference import Distribution, Inference
+from consilience.prediction.inference import Distribution
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.normal(3.0, 1.0, 400)
@@ -54,11 +51,3 @@ def test_finite_label_types_have_probabilities_and_others_say_what_to_use():
     for level in (0.0, 1.0, 95):
         with pytest.raises(UnsupportedError, match="not a probability"):
             Distribution(np.zeros(1), np.ones(1)).interval(level)
-
-
-def test_a_covariance_gives_the_deviation_of_every_coordinate():
-    covariance = np.array([[[4.0, 1.0], [1.0, 9.0]], np.eye(2)])
-    belief = Posterior(np.zeros((2, 2)), np.ones(2), None, {"covariance": covariance})
-    found = Inference(belief, np.array([True, False])).distribution(cs.Scores())
-    assert found.standard_deviation.tolist() == [[2.0, 3.0], [np.inf, np.inf]]
-    np.testing.assert_allclose(found.interval(0.6826894921)[1][0], [2.0, 3.0])

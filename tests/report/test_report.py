@@ -1,11 +1,8 @@
 """The report as text: what it says, that it is well formed, small, and shows user text as text."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,11 +10,9 @@ import pytest
 import consilience as cs
 from consilience.exceptions import FileFormatError, NotFittedError, SourceMismatchError
 from consilience.report import report_html
-from consilience.report.evidence import classical_scaling, contested_items, gather, relate
-from consilience.report.page import NEXT_STEPS
 from report_examples import EXAMPLES
 
-SECTIONS = ("done", "sources", "relations", "items", "findings", "comparison")
+SECTIONS = ("verdict", "findings", "sources", "items", "relations", "done")
 WITHOUT_END = {"meta", "input", "br", "hr", "img", "link"}
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
@@ -65,14 +60,15 @@ def test_every_label_type_has_a_well_formed_report_of_all_sections(pages, name):
     assert len(page.ids) == len(set(page.ids))
     assert set(SECTIONS) <= set(page.ids)
     assert f"About {name}" in page.text
-    assert "most contested" in page.text
+    assert page.ids.index("verdict") < page.ids.index("findings") < page.ids.index("sources")
+    assert "The most contested first" in page.text
     assert not {"nan", "None", "inf", "-inf", "-0"} & set(page.text.split())
 
 
 def test_every_exported_label_type_is_among_the_examples():
     exported = {
         value
-        for value in vars(cs).values()
+        for value in (getattr(cs, name) for name in cs.__all__)
         if inspect.isclass(value) and issubclass(value, cs.LabelSpace) and value is not cs.LabelSpace
     }
     assert exported == {type(make().space) for make in EXAMPLES.values()}
@@ -80,11 +76,11 @@ def test_every_exported_label_type_is_among_the_examples():
 
 def test_pictures_are_drawn_where_they_say_more_than_a_list(pages):
     for name in ("scores", "vectors", "long_vectors", "hyperbolic", "sphere", "records"):
-        articles = pages(name).split("<article>")[1:]
+        articles = pages(name).split("<article ")[1:]
         assert all("<svg" in article for article in articles), name
-    assert "polyline" in pages("long_vectors").split("<article>")[1]
-    assert "ellipse" in pages("matrices").split("<article>")[1]
-    assert 'class="arc' in pages("trees").split("<article>")[1]
+    assert "polyline" in pages("long_vectors").split("<article ")[1]
+    assert "ellipse" in pages("matrices").split("<article ")[1]
+    assert 'class="arc' in pages("trees").split("<article ")[1]
 
 
 def test_the_page_loads_nothing_and_runs_one_script(pages):
@@ -94,8 +90,9 @@ def test_the_page_loads_nothing_and_runs_one_script(pages):
     assert [tag for tag, _ in page.elements].count("script") == 1
     assert not [tag for tag, attributes in page.elements if "src" in attributes or tag == "link"]
     assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
-    outside = [a["href"] for tag, a in page.elements if tag == "a" and not str(a["href"]).startswith("#")]
-    assert outside == []
+    outside = [str(a["href"]) for tag, a in page.elements if tag == "a" and not str(a["href"]).startswith("#")]
+    assert len(outside) == 2
+    assert all(address.startswith("data:text/csv;base64,") for address in outside)  # the two downloads
     assert "http://" not in pages("classes").replace("http-equiv", "")
     assert "https://" not in pages("classes")
 
@@ -129,7 +126,7 @@ def test_a_notebook_shows_what_a_model_learned_and_what_votes_look_like():
     votes = cs.Votes.from_matrix([[0, 1, -1]] * 9 + [[1, 1, 1]], sources=["ann", "bob", "item"])
     model = plain_model(votes)
     shown = Page(model._repr_html_()).text
-    assert all(word in shown for word in ("LabelModel(Classes(2))", "ann", "expected_cost", model.diagnostics_[0].code))
+    assert all(word in shown for word in ("LabelModel(Classes(2))", "ann", "error_rate", model.diagnostics_[0].code))
     assert "not fitted" in cs.LabelModel(cs.Classes(2))._repr_html_()
     table = Page(votes._repr_html_())
     assert [tag for tag, _ in table.elements].count("tr") == 6  # a heading and five items
@@ -153,16 +150,16 @@ def test_many_items_many_sources_and_long_labels_stay_below_a_megabyte():
     assert len(page.encode()) < 1_000_000
     long = cs.Votes.from_array(np.array([[np.zeros(200), np.arange(200), np.arange(200)[::-1]]] * 3, dtype=int))
     assert len(report_html(plain_model(long, cs.Rankings(200), method="majority"), long).encode()) < 1_000_000
-    assert "The 300 sources with the most votes" in Page(page).text
+    assert "The 250 sources with the most votes" in Page(page).text
 
 
 def test_the_most_contested_item_comes_first_and_unanimous_ones_not_at_all():
     votes = cs.Votes.from_matrix(
         [[0, 0, 0], [1, 1, 1]] * 20 + [[0, 1, -1]], sources=["a", "b", "c"], items=[*map(str, range(40)), "odd"]
     )
-    found = contested_items(gather(plain_model(votes, method="majority"), votes), 50)
-    assert [item.name for item in found] == ["odd"]
-    assert {vote.source: vote.label for vote in found[0].votes} == {"a": 0, "b": 1}
+    articles = report_html(plain_model(votes, method="majority"), votes).split("<article ")[1:]
+    assert len(articles) == 1
+    assert "odd" in articles[0]
 
 
 def test_known_labels_are_compared_with_the_model_the_plain_vote_and_each_source():
@@ -172,37 +169,11 @@ def test_known_labels_are_compared_with_the_model_the_plain_vote_and_each_source
     model = cs.LabelModel(cs.Classes(2), method="labelled").fit(votes, gold)
     text = Page(report_html(model, votes, gold)).text
     assert "60 items have a known label" in text
-    assert re.search(r"labels of this model 60 0 100%", text)
-    assert re.search(r"plain vote 60 1 0%", text)
+    assert re.search(r"consilience 60 0 100%", text)
+    assert re.search(r"majority vote 60 1 0%", text)
     assert re.search(r"good 60 0 100%", text)
     assert re.search(r"worse 60 1 0%", text)
     assert "100.0% of the labels (60) would be different" in re.sub(r" +", " ", text)
-
-
-def test_relations_hold_the_mean_cost_between_sources_and_frame_dependent_ones():
-    votes = cs.Votes.from_matrix([[0, 0, 1, -1], [1, 1, 1, -1], [1, 1, 0, -1], [0, 1, 0, 1]] * 10, sources=list("abcd"))
-    model = cs.LabelModel(cs.Classes(2), method="majority", dependencies=[("a", "c")]).fit(votes)
-    found = relate(gather(model, votes))
-    cost = {(one, two): found.cost[i, j] for i, one in enumerate(found.sources) for j, two in enumerate(found.sources)}
-    # By hand: a and b differ in the last row of four, a and c in the first and third, a and d in the only common one.
-    assert (cost["a", "b"], cost["a", "c"], cost["b", "d"], cost["a", "d"]) == (0.25, 0.5, 0.0, 1.0)
-    assert [[found.sources[i] for i in group] for group in found.groups] == [["a", "c"]]
-    assert abs(found.sources.index("a") - found.sources.index("c")) == 1
-    # Sources that never meet have no cost, but a place.
-    votes = cs.Votes.from_matrix([[0, -1, 0], [-1, 1, 1], [1, -1, 1], [-1, 0, 0]] * 10)
-    model = plain_model(votes, method="majority")
-    found = relate(gather(model, votes))
-    assert np.isnan(found.cost[found.sources.index("source_0"), found.sources.index("source_1")])
-    assert np.isfinite(found.places).all()
-    assert "never vote on the same item" in report_html(model, votes)
-
-
-def test_scaling_finds_the_plane_and_survives_one_point():
-    corners = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0], [5.0, 5.0]])
-    squares = ((corners[:, None] - corners) ** 2).sum(axis=2)
-    places = classical_scaling(squares)
-    assert np.allclose(((places[:, None] - places) ** 2).sum(axis=2), squares)
-    assert classical_scaling(np.full((1, 1), np.nan)).tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +187,7 @@ def test_poor_votes_have_a_report(rows):
     assert set(SECTIONS) <= set(page.ids)
     assert not {"nan", "inf"} & set(page.text.split())
     nothing = np.full((4, len(rows[0])), -1)
-    assert "0 of 4 items labelled" in Page(report_html(model, nothing, [1] * 4)).text
+    assert "0 of 4 items labeled" in Page(report_html(model, nothing, [1] * 4)).text
     parts = cs.partitions.InMemoryPartitions.of(cs.Votes.from_matrix(rows))
     assert report_html(model, parts) == report_html(model, rows)
 
@@ -232,13 +203,9 @@ def test_soft_votes_and_sets_are_shown_with_their_shares_and_labels_of_ones_own_
     assert "<i>" in Page(report_html(plain_model(own, space), own)).text
 
 
-def test_every_finding_has_a_next_step_and_stands_beside_its_sources(pages):
-    page = Path(__file__).resolve().parents[2] / "docs" / "methods.md"
-    table = page.read_text(encoding="utf-8").partition("| code |")[2].partition("\n\n")[0]
-    codes = set(re.findall(r"^\| `([a-z-]+)` \|", table, flags=re.MULTILINE))
-    assert codes == set(NEXT_STEPS), "every code of docs/methods.md needs an entry in report/page.py"
+def test_a_finding_has_a_next_step_and_stands_beside_its_sources(pages):
     votes = cs.Votes.from_matrix([[0, 0], [1, 1]] * 9)
-    assert NEXT_STEPS["too-few-sources"] in Page(report_html(plain_model(votes), votes)).text
+    assert "Add sources" in Page(report_html(plain_model(votes), votes)).text
     row = re.search(r"<tr class=marked>(?:(?!</tr>).)*shop_a.*?</tr>", pages("taxonomy"))
     assert row is not None
     assert "dependent-pair" in row.group()
@@ -257,10 +224,29 @@ def test_writing_makes_one_file_replaces_it_only_by_force_and_leaves_none_if_it_
     cs.write_report(path, model, rows, title="first \ud800")  # half a character pair
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
     before = path.read_text(encoding="utf-8")
-    with pytest.raises(FileFormatError, match="is there already"):
+    with pytest.raises(FileFormatError, match="already exists"):
         cs.write_report(path, model, rows, title="second")
     assert path.read_text(encoding="utf-8") == before
     cs.write_report(path, model, rows, title="second", force=True)
     assert "<title>second</title>" in path.read_text(encoding="utf-8")
-    with pytest.raises(FileFormatError, match="is no folder"):
+    with pytest.raises(FileFormatError, match="no folder"):
         cs.write_report(tmp_path / "nowhere" / "page.html", model, rows)
+
+
+def test_contested_items_show_their_content_and_boxes_their_image(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    Image.new("RGB", (800, 600), "white").save(tmp_path / "street.png")
+    rng = np.random.default_rng(0)
+    corners = rng.uniform(0, 300, (40, 3, 2)) + rng.normal(0, 3, (40, 3, 2))
+    rows = [[[(x, y, x + 80, y + 60)] for x, y in votes] for votes in corners]
+    show = {"caption": [f"street <b>{n}</b>" for n in range(40)], "file": [str(tmp_path / "street.png")] * 40}
+    page = report_html(plain_model(rows, cs.Boxes()), rows, show=show)
+    assert "street &lt;b&gt;" in page
+    assert '<image href="data:image/jpeg;base64,' in page
+    assert 'width="332" height="249"' in page  # 800 x 600 in the frame of the picture
+    classes = [[0, 1, 1], [0, 0, 1], [1, 0, 0]] * 10
+    shown = report_html(plain_model(classes), classes, show={"file": [str(tmp_path / "street.png")] * 30})
+    assert '<img src="data:image/jpeg;base64,' in shown
+    assert "img-src data:" in shown
+    with pytest.raises(cs.exceptions.InvalidVotesError, match="2 rows in column 'caption', and there are 30 items"):
+        report_html(plain_model(classes), classes, show={"caption": ["a", "b"]})

@@ -1,7 +1,5 @@
 """Boxes from COCO files and as a COCO file; spans checked against texts."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -57,8 +55,8 @@ def test_labels_go_out_as_coco_and_come_back(tmp_path):
         ({"ann": document([(9, 3, [0, 0, 1, 1])])}, "'ann': annotation 0 is about image 9"),
         ({"ann": document([(1, 4, [0, 0, 1, 1])])}, "annotation 0 has the category 4"),
         ({"ann": document([(1, 3, [0, 0, 1])])}, "annotation 0 has no bbox of four numbers"),
-        ({"ann": document([(1, 3, [0, 0, -5, 1])])}, "is no box"),
-        ({"ann": document([(1, 3, [0, 0, float("nan"), 1])])}, "is no box"),
+        ({"ann": document([(1, 3, [0, 0, -5, 1])])}, "is not a box"),
+        ({"ann": document([(1, 3, [0, 0, float("nan"), 1])])}, "is not a box"),
         ({"ann": document([(1, 3, [0, 0, 90, 9])], width=64, height=48)}, "outside of image 1 of 64 x 48"),
         (
             {"ann": document([]), "bob": document([], categories=[{"id": 3, "name": "bus"}])},

@@ -1,7 +1,5 @@
 """Votes as tables, wide or long, with labels as they were written; frames and files of other tools as votes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -59,22 +57,12 @@ def test_source_that_is_called_as_the_ids_is_refused():
     assert cs.tables.wide_table(votes, item="id").column_names == ["id", "item", "b"]
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "arrow"])
-def test_long_file_becomes_wide_and_long_again(tmp_path, ending):
-    first = tmp_path / "answers.csv"
-    first.write_text("task,performer,label\nq1,ann,tea > milk\nq1,bob,milk > tea\nq2,bob,tea = milk\n")
-    votes = cs.tables.convert_votes(first, tmp_path / f"wide.{ending}", to="wide")
-    again = cs.tables.convert_votes(tmp_path / f"wide.{ending}", tmp_path / f"long.{ending}", to="long")
-    assert again.equals(votes)
-    assert cs.read_votes(tmp_path / f"long.{ending}").equals(votes)
-
-
 def test_conversion_says_what_it_cannot_do(tmp_path):
     path = tmp_path / "v.csv"
     path.write_text("id,a,b\nx,1,2\n")
     with refused(FileFormatError, "to='tall'", "'wide'"):
         cs.tables.convert_votes(path, tmp_path / "out.csv", to="tall")
-    with refused(FileFormatError, "there already"):
+    with refused(FileFormatError, "already exists"):
         cs.tables.convert_votes(path, path, to="long")
     assert path.read_text() == "id,a,b\nx,1,2\n"
 
@@ -94,7 +82,7 @@ def test_frames_of_crowd_kit_are_read_as_they_are(make, source):
 
 @pytest.mark.parametrize(
     ("name", "reader"),
-    [("parses.conllu", "read_conllu"), ("export.json", "read_label_studio"), ("votes.soi", "Rankings.read_preflib")],
+    [("parses.conllu", "read_conllu"), ("votes.soi", "Rankings.read_preflib")],
 )
 def test_files_that_are_no_tables_name_their_reader(tmp_path, name, reader):
     path = tmp_path / name

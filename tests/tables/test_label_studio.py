@@ -1,7 +1,5 @@
 """Exports of Label Studio become votes, and labels become predictions that it imports."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -92,7 +90,7 @@ def test_annotators_and_model_versions_are_the_sources():
     ]
     export = cs.tables.read_label_studio(tasks)
     assert export.votes.sources == ("annotator 1", "bob@example.org", "m-2")
-    assert export.items == (7, 9)
+    assert export.votes.items.tolist() == [7, 9]
     assert export.votes.observed.tolist() == [[True, True, False], [True, False, True]]
     assert export.space.names == ("bad", "good")
     assert (export.field, export.to_name) == ("control", "text")
@@ -151,11 +149,11 @@ def test_one_of_several_controls_is_chosen_by_name():
 @pytest.mark.parametrize(
     ("tasks", "parts"),
     [
-        ({"id": 1}, ["no list of tasks", "JSON"]),
+        ({"id": 1}, ["not a list of tasks", "JSON"]),
         ([], ["no tasks"]),
         ([{"id": 1, "mood": "good"}], ["task 0", "neither annotations nor predictions", "JSON-MIN"]),
         ([task(1), task(1)], ["task 1 twice"]),
-        ([task(1)], ["No task has been annotated"]),
+        ([task(1)], ["Nothing has been annotated"]),
         ([task(1, choice(1, "a", ground_truth=True))], ["Nobody votes", "ground truth"]),
         ([task(8, annotation(1, result("brushlabels", {})))], ["Task 8", "'brushlabels'", "choices, pairwise"]),
         ([task(8, annotation(1, result("choices", {"choice": ["a"]})))], ["Task 8", "'annotator 1'", "no 'choices'"]),
@@ -204,27 +202,27 @@ def test_predictions_without_an_export_need_the_names_of_the_control(tmp_path):
     tasks = json.loads(path.read_text())
     assert tasks[1]["predictions"] == []
     assert cs.tables.read_label_studio([one for one in tasks if one["predictions"]]).votes.sources == ("consilience",)
-    with refused(FileFormatError, "there already", "force"):
+    with refused(FileFormatError, "already exists", "force"):
         cs.tables.write_label_studio(path, model, votes, field="mood", to_name="text")
     cs.tables.write_label_studio(path, model, votes, field="mood", to_name="text", force=True)
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.json"]
 
 
 @quietly
-def test_rankings_of_other_things_in_every_task_are_positions_and_go_out_by_name(tmp_path):
+def test_rankings_of_other_things_in_every_task_go_in_and_out_by_name(tmp_path):
     orders = [["z", "x", "y"], ["b", "a"]] * 6
     export = cs.tables.read_label_studio(
         [task(number, *(ranked(who, *order) for who in range(3))) for number, order in enumerate(orders)]
     )
     assert export.space == cs.Rankings(None)
     assert export.candidates[:2] == (("x", "y", "z"), ("a", "b"))
-    assert [list(label) for label in export.votes.labels[:2, 0]] == [[1, 2, 0], [1, 0]]
+    assert [list(label) for label in export.votes.labels[:2, 0]] == [["z", "x", "y"], ["b", "a"]]
     model = cs.LabelModel(export.space, method="majority").fit(export.votes)
     cs.tables.write_label_studio(tmp_path / "some.json", model, export.votes[[4, 7]], export)
     written = json.loads((tmp_path / "some.json").read_text())
     assert [one["data"]["text"] for one in written] == ["text 4", "text 7"]
     assert [one["predictions"][0]["result"][0]["value"]["ranker"]["control"] for one in written] == orders[:2]
     other = cs.Votes.from_array(export.votes.labels, sources=export.votes.sources, items=range(100, 112))
-    with refused(FileFormatError, "Item 100", "no task of the export"):
+    with refused(FileFormatError, "Item 100", "not a task of the export"):
         cs.tables.write_label_studio(tmp_path / "other.json", model, other, export)
     assert not (tmp_path / "other.json").exists()

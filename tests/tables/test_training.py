@@ -1,7 +1,5 @@
 """Labels as training data: weighted examples, preference pairs, groups for learning to rank."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -98,18 +96,6 @@ def test_rankings_of_numbers_pair_candidates_and_ties_make_no_pairs():
     assert table.to_pylist() == [{"item": "p", "chosen": "x", "rejected": "y", "margin": 1.0}]
     empty = cs.tables.preference_pairs([[("a", "b")]])
     assert (empty.num_rows, empty.column_names) == (0, ["item", "chosen", "rejected", "margin"])
-
-
-def test_ragged_rankings_of_a_model_are_paired():
-    one, two = [[0, 1, 2], [0, 2, 1], [1, 0, 2]], [[0, 1], [0, 1], [1, 0]]
-    queries = [one, two, [[3, 2, 1, 0], [3, 2, 0, 1], [2, 3, 1, 0]]] * 20
-    model = cs.LabelModel(cs.Rankings(None)).fit(queries)
-    table = cs.tables.preference_pairs(model, queries).to_pylist()
-    counts = np.bincount([row["item"] for row in table])
-    assert counts[:3].tolist() == [3, 1, 6]
-    best = next(row for row in table if row["item"] == 2)
-    assert (best["chosen"], best["rejected"]) == (3, 2)
-    assert 0 < best["margin"] < 1
 
 
 def test_groups_have_sizes_and_relevance_from_the_top_down_to_zero(ranked):

@@ -7,7 +7,8 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -17,6 +18,16 @@ from consilience.exceptions import ConsilienceError, did_you_mean
 DEMO_FILES = "on the files that `consilience demo --tables -o .` writes"
 #: Keys of a context: whether to show where an error comes from, and what the user calls a file.
 DEBUG, NAMES = "consilience.debug", "consilience.names"
+#: Options by topic; what is in none comes after them.
+TOPICS = {
+    "Reading votes": (
+        "origin", "space", "item", "item_column", "source", "label", "sources", "drop", "layout", "abstain", "repeats",
+        "delimiter", "encoding",
+    ),
+    "Known labels and model": ("gold", "method", "depends", "prior", "ties", "seed"),
+    "Results": ("target", "layout_out", "report", "title", "show", "sources_out", "standings", "save", "force"),
+    "Large tables": ("engine", "scheduler", "master", "on_error", "resume"),
+}  # fmt: skip
 #: Names that messages of the library share with options of the command line.
 _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
 
@@ -42,9 +53,23 @@ class Command(click.Command):
                     is_flag=True,
                     expose_value=False,
                     callback=lambda ctx, _, value: ctx.meta.update({DEBUG: value}),
-                    help="Show where in the program an error comes from.",
+                    help="Show the full traceback.",
                 )
             )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by topic; those of no topic come last."""
+        left = {
+            parameter.name: record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))
+        }
+        topics = [(title, [left.pop(name) for name in names if name in left]) for title, names in TOPICS.items()]
+        several = any(rows for _, rows in topics)
+        for title, rows in [*topics, ("Other options" if several else "Options", list(left.values()))]:
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section(f"Examples, {self.examples_in}"):
@@ -55,6 +80,27 @@ class Group(Command, click.Group):
     """A group whose errors are one or two lines and whose exit codes are 0, 1 and 2."""
 
     command_class = Command
+
+    def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.places = places
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.places:
+            return None
+        command: click.Command = getattr(import_module(self.places[cmd_name][0]), cmd_name)
+        if ctx.resilient_parsing:  # the Tab key
+            from consilience.cli.completion import completes
+
+            completes(command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.places[name][1]) for name in self.list_commands(ctx)])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -97,7 +143,7 @@ class Group(Command, click.Group):
             if message and isinstance(error, click.UsageError) and error.ctx is not None:
                 click.echo(f"Try '{error.ctx.command_path} --help'.", err=True)
         except (click.Abort, KeyboardInterrupt):
-            code, message = 130, "Interrupted. No file is half written."
+            code, message = 130, "Interrupted. No partial files were left behind."
             click.echo(message, err=True)
         if message and "--json" in (sys.argv[1:] if args is None else args):
             click.echo(json.dumps({"error": message, "exit_status": code}, ensure_ascii=False, indent=2))
@@ -118,12 +164,24 @@ def _message(error: Exception) -> str:
 
 def in_options(message: str) -> str:
     """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
-    message = re.sub(rf"\b({_OPTIONS})=(?=[\"'.])", r"--\1 ", message)
+    message = re.sub(rf"\b({_OPTIONS})=(?=[\"']|\.\.\.)", r"--\1 ", message)
+    message = re.sub(rf"\b({_OPTIONS})=(?=[ .,])", r"--\1", message)
     for said, meant in (
+        ("judge=", "--source "),
+        ("answer=", "--label "),
+        ("field='", "--field '"),
+        ("outside='", "--outside '"),
+        ("unlisted='", "--unlisted '"),
         ("overwrite it with force", "overwrite it with --force"),
         ("Name the label type", "Name it with --space"),
         ("name the label type", "use --space"),
         ("dependencies names", "--depends names"),
+        ("dependencies='none'", "--depends none"),
+        ("Use Scores(gauge", "In Python, use Scores(gauge"),
+        ("predict_baseline(votes)", "--method majority"),
+        ("LabelModel.save wrote", "`consilience label --save` wrote"),
+        ("add it to classes=", "add it to --space"),
+        ("(Votes.from_matrix(..., abstain=...))", "with --abstain"),
     ):
         message = message.replace(said, meant)
     message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)

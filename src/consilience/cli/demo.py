@@ -84,7 +84,7 @@ STORIES = (
     show_default=True,
     help="Folder for the files; made if it is missing.",
 )
-@click.option("--tables", is_flag=True, help="Only write small tables to try the other commands on: votes.csv, ...")
+@click.option("--tables", is_flag=True, help="Only write the sample files used in the examples: votes.csv, ...")
 @options.SEED
 def demo(folder: Path, tables: bool, seed: int) -> None:
     """Label four small example tables and show what was learned.
@@ -106,7 +106,7 @@ def demo(folder: Path, tables: bool, seed: int) -> None:
             _tell(number, story, folder / f"labels-{story.name}.csv", output, seed)
     except OSError as error:
         raise click.BadParameter(f"cannot write to {str(folder)!r}: {why(error)}. Choose another folder.") from None
-    output.text("Next: README.md starts with your own table of votes in three lines.")
+    output.text("Next: label your own table with `consilience label votes.csv -o labels.csv`.")
 
 
 def write_tables(folder: Path) -> list[Path]:
@@ -134,8 +134,8 @@ def _tell(number: int, story: Story, target: Path, output: Output, seed: int) ->
     right = labels == example.truth
     surer, others = np.array_split(np.argsort(-sure, kind="stable"), 2)
     output.text(
-        f"Confidence tells them apart: of the surer half {right[surer].mean():.0%} are right, of the others "
-        f"{right[others].mean():.0%}."
+        f"Confidence is informative: {right[surer].mean():.0%} of the more confident half are correct, "
+        f"{right[others].mean():.0%} of the rest."
     )
     rescued = np.flatnonzero(right & (plain != example.truth))
     if len(rescued):
@@ -185,14 +185,13 @@ def score(example: Example, name: str, labels: Batch, seen: BoolArray | None = N
 
 def source_columns(example: Example, model: LabelModel) -> dict[str, list[Any]]:
     """Return the table of sources, best first, beside what each of them really costs."""
-    learned = model.sources_.columns
-    columns = {
+    true_cost = summarize(example.votes, example.space, example.truth).columns["true_cost"]
+    learned, order = model.sources_.columns, model.source_model_.best_first()
+    return {
         "source": learned["source"],
         "coverage": learned["coverage"],
-        "expected cost": learned["expected_cost"],
-        "std. error": learned["cost_standard_error"],
-        "true cost": summarize(example.votes, example.space, example.truth).columns["true_cost"],
+        "expected cost": model.expected_cost_[order].tolist(),
+        "std. error": model.cost_standard_error_[order].tolist(),
+        "true cost": [true_cost[place] for place in order],
         "weight": learned["weight"],
     }
-    order = np.argsort(learned["expected_cost"])
-    return {name: [values[place] for place in order] for name, values in columns.items()}

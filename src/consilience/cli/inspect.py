@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -15,13 +16,15 @@ from consilience.arrays import BoolArray
 from consilience.cli import options
 from consilience.cli.commands import Command
 from consilience.cli.loading import describe, load_for_model, opened
-from consilience.cli.output import Output, check_targets, columns_of, write_all
+from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
+from consilience.cli.page import shown_content, without_shown, write_page
 from consilience.estimation.protocol import Diagnostic
 from consilience.label_model import LabelModel
-from consilience.label_types.base import LabelSpace
+from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
+from consilience.label_types.base import LabelSpace, Unit
 from consilience.labeling import summarize
 from consilience.labeling.summary import EQUAL, costs_between
-from consilience.report import write_report
+from consilience.tables.display import figure
 from consilience.tables.encoding import encode
 from consilience.tables.notation import NOTATIONS
 from consilience.votes import Votes
@@ -38,6 +41,15 @@ COPIED = 30
 FEW = 10
 #: Names listed in a finding.
 LISTED = 8
+#: What the difference between two votes is called and means, by the unit of the quality of a source.
+_APART = {
+    "error_rate": ("disagreement", "the share in which two votes differ"),
+    "error": ("difference", "the typical difference between two votes (root mean square)"),
+    "pairs_wrong": ("pairs_apart", "the share of pairs that two votes put in another order"),
+    "word_error_rate": ("words_apart", "the share of words in which two votes differ"),
+    "mean_distance": ("distance", "the mean distance between two votes"),
+    "typical_distance": ("distance", "the typical distance between two votes (root mean square)"),
+}
 
 
 @click.command(
@@ -61,6 +73,7 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         space, table = loaded.space, loaded.votes
         with output.working("comparing the sources"):
             summary, n_items = summarize(table, space, loaded.gold, max_items=SAMPLE), table.n_items
+            unit = _unit(space)
             if reading.engine is not None:
                 table = table.sample(SAMPLE, 0).whole.votes
             pairs = _pair_agreement(table, space)
@@ -68,25 +81,75 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         output.note(f"pairs of sources and findings are of a sample of {len(table)} items")
     cast = sum(summary.columns["votes"])
     cells = max(n_items * table.n_sources, 1)
-    output.text(f"{n_items} items, {table.n_sources} sources, {cast} votes ({cast / cells:.0%} of cells)")
-    output.table(summary.columns)
+    sizes = ", ".join(counted(*one) for one in ((n_items, "item"), (table.n_sources, "source"), (cast, "vote")))
+    output.text(f"{sizes} ({cast / cells:.0%} of cells)")
+    output.table(_with_habits(_in_units(summary.columns, unit), table, space))
     if table.n_sources <= MOST_SHOWN:
-        output.table(columns_of(pairs), title="\npairs of sources, most alike first")
+        shown, title = pairs, "\npairs of sources, most alike first"
     else:
+        shown = [*pairs[:PAIRS], *pairs[-PAIRS:]]
         title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
-        output.table(columns_of([*pairs[:PAIRS], *pairs[-PAIRS:]]), title=title)
-    findings = _findings(table, pairs)
+    output.table(_in_units(columns_of(shown), unit), title=title)
+    output.text(": ".join(_APART.get(unit.name, (unit.name, unit.meaning))))
+    findings = _findings(table, pairs, space is None or space.law.needs_overlap)
     output.findings(findings)
     output.document(
         {
             "items": n_items,
             "votes": cast,
+            "receipt": loaded.receipt and loaded.receipt.to_json(),
             "space": None if space is None else describe(space),
             "sources": summary.to_arrow().to_pylist(),
             "pairs": pairs,
             "diagnostics": findings,
         }
     )
+
+
+def _unit(space: LabelSpace | None) -> Unit:
+    """Return the unit of a source's quality, as far as it is known before any model."""
+    if space is None:
+        return Unit("error_rate", "")
+    if isinstance(space, Scores | Vectors):
+        return Unit("error", "", np.sqrt, is_share=False)
+    if isinstance(space, Rankings) and space.n_items is not None:
+        pairs = max(space.n_items * (space.n_items - 1) / 2, 1.0)
+        return Unit("pairs_wrong", "", lambda cost: cost / pairs)
+    known = not isinstance(space, Rankings | Product)
+    return space.unit(None) if known else Unit("mean_distance", "", is_share=False)
+
+
+def _in_units(columns: Mapping[str, list[Any]], unit: Unit) -> dict[str, list[Any]]:
+    """Return columns in which costs are figures that people read; those that are shares, in percent."""
+    apart = _APART.get(unit.name, (unit.name, ""))[0]
+    names = {"cost_to_others": apart, "mean cost": apart, "true_cost": unit.name}
+    shares = frozenset(names.values()) if unit.is_share else frozenset[str]()
+    found: dict[str, list[Any]] = {}
+    for name, cells in columns.items():
+        if name not in names:
+            found[name] = cells
+            continue
+        figures = [None if cell is None else float(unit.figure(np.array([cell]))[0]) for cell in cells]
+        found[names[name]] = [figure(names[name], one, shares) for one in figures]
+    return found
+
+
+def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace | None) -> dict[str, list[Any]]:
+    """Return the table of sources with what tells them apart where labels are numbers, or comparisons."""
+    if isinstance(space, Scores):
+        said = [votes.labels[seen, place].astype(np.float64) for place, seen in enumerate(votes.observed.T)]
+        habits = {
+            "mean": [float(own.mean()) if len(own) else None for own in said],
+            "sd": [float(own.std()) if len(own) else None for own in said],
+        }
+        # Two sources hardly ever say the same number, so that these columns say the same about all.
+        return {name: cells for name, cells in columns.items() if name not in ("conflicts", "labels")} | habits
+    if isinstance(space, Preferences):
+        counts = [sum(map(len, votes.labels[seen, place])) for place, seen in enumerate(votes.observed.T)]
+        return {"source": columns["source"], "comparisons": counts} | {
+            name: cells for name, cells in columns.items() if name.startswith("pairs_") or name == "known"
+        }
+    return columns
 
 
 def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, Any]]:
@@ -107,11 +170,13 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
         agreement, cost = means.get((a, b), (None, None))
         row = {"source": votes.sources[a], "and": votes.sources[b], "both": int(both[a, b]), "agreement": agreement}
         found.append(row if space is None else {**row, "mean cost": cost})
-    found.sort(key=lambda row: (row["agreement"] is None, -(row["agreement"] or 0.0), row.get("mean cost") or 0.0))
-    return found
+    # On a continuous scale votes are equal by chance only.
+    exact = space is None or not space.continuous
+    found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
+    return sorted(found, key=lambda row: row["agreement"] is None)
 
 
-def _findings(votes: Votes, pairs: list[dict[str, Any]]) -> list[Diagnostic]:
+def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:
     """Return what will be trouble whatever the model, worst first."""
     found: list[Diagnostic] = []
 
@@ -122,8 +187,8 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]]) -> list[Diagnostic]:
     silent = tuple(np.array(votes.sources, dtype=object)[~votes.observed.any(axis=0)])
     active = votes.n_sources - len(silent)
     if active < 3:
-        told = "agreement tells their qualities apart from 3 on. Add sources, or known labels with --gold."
-        warn("too-few-sources", (), f"{active} source(s) vote; {told}")
+        told = "at least 3 are needed to learn quality from agreement. Add sources, or known labels with --gold."
+        warn("too-few-sources", (), f"Only {counted(active, 'source')} voted; {told}")
     if silent:
         warn("never-votes", silent, "no vote at all. Leave out with --drop.")
     copied = [(row["source"], row["and"]) for row in pairs if row["agreement"] == 1.0 and row["both"] >= COPIED]
@@ -132,7 +197,7 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]]) -> list[Diagnostic]:
         warn("copied-source", pair, f"the same vote on every item they share. {copies}")
     met = Counter(name for row in pairs if row["both"] >= FEW for name in (row["source"], row["and"]))
     lonely = tuple(name for name in votes.sources if met[name] < 2 and name not in silent)
-    if lonely and active >= 3:
+    if needs_overlap and lonely and active >= 3:
         few = f"fewer than two other sources vote on {FEW} or more of the same items, so little can be learned."
         warn("low-overlap", lonely, few)
     voters = votes.observed.sum(axis=1)
@@ -167,9 +232,9 @@ def _items(votes: Votes, chosen: BoolArray) -> str:
 def explain(
     model: Path, votes: Path, identity: str, item_column: str | None, reading: options.Reading, output: Output
 ) -> None:
-    """Say why an item got its label: what each source said, how loudly it counted, what would flip the label."""
+    """Explain an item's label: each source's vote, its influence, and what would change the outcome."""
     fitted = LabelModel.load(model)
-    with opened(votes, replace(reading, item=item_column), output, model=fitted) as loaded:
+    with opened(votes, replace(reading, item=item_column), output, model=fitted, count=False) as loaded:
         story = fitted.explain(loaded.votes, identity)
     output.text(str(story))
     output.document(vars(story))
@@ -184,9 +249,10 @@ def explain(
 )
 @options.MODEL
 @options.VOTES
-@options.target("The page, a file that ends in .html.")
+@options.target("Output file (.html).", options.page_file)
 @options.reading(space=False)
 @options.gold()
+@options.SHOW
 @click.option("--title", metavar="TEXT", help="Heading of the page; the name of VOTES by default.")
 @options.FORCE
 @options.printing
@@ -196,21 +262,23 @@ def report(
     target: Path,
     reading: options.Reading,
     gold: str | None,
+    show: str | None,
     title: str | None,
     force: bool,
     output: Output,
 ) -> None:
-    """Write a page to look at: sources, how they relate, contested items, diagnostics.
+    """Write an HTML report: verdict, findings, sources, contested items.
 
-    The page is one file that needs no network.
+    The report is one file that needs no network.
     """
     check_targets([target], force=force)
     fitted = LabelModel.load(model)
+    reading = without_shown(votes, reading, show)
     loaded = load_for_model(votes, fitted, reading, output, gold)
-    heading = title or votes.name
-    with output.working("writing the page"):
-        write_all({target: lambda path: write_report(path, fitted, loaded.votes, loaded.gold, title=heading)})
-    output.text(f"wrote the report to {target}")
+    content = shown_content(show, votes, reading, loaded.votes)
+    with output.working("writing the report"):
+        write_all({target: lambda path: write_page(path, fitted, loaded, title or votes.name, content)})
+    output.text(f"Wrote the report to {target}")
     output.document({"report": str(target), "items": len(loaded.votes)})
 
 
@@ -219,7 +287,7 @@ def report(
 def spaces(output: Output) -> None:
     """List the label types: how to name them with --space, and what a cell of a file looks like.
 
-    What stands behind the colon may be left out where the votes show it.
+    The part after the colon is optional when it can be inferred from the votes.
     """
     shown = {"type": "name", "--space": "example", "a cell": "cell", "a label is": "meaning"}
     output.table({title: [getattr(one, name) for one in NOTATIONS] for title, name in shown.items()})

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -15,26 +15,45 @@ from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command
 from consilience.cli.loading import Loaded, describe, load, opened
-from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, write_all
+from consilience.cli.origins import write_back
+from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, counted, write_all
+from consilience.cli.page import shown_content, without_shown, write_page
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean
 from consilience.label_model import LabelModel
+from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
 from consilience.partitions import predict_to
 from consilience.partitions.label_folder import check_folder
+from consilience.prediction.verdict import verdict
 from consilience.preferences import standings as standings_of
-from consilience.report import write_report
-from consilience.tables.files import file_format, write_table
-from consilience.tables.writing import label_table
+from consilience.tables.files import file_format
+from consilience.tables.writing import label_table, write_readable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Words for priors that are not written out.
 PRIORS = ("auto", "uniform", "gibbs")
+#: Labels no farther apart are the same.
+SAME = 1e-12
+#: What sets each method apart; "auto" says what it did.
+HOW_METHODS_DIFFER = {
+    "majority": "all sources count the same",
+    "isotropic": "the paper's estimate from mean distances; sources taken as independent",
+    "triplets": "the paper's estimate from groups of three; sources taken as independent",
+    "quadratic": "the paper's estimate from joint votes; sources taken as independent",
+    "em": "EM from equal qualities; unlike auto, does not look for shared errors or rival explanations",
+}
 #: Parts into which known labels are cut where a method learns from them.
 FOLDS = 5
 TIES = click.option(
-    "--ties", type=click.FloatRange(0.5, 1.0), metavar="P", help="Rankings: tie neighbors whose order is less sure."
+    "--ties",
+    type=click.FloatRange(0.5, 1.0),
+    metavar="P",
+    help="Rankings: tie neighbors whose order has a probability below P.",
 )
 AUTO: dict[str, Any] = {"default": "auto", "show_default": True}
-LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
+LABELS_HELP = "Output file: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
 
 
 @click.command(
@@ -51,15 +70,23 @@ LABELS_HELP = "Where the labels go: .csv, .tsv, .jsonl, .parquet or .arrow; - pr
 @options.target(LABELS_HELP)
 @options.reading(engine="labels")
 @options.gold()
-@click.option("--depends", multiple=True, metavar="A,B", help="Sources that copy each other or err alike; repeatable.")
-@click.option("--prior", **AUTO, metavar="A=P,B=Q,...", help="Classes: how frequent they are; auto learns it.")
+@click.option(
+    "--depends",
+    multiple=True,
+    metavar="A,B",
+    help="Sources that share errors; may be repeated. none: all are independent.",
+)
+@click.option("--prior", **AUTO, metavar="A=P,B=Q,...", help="Class frequencies; auto estimates them.")
 @click.option(
     "--method", **AUTO, metavar="NAME", help="How qualities are learned: majority, em, ...; `compare` tries all."
 )
 @TIES
-@click.option("--report", type=options.FILE, metavar="FILE", help="Write a page to look at (.html).")
-@click.option("--standings", type=options.FILE, metavar="FILE", help="Preferences: write scores and rank intervals.")
+@click.option("--report", type=options.FILE, metavar="FILE", callback=options.page_file, help="Write an HTML report.")
+@options.SHOW
+@click.option("--sources-out", type=options.FILE, metavar="FILE", help="Write the table of sources, best first.")
+@click.option("--standings", type=options.FILE, metavar="FILE", help="Preferences: write the leaderboard of every row.")
 @click.option("--save", type=options.FILE, metavar="FILE", help="Save the model, for `predict`.")
+@options.SAFE_CSV
 @options.SEED
 @options.FORCE
 @options.printing
@@ -75,8 +102,11 @@ def label(
     method: str,
     ties: float | None,
     report: Path | None,
+    show: str | None,
+    sources_out: Path | None,
     standings: Path | None,
     save: Path | None,
+    safe_csv: bool,
     seed: int,
     force: bool,
     output: Output,
@@ -84,44 +114,60 @@ def label(
     """Label every item of VOTES, and say how far each source can be trusted.
 
     VOTES is a table: one row per item and one column per source, or one row per vote (item, source, label); - reads
-    it from the standard input. Empty cells abstain. Each label comes with its confidence, the number of votes and the
-    agreement among them.
+    it from the standard input. Empty cells abstain.
+
+    Columns of the labels: item; label; for scores standard_error, low and high (95% interval); confidence, the
+    probability that the label is right, or the share of the cost of guessing that the votes remove where labels are no
+    list; n_votes; agreement, the share of voters who gave the label, or how near to it they are, 1 at best.
 
     Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
     """
-    named = ((report, "the report"), (standings, "the standings"), (save, "the model"))
+    named = ((report, "the report"), (sources_out, "the sources"), (standings, "the leaderboard"), (save, "the model"))
     extra = [(path, what) for path, what in named if path is not None]
+    if show is not None and report is None:
+        raise click.UsageError("--show is for the report. Add --report page.html, or leave --show out.")
     if reading.engine and (report or standings):
         which = "--report" if report else "--standings"
         raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
-    output = check_outputs(target, reading, output, force=force, others=[path for path, _ in extra])
+    output = check_outputs(target, reading, output, force=force, safe_csv=safe_csv, others=[path for path, _ in extra])
+    reading = without_shown(votes, reading, show)
     if reading.engine in ("local", "dask"):
         check_folder(target, resume=reading.resume, force=force)
     with opened(votes, reading, output, gold=gold) as loaded:
         pairs = list(getattr(loaded.votes, "repeated_pairs", ()))  # runs of one source
-        for group in depends:
+        for group in () if depends == ("none",) else depends:
             names = [name.strip() for name in group.split(",") if name.strip()]
             if len(names) < 2:
                 raise click.BadParameter(f"{group!r} names one source. Write --depends a,b.", param_hint="--depends")
             pairs += combinations(names, 2)
         with output.working("learning"):
-            model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, pairs, seed, prior)
+            told = "none" if depends == ("none",) else pairs
+            model = fit_votes(loaded.space, loaded.votes, loaded.gold, method, told, seed, prior)
         writers: dict[Path, Writer] = {}
         if report is not None:
-            writers[report] = lambda path: write_report(path, model, loaded.votes, loaded.gold, title=votes.name)
+            content = shown_content(show, votes, reading, loaded.votes)
+            writers[report] = lambda path: write_page(path, model, loaded, votes.name, content)
+        if sources_out is not None:
+            writers[sources_out] = lambda path: write_readable(path, model.sources_.to_arrow(), safe_csv=safe_csv)
         if standings is not None:
-            ranked = standings_of(model, loaded.votes)
-            writers[standings] = lambda path: write_table(path, ranked)
+            writers[standings] = lambda path: write_readable(path, standings_of(model, loaded.votes), safe_csv=safe_csv)
         if save is not None:
             writers[save] = model.save
         with output.working("labeling"):
-            written, counts = write_predictions(model, loaded, target, reading, ties, writers, force=force)
+            written, counts, table = write_predictions(
+                model, loaded, target, reading, ties, writers, force=force, safe_csv=safe_csv
+            )
     findings = model.diagnostics_
-    output.table(model.sources_.columns)
+    sentence = verdict(model.source_model_, model.space, None if table is None else _confidence(table))
+    output.text(sentence + (f" See {report}#contested." if report is not None else ""))
+    if table is not None and "candidate" in table.column_names:
+        output.table(leaderboard(table))
+    output.table(model.sources_.shown())
+    output.text(model.sources_.note)
     output.findings(findings)
     output.text(written)
     for path, what in extra:
-        output.text(f"wrote {what} to {path}")
+        output.text(f"Wrote {what} to {path}")
     if reading.engine is None:
         counts = {"report": report and str(report), **counts, "known": loaded.n_gold}
     output.document(
@@ -129,8 +175,10 @@ def label(
             "labels": str(target),
             "model": save and str(save),
             **counts,
+            "receipt": loaded.receipt and loaded.receipt.to_json(),
             "space": describe(loaded.space),
             "method": model.source_model_.method,
+            "verdict": sentence,
             "sources": model.sources_.to_arrow().to_pylist(),
             "diagnostics": findings,
         }
@@ -150,19 +198,29 @@ def label(
 @options.target(LABELS_HELP)
 @options.reading(space=False, engine="labels")
 @TIES
+@options.SAFE_CSV
 @options.FORCE
 @options.printing
 def predict(
-    model: Path, votes: Path, target: Path, reading: options.Reading, ties: float | None, force: bool, output: Output
+    model: Path,
+    votes: Path,
+    target: Path,
+    reading: options.Reading,
+    ties: float | None,
+    safe_csv: bool,
+    force: bool,
+    output: Output,
 ) -> None:
-    """Label VOTES with a MODEL that was learned before.
+    """Label VOTES with a previously fitted MODEL.
 
-    The sources of the model are picked by name; other columns are left aside.
+    The sources of the model are picked by name; other columns are ignored.
     """
     fitted = LabelModel.load(model)
-    output = check_outputs(target, reading, output, force=force)
+    output = check_outputs(target, reading, output, force=force, safe_csv=safe_csv)
     with opened(votes, reading, output, model=fitted) as loaded, output.working("labeling"):
-        written, counts = write_predictions(fitted, loaded, target, reading, ties, {}, force=force)
+        written, counts, _ = write_predictions(
+            fitted, loaded, target, reading, ties, {}, force=force, safe_csv=safe_csv
+        )
     output.text(written)
     output.document({"labels": str(target), "model": str(model), **counts})
 
@@ -180,25 +238,37 @@ def predict(
 @options.SEED
 @options.printing
 def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output: Output) -> None:
-    """Compare all methods on the items of VOTES whose label is known.
+    """Compare all methods on the items of VOTES whose label is known, and say how each differs from `auto`.
 
     No method sees the known label of an item it is scored on: `labelled` learns from four fifths of them and is scored
-    on the last fifth, in turn; all others learn from votes alone. Items nobody voted on are left out.
+    on the last fifth, in turn; all others learn from votes alone. Items nobody voted on are left out. `other_labels` is
+    the share of these items on which a method gives another label than `auto`.
     """
     loaded = load(votes, reading, output, gold)
     rows = []
+    auto: Any = None
     for method in loaded.space.law.methods:
         with output.working(f"method {method}"):
-            rows.append(_scored(loaded, method, seed))
+            row, labels = _scored(loaded, method, seed)
+            auto = labels if method == "auto" else auto
+            rows.append(row | {"other_labels": _other_labels(loaded.space, labels, auto), "note": row["note"]})
     rows.sort(key=lambda row: (row["mean_distance"] is None, row["mean_distance"] or 0.0))
     output.table(columns_of(rows))
     output.document({"known": loaded.n_gold, "space": describe(loaded.space), "methods": rows})
 
 
 def check_outputs(
-    target: Path, reading: options.Reading, output: Output, *, force: bool, others: Sequence[Path] = ()
+    target: Path,
+    reading: options.Reading,
+    output: Output,
+    *,
+    force: bool,
+    safe_csv: bool = False,
+    others: Sequence[Path] = (),
 ) -> Output:
     """Refuse, before any work, a target that labels cannot go to; return the output that leaves stdout to them."""
+    if safe_csv and (reading.engine is not None or (target != STDOUT and file_format(target) != "csv")):
+        raise click.UsageError("--safe-csv is for labels in a CSV file. Leave it out, or give -o such a name.")
     if reading.engine is not None:
         if target == STDOUT:
             raise click.UsageError("With --engine the labels go to a folder. Give -o its name, or leave --engine out.")
@@ -220,18 +290,54 @@ def write_predictions(
     others: dict[Path, Writer],
     *,
     force: bool,
-) -> tuple[str, dict[str, Any]]:
-    """Write labels, to a folder if an engine makes them, and other files; return what to say and what was counted."""
+    safe_csv: bool,
+) -> tuple[str, dict[str, Any], pa.Table | None]:
+    """Write labels, to a folder if an engine makes them, and other files.
+
+    Returns what to say, what was counted, and the table that was written where it is at hand: that of labels, or the
+    leaderboard where all comparisons are about one row.
+    """
     if reading.engine is None:
-        table, n_items = label_table(model, loaded.votes, ties=ties), len(loaded.votes)
-        write_all({target: lambda path: write_table(path, table), **others})
-        known = f", {loaded.n_gold} of them known" if loaded.n_gold else ""
-        return f"wrote {n_items} labels{known} to {target}", {"items": n_items}
+        n_items = len(loaded.votes)
+        ranks = isinstance(loaded.space, Preferences) and n_items == 1 and ties is None and reading.to is None
+        table = standings_of(model, loaded.votes) if ranks else label_table(model, loaded.votes, ties=ties)
+
+        def write(path: Path) -> None:
+            if reading.to is None:
+                write_readable(path, table, safe_csv=safe_csv)
+            else:
+                write_back(path, reading.to, model, loaded.votes, loaded.export)
+
+        write_all({target: write, **others})
+        known = f" ({loaded.n_gold} known)" if loaded.n_gold else ""
+        what = "the leaderboard" if ranks else f"{counted(n_items, 'label')}{known}"
+        return f"Wrote {what} to {target}", {"items": n_items}, table
     write_all(others)
     folder = predict_to(model, loaded.votes, target, ties=ties, resume=reading.resume, force=force)
-    skipped = f"; {folder.n_skipped} cells were no labels and abstain" if folder.n_skipped else ""
+    skipped = f"; {counted(folder.n_skipped, 'cell')} without a valid label skipped" if folder.n_skipped else ""
     counts = {"items": folder.n_items, "files": folder.n_files, "skipped": folder.n_skipped, "engine": reading.engine}
-    return f"wrote {folder.n_items} labels to {folder.n_files} files in {folder.path}{skipped}", counts
+    files = counted(folder.n_files, "file")
+    return f"Wrote {counted(folder.n_items, 'label')} to {files} in {folder.path}{skipped}", counts, None
+
+
+def _confidence(table: pa.Table) -> FloatArray | None:
+    """Return the confidence of the labels of items that have a vote."""
+    if "confidence" not in table.column_names:
+        return None
+    confidence: FloatArray = table.column("confidence").to_numpy()
+    return confidence[table.column("n_votes").to_numpy() > 0]
+
+
+def leaderboard(table: pa.Table) -> dict[str, list[str]]:
+    """Return standings as people read them."""
+    rows = table.to_pylist()
+    return {
+        "rank": [f"{row['rank']} ({row['rank_low']}-{row['rank_high']})" for row in rows],
+        "candidate": [str(row["candidate"]) for row in rows],
+        "score": [f"{row['score']:+.2f} ({row['score_low']:+.2f} to {row['score_high']:+.2f})" for row in rows],
+        "win rate": [f"{row['win_rate']:.0%}" for row in rows],
+        "comparisons": [f"{row['comparisons']:,}" for row in rows],
+    }
 
 
 def fit_votes(
@@ -239,7 +345,7 @@ def fit_votes(
     votes: Any,
     gold: Any = None,
     method: str = "auto",
-    pairs: Sequence[tuple[str, str]] = (),
+    pairs: Sequence[tuple[str, str]] | str = (),
     seed: int = 0,
     prior: str = "auto",
 ) -> LabelModel:
@@ -250,7 +356,7 @@ def fit_votes(
             f"There is no method {method!r} for this label type.{did_you_mean(method, names)} "
             f"Use one of {', '.join(names)}."
         )
-    settings: dict[str, Any] = {"dependencies": list(pairs)} if pairs else {}
+    settings: dict[str, Any] = {"dependencies": pairs if isinstance(pairs, str) else list(pairs)} if pairs else {}
     model = LabelModel(space, method=method, prior=_prior(prior, space), random_state=seed, **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConsilienceWarning)
@@ -274,30 +380,38 @@ def _prior(text: str, space: LabelSpace) -> Any:
         name, _, share = part.rpartition("=")
         name = name.strip()
         if name not in labels:
-            raise refused(f"{name or share!r} is no label.{did_you_mean(name, labels)} Write --prior {example}.")
+            raise refused(f"{name or share!r} is not a label.{did_you_mean(name, labels)} Write --prior {example}.")
         try:
             given[name] = float(share)
         except ValueError:
-            raise refused(f"{share!r} is no number. Write --prior {example}.") from None
+            raise refused(f"{share!r} is not a number. Write --prior {example}.") from None
     for label in labels:
         if label not in given:
             raise refused(f"{label!r} is missing. Write --prior {example}.")
     total = sum(given.values())
-    if not total > 0:
-        raise refused("all shares are zero. Give how frequent the labels are.")
+    if abs(total - 1.0) > 0.01:  # shares such as 0.33 are rounded
+        raise refused(f"the shares add up to {total:g}, not to 1. Write --prior {example}.")
     return [given[label] / total for label in labels]
 
 
-def _scored(loaded: Loaded, method: str, seed: int) -> dict[str, Any]:
-    """Return one row of the table of methods: how far its labels are from the known ones."""
+def _other_labels(space: LabelSpace, labels: Any, others: Any) -> float | None:
+    """Return the share of the labels that differ; nothing where one side has none, or a scale is continuous."""
+    if space.continuous or labels is None or others is None:
+        return None
+    return float((space.distance(labels, others) > SAME).mean())
+
+
+def _scored(loaded: Loaded, method: str, seed: int) -> tuple[dict[str, Any], Any]:
+    """Return one row of the table of methods, how far its labels are from the known ones, and these labels."""
     gold = np.array([], dtype=object) if loaded.gold is None else loaded.gold
     known = np.flatnonzero([label is not None for label in gold])
-    distance, note = np.zeros(0), ""
+    distance, note = np.zeros(0), HOW_METHODS_DIFFER.get(method, "")
+    labels: Any = None
     try:
         if method == "labelled" and len(known) < 2 * FOLDS:
             note = f"needs {2 * FOLDS} known labels"
         elif method == "labelled":
-            note = f"learns from known labels, {FOLDS} folds"
+            note = f"quality from the known labels alone, {FOLDS} folds"
             rows = np.random.default_rng(seed).permutation(known)
             parts = []
             for fold in range(FOLDS):
@@ -305,18 +419,17 @@ def _scored(loaded: Loaded, method: str, seed: int) -> dict[str, Any]:
                 told = gold.copy()
                 told[held_out] = None
                 model = fit_votes(loaded.space, loaded.votes, told, "labelled", seed=seed)
-                parts.append(_distances(loaded, model, held_out))
+                parts.append(_distances(loaded, model, held_out)[0])
             distance = np.concatenate(parts)
         else:
             model = fit_votes(loaded.space, loaded.votes, method=method, seed=seed)
-            distance = _distances(loaded, model, known)
-            used = model.source_model_.method
-            note = "" if used == method else f"uses {used}"
+            distance, labels = _distances(loaded, model, known)
+            note = model.source_model_.reason if method == "auto" else note
     except ConsilienceError as error:
         note = str(error).split(". ", 1)[0]
     size = len(distance)
-    right = {} if loaded.space.continuous else {"right": float((distance <= 1e-12).mean()) if size else None}
-    return {
+    right = {} if loaded.space.continuous else {"right": float((distance <= SAME).mean()) if size else None}
+    row = {
         "method": method,
         "items": size,
         **right,
@@ -324,12 +437,14 @@ def _scored(loaded: Loaded, method: str, seed: int) -> dict[str, Any]:
         "standard_error": float(distance.std(ddof=1) / np.sqrt(size)) if size > 1 else None,
         "note": note,
     }
+    return row, labels
 
 
-def _distances(loaded: Loaded, model: LabelModel, rows: Any) -> FloatArray:
-    """Return how far labels are from the known ones, on those of these items that somebody voted on."""
+def _distances(loaded: Loaded, model: LabelModel, rows: Any) -> tuple[FloatArray, Any]:
+    """Return how far labels are from the known ones, on those of these items that somebody voted on, and the labels."""
     voted: BoolArray = loaded.votes.observed[rows].any(axis=1)
     if loaded.gold is None or not voted.any():
-        return np.zeros(0)
+        return np.zeros(0), None
     chosen, space = rows[voted], loaded.space
-    return space.distance(space.as_batch(model.predict(loaded.votes[chosen])), space.as_batch(loaded.gold[chosen]))
+    labels = space.as_batch(model.predict(loaded.votes[chosen]))
+    return space.distance(labels, space.as_batch(loaded.gold[chosen])), labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,27 +12,33 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from consilience.arrays import Batch, as_object_array
+from consilience.arrays import Batch, IntArray, as_object_array
+from consilience.cli.commands import in_options
 from consilience.cli.options import Reading
+from consilience.cli.origins import Imported, imported, origin_of
 from consilience.cli.output import Output
 from consilience.exceptions import (
     FileFormatError,
     InvalidLabelError,
     InvalidVotesError,
-    UnknownColumnError,
     UnknownSourceError,
     did_you_mean,
     needed,
+    unknown_column,
 )
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
-from consilience.partitions import DaskPartitions, ParquetPartitions, SparkPartitions, spark_session
+from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
+from consilience.partitions.reading import ReadPartitions
+from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
+from consilience.tables.cleaning import as_the_space_reads, odd_columns, read_by
+from consilience.tables.display import SourceTable
 from consilience.tables.files import read_table
 from consilience.tables.frames import ALIASES
 from consilience.tables.judges import votes_of_comparisons
-from consilience.tables.notation import guess_space, space_of_text
-from consilience.tables.reading import as_the_space_reads
+from consilience.tables.notation import Declared, guess_space, space_of_text, word_for
+from consilience.tables.receipt import Receipt, fault_table
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -40,7 +47,7 @@ if TYPE_CHECKING:
 #: Items that show the label type, where an engine holds the votes and none was named.
 SHOWN_ITEMS = 50_000
 #: What a column of known labels is called, best first.
-LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target")
+LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target", "rating", "score")
 #: Ids shown in a message.
 SHOWN = 3
 
@@ -52,6 +59,10 @@ class Loaded:
     votes: Any
     space: Any
     gold: Batch | None = None
+    #: What the reader of another tool's file returned.
+    export: Any = None
+    #: What became of the cells of the table.
+    receipt: Receipt | None = None
 
     @property
     def n_gold(self) -> int:
@@ -64,33 +75,36 @@ def load(path: Path, reading: Reading, output: Output, gold: str | None = None, 
 
     Where they are read only `to_look` at them, and their label type is not clear, there is none.
     """
-    table = _table(path, reading)
-    raw, _ = _votes(table, path, reading, gold)
+    table, raw, _, found = _read(path, reading, gold, Declared.by(reading.space))
+    if found is not None and found.space is not None and reading.space is None:
+        output.note(f"Label type of the file: {describe(found.space)['type']}. Use --space to override.")
+        return _interpreted(path, raw, found.space, table, gold, reading, output, found)
     if reading.space is None and not to_look:
-        _check_odd_columns(raw)
+        if reading.strict:
+            _check_odd_columns(raw)
         as_the_space_reads(raw, None, str(path))  # refuses a source that mixes numbers and text
     try:
         space = _space(raw, reading, output)
     except FileFormatError as error:
         if not to_look:
             raise
-        output.note(f"{error} Until then, labels are taken to be equal or not.")
-        return Loaded(raw, None)
-    return _interpreted(path, raw, space, table, gold, reading, output)
+        output.note(f"{in_options(str(error))} For now, labels are only compared for equality.")
+        output.receipt(raw.receipt)
+        return Loaded(raw, None, receipt=raw.receipt)
+    return _interpreted(path, raw, space, table, gold, reading, output, found)
 
 
 def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Output, gold: str | None = None) -> Loaded:
     """Read votes for a model: its sources are picked by name, others are left aside."""
     wanted, space = model.source_model_.sources, model.space
-    table = _table(path, reading)
-    columns = table.column_names
     named = f"preferences:{space.by or ''}" if isinstance(space, Preferences) else reading.space or type(space).__name__
     reading = replace(reading, space=named)
+    columns = _columns(path, reading)
     if reading.sources is None and set(wanted) <= set(columns) and reading.layout != "long":
         reading = replace(reading, sources=wanted, layout="wide")
         others = {*wanted, gold, *reading.drop, reading.roles(columns)[1]["item"]}
         _note_others([name for name in columns if name not in others], output)
-    raw, is_long = _votes(table, path, reading, gold)
+    table, raw, is_long, found = _read(path, reading, gold, Declared.by(space))
     missing = [name for name in wanted if name not in raw.sources]
     # Else the model says which sources it misses; in a long table who says nothing abstains.
     if raw.sources != wanted and raw.names_given and (is_long or not missing) and len(missing) < len(wanted):
@@ -100,12 +114,30 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
         places = [0 if name in missing else raw.sources.index(name) for name in wanted]
         observed = raw.observed[:, places] & [name not in missing for name in wanted]
         raw = replace(raw, labels=raw.labels[:, places], observed=observed, sources=wanted, repeated_pairs=())
-    return _interpreted(path, raw, space, table, gold, reading, output)
+    return _interpreted(path, raw, space, table, gold, reading, output, found)
 
 
-def read_raw(path: Path, reading: Reading) -> Votes:
-    """Read votes with cells as they are."""
-    return _votes(_table(path, reading), path, reading, None)[0]
+def read_raw(path: Path, reading: Reading) -> tuple[Votes, LabelSpace | None]:
+    """Read votes, and their label type where the file says what it is."""
+    _, votes, _, found = _read(path, reading, None, Declared.by(reading.space))
+    return votes, None if found is None else found.space
+
+
+def _read(
+    path: Path, reading: Reading, gold: str | None, declared: Declared
+) -> tuple[pa.Table | None, Votes, bool, Imported | None]:
+    """Return the table of a file, its votes, whether who has no row abstains, and what a tool's file says."""
+    found = imported(path, reading)
+    if found is not None:
+        return None, _chosen(found.votes, reading), True, found
+    table = table_of(path, reading)
+    votes, is_long = _votes(table, path, reading, gold, declared)
+    return table, votes, is_long, None
+
+
+def _columns(path: Path, reading: Reading) -> list[str]:
+    """Return the names of the columns of a table; none of a file that is not one."""
+    return [] if origin_of(path, reading) != "table" else table_of(path, reading).column_names
 
 
 @contextmanager
@@ -117,8 +149,12 @@ def opened(
     gold: str | None = None,
     model: LabelModel | None = None,
     to_look: bool = False,
+    count: bool = True,
 ) -> Iterator[Loaded]:
-    """Read votes, of a model's sources if there is one; or give them to an engine, which ends with the block."""
+    """Read votes, of a model's sources if there is one; or give them to an engine, which ends with the block.
+
+    What became of the cells is said in either case; with an engine that takes a pass, unless nobody wants to `count`.
+    """
     if reading.engine is None:
         if model is None:
             yield load(path, reading, output, gold, to_look=to_look)
@@ -141,25 +177,45 @@ def opened(
     else:
         space = model.space
     options |= {"gold": gold, "on_error": reading.on_error}
+    with _partitions(path, space, reading, options) as votes:
+        receipt = _counted_cells(votes, output) if count else None
+        output.receipt(receipt)
+        yield Loaded(votes, space, receipt=receipt)
+
+
+@contextmanager
+def _partitions(path: Path, space: LabelSpace, reading: Reading, options: dict[str, Any]) -> Iterator[ReadPartitions]:
+    """Yield the votes of a file where the engine holds them."""
     if reading.engine == "local":
-        yield Loaded(ParquetPartitions(path, space, **options), space)
+        yield ParquetPartitions(path, space, **options)
     elif reading.engine == "dask":
         distributed = needed("distributed", "The Dask engine", "dask")
         with distributed.Client(reading.scheduler) as client:
-            yield Loaded(DaskPartitions(path, space, client=client, **options), space)
+            yield DaskPartitions(path, space, client=client, **options)
     else:
         session = spark_session(reading.master)
         try:
-            yield Loaded(SparkPartitions(session.read.parquet(str(path.resolve())), space, **options), space)
+            yield SparkPartitions(session.read.parquet(str(path.resolve())), space, **options)
         finally:
             session.stop()
 
 
+def _counted_cells(votes: ReadPartitions, output: Output) -> Receipt:
+    """Return how many cells of a table in pieces are votes, empty, or not labels."""
+
+    def count(part: Part) -> IntArray:
+        return np.array([part.votes.observed.size, np.count_nonzero(part.votes.observed), part.skipped])
+
+    with output.working("counting the votes"):
+        cells, used, wrong = votes.reduce(count).tolist()
+    row = ("all sources", "not a label", wrong, "", "") if wrong else ()
+    faults = {title: list(row[place : place + 1]) for place, title in enumerate(fault_table(()).columns)}
+    return Receipt(cells, cells - used - wrong, SourceTable(faults), ids=votes.reader.item)
+
+
 def describe(space: LabelSpace) -> dict[str, Any]:
     """Return a label type as JSON has it, in the word that `--space` has for it."""
-    words = {"Classes": "classes", "DependencyTrees": "trees", "Product": "records", "FiniteMetric": "ordinal"}
-    name = type(space).__name__
-    return {"type": words.get(name, name.lower()), "python": repr(space)}
+    return {"type": word_for(space), "python": repr(space)}
 
 
 def _space(votes: Votes, reading: Reading, output: Output) -> LabelSpace:
@@ -167,21 +223,25 @@ def _space(votes: Votes, reading: Reading, output: Output) -> LabelSpace:
     if reading.space is not None:
         return space_of_text(reading.space, votes)
     guess = guess_space(votes)
-    output.note(f"labels look like {describe(guess.space)['type']}: {guess.reason}; override with --space")
+    output.note(f"Detected label type: {describe(guess.space)['type']} ({guess.reason}). Use --space to override.")
     return guess.space
 
 
 def _note_others(names: list[str], output: Output) -> None:
     if names:
-        output.note(f"not sources of the model, left aside: {', '.join(names)}")
+        output.note(f"Ignored columns (not sources of this model): {', '.join(names)}")
 
 
-def _table(path: Path, reading: Reading) -> pa.Table:
+def table_of(path: Path, reading: Reading) -> pa.Table:
+    """Return the table in a file, in the encoding that was named."""
     return read_table(path, delimiter=reading.delimiter, encoding=reading.encoding)
 
 
-def _votes(table: pa.Table, path: Path, reading: Reading, gold: str | None) -> tuple[Votes, bool]:
-    """Return votes with cells as they are, and whether the table is long; a column of known labels is no source."""
+def _votes(table: pa.Table, path: Path, reading: Reading, gold: str | None, declared: Declared) -> tuple[Votes, bool]:
+    """Return votes that no label type has read yet, and whether the table is long.
+
+    A column of known labels is not a source.
+    """
     columns = table.column_names
     kind, _, by = (reading.space or "preferences").partition(":")
     if kind.strip().lower() == "preferences" and reading.layout == "auto":
@@ -190,23 +250,21 @@ def _votes(table: pa.Table, path: Path, reading: Reading, gold: str | None) -> t
             return _chosen(compared, reading), False
     _check_columns(path, columns, [reading.item, reading.source, reading.label])
     drop = reading.drop
-    if gold is not None and gold in columns and not Path(gold).is_file():
+    if gold is not None and gold in columns and not os.path.isfile(gold):
         drop = (*drop, gold)
     in_columns = reading.sources is not None and set(reading.sources) <= set(columns)
     if (reading if in_columns else replace(reading, sources=None)).roles(columns)[0] == "long":
-        votes = replace(reading, layout="long", sources=None, drop=drop).votes(table, str(path))
+        votes = replace(reading, layout="long", sources=None, drop=drop).votes(table, str(path), declared)
         return _chosen(votes, reading), True
     _check_columns(path, columns, [*drop, *(reading.sources or ())])
     sources = None if reading.sources is None else tuple(name for name in reading.sources if name not in drop)
-    return replace(reading, layout="wide", sources=sources, drop=drop).votes(table, str(path)), False
+    return replace(reading, layout="wide", sources=sources, drop=drop).votes(table, str(path), declared), False
 
 
 def _check_columns(path: Path, columns: list[str], wanted: Iterable[str | None]) -> None:
     for name in wanted:
         if name is not None and name not in columns:
-            shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
-            hint = did_you_mean(name, columns)
-            raise UnknownColumnError(f"{str(path)!r} has no column {name!r}.{hint} Its columns are {shown}.")
+            raise unknown_column(name, columns, repr(str(path)))
 
 
 def _chosen(votes: Votes, reading: Reading) -> Votes:
@@ -222,40 +280,41 @@ def _chosen(votes: Votes, reading: Reading) -> Votes:
 
 def _check_odd_columns(votes: Votes) -> None:
     """Refuse a column of the texts that were voted on among columns of votes: it would count as a source."""
-    if votes.labels.dtype != object or votes.labels.ndim != 2 or votes.n_sources < 3:
-        return
-    seen = zip(votes.labels.T, votes.observed.T, strict=True)
-    texts = [[cell for cell in labels[observed] if isinstance(cell, str)] for labels, observed in seen]
-    unique = [set(cells) for cells in texts]
-    odd = []
-    for place, cells in enumerate(texts):
-        alone = unique[place].difference(*unique[:place], *unique[place + 1 :])
-        if len(alone) >= 0.9 * len(unique[place]) and len(unique[place]) >= max(10, 0.9 * len(cells)):
-            odd.append(place)
-    if odd and len(odd) * 2 < votes.n_sources:
-        name = votes.sources[odd[0]]
+    for place in odd_columns(votes)[:1]:
+        name = votes.sources[place]
         raise FileFormatError(
-            f"Column {name!r} does not look like votes: it holds {len(unique[odd[0]])} different texts that "
-            f"no other column has. Leave it out with --drop {name}, or name the sources with --sources."
+            f"Column {name!r} does not look like votes: it holds texts that no other column has. Leave it out with "
+            f"--drop {name}, or name the sources with --sources."
         )
 
 
 def _interpreted(
-    path: Path, raw: Votes, space: LabelSpace, table: pa.Table, gold: str | None, reading: Reading, output: Output
+    path: Path,
+    raw: Votes,
+    space: LabelSpace,
+    table: pa.Table | None,
+    gold: str | None,
+    reading: Reading,
+    output: Output,
+    found_in: Imported | None = None,
 ) -> Loaded:
-    votes = as_the_space_reads(raw, space, str(path))
+    votes = read_by(raw, space, str(path), strict=reading.strict, unlisted=reading.unlisted)
+    output.receipt(votes.receipt)
+    export = None if found_in is None else found_in.export
     if gold is None:
-        return Loaded(votes, space)
+        told = None if found_in is None or found_in.gold is None or not found_in.gold[1].any() else found_in.gold[0]
+        return Loaded(votes, space, told, export, votes.receipt)
     name = gold
-    if Path(gold).is_file():
+    if os.path.isfile(gold):
         ids, labels = _columns_of_gold(Path(gold), reading)
-    elif gold in table.column_names:
+    elif table is not None and gold in table.column_names:
         name = f"{path}, column {gold}"
         ids, labels = votes.items.tolist(), table.column(gold).to_pylist()
         if len(labels) != len(votes):  # a row per vote
             ids = table.column(str(reading.roles(table.column_names)[1]["item"])).to_pylist()
     else:
-        hint = did_you_mean(gold, table.column_names) or f" The columns are {', '.join(map(repr, table.column_names))}."
+        columns = [] if table is None else table.column_names
+        hint = did_you_mean(gold, columns) or f" The columns are {', '.join(map(repr, columns))}." * bool(columns)
         raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
     found = _matched(ids, labels, votes, name, output)
     rows = list(found)
@@ -270,21 +329,67 @@ def _interpreted(
         space.as_batch(read)
     except InvalidLabelError as error:
         place = "" if error.index is None else f", item {votes.items.tolist()[rows[error.index]]!r}"
-        raise FileFormatError(f"{name!r}{place}: {error}") from None
+        spelled = sorted(Declared.by(space).labels)
+        hint = "" if error.index is None else did_you_mean(str(cells[error.index]).strip().lower(), spelled)
+        raise FileFormatError(f"{name!r}{place}: {error}{hint}") from None
     known: Batch = np.empty(len(votes), dtype=object)
     known[rows] = read
-    return Loaded(votes, space, known)
+    known = space.in_words_of(known, votes.labels, votes.observed)
+    return Loaded(votes, space, known, export, votes.receipt)
+
+
+def item_column(names: list[str], reading: Reading) -> str | None:
+    """Return the column of item ids of a table beside the votes: the one that was named, or that looks like it."""
+    return reading.item if reading.item in names else Reading().roles(names)[1]["item"]
+
+
+def cells_by_item(
+    path: Path, names: list[str], reading: Reading, votes: Votes, *, alike: bool = False
+) -> dict[str, list[Any]]:
+    """Return columns of a table with one cell per item of the votes, None where the table has no row of it.
+
+    Rows are found by their item id, and by their order in a table without ids. Of several rows of an item, the first
+    with a cell counts; `alike` refuses others.
+    """
+    table = table_of(path, reading)
+    columns = table.column_names
+    _check_columns(path, columns, names)
+    key = item_column(columns, reading)
+    if key is None and table.num_rows != len(votes):
+        raise FileFormatError(f"{str(path)!r} has no column of item ids. Name one 'item'.")
+    ids = votes.items.tolist() if key is None else table.column(key).to_pylist()
+    wanted = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
+    rows = [wanted.get(item_key(item)) for item in ids]
+    if all(row is None for row in rows):
+        shown = ", ".join(map(repr, ids[:SHOWN]))
+        raise FileFormatError(f"None of the items of {str(path)!r} is among the votes: {shown}. Use the same ids.")
+    found = {name: [None] * len(votes) for name in names or [name for name in columns if name != key]}
+    for name, cells in found.items():
+        for row, item, cell in zip(rows, ids, table.column(name).to_pylist(), strict=True):
+            if row is not None and cells[row] is None:
+                cells[row] = cell
+            elif alike and row is not None and cells[row] != cell:
+                raise FileFormatError(
+                    f"{str(path)!r}, item {item!r}: {name!r} is {cells[row]!r} and {cell!r}. Choose a column that is "
+                    "the same in all rows of an item."
+                )
+    return found
 
 
 def _columns_of_gold(file: Path, reading: Reading) -> tuple[list[Any], list[Any]]:
     """Return the ids and the labels of a file of known labels."""
-    table = _table(file, reading)
+    table = table_of(file, reading)
     names = table.column_names
-    item = reading.item if reading.item in names else Reading().roles(names)[1]["item"]
+    if set(FIELDS) <= set(names):  # written by `review`: the last answer of an item counts
+        answers = [one for one in last_answers(table.to_pylist()).values() if one["status"] == ANSWERED]
+        return [one["item"] for one in answers], [one["label"] for one in answers]
+    _check_columns(file, names, [reading.gold_item, reading.gold_label])
+    item = reading.gold_item or item_column(names, reading)
     others = [name for name in names if name != item]
     lower = {name.lower(): name for name in others}
     likely = [name for name in others if name.lower() in ALIASES["label"]]
-    candidates = [lower[word] for word in LABEL_NAMES if word in lower]
+    candidates = [reading.gold_label] if reading.gold_label else []
+    candidates += [lower[word] for word in LABEL_NAMES if word in lower]
     candidates += [name for name in others if name == reading.label]
     for only in (likely, others):
         candidates += only if len(only) == 1 else []
@@ -292,20 +397,20 @@ def _columns_of_gold(file: Path, reading: Reading) -> tuple[list[Any], list[Any]
         missing = "items" if item is None else "labels"
         raise FileFormatError(
             f"{str(file)!r} has no column for the {missing}; its columns are {', '.join(map(repr, names))}. "
-            "Call them 'item' and 'label'."
+            "Call them 'item' and 'label', or name them with --gold-item and --gold-label."
         )
     return table.column(item).to_pylist(), table.column(candidates[0]).to_pylist()
 
 
 def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output: Output) -> dict[int, Any]:
     """Return the known labels by row of the votes."""
-    row_of = {_key(item): row for row, item in enumerate(votes.items.tolist())}
+    row_of = {item_key(item): row for row, item in enumerate(votes.items.tolist())}
     found: dict[int, Any] = {}
     unmatched: dict[Any, None] = {}
     for item, label in zip(ids, labels, strict=True):
         if label is None or label == "":
             continue
-        row = row_of.get(_key(item))
+        row = row_of.get(item_key(item))
         if row is None:
             unmatched[item] = None
         elif found.setdefault(row, label) != label:
@@ -326,6 +431,6 @@ def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output:
     return found
 
 
-def _key(item: Any) -> str:
+def item_key(item: Any) -> str:
     """Return an id so that 7, 7.0 and '7' are the same."""
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)

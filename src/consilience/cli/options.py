@@ -15,6 +15,8 @@ import click
 
 from consilience.cli.commands import NAMES
 from consilience.cli.output import Output
+from consilience.tables.cleaning import UNLISTED
+from consilience.tables.files import check_exists
 from consilience.tables.reading import LAYOUTS
 from consilience.tables.reading import Reading as TableReading
 from consilience.tables.vote_tables import REPEATS
@@ -26,6 +28,10 @@ SPACE_HELP = (
 )
 FILE = click.Path(path_type=Path)
 ENGINES = ("local", "dask", "spark")
+#: Tools that import labels.
+TOOLS = ("label-studio", "coco", "argilla", "prodigy", "doccano")
+#: What a file of votes can be.
+ORIGINS = ("table", "judges", "label-studio", "coco", "argilla", "prodigy", "doccano", "cvat", "ground-truth", "trec")
 #: How a table starts that is not CSV, and the ending of such files.
 _STARTS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"FEA1", ".arrow"), (b"{", ".jsonl"))
 
@@ -33,10 +39,11 @@ _STARTS = ((b"PAR1", ".parquet"), (b"ARROW1", ".arrow"), (b"FEA1", ".arrow"), (b
 def table_file(ctx: click.Context, parameter: click.Parameter, value: Path) -> Path:
     """Return the name of a table; ``-`` is the standard input, whose format is seen from how it starts."""
     if str(value) != "-":
+        check_exists(value)  # before anything is said about other files
         return value
     data = sys.stdin.buffer.read()
     if not data:
-        raise click.BadParameter("nothing came from the standard input. Pipe a table into it, or name a file.")
+        raise click.BadParameter("standard input was empty. Pipe a table into it, or name a file.")
     start = data.lstrip()
     ending = next((ending for sign, ending in _STARTS if start.startswith(sign)), ".csv")
     folder = Path(tempfile.mkdtemp())
@@ -49,19 +56,57 @@ def table_file(ctx: click.Context, parameter: click.Parameter, value: Path) -> P
 
 VOTES = click.argument("votes", type=FILE, callback=table_file, metavar="VOTES")
 MODEL = click.argument("model", type=FILE, metavar="MODEL")
-FORCE = click.option("--force", is_flag=True, help="Replace files that are there already.")
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bits.")
+SHOW = click.option(
+    "--show",
+    metavar="COLUMNS",
+    help="Report: columns of VOTES to show with the items (question,answer), or a table of items with their ids.",
+)
+FORCE = click.option("--force", is_flag=True, help="Overwrite existing files.")
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Random seed; results are reproducible for a given seed.",
+)
 
 
-def target(what: str) -> Callable[[Function], Function]:
+def page_file(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """Return the name of a page, which has to end in .html, or nobody's browser opens it."""
+    if value is not None and value.suffix.lower() not in (".html", ".htm"):
+        raise click.BadParameter(f"{str(value)!r} is a page, whose name ends in .html.")
+    return value
+
+
+SAFE_CSV = click.option(
+    "--safe-csv", is_flag=True, help="CSV: put ' before cells that a spreadsheet would take for a formula."
+)
+
+
+def target(what: str, callback: Any = None) -> Callable[[Function], Function]:
     """Add a required `-o`."""
-    return click.option("-o", "--output", "target", type=FILE, required=True, metavar="FILE", help=what)
+    return click.option(
+        "-o", "--output", "target", type=FILE, required=True, metavar="FILE", callback=callback, help=what
+    )
 
 
 def gold(required: bool = False) -> Callable[[Function], Function]:
-    """Add `--gold`."""
+    """Add `--gold`, and the options that name the columns of its file; these go to the `reading`."""
     text = "Known labels of some items: a file with item and label columns, or a column of VOTES."
-    return click.option("--gold", metavar="FILE_OR_COLUMN", required=required, help=text)
+    options = [
+        click.option("--gold", metavar="FILE_OR_COLUMN", required=required, help=text),
+        click.option("--gold-item", metavar="COLUMN", help="Column of item ids in the file of known labels."),
+        click.option("--gold-label", metavar="COLUMN", help="Column of labels in the file of known labels."),
+    ]
+
+    return lambda function: _with(options, function)
+
+
+def _with(options: Sequence[Callable[[Function], Function]], function: Function) -> Function:
+    """Return a command with some options, in this order."""
+    for option in reversed(options):
+        function = option(function)
+    return function
 
 
 def _grouped(
@@ -75,10 +120,7 @@ def _grouped(
             given = {name: values.pop(name) for name in names if name in values}
             return function(**join(**given), **values)
 
-        decorated: Function = command
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
+        return _with(options, command)
 
     return decorate
 
@@ -97,6 +139,13 @@ class Reading(TableReading):
     """How to read a file of votes: which columns hold what, what the labels and the file are, and who computes."""
 
     space: str | None = None
+    gold_item: str | None = None
+    gold_label: str | None = None
+    origin: str | None = None
+    to: str | None = None
+    field: str | None = None
+    outside: str = "refuse"
+    unlisted: str | None = None
     delimiter: str | None = None
     encoding: str = "utf-8"
     engine: str | None = None
@@ -112,8 +161,14 @@ def reading(*, space: bool = True, item: bool = True, engine: str | None = None)
     With `engine`, those that say where to compute, too; it is "labels" for a command that writes a folder of them, so
     that a run may be continued, and "numbers" for others.
     """
-    purpose = "labels go to a folder" if engine == "labels" else "only numbers and a few items come here"
+    purpose = "labels go to a folder" if engine == "labels" else "only summary statistics are transferred"
     options = [
+        click.option("--from", "origin", type=click.Choice(ORIGINS),
+                     help="What VOTES is: a table, replies of LLM judges, or the export of another tool. Seen from the "
+                          "file by default, except for judges and doccano."),
+        click.option("--field", metavar="NAME", help="Exports of tools: the question or control to read."),
+        click.option("--outside", type=click.Choice(("refuse", "clip")), default="refuse", show_default=True,
+                     help="COCO: boxes that end outside of their image."),
         *[click.option("--space", metavar="TYPE", help=SPACE_HELP)] * space,
         *[click.option("--item", metavar="COLUMN",
                        help="Column of item ids; found by its name (item, id, task, ...).")] * item,
@@ -123,23 +178,32 @@ def reading(*, space: bool = True, item: bool = True, engine: str | None = None)
         click.option("--drop", metavar="A,B,...", callback=_names, help="Columns or sources to leave out."),
         click.option("--layout", type=click.Choice(LAYOUTS), default="auto", show_default=True,
                      help="Wide: a row per item, a column per source. Long: a row per vote."),
-        click.option("--abstain", metavar="VALUE", help="What stands for an abstention, beside empty cells."),
-        click.option("--repeats", type=click.Choice(REPEATS), default="refuse", show_default=True,
-                     help="Long tables: several votes of one source on one item."),
-        click.option("--delimiter", metavar="SIGN", callback=_sign, help="Of a CSV file; found out by default."),
-        click.option("--encoding", default="utf-8", show_default=True, help="Of a text file."),
+        click.option("--abstain", metavar="VALUE", help="Value that means \"abstain\", in addition to empty cells."),
+        click.option("--repeats", type=click.Choice(REPEATS), default="identical", show_default=True,
+                     help="Several votes of one source on one item: merge identical ones, or choose."),
+        click.option("--strict", is_flag=True,
+                     help="Refuse cells that are not labels, repeated rows, columns of texts; N/A is a label."),
+        click.option("--fold", is_flag=True, help="Join labels that differ only in case or blanks."),
+        click.option("--unlisted", type=click.Choice(UNLISTED),
+                     help="Rankings: what a list leaves out is ranked below its end, or was never seen."),
+        click.option("--decimal", type=click.Choice((".", ",")), default=".", show_default=True,
+                     help="Decimal sign of numbers in text."),
+        click.option("--delimiter", metavar="SIGN", callback=_sign, help="CSV delimiter (detected by default)."),
+        click.option("--encoding", default="utf-8", show_default=True, help="Text encoding."),
     ]  # fmt: skip
     if engine is not None:
         options += [
             click.option("--engine", type=click.Choice(ENGINES),
                          help=f"Read Parquet or Arrow VOTES in pieces, here or on a cluster; {purpose}."),
             click.option("--scheduler", metavar="ADDRESS",
-                         help="Of Dask; by default a cluster of this machine's cores."),
-            click.option("--master", metavar="URL", help="Of Spark, such as local[4] or spark://host:7077."),
+                         help="Address of the Dask scheduler; by default a cluster of this machine's cores."),
+            click.option("--master", metavar="URL", help="Spark master URL, e.g. local[4] or spark://host:7077."),
             click.option("--on-error", type=click.Choice(("raise", "abstain")), default="raise", show_default=True,
-                         help="With --engine: whether a cell that is no label stops, or abstains and is counted."),
+                         help="With --engine: stop at a cell that is not a label, or let it abstain and count it."),
         ]  # fmt: skip
     if engine == "labels":
+        back = "Write labels for this tool to import; VOTES is its export."
+        options.insert(0, click.option("--to", type=click.Choice(TOOLS), help=back))
         resuming = "With --engine local or dask: continue a run that was stopped."
         options.append(click.option("--resume", is_flag=True, help=resuming))
     return _grouped(options, tuple(Reading.__dataclass_fields__), _reading)
@@ -159,7 +223,7 @@ def _reading(**given: Any) -> dict[str, Any]:
                 "--force, or use --engine local or dask, which write file by file."
             )
         if value and found.engine not in engines:
-            raise click.UsageError(f"{option} goes with --engine {' or '.join(engines)}.")
+            raise click.UsageError(f"{option} requires --engine ({' or '.join(engines)}).")
     return {"reading": found}
 
 

@@ -18,17 +18,19 @@ import click
 
 from consilience.cli.commands import in_options
 from consilience.exceptions import ConsilienceError, FileFormatError
-from consilience.tables.display import aligned
+from consilience.progress import working
+from consilience.tables.display import SourceTable, aligned, figure, is_numeric
 from consilience.tables.files import check_target, umask, why
 
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Diagnostic
+    from consilience.tables.receipt import Receipt
 
 Writer = Callable[[Path], object]
 #: Where a table goes that another program reads: as CSV to the standard output.
 STDOUT = Path("-")
-#: Columns that are shown in percent.
-SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right"})
+#: Sources and reasons listed below a receipt.
+MOST_FAULTS = 8
 #: Cells are cut after this many signs; labels may be whole texts.
 WIDEST = 80
 _COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -111,6 +113,21 @@ class Output:
         if not self.quiet:
             click.echo(text, err=True)
 
+    def receipt(self, receipt: Receipt | None) -> None:
+        """Say what became of the cells of a table, and whose cells were not votes."""
+        if receipt is None:
+            return
+        self.note(str(receipt))
+        columns = receipt.faults.columns
+        # Words for "nothing" need no examples.
+        told = [place for place, reason in enumerate(columns["reason"]) if not reason.startswith("'")]
+        lines = repr(
+            SourceTable({name: [cells[place] for place in told] for name, cells in columns.items()})
+        ).splitlines()
+        if told:
+            more = [f"... {len(lines) - 1 - MOST_FAULTS} more"] * (len(lines) > MOST_FAULTS + 1)
+            self.note("\n".join(f"  {line}" for line in [*lines[: MOST_FAULTS + 1], *more]))
+
     def text(self, text: str) -> None:
         """Print a line of the result."""
         if not self.silent:
@@ -122,7 +139,7 @@ class Output:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
         if not (sys.stderr if self.aside else sys.stdout).isatty():
-            for line in [*filter(None, [title]), *aligned(shown, columns)]:
+            for line in [*filter(None, [title]), *aligned(shown)]:
                 click.echo(line, err=self.aside)
             return
         from rich import box
@@ -130,9 +147,9 @@ class Output:
         from rich.table import Column, Table
         from rich.text import Text
 
-        is_text = [all(isinstance(value, str) for value in values) for values in columns.values()]
-        sides = zip(shown, is_text, strict=True)
-        heads = [Column(Text(name), justify="left" if left else "right") for name, left in sides]
+        heads = [
+            Column(Text(name), justify="right" if is_numeric(name, texts) else "left") for name, texts in shown.items()
+        ]
         drawn = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
         for row in zip(*shown.values(), strict=True):
             drawn.add_row(*map(Text, row))
@@ -153,14 +170,18 @@ class Output:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show that something takes a while, on a terminal."""
-        if self.quiet or not sys.stderr.isatty():
+        """Show what takes a while, see `consilience.progress`."""
+        with working(what, shown=False if self.quiet else None):
             yield
-            return
-        from rich.console import Console
 
-        with Console(stderr=True).status(f"{what} ..."):
-            yield
+
+def counted(number: int, thing: str) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "label"), counted(1200, "label")
+    ('1 label', '1,200 labels')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 def columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -184,11 +205,5 @@ def _plain(value: Any) -> Any:
 
 
 def _cell(name: str, value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "-"
-    if name in SHARES:
-        return f"{value:.1%}" if name in ("accuracy", "right") else f"{value:.0%}"
-    if isinstance(value, float) and math.isfinite(value):
-        return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value:.3f}"
-    text = str(value)
+    text = figure(name, value)
     return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

@@ -5,19 +5,29 @@ from __future__ import annotations
 import click
 
 from consilience.cli.commands import Group
-from consilience.cli.convert import convert
-from consilience.cli.demo import demo
-from consilience.cli.inspect import explain, inspect, report, spaces
-from consilience.cli.label import compare, label, predict
-from consilience.cli.reproduce import reproduce
 
+#: Where each command is, and what it does in one line: a command is loaded when it is called, not to list the others.
+COMMANDS = {
+    "demo": ("consilience.cli.demo", "Label four small example tables"),
+    "label": ("consilience.cli.label", "Label every item of a table of votes"),
+    "inspect": ("consilience.cli.inspect", "Summarize votes before fitting a model"),
+    "predict": ("consilience.cli.label", "Label votes with a previously fitted model"),
+    "compare": ("consilience.cli.label", "Compare all methods on known labels"),
+    "explain": ("consilience.cli.inspect", "Explain why an item got its label"),
+    "audit": ("consilience.cli.audit", "Measure the labels against a few labeled by hand"),
+    "review": ("consilience.cli.review", "Label items by hand on a local page"),
+    "report": ("consilience.cli.inspect", "Write an HTML report"),
+    "convert": ("consilience.cli.convert", "Convert between file formats"),
+    "spaces": ("consilience.cli.inspect", "List the label types"),
+    "reproduce": ("consilience.cli.reproduce", "Run the experiments of the repository"),
+}
 EXAMPLES = (
     "consilience demo",
     "consilience inspect votes.csv",
     "consilience label votes.csv -o labels.csv",
     "consilience spaces",
 )
-HELP = """Turn many noisy opinions about the same items into one good label per item.
+HELP = """Combine noisy votes from many sources into one reliable label per item.
 
 Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
 
@@ -25,11 +35,13 @@ Completion in bash: eval "$(_CONSILIENCE_COMPLETE=bash_source consilience)"; wit
 """
 
 
-@click.group(cls=Group, help=HELP, examples=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Group,
+    help=HELP,
+    examples=EXAMPLES,
+    places=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="consilience", message="%(prog)s %(version)s")
 def main() -> None:
     """Run a command of the program."""
-
-
-for command in (demo, label, inspect, predict, compare, explain, report, convert, spaces, reproduce):
-    main.add_command(command)

@@ -64,7 +64,7 @@ def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
 @click.command(cls=Command, examples=EXAMPLES, examples_in="in a clone of the repository")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--list", "listing", is_flag=True, help="Show what can be run: claim, what it reads, how long it takes.")
-@click.option("--quick", is_flag=True, help="A few small settings: shows that it runs, proves nothing.")
+@click.option("--quick", is_flag=True, help="Smoke test: a few small settings.")
 @click.option("--full", is_flag=True, help="The paper's size, where that is larger than the default.")
 @click.option("--seeds", type=click.IntRange(min=1), help="Random repetitions; each experiment has its own default.")
 @click.option(
@@ -88,8 +88,8 @@ def reproduce(
 ) -> None:
     """Run experiments of the repository, and write their tables and pictures.
 
-    NAME is an experiment of `consilience reproduce --list`, or all. Those that read folders which are not given are
-    left out of all, and said so. Exit status 1 if an experiment failed; the others are run nevertheless.
+    NAME is an experiment of `consilience reproduce --list`, or all. With all, experiments whose data are missing are
+    skipped and listed. Exit status 1 if an experiment failed; the others are run nevertheless.
     """  # fmt: skip
     root, experiments = find_experiments(Path.cwd())
     if listing:

@@ -1,71 +1,152 @@
-"""Votes with their truth: small simulated tables that the package ships, and readers of public data that it does not.
+"""Small tables of votes with their truth, which the package ships.
 
-Public data is read from a folder that the user has, named by ``folder=`` or by the environment variable
-``CONSILIENCE_DATA``; where it is missing, the error says what it is and where it comes from.
+They are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used.
 """
 
-from consilience.datasets.examples import (
-    JAMS,
-    PRODUCT_TREE,
-    TOPICS,
-    Example,
-    load_guests,
-    load_products,
-    load_sentences,
-    load_tickets,
-    read_ranking,
-    spell_ranking,
-    word_edit_distance,
-)
-from consilience.datasets.public import (
-    WRENCH,
-    BoardGames,
-    CrowdBoxes,
-    CrowdTranslations,
-    JudgeRatings,
-    Movies,
-    Retrieval,
-    WrenchSet,
-    data_folder,
-    load_asset_judges,
-    load_board_games,
-    load_crowd_affect,
-    load_crowd_boxes,
-    load_crowd_translations,
-    load_letor_mq2008,
-    load_movies,
-    load_preflib_dots,
-    load_wrench,
-)
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import Batch, as_object_array
+from consilience.label_types import Classes, FiniteMetric, LabelSpace, Metric, Rankings, register_distance
+from consilience.label_types.rankings.labels import order_of_text
+from consilience.votes import Votes
 
 __all__ = [
     "JAMS",
     "PRODUCT_TREE",
     "TOPICS",
-    "WRENCH",
-    "BoardGames",
-    "CrowdBoxes",
-    "CrowdTranslations",
     "Example",
-    "JudgeRatings",
-    "Movies",
-    "Retrieval",
-    "WrenchSet",
-    "data_folder",
-    "load_asset_judges",
-    "load_board_games",
-    "load_crowd_affect",
-    "load_crowd_boxes",
-    "load_crowd_translations",
     "load_guests",
-    "load_letor_mq2008",
-    "load_movies",
-    "load_preflib_dots",
     "load_products",
     "load_sentences",
     "load_tickets",
-    "load_wrench",
-    "read_ranking",
-    "spell_ranking",
     "word_edit_distance",
 ]
+
+#: The topics of a support ticket.
+TOPICS = ("account", "billing", "delivery", "technical")
+
+#: The jams on the breakfast table.
+JAMS = ("fig", "kiwi", "lime", "pear", "plum")
+
+#: The edges of the product taxonomy: (general, special).
+PRODUCT_TREE = (
+    ("goods", "kitchen"),
+    ("goods", "garden"),
+    ("goods", "toys"),
+    ("kitchen", "pans"),
+    ("kitchen", "knives"),
+    ("kitchen", "kettles"),
+    ("garden", "seeds"),
+    ("garden", "spades"),
+    ("toys", "puzzles"),
+    ("toys", "dolls"),
+    ("toys", "kites"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A table of votes whose truth, one label per item, is known.
+
+    Examples
+    --------
+    >>> example = load_tickets()
+    >>> example.space, len(example.truth)
+    (Classes(['account', 'billing', 'delivery', 'technical']), 300)
+    """
+
+    space: LabelSpace
+    votes: Votes
+    truth: Batch
+
+
+def load_tickets() -> Example:
+    """Return 300 support tickets whose topic was voted on by six sources of very different quality.
+
+    Examples
+    --------
+    >>> load_tickets().votes
+    Votes(300 items, 6 sources, 87% observed)
+    """
+    return _read("tickets.csv", Classes(TOPICS))
+
+
+def load_products() -> Example:
+    """Return 250 products that seven sources put into a taxonomy of 12 nodes.
+
+    Examples
+    --------
+    >>> load_products().votes
+    Votes(250 items, 7 sources, ...)
+    """
+    return _read("products.csv", FiniteMetric(list(PRODUCT_TREE)))
+
+
+def load_sentences() -> Example:
+    """Return 80 short sentences as five transcribers wrote them down; the distance counts wrong words.
+
+    Examples
+    --------
+    >>> load_sentences().votes
+    Votes(80 items, 5 sources, ...)
+    """
+    return _read("sentences.csv", Metric(word_edit_distance))
+
+
+def load_guests() -> Example:
+    """Return 150 guests and six guesses of how they rank five jams; one source saw some jams only, one names three.
+
+    Examples
+    --------
+    >>> example = load_guests()
+    >>> example.votes
+    Votes(150 items, 6 sources, 97% observed)
+    >>> example.truth[0]
+    ['pear', 'lime', 'kiwi', 'fig', 'plum']
+    """
+    return _read("guests.csv", Rankings(JAMS), order_of_text)
+
+
+def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Example:
+    """Read a wide table: item, one column per source (empty = abstains), truth."""
+    text = (files("consilience.datasets") / name).read_text(encoding="utf-8")
+    (_, *sources, _), *rows = csv.reader(text.splitlines())
+    cells = np.empty((len(rows), len(sources)), dtype=object)
+    for index, row in enumerate(rows):
+        for column, cell in enumerate(row[1:-1]):
+            cells[index, column] = parse(cell) if cell else None
+    votes = Votes.from_array(cells, sources=sources, items=[row[0] for row in rows])
+    return Example(space, votes, as_object_array([parse(row[-1]) for row in rows]))
+
+
+def word_edit_distance(left: str, right: str) -> int:
+    """Return the least number of words to insert, delete or replace to turn one text into the other.
+
+    Registered as ``"word-edit-distance"``, so models that use it can be saved and loaded.
+
+    Examples
+    --------
+    >>> word_edit_distance("the cat sat", "a cat sat down")
+    2
+    """
+    if left == right:
+        return 0
+    target = right.split()
+    above = list(range(len(target) + 1))
+    for row, word in enumerate(left.split(), start=1):
+        current = [row]
+        for column, other in enumerate(target):
+            current.append(min(above[column + 1] + 1, current[column] + 1, above[column] + (word != other)))
+        above = current
+    return above[-1]
+
+
+register_distance("word-edit-distance", word_edit_distance)

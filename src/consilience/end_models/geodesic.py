@@ -21,8 +21,6 @@ from consilience.label_types.base import LabelSpace
 from consilience.label_types.manifolds.geometry import Geometry
 from consilience.label_types.manifolds.spaces import Hyperbolic, Sphere
 
-__all__ = ["GeodesicFit", "GeodesicRegression", "fit_geodesic"]
-
 #: Geodesics longer than this, in curvature radii, would overflow the squares of the factors across.
 LONGEST = 300.0
 #: Shares of the items, nearest to the middle of the covariates, that give a start on a closed space.

@@ -270,6 +270,11 @@ class DependencyParser(EndModel):
         Length of the training in words, repetitions counted; the default of the family is right for a treebank.
     random_state
         Seed. Parsers take no weights: a sentence of weight w is in the training data with probability w / max(w).
+
+    Examples
+    --------
+    >>> parser = DependencyParser("spacy").fit(sentences, model.predict(votes))  # doctest: +SKIP
+    >>> heads = parser.predict(new_sentences)  # doctest: +SKIP
     """
 
     learned = "model_"

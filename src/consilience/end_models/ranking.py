@@ -13,8 +13,6 @@ from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_
 from consilience.end_models.inputs import EndModel, as_numbers, check_count, read_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 
-__all__ = ["LambdaRanker", "ListwiseRanker"]
-
 #: Relevance grades of LightGBM end here.
 GRADES = 31
 
@@ -182,6 +180,15 @@ class LambdaRanker(RankingModel):
     same seed gives the same model. The relevance of an item is the number of distinct places below its own, up to 30;
     gains grow with it by the same step, so that every swap of neighbors counts the same, as in Kendall's distance.
     ``settings={"label_gain": ...}`` puts other gains.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features = np.random.default_rng(0).normal(size=(60, 4, 2))
+    >>> positions = np.argsort(np.argsort(-features[:, :, 0], axis=1), axis=1)
+    >>> ranker = LambdaRanker(n_estimators=20, min_child_samples=5).fit(features, positions)
+    >>> ranker.predict(features[:1]).shape, bool(ranker.score(features, positions) > 0.9)
+    ((1, 4), True)
     """
 
     _: KW_ONLY
@@ -228,6 +235,11 @@ class ListwiseRanker(RankingModel):
         Whether features are brought to mean 0 and variance 1 first.
     random_state
         Seed of the first weights, the order of the sets, dropout, and of how ties are ordered in each pass.
+
+    Examples
+    --------
+    >>> ranker = ListwiseRanker(epochs=5).fit(features, positions)  # doctest: +SKIP
+    >>> ranker.predict(features[:1])  # doctest: +SKIP
     """
 
     _: KW_ONLY

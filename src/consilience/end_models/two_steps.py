@@ -8,14 +8,13 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.end_models.inputs import EndModel, read_weights
 from consilience.exceptions import InvalidInputError, UnsupportedError, needed
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
 from consilience.tables.encoding import votes_for
-
-__all__ = ["FittedEndModel", "SoftLabelClassifier", "fit_end_model", "gradient_boosting"]
+from consilience.tables.frames import n_rows, take_rows
 
 UNSURE = ("weight", "drop", "keep")
 #: A class below this share of an item is not worth a row.
@@ -24,7 +23,18 @@ NEGLIGIBLE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class FittedEndModel:
-    """A model learned from votes, the labels it was learned from, and which items it used."""
+    """A model learned from votes, the labels it was learned from, and which items it used.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from consilience import Classes
+    >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10
+    >>> features = [[0.0], [1.0], [0.0], [1.0]] * 10
+    >>> fitted = fit_end_model(LogisticRegression(), features, votes, space=Classes(2))
+    >>> fitted.predict([[0.9]]).tolist(), int(fitted.used.sum())
+    ([1], 40)
+    """
 
     end_model: Any
     label_model: LabelModel
@@ -92,9 +102,9 @@ def fit_end_model(
         raise UnsupportedError("Pass either space or label_model: what a label is, or the model that learns labels.")
     labels_from = LabelModel(cast("LabelSpace", space)) if label_model is None else label_model
     table = votes_for(votes, labels_from.space)
-    if _length(X) != len(table):
+    if n_rows(X) != len(table):
         raise InvalidInputError(
-            f"X has {_length(X)} rows for {len(table)} items. Give one row per item, in the same order."
+            f"X has {n_rows(X)} rows for {len(table)} items. Give one row per item, in the same order."
         )
     if not hasattr(labels_from, "source_model_"):
         labels_from.fit(table, gold=gold)
@@ -118,7 +128,7 @@ def fit_end_model(
         )
     targets = labels_from.predict_proba(table) if soft else belief.labels
     weights = belief.confidence[rows] if weighted else None
-    fitted = _fit_weighted(model, _take_rows(X, rows), _dense(targets[rows]), weights)
+    fitted = _fit_weighted(model, take_rows(X, rows), _dense(targets[rows]), weights)
     return FittedEndModel(model if fitted is None else fitted, labels_from, belief.labels, belief.confidence, used)
 
 
@@ -183,7 +193,7 @@ class SoftLabelClassifier(EndModel):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from ``(n, k)`` probabilities, such as ``label_model.predict_proba(votes)``."""
         base = needed("sklearn.base", "SoftLabelClassifier", "models")
-        probabilities = _read_probabilities(y, _length(X))
+        probabilities = _read_probabilities(y, n_rows(X))
         weights = read_weights(sample_weight, len(probabilities))
         names = np.arange(probabilities.shape[1]) if self.classes is None else np.asarray(self.classes)
         if len(names) != probabilities.shape[1]:
@@ -200,7 +210,7 @@ class SoftLabelClassifier(EndModel):
         if len(np.unique(columns)) < 2:
             raise InvalidInputError("All probability lies on one class, so there is nothing to tell apart.")
         estimator = base.clone(self.estimator)
-        self.estimator_ = _fit_weighted(estimator, _take_rows(X, rows), names[columns], shares[rows, columns])
+        self.estimator_ = _fit_weighted(estimator, take_rows(X, rows), names[columns], shares[rows, columns])
         self.classes_ = np.asarray(self.estimator_.classes_)
         return self
 
@@ -253,22 +263,6 @@ def gradient_boosting(*, n_estimators: int = 250, standardize: bool = True, **se
     )
     model = ensemble.GradientBoostingRegressor(n_estimators=n_estimators, **settings)
     return pipeline.make_pipeline(preprocessing.StandardScaler(), model) if standardize else model
-
-
-def _length(X: Any) -> int:
-    """Return the number of rows of an array, a sparse matrix, a frame or a list."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def _take_rows(X: Any, rows: IntArray) -> Any:
-    """Return rows of an array, a sparse matrix, a pandas, polars or Arrow frame, or a list, in the same type."""
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    if hasattr(X, "take") and hasattr(X, "schema"):  # Arrow
-        return X.take(rows)
-    if hasattr(X, "shape"):
-        return X[rows]
-    return [X[row] for row in np.asarray(rows).tolist()]
 
 
 def _takes_weights(model: Any) -> bool:

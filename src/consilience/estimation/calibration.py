@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, softmax
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, as_object_array, softmax
 from consilience.estimation.protocol import Chunk, Diagnostic, Law, Posterior, Statistics
 
 if TYPE_CHECKING:
     from consilience.label_types.base import LabelSpace
 
-__all__ = ["UNCALIBRATED", "Calibration", "calibrate", "calibrated"]
+__all__ = ["UNCALIBRATED", "Calibration", "calibrate", "calibrated", "share_right"]
 
 #: Standard deviation of log b before any known label: confidence is believed to within a factor of two in log odds.
 SHRINKAGE = 0.7
@@ -36,17 +36,19 @@ EDGE = 1e-4
 class Calibration:
     """How stated confidence is turned into one that comes true."""
 
-    temperature: float = 1.0  # b above; below 1 where labels were less often right than stated
-    interval_scale: float = 1.0  # factor of standard deviations
-    stated: float = float("nan")  # mean confidence on the known items, before calibration
-    observed: float = float("nan")  # and mean share of right labels there
+    # B above; below 1 where labels were less often right than stated
+    temperature: Annotated[float, Axes("", 0.0)] = 1.0
+    interval_scale: Annotated[float, Axes("", 0.0)] = 1.0  # factor of standard deviations
+    # Mean confidence on the known items, before calibration
+    stated: Annotated[float, Axes("", 0.0, 1.0, missing=True)] = float("nan")
+    observed: Annotated[float, Axes("", 0.0, 1.0, missing=True)] = float("nan")  # and mean share of right labels there
 
     def findings(self, n_gold: int) -> tuple[Diagnostic, ...]:
         """Return what was done, in one sentence."""
         if not np.isfinite(self.stated):
             return ()
         message = (
-            f"On {n_gold} known labels the stated confidence was {self.stated:.2f} on average and "
+            f"On {n_gold} known label{'s' * (n_gold != 1)} the stated confidence was {self.stated:.2f} on average and "
             f"{self.observed:.2f} was right. Confidence was calibrated accordingly."
         )
         return (Diagnostic("calibrated", "info", (), message),)
@@ -107,7 +109,7 @@ def calibrate(
         counts = {"right": np.zeros(len(edges) + 1), "items": np.zeros(len(edges) + 1), "squares": np.zeros(2)}
         if len(rows) and chunk.known is not None:
             belief = believe(chunk.labels[rows], chunk.observed[rows])
-            right = _share_right(space, law, belief, chunk.known[rows])
+            right = share_right(space, law, belief, chunk.known[rows])
             bins = np.searchsorted(edges, belief.confidence)
             counts["right"] = np.bincount(bins, right, minlength=len(edges) + 1).astype(np.float64)
             counts["items"] = np.bincount(bins, minlength=len(edges) + 1).astype(np.float64)
@@ -141,7 +143,7 @@ def calibrate(
     )
 
 
-def _share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
+def share_right(space: LabelSpace, law: Law, belief: Posterior, known: FloatArray) -> FloatArray:
     """Return how right each label is, in the units of its confidence: 1 for a right label of a finite type."""
     if belief.probabilities is not None:
         right: FloatArray = (space.distance(belief.labels, known) == 0).astype(np.float64)

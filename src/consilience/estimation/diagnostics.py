@@ -14,7 +14,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Diagnostic, Hypothesis, Law, Request, Severity, Statistics, Trust
 
-__all__ = ["count_findings", "items_without_votes", "listed", "trust_findings"]
+__all__ = ["count_findings", "guessing_sources", "items_without_votes", "listed", "trust_findings"]
 
 #: A statement is reported as found when it is more probable than its opposite by four to one.
 LIKELY = 0.8
@@ -71,9 +71,9 @@ def trust_findings(trust: Trust, request: Request, votes: FloatArray) -> tuple[D
             "count about the same. More items or known labels would tell them apart."
         )
         found.append(Diagnostic("weights-unsupported", "info", (), message))
-    if names := request.named(active & ((trust.draws < 0.0).mean(axis=0) > 0.95)):
+    if names := request.named(active & _reversed(trust)):
         message = f"Worse than chance: {listed(names)}. Check how their labels are coded; they may be reversed."
-        found.append(Diagnostic("adversarial-source", "warning", names, message))
+        found.append(Diagnostic("adversarial-source", "warning", names, message, advice="fix"))
     if trust.misfit > POOR:
         message = (
             f"No explanation fits the agreement between sources to better than {trust.misfit:.2f}, so sources share "
@@ -103,7 +103,22 @@ def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolA
     return None
 
 
-def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[Diagnostic, ...]:
+def guessing_sources(trust: Trust) -> BoolArray:
+    """Return which sources are probably hardly better than guessing and may be no better at all, if not all are."""
+    quality = np.tanh(trust.draws)
+    guessing: BoolArray = ((quality < WEAK).mean(axis=0) > 0.5) & ((quality < 0.0).mean(axis=0) > 0.05)
+    guessing &= ~_reversed(trust)
+    return guessing & ~guessing.all()
+
+
+def _reversed(trust: Trust) -> BoolArray:
+    worse: BoolArray = (trust.draws < 0.0).mean(axis=0) > 0.95
+    return worse
+
+
+def count_findings(
+    law: Law, statistics: Statistics, request: Request, guessing: BoolArray | None = None
+) -> tuple[Diagnostic, ...]:
     """Return what the counts of votes show: few, silent and constant sources, low overlap, unused labels."""
     votes = np.diag(statistics["both"])
     active = votes > 0
@@ -118,7 +133,7 @@ def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[
         found.append(Diagnostic("too-few-sources", "warning", request.named(active), message))
     if names := request.named(~active):
         message = f"Never voted: {listed(names)}. Nothing can be said about them."
-        found.append(Diagnostic("never-votes", "info", names, message))
+        found.append(Diagnostic("never-votes", "info", names, message, advice="drop"))
     used = statistics["votes"].sum(axis=0) if "votes" in statistics else np.zeros(0)
     constant = law.constant_sources(statistics)
     # Labeling functions that vote for one class only are the rule in their kind, and tell by where they vote.
@@ -126,12 +141,10 @@ def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[
     if constant.any() and constant[active].all() and ("votes" not in statistics or (used > 0).sum() == 1):
         message = "All votes are for one and the same label, so nothing can be learned from agreement."
         found.append(Diagnostic("constant-source", "warning", request.named(constant), message))
-    elif everywhere.any() and everywhere.sum() * 2 <= count:
-        names = request.named(everywhere)
-        message = (
-            f"Always the same label, whatever the item: {listed(names)}. Such votes carry no information; remove them."
-        )
-        found.append(Diagnostic("constant-source", "warning", names, message))
+    else:
+        useless = np.zeros_like(active) if guessing is None else active & guessing
+        same = constant & (everywhere | useless) if everywhere.sum() * 2 <= count else constant & useless
+        found += _useless_sources(request, useless | same, same)
     # Where one item holds many votes, as a sentence does, what counts is how many of these two sources share.
     both = (statistics["shared"] if "shared" in statistics else statistics["both"]).copy()
     voting = np.diag(both) > 0
@@ -139,7 +152,7 @@ def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[
     partners = (both >= MIN_OVERLAP).sum(axis=1)
     # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
     low = voting & (partners < 2) & (both.sum(axis=1) < 5 * MIN_OVERLAP)
-    if voting.sum() >= 3 and low.any():
+    if law.needs_overlap and voting.sum() >= 3 and low.any():
         names = request.named(low)
         message = (
             f"Fewer than two other sources voted on {MIN_OVERLAP} of the same items: {listed(names)}. Their quality is "
@@ -155,6 +168,21 @@ def count_findings(law: Law, statistics: Statistics, request: Request) -> tuple[
         )
         found.append(Diagnostic("unused-labels", "info", (), message))
     return tuple(found)
+
+
+def _useless_sources(request: Request, useless: BoolArray, same: BoolArray) -> list[Diagnostic]:
+    """Return one finding about all sources that add nothing, of which some always give the `same` label."""
+    names, constant = request.named(useless), request.named(same)
+    if not names:
+        return []
+    if names == constant:
+        message = f"Always the same label, whatever the item: {listed(names)}. Such votes tell nothing; drop them."
+        return [Diagnostic("constant-source", "warning", names, message, advice="drop")]
+    who = f"{len(names)} sources are" if len(names) > 1 else "One source is"
+    always = f"; always the same label: {listed(constant)}" if constant else ""
+    drop = "Drop them" if len(names) > 1 else "Drop it"
+    message = f"{who} hardly better than guessing, and counted accordingly: {listed(names)}{always}. {drop}."
+    return [Diagnostic("guessing-source", "info", names, message, advice="drop")]
 
 
 def items_without_votes(statistics: Statistics, ids: Sequence[str] = ()) -> tuple[Diagnostic, ...]:

@@ -36,7 +36,8 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
     use_all = _needs_all_items(passes)
     finished, converged = [], True
     for probability, start in mixture:
-        parameters, settled = _rounds(law, start, start, sums_of_sample)
+        ends = [_rounds(law, one, start, sums_of_sample) for one in law.starts(start)]
+        parameters, settled = max(ends, key=lambda end: law.evidence(end[0]))
         if use_all:
             parameters, settled = _rounds(law, parameters, start, sums_of_all)
         finished.append((probability, parameters))
@@ -73,7 +74,6 @@ def _largest_change(before: Parameters, after: Parameters) -> float:
     for name, value in after.as_dict().items():
         if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             old = getattr(before, name)
-            moved = np.abs(np.nan_to_num(value, posinf=0.0, neginf=0.0) - np.nan_to_num(old, posinf=0.0, neginf=0.0))
-            largest = float(np.abs(old[np.isfinite(old)]).max(initial=0.0))
-            change = max(change, float(moved.max()) / max(largest, 1e-12))
+            was, now = np.where(np.isfinite(old), old, 0.0), np.where(np.isfinite(value), value, 0.0)
+            change = max(change, float(np.abs(now - was).max()) / max(float(np.abs(was).max()), 1e-12))
     return change

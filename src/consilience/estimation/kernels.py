@@ -7,13 +7,14 @@ followed by the shares ``x`` of the groups: one per member, or one per group, as
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numba
 import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["fit_hypothesis", "start_point"]
+__all__ = ["fit_hypothesis", "is_compiled", "start_point"]
 
 #: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
 SLOPE = 1.702
@@ -35,6 +36,14 @@ SAFE = {"reassoc", "contract", "nsz", "arcp"}
 # Called by compiled code only: without entry points for Python they compile in half of the time.
 _helper = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 _fast = numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, fastmath=SAFE)
+
+
+def is_compiled() -> bool:
+    """Return whether the engine was compiled before, by this process or by one that left it on disk."""
+    if not hasattr(fit_hypothesis, "stats"):  # NUMBA_DISABLE_JIT: nothing is compiled at all
+        return True
+    folder = Path(str(fit_hypothesis.stats.cache_path))
+    return bool(fit_hypothesis.signatures) or any(folder.glob("*.fit_hypothesis-*"))
 
 
 @_helper
@@ -364,6 +373,24 @@ def _variances(
 
 
 @_helper
+def _add(
+    weight: float,
+    residual: float,
+    places: IntArray,
+    slopes: FloatArray,
+    count: int,
+    gradient: FloatArray,
+    hessian: FloatArray,
+) -> float:
+    """Add a weighted square whose residual falls with `count` unknowns by these slopes; return its cost."""
+    for i in range(count):
+        gradient[places[i]] += weight * residual * slopes[i]
+        for j in range(count):
+            hessian[places[i], places[j]] += weight * slopes[i] * slopes[j]
+    return 0.5 * weight * residual * residual
+
+
+@_helper
 def _terms(
     point: FloatArray,
     pairs: Pairs,
@@ -376,7 +403,7 @@ def _terms(
     matrices: FloatArray,
     features: FloatArray,
     work: FloatArray,
-    members: IntArray,
+    places: IntArray,
 ) -> float:
     """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
     value, usable, _, _, power, _ = pairs
@@ -385,20 +412,31 @@ def _terms(
     m, length, rank = len(value), len(point), len(sign)
     alike = 0.0 if school else ALIKE
     precision, load, quad, residual, by = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
-    quality, rest, k, rise, vector, share = work[0], work[1], work[2], work[3], work[4], work[5]
+    part, part_by, part_by_x, slopes, share = work[0], work[1], work[2], work[4], work[5]
     phi, slope = features[0], features[1]
     _features(point, grid, table, phi, slope)
-    for a in range(m):
-        quality[a], rest[a] = math.tanh(point[a]), 1.0 / math.cosh(point[a])
-        k[a] = rise[a] = 0.0
-        if slot[a] >= 0:
-            k[a] = math.exp(0.5 * SLOPE * point[slot[a]]) if school else _share(point[slot[a]], 0.0, False)
-            rise[a] = 0.5 * SLOPE * k[a] * (1.0 if school else 1.0 - k[a] ** 2)
     cost = 0.0
+    # The prior of u around its mean, and of x.
     for i in range(length):
-        gradient[i] = 0.0
+        pull = 0.0 if i < m else point[i] / (1.0 - alike)
         for j in range(length):
             hessian[i, j] = 0.0
+        if i >= m:
+            hessian[i, i] = 1.0 / (1.0 - alike)
+        for j in range(m if i < m else 0):
+            hessian[i, j] = quad[i, j]
+            pull += quad[i, j] * (point[j] - mean)
+        gradient[i] = -pull
+        cost += 0.5 * pull * (point[i] - mean if i < m else point[i])
+    # What two members of a group have in common is the product of their parts.
+    for a in range(m):
+        k = 0.0
+        if slot[a] >= 0:
+            k = math.exp(0.5 * SLOPE * point[slot[a]]) if school else _share(point[slot[a]], 0.0, school)
+        quality, rest = math.tanh(point[a]), 1.0 / math.cosh(point[a])
+        part[a] = k * (quality if school else rest)
+        part_by[a] = k * rest * (rest if school else -quality)
+        part_by_x[a] = 0.5 * SLOPE * (1.0 if school else 1.0 - k * k)
     for a in range(m):
         for b in range(a):
             if not usable[a, b]:
@@ -408,125 +446,130 @@ def _terms(
                 fitted += sign[c] * phi[a, c] * phi[b, c]
                 by_a += sign[c] * slope[a, c] * phi[b, c]
                 by_b += sign[c] * phi[a, c] * slope[b, c]
-            inside = group[a] == group[b]
-            if inside:
-                both = k[a] * k[b] * (quality[a] * quality[b] if school else rest[a] * rest[b])
+            count = 2
+            if group[a] == group[b]:
+                both = part[a] * part[b]
                 fitted += both
-                if school:
-                    by_a += k[a] * k[b] * rest[a] ** 2 * quality[b]
-                    by_b += k[a] * k[b] * rest[b] ** 2 * quality[a]
-                else:
-                    by_a -= quality[a] * both
-                    by_b -= quality[b] * both
-            r, w = value[a, b] - fitted, precision[a, b]
-            residual[a, b] = residual[b, a] = r
+                by_a += part_by[a] * part[b]
+                by_b += part[a] * part_by[b]
+                places[2], slopes[2] = slot[a], part_by_x[a] * both
+                places[3], slopes[3] = slot[b], part_by_x[b] * both
+                count = 4
+            places[0], slopes[0] = a, by_a
+            places[1], slopes[1] = b, by_b
+            residual[a, b] = residual[b, a] = value[a, b] - fitted
             by[a, b], by[b, a] = by_a, by_b
-            cost += 0.5 * w * r * r
-            gradient[a] += w * r * by_a
-            gradient[b] += w * r * by_b
-            hessian[a, a] += w * by_a * by_a
-            hessian[b, b] += w * by_b * by_b
-            hessian[a, b] += w * by_a * by_b
-            hessian[b, a] += w * by_a * by_b
-            if inside:
-                i, j = slot[a], slot[b]
-                x_a, x_b = rise[a] / k[a] * both, rise[b] / k[b] * both
-                gradient[i] += w * r * x_a
-                gradient[j] += w * r * x_b
-                hessian[i, i] += w * x_a * x_a
-                hessian[j, j] += w * x_b * x_b
-                hessian[i, j] += w * x_a * x_b
-                hessian[j, i] += w * x_a * x_b
-                hessian[i, a] += w * x_a * by_a
-                hessian[i, b] += w * x_a * by_b
-                hessian[j, a] += w * x_b * by_a
-                hessian[j, b] += w * x_b * by_b
-    # Errors that the members of a group share with another source: one vector per group and source (Woodbury).
+            cost += _add(power * precision[a, b], residual[a, b], places, slopes, count, gradient, hessian)
     for g in range(len(size)):
         if size[g] < 2:
             continue
+        # Errors that the members share with another source: one vector per group and source (Woodbury).
         for b in range(m):
-            if group[b] == g:
-                continue
             count, total, whole, last = 0, 0.0, 1.0, 0.0
             for a in range(m):
                 if group[a] == g and load[a, b] > 0.0:
                     scaled = load[a, b] * precision[a, b]
                     whole += load[a, b] * scaled
                     total += scaled * residual[a, b]
-                    vector[count], members[count] = scaled * by[a, b], a
                     last += scaled * by[b, a]
+                    places[count], slopes[count] = a, scaled * by[a, b]
                     count += 1
             if count == 0:
                 continue
-            vector[count], members[count] = last, b
-            cost += 0.5 * math.log(whole) - 0.5 * total * total / whole
-            for i in range(count + 1):
-                gradient[members[i]] -= vector[i] * total / whole
-                for j in range(count + 1):
-                    hessian[members[i], members[j]] -= vector[i] * vector[j] / whole
-    cost *= power
-    for i in range(length):
-        gradient[i] *= power
-        for j in range(length):
-            hessian[i, j] *= power
-    if len(gold):
-        # One more column whose quality is known; copies are right or wrong on the known items together, too.
-        for g in range(len(size)):
-            count, total, whole = 0, 0.0, 1.0
+            places[count], slopes[count] = b, last
+            cost += 0.5 * power * math.log(whole)
+            cost += _add(-power / whole, total, places, slopes, count + 1, gradient, hessian)
+        # They repeat it about equally often: their x have the correlation `alike`, zero for schools.
+        if alike > 0.0:
+            count, total, whole = 0, 0.0, 1.0 + (size[g] - 1.0) * alike
             for a in range(m):
-                if group[a] != g or gold[1, a] == 0.0:
-                    continue
-                fitted, by_a = 0.0, 0.0
-                for c in range(rank):
-                    fitted += sign[c] * phi[a, c] * gold[2, c]
-                    by_a += sign[c] * slope[a, c] * gold[2, c]
-                own = max(1.0 - share[a] ** 2, FLOOR) / gold[1, a]
-                scaled = share[a] / math.sqrt(gold[1, a]) / own
-                r = gold[0, a] - fitted
-                cost += 0.5 * r * r / own + 0.5 * math.log(own)
-                gradient[a] += r * by_a / own
-                hessian[a, a] += by_a * by_a / own
-                whole += scaled * share[a] / math.sqrt(gold[1, a])
-                total += scaled * r
-                vector[count], members[count] = scaled * by_a, a
-                count += 1
-            cost += 0.5 * math.log(whole) - 0.5 * total * total / whole
-            for i in range(count):
-                gradient[members[i]] -= vector[i] * total / whole
-                for j in range(count):
-                    hessian[members[i], members[j]] -= vector[i] * vector[j] / whole
-    for a in range(m):
-        pull = 0.0
-        for b in range(m):
-            pull += quad[a, b] * (point[b] - mean)
-            hessian[a, b] += quad[a, b]
-        cost += 0.5 * (point[a] - mean) * pull
-        gradient[a] -= pull
-    for i in range(m, length):
-        gradient[i] -= point[i] / (1.0 - alike)
-        hessian[i, i] += 1.0 / (1.0 - alike)
-        cost += 0.5 * point[i] ** 2 / (1.0 - alike)
-    # Members of a group repeat it about equally often: their x have the correlation `alike`, zero for schools.
-    for g in range(len(size)):
-        if alike == 0.0 or size[g] < 2:
-            continue
-        whole, total = 1.0 + (size[g] - 1.0) * alike, 0.0
+                if group[a] == g:
+                    total -= point[slot[a]]
+                    places[count], slopes[count] = slot[a], 1.0
+                    count += 1
+            cost += 0.5 * ((size[g] - 1.0) * math.log(1.0 - alike) + math.log(whole))
+            cost += _add(-alike / (whole * (1.0 - alike)), total, places, slopes, size[g], gradient, hessian)
+    # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
+    for g in range(len(size) if len(gold) else 0):
+        count, total, whole = 0, 0.0, 1.0
         for a in range(m):
-            if group[a] == g:
-                total += point[slot[a]]
-        less = alike / (whole * (1.0 - alike))
-        cost += 0.5 * ((size[g] - 1.0) * math.log(1.0 - alike) + math.log(whole)) - 0.5 * less * total * total
-        for a in range(m):
-            if group[a] == g:
-                gradient[slot[a]] += less * total
-                for b in range(m):
-                    if group[b] == g:
-                        hessian[slot[a], slot[b]] -= less
-    for i in range(m, length):
-        for a in range(m):
-            hessian[a, i] = hessian[i, a]
+            if group[a] != g:
+                continue
+            places[count], slopes[count] = a, 0.0
+            count += 1
+            if gold[1, a] == 0.0:
+                continue
+            fitted, by_a = 0.0, 0.0
+            for c in range(rank):
+                fitted += sign[c] * phi[a, c] * gold[2, c]
+                by_a += sign[c] * slope[a, c] * gold[2, c]
+            own = max(1.0 - share[a] ** 2, FLOOR) / gold[1, a]
+            scaled = share[a] / math.sqrt(gold[1, a]) / own
+            r = gold[0, a] - fitted
+            cost += 0.5 * r * r / own + 0.5 * math.log(own)
+            gradient[a] += r * by_a / own
+            hessian[a, a] += by_a * by_a / own
+            whole += scaled * share[a] / math.sqrt(gold[1, a])
+            total += scaled * r
+            slopes[count - 1] = scaled * by_a
+        cost += 0.5 * math.log(whole) + _add(-1.0 / whole, total, places, slopes, size[g], gradient, hessian)
     return cost
+
+
+@_helper
+def _useless(
+    point: FloatArray,
+    groups: Groups,
+    hessian: FloatArray,
+    quality_prior: tuple[float, float, float, float, float, float],
+    luck: FloatArray,
+    scale: FloatArray,
+    number: FloatArray,
+) -> float:
+    """Return what the evidence gains if sources may know nothing at all, any share of them (a beta distribution).
+
+    For each level of quality, which is drawn once for a group, a ratio of Savage and Dickey: the posterior density at
+    zero over the prior one there says by how much the table prefers that it knows nothing. `number` becomes the
+    distribution of how many do.
+    """
+    tau, tails, mean, spread, _, others = quality_prior
+    group, size, _, _ = groups
+    m, gain, levels = len(group), 0.0, 0
+    above, below = mean / spread**2, 1.0 / spread**2
+    for a in range(m):
+        above += point[a] / (scale[a] ** 2 + luck[a]) / size[group[a]]
+        below += 1.0 / (scale[a] ** 2 + luck[a]) / size[group[a]]
+        number[a + 1] = 0.0
+    number[0] = 1.0
+    for a in range(m):
+        first, level, chance, curvature = True, 0.0, 0.0, 0.0
+        for b in range(m):
+            if group[b] == group[a]:
+                first = first and b >= a
+                level += point[b] / size[group[a]]
+                chance += luck[b] / size[group[a]]
+                for c in range(m):
+                    if group[c] == group[a]:
+                        curvature += hessian[b, c]
+        if not first:
+            continue
+        total = chance + 1.0 / curvature
+        ratio = -0.5 * level**2 / total - 0.5 * math.log(2.0 * math.pi * total)
+        square = tails * (tau**2 + chance)
+        away = (level * chance / total - above / below) ** 2
+        ratio += 0.5 * math.log(math.pi * square) + 0.5 * (tails + 1.0) * math.log(1.0 + away / square)
+        ratio += math.lgamma(0.5 * tails) - math.lgamma(0.5 * (tails + 1.0))
+        odds = math.exp(min(ratio, 50.0))
+        gain += math.log(1.0 + odds)
+        levels += 1
+        for k in range(levels, 0, -1):
+            number[k] = (number[k] + odds * number[k - 1]) / (1.0 + odds)
+        number[0] /= 1.0 + odds
+    probability = 0.0
+    for k in range(levels + 1):
+        fair = math.lgamma(1.0 + k) + math.lgamma(others + levels - k) - math.lgamma(1.0 + others + levels)
+        probability += number[k] * math.exp(fair) * others
+    return gain + math.log(probability)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -535,7 +578,7 @@ def fit_hypothesis(
     groups: Groups,
     forward: Map,
     gold: FloatArray,
-    quality_prior: tuple[float, float, float, float, float],
+    quality_prior: tuple[float, float, float, float, float, float],
     truth_prior: tuple[float, float, float],
     omega: float,
     begin: FloatArray,
@@ -550,15 +593,15 @@ def fit_hypothesis(
     variances are taken at `reference`; if it is empty, where the fit is, first at its beginning and then at its end.
     Returns point, evidence, Hessian, prior precision of the realised u, shares and spreads of the sources in it.
     """
-    tau, tails, mean, spread, limit = quality_prior
+    tau, tails, mean, spread, limit, _ = quality_prior
     chance, half, contrary = truth_prior
     m, length = len(pairs[0]), len(begin)
     point, trial, step = begin.copy(), begin.copy(), begin.copy()
     gradient, gradient_new = begin.copy(), begin.copy()
     matrices, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((9, m + 1)), np.zeros((2, m, len(forward[2])))
-    members = np.zeros(m + 1, dtype=np.int64)
+    work, features = np.zeros((9, m + 4)), np.zeros((2, m, len(forward[2])))
+    places = np.zeros(m + 4, dtype=np.int64)
     evidence = 0.0
     # First with the tails of a normal distribution: who begins far out would stay there. Then with those of t, and with
     # variances from what was found. A single round only looks at the point where it begins.
@@ -569,7 +612,7 @@ def fit_hypothesis(
         cost, damp = 1e300, 1e-3
         for _ in range(rounds + 1):
             new = _terms(
-                trial, pairs, groups, forward, gold, mean, gradient_new, hessian_new, matrices, features, work, members
+                trial, pairs, groups, forward, gold, mean, gradient_new, hessian_new, matrices, features, work, places
             )
             if new <= cost + 1e-12:
                 gain = cost - new
@@ -595,5 +638,6 @@ def fit_hypothesis(
         for i in range(length):
             trial[i] = point[i]
         evidence = -cost - 0.5 * log
+    evidence += _useless(point, groups, hessian, quality_prior, pairs[5], work[7], work[0])
     evidence += _majority(point, groups, chance, half, contrary, work[0]) - 0.5 * _cholesky(hessian, 0.0, factor)
     return point, evidence, hessian, matrices[2], work[5, :m], work[7, :m]

@@ -6,16 +6,16 @@ sources make their expected agreement. The trust engine needs nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["LIMIT", "Forward", "PairTable", "agreement_sums", "agreement_table"]
+__all__ = ["LIMIT", "Forward", "PairTable", "Statistics", "agreement_sums", "agreement_table", "ratio_sums"]
 
 #: Largest |u|; q = tanh(4) = .9993 stands for "always right".
 LIMIT = 4.0
@@ -23,6 +23,37 @@ LIMIT = 4.0
 BORROWED_ITEMS = 10.0
 #: A pair with fewer items in common has no agreement that could be told from luck.
 MIN_COMMON_ITEMS = 3
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Named arrays that add up: integers exactly, floats to rounding. What a pass over the votes brings back.
+
+    Examples
+    --------
+    >>> total = Statistics({"votes": np.array([1, 2])}) + Statistics({"votes": np.array([3, 4])})
+    >>> total["votes"].tolist()
+    [4, 6]
+    >>> (total + Statistics.zero())["votes"].tolist()
+    [4, 6]
+    """
+
+    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def zero(cls) -> Statistics:
+        """Return the neutral element of addition."""
+        return cls({})
+
+    def __add__(self, other: Statistics) -> Statistics:
+        both = {name: value + other.parts[name] for name, value in self.parts.items() if name in other.parts}
+        return Statistics({**self.parts, **other.parts, **both})
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self.parts[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.parts
 
 
 @dataclass(frozen=True)
@@ -75,6 +106,9 @@ class Forward:
     >>> phi[:, 0].round(3).tolist()
     [0.0, 0.462]
     """
+
+    #: Qualities u at which most laws tabulate their agreement.
+    USUAL_GRID: ClassVar[FloatArray] = np.linspace(-LIMIT, LIMIT, 161)
 
     grid: FloatArray | None = None
     phi: FloatArray | None = None
@@ -155,6 +189,22 @@ def agreement_sums(
                 known[:, a] = value.sum(), value @ value, len(rows)
         sums |= {"gold_agreement": known[0], "gold_agreement_square": known[1], "gold_agreement_count": known[2]}
     return sums
+
+
+def ratio_sums(sums: FloatArray, least_scatter: FloatArray | float, prefix: str = "") -> dict[str, FloatArray]:
+    """Return the sums of `agreement_sums` where items are of different sizes and every comparison counts once.
+
+    With S agreements in the T comparisons of an item, `sums` are those of S, T, S^2, S T and T^2 over the items. They
+    are worth ``(sum T)^2 / sum T^2`` items of one size. Where all agree alike the next one may not, so they scatter at
+    least by `least_scatter`.
+    """
+    total, size, total_square, product, size_square = sums
+    items = size**2 / np.maximum(size_square, 1.0)
+    mean = total / np.maximum(size, 1.0)
+    scatter = total_square - 2.0 * mean * product + mean**2 * size_square
+    square = items * (np.maximum(scatter, least_scatter) / np.maximum(size_square, 1.0) + mean**2)
+    names = ("agreement", "agreement_square", "agreement_count")
+    return {prefix + name: value for name, value in zip(names, (items * mean, square, items), strict=True)}
 
 
 def agreement_table(

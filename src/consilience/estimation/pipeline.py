@@ -14,11 +14,13 @@ from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.calibration import calibrate
-from consilience.estimation.diagnostics import count_findings, items_without_votes, trust_findings
+from consilience.estimation.diagnostics import count_findings, guessing_sources, items_without_votes, trust_findings
 from consilience.estimation.em import polish
+from consilience.estimation.known_labels import as_random_sample, without_known_labels
 from consilience.estimation.passes import SAMPLE_ITEMS, VotePasses, silent_items
 from consilience.estimation.protocol import (
     CompositeLaw,
@@ -42,9 +44,10 @@ from consilience.exceptions import (
 )
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
-from consilience.partitions.moments import Moments, as_chunk
+from consilience.partitions.moments import Moments, as_chunk, known_items
 from consilience.prediction.inference import believe
 from consilience.prediction.source_model import SourceModel
+from consilience.progress import working
 from consilience.tables.encoding import encode
 
 __all__ = ["SourceEstimator", "learn", "take_moments"]
@@ -84,31 +87,35 @@ def take_moments(
         sample = passes.small_sample(ADAPT_ITEMS) if space.law.adapts_to_votes else None
         law = space.law.adapt(sample, encoded.n_items, seed)
     if isinstance(encoded, InMemoryPartitions):
-        return Moments(encoded.sources, passes.statistics(law), law), passes
+        whole = encoded.whole
+        return Moments(encoded.sources, passes.statistics(law), law, known_items(whole.votes, whole.gold)), passes
     # Where reading is the larger part of the work, the sample is drawn in the same pass.
     choose = chooser(encoded.n_items, SAMPLE_ITEMS, seed)
 
     def gather(part: Part) -> _Gathered:
         statistics = law.statistics(as_chunk(part.votes, part.gold))
         everywhere = int(statistics["voted_items"]) == len(part)
-        return _Gathered(statistics, (choose(part),), () if everywhere else silent_items(part, SHOWN_ITEMS))
+        silent = () if everywhere else silent_items(part, SHOWN_ITEMS)
+        return _Gathered(statistics, (choose(part),), silent, known_items(part.votes, part.gold))
 
     gathered = encoded.reduce(gather)
     passes = replace(passes, drawn=InMemoryPartitions.of_parts(list(gathered.chosen)), silent=gathered.silent)
-    return Moments(encoded.sources, gathered.statistics, law), passes
+    return Moments(encoded.sources, gathered.statistics, law, gathered.known), passes
 
 
 @dataclass(frozen=True)
 class _Gathered:
-    """What one pass brings: sums, the sampled items of every chunk, and the first ids without a vote."""
+    """What one pass brings: sums, sampled items of every chunk, the first ids without a vote, and the known items."""
 
     statistics: Statistics
     chosen: tuple[Part, ...]
     silent: tuple[str, ...]
+    known: npt.NDArray[np.uint64]
 
     def __add__(self, other: _Gathered) -> _Gathered:
         silent = (self.silent + other.silent)[:SHOWN_ITEMS]
-        return _Gathered(self.statistics + other.statistics, self.chosen + other.chosen, silent)
+        known = np.concatenate([self.known, other.known])
+        return _Gathered(self.statistics + other.statistics, self.chosen + other.chosen, silent, known)
 
 
 # --- from statistics to a model -------------------------------------------------------------------------
@@ -167,6 +174,7 @@ def learn(
         names_given=names_given,
         baseline=_plain(law, statistics, replace(request, prior="auto")),
         quality=learned.quality,
+        known_items=moments.known_items,
     )
     how = Diagnostic("method", "info", (), f"Method {model.method!r}: {learned.reason}.")
     found = [how, *learned.findings]
@@ -203,16 +211,25 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
     """Learn by the method asked for; records field by field."""
     if isinstance(law, CompositeLaw):
         return _learn_fields(law, statistics, request, passes)
+    foreseen = request.n_gold and request.method == "auto" and not law.scale_from_known
+    if foreseen and passes is not None and passes.complete:
+        alone, votes_alone = without_known_labels(law, statistics, passes)
+        first = _learn(law, alone, replace(request, n_gold=0), votes_alone)
+        statistics = as_random_sample(law, statistics, alone, first.mixture, passes, request.seed)
     estimate = _estimate(law, statistics, request)
     mixture, reason, trust = estimate.mixture, estimate.reason, estimate.trust
-    findings = list(estimate.findings)
+    findings = [*estimate.findings, *law.notes()]
     if estimate.refine and passes is not None and law.refines(mixture):
-        mixture, notes = polish(law, mixture, passes)
+        with working("refining by EM"):
+            mixture, notes = polish(law, mixture, passes)
         reason = f"{reason}, then EM"
         findings += notes
     mixture = law.merge(mixture)
     votes = np.diag(statistics["both"])
-    findings += count_findings(law, statistics, request)
+    guessing = None if trust is None else guessing_sources(trust)
+    if trust is not None and (own := law.guessing_sources(mixture[0][1])) is not None:
+        guessing = own
+    findings += count_findings(law, statistics, request, guessing)
     summary = _summary(law, mixture, trust, votes)
     if trust is None:
         return _Learned(mixture, summary, np.zeros_like(request.dependent), reason, tuple(findings))
@@ -266,6 +283,7 @@ class _Estimate:
 
 def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     # SciPy and compiled kernels are loaded by the first fit, not by `import consilience`.
+    from consilience.estimation.kernels import is_compiled
     from consilience.estimation.paper_methods import isotropic, quadratic, triplets
     from consilience.estimation.trust import MEAN, SPREAD, trust
 
@@ -307,7 +325,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False
     elif not learn:
         table = replace(table, linked=None)  # independent by decree, identical votes or not
-    found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
+    with working("weighing the sources" if is_compiled() else "compiling, once for this installation"):
+        found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
     mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
     if method == "labelled":
         return _Estimate(mixture, f"{request.n_gold} known labels", found)
@@ -347,7 +366,13 @@ def _summary(law: Law, mixture: Mixture, found: Trust | None, votes: FloatArray)
         cost_error, error = law.quality_errors(mixture[0][1], quality, deviation)
         numbers["standard_error"] = np.where(votes == 0, np.inf, error)
         numbers["cost_standard_error"] = np.where(votes == 0, np.inf, cost_error)
-    return replace(summaries[0][1], **numbers)
+    first = summaries[0][1]
+    averaged: dict[str, Any] = {
+        name: sum(probability * one.columns[name] for probability, one in summaries)
+        for name, values in first.columns.items()
+        if values.dtype.kind == "f"
+    }
+    return replace(first, **numbers, columns={**first.columns, **averaged})
 
 
 def _changed_labels(space: LabelSpace, law: Law, model: SourceModel, passes: VotePasses) -> float:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, votes_per_item
-from consilience.estimation.pair_table import Forward, PairTable
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, votes_per_item
+from consilience.estimation.pair_table import Forward, PairTable, Statistics
 from consilience.exceptions import UnsupportedError
 
 __all__ = [
@@ -33,51 +33,22 @@ __all__ = [
     "Statistics",
     "Summary",
     "Trust",
-    "count_statistics",
 ]
 
 #: The methods that every label type has. "quadratic" is offered by types with a finite list of labels.
 METHODS = ("auto", "majority", "isotropic", "triplets", "em", "labelled")
 
 Severity = Literal["info", "warning", "error"]
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Named arrays that add up: integers exactly, floats to rounding. What a pass over the votes brings back.
-
-    Examples
-    --------
-    >>> total = Statistics({"votes": np.array([1, 2])}) + Statistics({"votes": np.array([3, 4])})
-    >>> total["votes"].tolist()
-    [4, 6]
-    >>> (total + Statistics.zero())["votes"].tolist()
-    [4, 6]
-    """
-
-    parts: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def zero(cls) -> Statistics:
-        """Return the neutral element of addition."""
-        return cls({})
-
-    def __add__(self, other: Statistics) -> Statistics:
-        both = {name: value + other.parts[name] for name, value in self.parts.items() if name in other.parts}
-        return Statistics({**self.parts, **other.parts, **both})
-
-    def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        return self.parts[name]
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.parts
+#: What to do about the sources that a finding names.
+Advice = Literal["", "fix", "drop"]
 
 
 @dataclass(frozen=True)
 class Diagnostic:
     """One finding about a fit: a code to act on, and at most two sentences to read.
 
-    `part` is the field of a record that it is about (``"stars"``, ``"quality/stars"``), or empty.
+    `part` is the field of a record that it is about (``"stars"``, ``"quality/stars"``), or empty. `advice` says what to
+    do about the sources: "fix" the way they vote, or "drop" them.
     """
 
     code: str
@@ -85,6 +56,7 @@ class Diagnostic:
     sources: tuple[str, ...]
     message: str
     part: str = ""
+    advice: Advice = ""
 
     def __str__(self) -> str:
         return f"[{self.severity}] {self.code}: {self.message}"
@@ -105,14 +77,47 @@ class Chunk:
     known: Batch | None = None  # gold labels (n, *label_shape), meaningful where is_known
     is_known: BoolArray | None = None
     items: npt.NDArray[Any] | None = None  # (n,) ids, None where all differ; rows of one id are about the same item
+    by_name: IntArray | None = None  # (m,) the sources by name, shorter names first
 
     def __len__(self) -> int:
         return len(self.observed)
+
+    def rows(self, chosen: IntArray) -> Chunk:
+        """Return some of the items."""
+        known, is_known, items = (
+            None if part is None else part[chosen] for part in (self.known, self.is_known, self.items)
+        )
+        return Chunk(self.labels[chosen], self.observed[chosen], known, is_known, items, self.by_name)
+
+    @property
+    def sources(self) -> IntArray:
+        """The sources in an order that does not depend on their columns, for whoever looks at some votes only."""
+        return np.arange(self.observed.shape[1]) if self.by_name is None else self.by_name
+
+    def places(self) -> tuple[IntArray, IntArray]:
+        """Return the item and the source of every vote, item by item, in the order of `sources`."""
+        rows, columns = np.nonzero(self.observed[:, self.sources])
+        return rows, self.sources[columns]
 
     @property
     def gold_rows(self) -> IntArray:
         """Positions of the items whose true label is known."""
         return np.zeros(0, dtype=np.int64) if self.is_known is None else np.flatnonzero(self.is_known)
+
+    def counts(self, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:
+        """Return the counts that every law keeps: items, and how often two sources vote on the same one.
+
+        `both` is passed where the law has counted that already.
+        """
+        if both is None:
+            seen = self.observed.astype(np.float32)
+            both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
+        return {
+            "items": np.array(len(self), dtype=np.int64),
+            "voted_items": np.array(int((votes_per_item(self.observed) > 0).sum()), dtype=np.int64),
+            "both": both,
+            "gold_items": np.array(len(self.gold_rows), dtype=np.int64),
+        }
 
 
 @dataclass(frozen=True)
@@ -120,25 +125,34 @@ class Parameters:
     """Base of the parameter sets: frozen dataclasses of arrays, numbers and strings."""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the fields by name, ready for storage."""
+        """Return the fields by name."""
         return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def n_choices(self) -> int:
+        """Number of labels that a vote chooses from, where wrong ones are all alike; 2 elsewhere."""
+        return 2
 
 
 #: Parameters under each hypothesis with its probability; the probabilities add up to one, the most probable is first.
-Mixture = tuple[tuple[float, Parameters], ...]
+Mixture = tuple[tuple[Annotated[float, Axes("", 0.0, 1.0)], Parameters], ...]
 
 
 @dataclass(frozen=True)
 class Summary:
     """The parameters in the words shared by all label types, one entry per source."""
 
-    expected_cost: FloatArray
-    weight: FloatArray
-    standard_error: FloatArray  # of the weight; infinite for a source that never votes
-    cost_standard_error: FloatArray  # of the expected cost; infinite likewise
-    correlation: FloatArray  # (m, m) of the errors of two sources given the truth
+    expected_cost: Annotated[FloatArray, Axes("m", 0.0)]
+    weight: Annotated[FloatArray, Axes("m")]
+    # Of the weight; infinite for a source that never votes
+    standard_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
+    cost_standard_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # of the expected cost; infinite likewise
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources given the truth
     parts: Mapping[str, Summary] = field(default_factory=dict)  # the same for each field, where labels are records
-    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)  # (m,) what else the law knows, by name
+    # What else the law knows, by name
+    columns: Mapping[str, Annotated[npt.NDArray[Any], Axes("m", infinite=True, missing=True)]] = field(
+        default_factory=dict
+    )
     effective_range: tuple[float, float] | None = None  # of the number of sources, where it can only be bounded
 
 
@@ -243,8 +257,12 @@ class Law(ABC):
     adapts_to_votes: ClassVar[bool] = False
     #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
     rows: ClassVar[int] = 1 << 16
+    #: Whether level and unit of the labels come from known ones, so that votes alone do not tell what these will be.
+    scale_from_known: ClassVar[bool] = False
     #: Whether `e_step` and `m_step` refine the parameters beyond what qualities determine.
     has_em: ClassVar[bool] = False
+    #: Whether the quality of a source shows in items that it shares with others; the findings say where it shares few.
+    needs_overlap: ClassVar[bool] = True
 
     # --- before any statistics ----------------------------------------------------------------------
 
@@ -264,6 +282,11 @@ class Law(ABC):
         return self.adapt(sample, n_items, seed) if before is self else before
 
     @property
+    def sizes(self) -> Mapping[str, int]:
+        """The sizes of stored parameters that the label type knows, by the names that `Axes` has for them."""
+        return {}
+
+    @property
     def side_by_side(self) -> bool:
         """Whether several threads may go over chunks side by side: not where functions of the user are called."""
         return False
@@ -276,7 +299,7 @@ class Law(ABC):
 
     @abstractmethod
     def statistics(self, chunk: Chunk) -> Statistics:
-        """Return the sums of one pass; always with the counts of `count_statistics`."""
+        """Return the sums of one pass; always with those of `Chunk.counts`."""
 
     @abstractmethod
     def pair_table(self, statistics: Statistics) -> PairTable:
@@ -310,6 +333,14 @@ class Law(ABC):
     def m_step(self, parameters: Any, statistics: Statistics, start: Any) -> Parameters:
         """Return better parameters from the expected sums, drawn towards those that the engine gave (`start`)."""
         raise NotImplementedError
+
+    def starts(self, parameters: Any) -> tuple[Any, ...]:
+        """Return where EM begins under one hypothesis; of several ends the one of the most `evidence` stays."""
+        return (parameters,)
+
+    def evidence(self, parameters: Any) -> float:
+        """Return the log evidence of what EM found, comparable between its `starts`."""
+        return 0.0
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return a shorter mixture where parameters themselves can be averaged, as for weighted means."""
@@ -347,10 +378,6 @@ class Law(ABC):
     def from_weights(self, weight: FloatArray, request: Request) -> Parameters:
         """Return the parameters of sources whose weights are known."""
 
-    def restore(self, fields: Mapping[str, Any]) -> Parameters:
-        """Return the parameters that `Parameters.as_dict` described."""
-        return self.parameter_class(**fields)
-
     @abstractmethod
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean cost of a source of this weight (the forward map)."""
@@ -387,10 +414,18 @@ class Law(ABC):
         """Return which sources give the same label whatever the item; none where the sums cannot tell."""
         return np.zeros(len(statistics["both"]), dtype=bool)
 
+    def guessing_sources(self, parameters: Any) -> BoolArray | None:
+        """Return which sources are no better than guessing, where the law knows more than the pairs of sources tell."""
+        return None
+
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
     ) -> tuple[Diagnostic, ...]:
         """Return what only this label type can find, such as heavy tails or judges on different scales."""
+        return ()
+
+    def notes(self) -> tuple[Diagnostic, ...]:
+        """Return what is to be said about the law itself, whatever the method, such as how it represents labels."""
         return ()
 
     def check_method(self, method: str, *, has_votes: bool) -> None:
@@ -433,19 +468,3 @@ class CompositeLaw(Law):
     @abstractmethod
     def join_summaries(self, parts: Mapping[str, Summary], parameters: Any) -> Summary:
         """Return one summary of records from those of the fields."""
-
-
-def count_statistics(chunk: Chunk, both: IntArray | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Return the counts that every law keeps: items, and how often two sources vote on the same one.
-
-    `both` is passed where the law has counted that already.
-    """
-    if both is None:
-        seen = chunk.observed.astype(np.float32)
-        both = np.rint(seen.T @ seen).astype(np.int64)  # exact: chunks stay far below 2 ** 24 items
-    return {
-        "items": np.array(len(chunk), dtype=np.int64),
-        "voted_items": np.array(int((votes_per_item(chunk.observed) > 0).sum()), dtype=np.int64),
-        "both": both,
-        "gold_items": np.array(len(chunk.gold_rows), dtype=np.int64),
-    }

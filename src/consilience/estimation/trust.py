@@ -4,7 +4,8 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
 ``k_a^2`` the share of its error variance that it has in common with its group,
 
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
-    u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one
+    u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one;
+             or 0, for a share of the sources ~ Beta(1, USELESS)
     mu    ~ N(MEAN, SPREAD^2)
     copies:  k_a^2 ~ U(0, 1) for every member
     schools: members vote around their own version of the truth, of squared quality v^2 ~ U(0, 1) for every group, so
@@ -59,6 +60,8 @@ REFERENCE = 0.2
 TAILS = 3.0
 #: Prior probability of the first spread, that all sources are alike: gain and loss on 30 items are equal around it.
 SPIKE = 0.35
+#: The share of sources that know nothing at all is Beta(1, this): one in five, give or take.
+USELESS = 4.0
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Each further octave of misfit is about a third as probable as the one before.
@@ -220,7 +223,7 @@ class _Problem:
             groups,
             self.features,
             self.gold,
-            (tau, TAILS, MEAN, SPREAD, LIMIT),
+            (tau, TAILS, MEAN, SPREAD, LIMIT, USELESS),
             (self.follows, HALF, CONTRARY if self.has_gold else 0.0),
             omega,
             begin,
@@ -363,7 +366,7 @@ class _Search:
         """Return the best partitions, at most `KEPT`."""
         ranked = sorted(self.score, key=lambda partition: (-self.score[partition], partition))
         top = self.score[ranked[0]]
-        return [partition for partition in ranked[:KEPT] if self.score[partition] > top - NATS]
+        return [partition for partition in ranked[:KEPT] if self.score[partition] >= top - NATS]
 
     def evaluate(self, partitions: Iterable[Partition]) -> None:
         """Score partitions that were not seen before."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,17 +12,42 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import Codebook, arrow_column, plain_value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from consilience.estimation.protocol import Law
 
-__all__ = ["LabelSpace", "as_numbers", "check_distances", "is_missing", "with_missing"]
+__all__ = ["CodedSpace", "LabelSpace", "Unit", "as_numbers", "check_distances", "is_missing", "with_missing"]
 
+#: Largest distance: its fourth power is still a number. One below its inverse is zero.
+FARTHEST = 1e75
 #: Size of the pool of random labels from which the default `sample_around` picks.
 POOL = 512
+#: Standard deviations on either side of a mean that hold 95% of a normal distribution.
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What the quality of a source is called, and the figure that people read for an expected cost."""
+
+    name: str  # of the column, such as "error_rate"
+    meaning: str  # "how often a vote is wrong"
+    figure: Callable[[FloatArray], FloatArray] = np.asarray  # (m,) expected costs -> (m,) figures
+    is_share: bool = True  # between 0 and 1, shown in percent
+    parts: Mapping[str, Unit] = field(default_factory=dict)  # of each field, where labels are records
+
+    def interval(self, cost: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the 95% intervals of the figures, from the standard errors of the costs (delta method)."""
+        step = 1e-4 * np.maximum(np.abs(cost), 1e-9)
+        slope = (self.figure(cost + step) - self.figure(cost - step)) / (2.0 * step)
+        figure, reach = self.figure(cost), NORMAL_95 * np.abs(slope) * error
+        top = 1.0 if self.is_share else np.inf
+        low, high = np.clip(figure - reach, 0.0, top), np.clip(figure + reach, 0.0, top)
+        known = np.isfinite(error)
+        return np.where(known, low, np.nan), np.where(known, high, np.nan)
 
 
 class LabelSpace(ABC):
@@ -30,12 +56,33 @@ class LabelSpace(ABC):
     A new label type writes `distance` and `random`; every other method has a default that works from these two, and
     may be sharpened. Subclasses are frozen dataclasses and final. A *batch* is an array whose first axis is the item:
     ``(n, *label_shape)``, or ``(n,)`` objects for labels without a fixed shape.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from consilience import LabelModel
+    >>> @dataclass(frozen=True)
+    ... class Clock(LabelSpace):
+    ...     def distance(self, left, right):
+    ...         hours = np.abs(np.asarray(left, float) - np.asarray(right, float))
+    ...         return np.minimum(hours, 24 - hours)
+    ...     def random(self, n, rng):
+    ...         return rng.integers(0, 24, size=n)
+    >>> Clock().distance([23], [1])
+    array([2.])
+    >>> votes = [[23, 0, 22], [5, 5, 6], [12, 11, 12]] * 10
+    >>> LabelModel(Clock()).fit(votes).predict(votes)[:3].tolist()
+    [23, 5, 12]
     """
 
     #: ``cost = distance ** power`` is what the model adds up.
     power: ClassVar[float] = 1.0
     #: Whether labels lie on a continuous scale, where a label is never exactly met and never flips.
     continuous: ClassVar[bool] = False
+    #: Whether a label is either right or wrong, so that the mean distance is one less the accuracy.
+    right_or_wrong: ClassVar[bool] = False
+    #: Whether a vote could be the label of its item; comparisons of some pairs could not.
+    votes_are_labels: ClassVar[bool] = True
 
     @abstractmethod
     def distance(self, left: Batch, right: Batch) -> FloatArray:
@@ -59,6 +106,14 @@ class LabelSpace(ABC):
         None where that cannot be done; the cells then go through `as_batch`. Errors carry a position in the flat table.
         """
         return None
+
+    def in_rows(self, labels: Batch, observed: BoolArray) -> Batch:
+        """Return an ``(n, m)`` table of votes whose cells know what their row is about, where rows differ in that."""
+        return labels
+
+    def in_words_of(self, labels: Batch, votes: Batch, observed: BoolArray) -> Batch:
+        """Return one label per row in the words of the votes on that row, where rows have words of their own."""
+        return labels
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         """Return a batch as the user writes labels; the inverse of `as_batch`.
@@ -95,7 +150,10 @@ class LabelSpace(ABC):
         return distance if self.power == 1.0 else distance**self.power
 
     def embed(self, batch: Batch) -> FloatArray | None:
-        """Return ``(n, d)`` coordinates whose Euclidean distances stand for the labels', or None."""
+        """Return ``(n, d)`` coordinates whose squared distances stand for costs (the paper's g), or None.
+
+        Labels of different lengths are padded with zeros: a shorter batch has the first of the coordinates.
+        """
         return None
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
@@ -117,8 +175,8 @@ class LabelSpace(ABC):
         return MetricLaw(
             cost=self.cost,
             coordinates=self._coordinates if own.embed is not LabelSpace.embed else None,
-            mean=self.weighted_mean if own.weighted_mean is not LabelSpace.weighted_mean else None,
-            pool=self.random_pool,
+            mean=self.weighted_mean,
+            pool=self.random,
             sample=self.sample_around if own.sample_around is not LabelSpace.sample_around else None,
         )
 
@@ -128,10 +186,6 @@ class LabelSpace(ABC):
             raise UnsupportedError(f"{type(self).__name__}.embed returned None for a batch.")
         return np.asarray(coordinates, dtype=np.float64).reshape(len(batch), -1)
 
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        """Return random labels that represent the space, or None where it cannot make any."""
-        return self.random(size, np.random.default_rng(seed))
-
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one vote per center, drawn with probability proportional to ``exp(-weight * cost)``.
 
@@ -140,6 +194,14 @@ class LabelSpace(ABC):
         from consilience.label_types.pair_costs import drawn_from
 
         return drawn_from(self.cost, self.random(POOL, rng), centers, weight, rng)
+
+    def unit(self, parameters: Any) -> Unit:
+        """Return how the quality of sources with these parameters reads; by default the mean distance to the truth."""
+        if self.power == 1.0:
+            return Unit("mean_distance", "the mean distance between a vote and the true label", is_share=False)
+        power = 1.0 / self.power
+        meaning = "the typical distance between a vote and the true label (root mean square)"
+        return Unit("typical_distance", meaning, lambda cost: np.maximum(cost, 0.0) ** power, is_share=False)
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return how good the labels are, larger is better: minus the mean distance to the truth."""
@@ -151,16 +213,45 @@ class LabelSpace(ABC):
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         """Return labels as an Arrow column; nulls where the label is missing."""
-        import pyarrow as pa
-
         values = [label.tolist() if isinstance(label, np.ndarray) else plain_value(label) for label in batch]
-        return pa.array([None if is_missing(label) else value for label, value in zip(batch, values, strict=True)])
+        return arrow_column([None if is_missing(label) else value for label, value in zip(batch, values, strict=True)])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         """Return the labels stored by `to_arrow`."""
         values = column.to_pylist()
         plain = all(isinstance(value, (int, float)) for value in values) or isinstance(values[0], list)
         return np.array(values) if plain else as_object_array(values)
+
+
+class CodedSpace(LabelSpace):
+    """A finite list of labels, given by name or by number; batches hold their codes ``0 .. k-1``."""
+
+    @property
+    @abstractmethod
+    def codebook(self) -> Codebook:
+        """Names and codes of the labels."""
+
+    @property
+    def n_labels(self) -> int | None:
+        return self.codebook.k
+
+    def random(self, n: int, rng: np.random.Generator) -> Batch:
+        return rng.integers(self.codebook.k, size=n)
+
+    def as_batch(self, labels: Any) -> Batch:
+        return self.codebook.encode(as_numbers(labels))
+
+    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
+        return self.codebook.check_cells(labels, observed)
+
+    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
+        return self.codebook.decode(batch, like)
+
+    def to_arrow(self, batch: Batch) -> pa.Array:
+        return self.codebook.to_arrow(batch)
+
+    def from_arrow(self, column: pa.Array) -> Batch:
+        return as_numbers(column.to_pylist())
 
 
 def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
@@ -177,14 +268,16 @@ def check_distances(distance: Any, left: Batch, right: Batch) -> FloatArray:
             f"The distance function returned shape {array.shape} for {len(left)} pairs of labels; expected "
             f"({len(left)},). Compare the two batches item by item and return one number per pair."
         )
-    bad = ~(array >= 0) | ~np.isfinite(array)
+    bad = ~(array >= 0) | ~(array <= FARTHEST)
     if bad.any():
         index = int(np.flatnonzero(bad)[0])
         raise DistanceError(
             f"The distance function returned {array[index]} between {plain_value(left[index])!r} and "
-            f"{plain_value(right[index])!r} (pair {index}). A distance is finite and never negative."
+            f"{plain_value(right[index])!r} (pair {index}). A distance is finite and never negative, and at "
+            f"most {FARTHEST:g}."
         )
-    return array
+    tiny = (array < 1.0 / FARTHEST) & (array > 0)
+    return np.where(tiny, 0.0, array) if tiny.any() else array
 
 
 def as_numbers(labels: Any) -> Batch:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
 
-__all__ = ["Codebook", "checked_names", "is_listed", "locate", "plain_value"]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Whole numbers from here on are not codes, and floats cannot tell them apart.
 BEYOND = 2**53
@@ -30,18 +31,6 @@ class Codebook:
     noun: str
     builder: str
 
-    @classmethod
-    def of_names(cls, names: Sequence[Any], noun: str, builder: str) -> Codebook:
-        """Return the codebook of these names, or say which one is unfit."""
-        plain = tuple(plain_value(name) for name in names)
-        if any(is_null(name) for name in plain):
-            raise InvalidLabelError(f"A {noun} cannot be called None or NaN: these mean that a source abstains.")
-        unfit = next((name for name in plain if not isinstance(name, Hashable)), None)
-        if unfit is not None:
-            raise InvalidLabelError(f"A {noun} cannot be called {unfit!r}. Use text or numbers.")
-        _refuse_twice(plain, noun.capitalize())
-        return cls(plain, len(plain), noun, builder)
-
     @property
     def numeric_names(self) -> bool:
         """Whether numbers among the votes are names rather than codes."""
@@ -52,11 +41,12 @@ class Codebook:
         """What a label should have been, for messages."""
         if self.names is None:
             return f"a {self.noun} 0 .. {self.k - 1} of the {self.k} there are"
-        shown = ", ".join(repr(name) for name in self.names[:6])
-        return f"a known {self.noun} ({shown}{', ...' if self.k > 6 else ''})"
+        return f"a known {self.noun} ({first_few(self.names)})"
 
     def encode(self, array: Batch) -> Batch:
         """Return the codes of labels given as codes, whole floats or names."""
+        if array.ndim > 1:  # names that are tuples
+            array = as_object_array(map(tuple, array.tolist()))
         kind, numeric_names = array.dtype.kind, self.numeric_names
         if kind in "biu" and not numeric_names:
             return self.check(array)
@@ -96,6 +86,16 @@ class Codebook:
             names = as_object_array(self.names)
         return np.asarray(names[codes.astype(np.int64)])
 
+    def to_arrow(self, labels: Batch) -> pa.Array:
+        """Return labels as an Arrow column; nulls where there is none. Names of several types become text."""
+        import pyarrow as pa
+
+        if labels.dtype.kind in "iu":
+            if self.numeric_names:  # -1 means "no label" unless a label is called so
+                return pa.array(labels, type=pa.int64(), mask=(labels == -1) & (-1 not in (self.names or ())))
+            return pa.array(labels, type=pa.int32(), mask=labels < 0)
+        return arrow_column([None if is_null(label) else label for label in labels.tolist()])
+
     def check(self, codes: Batch, observed: BoolArray | None = None) -> Batch:
         """Return integer codes in the smallest type, or name the first that is out of range."""
         wrong = (codes < 0) | (codes >= self.k)
@@ -113,7 +113,85 @@ class Codebook:
         return self.check(labels, observed)
 
 
-def locate(labels: Sequence[Any] | Batch, wrong: npt.NDArray[np.bool_], expected: str, step: str) -> InvalidLabelError:
+def read_names(given: Any, noun: str, said: str, *, text: bool = False) -> tuple[tuple[Any, ...] | None, int]:
+    """Return the names of labels or items, or None where only their number is given; and that number.
+
+    `said` is what the user wrote, for messages. Names may have to be `text`.
+    """
+    if isinstance(given, (int, np.integer)) and not isinstance(given, bool):
+        return None, int(given)
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidLabelError(
+            f"{said} says neither how many there are nor how they are called. Give a whole number or a list of names."
+        )
+    names = tuple(plain_value(name) for name in given)
+    fact = f"{'An' if noun == 'item' else 'A'} {noun} cannot be called"
+    for name in names:
+        if is_null(name):
+            raise InvalidLabelError(f"{fact} None or NaN: these mean that a source abstains.")
+        if text and not isinstance(name, str):
+            raise InvalidLabelError(f"{fact} {name!r}. Names are text.")
+        if not isinstance(name, Hashable):
+            raise InvalidLabelError(f"{fact} {name!r}. Use text or numbers.")
+    refuse_twice(names, noun.capitalize())
+    return names, len(names)
+
+
+def read_each(cells: Iterable[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what `read` makes of every cell; an error carries the position of the cell."""
+    result = []
+    for index, cell in enumerate(cells):
+        try:
+            result.append(read(cell))
+        except InvalidLabelError as error:
+            raise InvalidLabelError(str(error), index) from None
+    return result
+
+
+def read_rows(
+    as_batch: Callable[[Any], Batch],
+    labels: Batch,
+    observed: BoolArray,
+    sizes: Callable[[Batch], npt.ArrayLike],
+    uneven: str,
+) -> Batch:
+    """Return the votes of an ``(n, m)`` table in one batch, of one size per row; errors carry a place in the table.
+
+    `uneven` is the message with room for the size of a vote, that of the first of its row, and where they part.
+    """
+    place = np.flatnonzero(observed)
+    try:
+        batch = as_batch(labels[observed])
+        size, row = np.asarray(sizes(batch)), place // observed.shape[1]
+        first = size[np.searchsorted(row, row)]
+        if (size != first).any():
+            cell = int(np.argmax(size != first))
+            raise InvalidLabelError(uneven.format(size[cell], first[cell], min(size[cell], first[cell]) + 1), cell)
+    except InvalidLabelError as error:
+        raise InvalidLabelError(str(error), None if error.index is None else int(place[error.index])) from None
+    return batch
+
+
+def first_few(names: Sequence[Any], most: int = 6) -> str:
+    """Return the first names, for messages."""
+    return ", ".join(map(repr, names[:most])) + (", ..." if len(names) > most else "")
+
+
+def arrow_column(values: list[Any]) -> pa.Array:
+    """Return values as an Arrow column; as text where they are of several types, or numbers beyond 64 bits.
+
+    Half a surrogate pair in somebody's text cannot be encoded; it must not cost the whole table.
+    """
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
+        texts = (None if value is None else str(value) for value in values)
+        return pa.array([None if text is None else text.encode(errors="replace").decode() for text in texts])
+
+
+def locate(labels: Sequence[Any] | Batch, wrong: BoolArray, expected: str, step: str) -> InvalidLabelError:
     """Return the error for the first wrong label of a batch."""
     index = int(np.flatnonzero(wrong)[0])
     return InvalidLabelError(f"label {plain_value(labels[index])!r} is not {expected}. {step}", index)
@@ -139,11 +217,12 @@ def checked_names(setting: str, names: Any, noun: str, example: str) -> tuple[st
     unfit = next((name for name in found if not isinstance(name, str) or not name), None)
     if not found or unfit is not None:
         raise InvalidLabelError(f"{setting} holds {unfit!r}. Give at least one name, each a text that is not empty.")
-    _refuse_twice(found, noun)
+    refuse_twice(found, noun)
     return found
 
 
-def _refuse_twice(names: tuple[Any, ...], noun: str) -> None:
+def refuse_twice(names: Sequence[Any], noun: str) -> None:
+    """Refuse names of which one comes again."""
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidLabelError(f"{noun} {twice!r} is named twice. Name each one once.")

@@ -1,7 +1,8 @@
-"""From expected cost to weight and back, for labels in a finite set (the paper's backward mapping).
+"""From expected cost to weight and back (the paper's backward mapping).
 
 A source of weight theta says l when the truth is y with probability proportional to ``exp(-theta cost[y, l])``. Its
-expected cost falls as theta grows, so each follows from the other.
+expected cost falls as theta grows, so each follows from the other: exactly for labels in a finite set, and
+approximately for a space known only through the costs among some of its labels.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import FloatArray
-from consilience.exceptions import DistanceError
 
-__all__ = ["Conditional", "CostCurve", "conditional", "pair_cost"]
+__all__ = ["Conditional", "CostCurve", "SteppedCurve", "conditional", "cost_step", "pair_cost", "pooled_curve"]
 
 #: Numbers held at once while many weights are evaluated.
 _CHUNK = 1 << 21
@@ -30,7 +30,6 @@ class Conditional(NamedTuple):
     probability: FloatArray  # (k, k), rows the truth
     log_normalizer: FloatArray  # (k,) log of the normalizing sum
     mean_cost: FloatArray  # (k,)
-    variance: FloatArray  # (k,) of the cost
 
 
 def conditional(cost: FloatArray, theta: float) -> Conditional:
@@ -47,18 +46,23 @@ def conditional(cost: FloatArray, theta: float) -> Conditional:
     weights, best = (part[0] for part in _boltzmann(cost, np.array([theta])))
     total = weights.sum(axis=1)
     probability = weights / total[:, None]
-    mean = (probability * cost).sum(axis=1)
-    variance = (probability * (cost - mean[:, None]) ** 2).sum(axis=1)
     with np.errstate(over="ignore"):
-        return Conditional(probability, np.log(total) - theta * best, mean, variance)
+        return Conditional(probability, np.log(total) - theta * best, (probability * cost).sum(axis=1))
 
 
-def pair_cost(cost: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Return the mean cost between two independent sources of these weights, if all labels are as often the truth."""
+def pair_cost(cost: FloatArray, left: FloatArray, right: FloatArray, measure: FloatArray | None = None) -> FloatArray:
+    """Return the mean cost between two independent sources of these weights, if all labels are as often the truth.
+
+    It is counted from what votes of the two on different items cost, which are closer together than random labels:
+    noise moves them away from the edges. Another `measure` ``(k, k)`` of votes that follow `cost` may be given.
+    """
+    measure = cost if measure is None else measure
     weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
     laws = np.stack([conditional(cost, float(weight)).probability for weight in weights])
-    table = (laws @ cost).reshape(len(weights), -1) @ laws.reshape(len(weights), -1).T / len(cost)
-    return np.asarray(table[tuple(np.split(position, 2))])
+    usual = laws.mean(axis=1)
+    unrelated = usual @ measure @ usual.T
+    table = (laws @ measure).reshape(len(weights), -1) @ laws.reshape(len(weights), -1).T / len(cost)
+    return np.asarray((table - unrelated + measure.mean())[tuple(np.split(position, 2))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +75,8 @@ class CostCurve:
     Examples
     --------
     >>> curve = CostCurve.of(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> curve.expected_cost([0.0, np.log(3.0)]).round(12), curve.accuracy(np.log(3.0)).round(12)
-    (array([0.5 , 0.25]), np.float64(0.75))
+    >>> curve.expected_cost([0.0, np.log(3.0)]).round(12)
+    array([0.5 , 0.25])
     >>> np.exp(curve.weight_from_cost([0.25, 0.5, 0.75])).round(9)
     array([3.        , 1.        , 0.33333333])
     """
@@ -90,11 +94,6 @@ class CostCurve:
         The largest weight makes the smallest positive cost a one-in-a-billion event. With `leave_out_truth` votes fall
         on the other labels: for labels drawn from a larger space, where a truth is in the table only by being drawn.
         """
-        cost = np.asarray(cost, dtype=float)
-        if cost.ndim != 2 or cost.shape[0] != cost.shape[1] or not np.isfinite(cost).all():
-            raise DistanceError(
-                f"The costs between labels have shape {cost.shape}; they must be a square table of finite numbers."
-            )
         positive = cost[cost > 0]
         limit = min(float(np.log(1e9) / positive.min()) if len(positive) else 1.0, _LARGEST)
         votes = cost[~np.eye(len(cost), dtype=bool)].reshape(len(cost), -1) if leave_out_truth else cost
@@ -113,10 +112,6 @@ class CostCurve:
     def slope(self, theta: npt.ArrayLike) -> FloatArray:
         """Return the derivative of the expected cost: minus the mean variance of the cost."""
         return self._evaluate(theta)[1, ...]
-
-    def accuracy(self, theta: npt.ArrayLike) -> FloatArray:
-        """Return the probability of saying exactly the truth, in the shape of `theta`."""
-        return self._evaluate(theta)[2, ...]
 
     def weight_from_cost(self, cost: npt.ArrayLike) -> FloatArray:
         """Return the weight that has each expected cost, in the shape of `cost`.
@@ -177,6 +172,77 @@ class CostCurve:
             root[active], width[active] = moved, np.abs(moved - here)
             active = active[~(settled | (high - low <= 1e-15 * np.abs(moved)))]
         return root.reshape(wanted.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedCurve:
+    """Expected cost against weight where the labels at hand cannot show small costs.
+
+    The curve is ``cost(w) = D / (g(w) + D / chance)`` with ``g(w) = (exp(w q) - 1) / q``. It is exact for classes and
+    for vectors of bits. For costs without a step ``g(w) = w``: precisions add up as for noise in a continuous space.
+
+    Examples
+    --------
+    >>> bits = (np.arange(256)[:, None] >> np.arange(8)) & 1
+    >>> costs = (bits[:, None] != bits[None]).sum(axis=2).astype(float)
+    >>> curve = SteppedCurve(chance=4.0, dimension=8.0, step=1.0)
+    >>> weights = np.array([0.0, 1.0, 3.0])
+    >>> bool(np.allclose(curve.expected_cost(weights), CostCurve.of(costs).expected_cost(weights)))
+    True
+    >>> curve.weight_from_cost(curve.expected_cost(weights)).round(9)
+    array([0., 1., 3.])
+    """
+
+    chance: float  # mean cost between unrelated labels
+    dimension: float  # D, such that the curve starts with the right slope
+    step: float  # q, in which costs come; 0 where they are continuous
+
+    def expected_cost(self, weight: npt.ArrayLike) -> FloatArray:
+        """Return the expected cost of a source of each weight."""
+        growth, _ = self._growth(weight)
+        return self.dimension / np.maximum(growth + self.dimension / self.chance, 1e-300)
+
+    def weight_from_cost(self, cost: npt.ArrayLike) -> FloatArray:
+        """Return the weight that has each expected cost; a cost of zero has the weight of a tiny one."""
+        value = np.maximum(np.asarray(cost, dtype=np.float64), 1e-9 * self.chance)
+        growth = self.dimension * (1.0 / value - 1.0 / self.chance)
+        return np.log1p(np.maximum(growth * self.step, -0.999)) / self.step if self.step > 0 else growth
+
+    def slope(self, weight: npt.ArrayLike) -> FloatArray:
+        """Return the derivative of the expected cost."""
+        growth, change = self._growth(weight)
+        return -self.dimension * change / np.maximum(growth + self.dimension / self.chance, 1e-150) ** 2
+
+    def _growth(self, weight: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Return g and its slope."""
+        value = np.asarray(weight, dtype=np.float64)
+        if self.step <= 0:
+            return value, np.ones_like(value)
+        growth = np.expm1(np.clip(value * self.step, -700.0, 300.0))
+        return growth / self.step, growth + 1.0
+
+
+def pooled_curve(cost: FloatArray, *, complete: bool = False, step: float = 0.0) -> CostCurve | SteppedCurve:
+    """Return the curve of an ``(L, L)`` table of costs among all labels there are (`complete`), or some of them.
+
+    It is exact where the table is complete, or holds near neighbors of most labels. `step` is that in which costs come,
+    found from the table where it is 0.
+    """
+    others = cost[~np.eye(len(cost), dtype=bool)].reshape(len(cost), -1)
+    if complete or np.mean((others <= 0).any(axis=1)) >= 0.5:
+        return CostCurve.of(cost, leave_out_truth=not complete)
+    chance = max(float(others.mean()), 1e-150)  # whose square is still a number
+    spread = max(float(others.var(axis=1).mean()), 1e-12 * chance**2)
+    return SteppedCurve(chance, chance**2 / spread, step or cost_step(others[others > 0]))
+
+
+def cost_step(positive: FloatArray) -> float:
+    """Return the step in which positive costs come, 0 where hardly any comes twice."""
+    values = np.unique(positive)
+    if len(values) == 0 or len(values) > 0.5 * len(positive):
+        return 0.0
+    gaps = np.diff(values)
+    return float(min(values[0], gaps[gaps > 1e-9 * values[-1]].min(initial=np.inf)))
 
 
 def _boltzmann(cost: FloatArray, theta: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,28 +1,192 @@
-"""What laws share that know votes by how far they are apart: chance costs, medoids, merged weights."""
+"""What laws share that know votes by how far they are apart: pairs of votes, chance costs, medoids, merged weights."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import Batch, FloatArray
-from consilience.estimation.protocol import Chunk, Mixture
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import PairTable, agreement_sums, agreement_table
+from consilience.estimation.protocol import Chunk, Law, Mixture, Statistics
 
 __all__ = [
     "CostFunction",
+    "MismatchLaw",
+    "SimilarityLaw",
+    "above_chance",
     "best_vote",
     "cost_table",
     "drawn_from",
-    "merged_weights",
     "mismatched_costs",
+    "vote_pairs",
 ]
 
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
 MISMATCHES = 20_000
+#: Pairs of votes on different items that show how close unrelated labels are: a mean similarity to about .01.
+UNRELATED_PAIRS = 800
+#: Largest chance similarity; beyond it labels hardly differ and agreement could not be told from chance.
+MOST_UNRELATED = 0.95
+#: Votes before a source can be called constant.
+MIN_VOTES = 10
 
 CostFunction = Callable[[Batch, Batch], FloatArray]
+
+
+class PairLaw(Law):
+    """Labels that are compared in pairs. Hypotheses are merged, as a label is not an average over them."""
+
+    def merge(self, mixture: Mixture) -> Mixture:
+        """Return one set of parameters, each the mean over the hypotheses if they do not have it in common."""
+        if len(mixture) == 1:
+            return mixture
+        total = sum(share for share, _ in mixture)
+        first = mixture[0][1]
+        own = [
+            name
+            for name, value in first.as_dict().items()
+            if any(getattr(one, name) is not value for _, one in mixture)
+        ]
+        fields = {name: sum(share / total * getattr(one, name) for share, one in mixture) for name in own}
+        return ((1.0, replace(first, **fields)),)
+
+
+# --- labels of a known similarity: texts, and sets of boxes or spans ------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SimilarityLaw(PairLaw):
+    """Labels that agree by their similarity, one minus the cost over a scale; unrelated ones agree by 0."""
+
+    unrelated: float = 0.0  # mean similarity of labels on different items, taken from the votes
+    scale: float = 1.0  # cost that counts as 1
+    adapts_to_votes: ClassVar[bool] = True
+    rows: ClassVar[int] = 1 << 12
+
+    @abstractmethod
+    def pair_costs(self, labels: Batch, pairs: IntArray) -> FloatArray:
+        """Return the costs between pairs ``(p, 2)`` of labels, given by their positions."""
+
+    def cost(self, left: Batch, right: Batch) -> FloatArray:
+        """Return the costs between two batches, pair by pair."""
+        return self.pair_costs(np.concatenate([left, right], dtype=object), np.arange(2 * len(left)).reshape(2, -1).T)
+
+    def similarity(self, cost: FloatArray) -> FloatArray:
+        """Return one minus the cost over the scale, at least 0."""
+        return 1.0 - np.minimum(cost / self.scale, 1.0)
+
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Self:
+        """Look at how far votes on different items are apart."""
+        if sample is None:
+            return self
+        rows, columns = sample.places()
+        if len(np.unique(rows)) < 2:
+            return self
+        pairs = np.random.default_rng(seed).integers(0, len(rows), (UNRELATED_PAIRS, 2))
+        pairs = pairs[rows[pairs[:, 0]] != rows[pairs[:, 1]]]
+        return self.adapt_to_costs(self.pair_costs(sample.labels[rows, columns], pairs))
+
+    def adapt_to_costs(self, apart: FloatArray) -> Self:
+        """Return the law fitted to the costs between votes on different items."""
+        return replace(self, unrelated=min(float(self.similarity(apart).mean()), MOST_UNRELATED))
+
+    def statistics(self, chunk: Chunk) -> Statistics:
+        labels, observed = chunk.labels, chunk.observed
+        m, has_gold = observed.shape[1], len(chunk.gold_rows) > 0
+        if chunk.known is not None and chunk.is_known is not None and has_gold:  # known labels are one more source
+            labels = np.column_stack([labels, chunk.known])
+            observed = np.column_stack([observed, chunk.is_known])
+        rows, sources = np.nonzero(observed)
+        pairs = vote_pairs(np.searchsorted(rows, np.arange(len(observed) + 1)))
+        close = self.similarity(self.pair_costs(labels[rows, sources], pairs))
+        size = observed.shape[1]
+        cell = sources[pairs[:, 0]] * size + sources[pairs[:, 1]]
+        parts: dict[str, npt.NDArray[Any]] = chunk.counts()
+        parts["agreement_votes"] = chunk.observed.sum(axis=0).astype(np.float64)
+        for name, weights in {"agreement": close, "agreement_square": close**2, "agreement_count": None}.items():
+            sums = np.bincount(cell, weights, minlength=size**2).reshape(size, size).astype(np.float64)
+            sums = sums + sums.T
+            parts[name] = sums[:m, :m]
+            if has_gold:
+                parts[f"gold_{name}"] = sums[m, :m]
+        return Statistics(parts)
+
+    def pair_table(self, statistics: Statistics) -> PairTable:
+        table = agreement_table(statistics, above_chance(self.unrelated))
+        return replace(table, cost=self.chance_cost * (1.0 - table.value))
+
+    @property
+    def chance_cost(self) -> float:
+        return self.scale * (1.0 - self.unrelated)
+
+
+def above_chance(chance: float) -> Callable[[FloatArray, FloatArray], tuple[FloatArray, FloatArray]]:
+    """Return the function that turns a mean and its error into shares of what is beyond chance."""
+    return lambda mean, error: ((mean - chance) / (1.0 - chance), error / (1.0 - chance))
+
+
+def vote_pairs(item_start: IntArray) -> IntArray:
+    """Return all pairs of votes within items ``(p, 2)``, item by item, from the ``(n + 1,)`` first vote of each item.
+
+    Examples
+    --------
+    >>> vote_pairs(np.array([0, 1, 4])).tolist()
+    [[1, 2], [1, 3], [2, 3]]
+    """
+    votes = np.arange(item_start[-1])
+    behind = np.repeat(item_start[1:], np.diff(item_start)) - votes - 1  # later votes on the same item
+    left = np.repeat(votes, behind)
+    first = np.repeat(np.cumsum(behind) - behind, behind)
+    return np.stack([left, left + 1 + np.arange(len(left)) - first], axis=1)
+
+
+# --- labels whose scatter only the votes show: points of manifolds, and anything with a distance --------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MismatchLaw(PairLaw):
+    """Labels that agree as far as votes on one item are closer together than votes on different items."""
+
+    mismatch: FloatArray | None = None  # (m, m) how far votes of two sources on different items are apart
+    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
+    adapts_to_votes: ClassVar[bool] = True
+
+    @abstractmethod
+    def measure(self, left: Batch, right: Batch) -> FloatArray:
+        """Return what agreement is measured by: how far labels are apart, pair by pair."""
+
+    def pair_sums(
+        self, chunk: Chunk, between: Callable[[IntArray, int, int], FloatArray]
+    ) -> dict[str, npt.NDArray[Any]]:
+        """Return counts, and sums of ``between(rows, a, b)`` of two sources and of the measure to known labels."""
+        labels, known = chunk.labels, chunk.known
+        to_gold = None if known is None else lambda rows, a: self.measure(labels[rows, a], known[rows])
+        return chunk.counts() | agreement_sums(between, chunk.observed, to_gold, chunk.gold_rows)
+
+    def constant_sources(self, statistics: Statistics) -> BoolArray:
+        if self.mismatch is None:
+            return super().constant_sources(statistics)
+        own = np.diag(self.mismatch)
+        return (np.diag(statistics["both"]) >= MIN_VOTES) & (own <= 1e-9 * max(float(own.max()), 1e-300))
+
+    def finished(self, table: PairTable, statistics: Statistics) -> PairTable:
+        """Return the table with costs and a diagonal, and with errors of at least half an item's worth.
+
+        Votes that never differ may differ on the next item.
+        """
+        diagonal = np.eye(len(table.value), dtype=bool)
+        cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
+        return replace(
+            table,
+            value=np.where(diagonal, 1.0, table.value),
+            error=np.maximum(table.error, 0.5 / (table.both + 1.0)),
+            cost=np.where(diagonal, 0.0, cost),
+        )
 
 
 def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Generator) -> tuple[FloatArray, bool]:
@@ -32,7 +196,7 @@ def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Genera
     counts as far as it exceeds the noise of its own mean.
     """
     m = sample.observed.shape[1]
-    left, right = np.triu_indices(m)
+    left, right = sample.sources[np.array(np.triu_indices(m))]
     each = max(MISMATCHES // max(len(left), 1), 8)
     sums = np.zeros((3, m, m))  # of costs, of their squares, and how many
     distinct = True
@@ -61,16 +225,6 @@ def mismatched_costs(measure: CostFunction, sample: Chunk, rng: np.random.Genera
     noise = np.maximum(square / some - mean**2, 0.0) / some
     kept = max(0.0, 1.0 - float(noise.sum()) / max(float((beyond**2).sum()), 1e-300))
     return np.maximum(additive + kept * beyond, 0.0), distinct
-
-
-def merged_weights(mixture: Mixture) -> Mixture:
-    """Return one set of parameters, each the mean over the hypotheses."""
-    if len(mixture) == 1:
-        return mixture
-    total = sum(share for share, _ in mixture)
-    first = mixture[0][1]
-    fields = {name: sum(share / total * getattr(one, name) for share, one in mixture) for name in first.as_dict()}
-    return ((1.0, replace(first, **fields)),)
 
 
 def cost_table(cost: CostFunction, left: Batch, right: Batch) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +24,8 @@ from consilience.exceptions import (
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.chunks import Chunks, InMemory, Task, as_chunks, column_of, length, pieces, rows_of
 from consilience.labeling.functions import LabelingFunction, as_functions
-from consilience.labeling.workers import ProgressBar, count_workers, run_in_processes
+from consilience.labeling.workers import count_workers, run_in_processes
+from consilience.progress import Bar, working
 from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
 from consilience.tables.display import SourceTable
 from consilience.tables.frames import Column, column_of_series
@@ -38,7 +40,14 @@ BLOCK = 256
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """Votes, and a table with one row per function that failed: rows, first_row, first_error."""
+    """Votes, and a table with one row per function that failed: rows, first_row, first_error.
+
+    Examples
+    --------
+    >>> result = apply_with_faults([lambda number: 10 // number], [1, 0])
+    >>> result.votes, result.faults.columns["rows"]
+    (Votes(2 items, 1 source, 50% observed), [1])
+    """
 
     votes: Votes
     faults: SourceTable
@@ -46,7 +55,13 @@ class Applied:
 
 @dataclass(frozen=True)
 class Fault:
-    """On how many rows a function has no vote because it failed, and the first of them with the text of its error."""
+    """On how many rows a function has no vote because it failed, and the first of them with the text of its error.
+
+    Examples
+    --------
+    >>> Fault(rows=3, first_row=7, first_error="KeyError: 'text'").first_row
+    7
+    """
 
     rows: int
     first_row: int
@@ -59,6 +74,13 @@ class Answers:
 
     Labels are codes where the space has them; `spelling` is their type before. Where the function abstains or failed,
     `observed` is False.
+
+    Examples
+    --------
+    >>> from consilience.labeling import labeling_function
+    >>> [answers] = apply_to_chunk([labeling_function(abs)], [1, -2])
+    >>> answers.labels.tolist(), answers.observed.tolist()
+    ([1, 2], [True, True])
     """
 
     labels: Batch
@@ -93,7 +115,7 @@ def apply(
         Parquet file or of a folder of them. Files and generators are read in pieces.
     space
         What a label is. Labels are checked against it as they come, and classes take one byte per vote.
-        Among whole numbers -1 then abstains, unless it is a label; None and NaN always do.
+        Among whole numbers -1 abstains, unless it is a label of the space; None and NaN always do.
     item
         The column that holds the item ids; rows are counted if not given.
     on_error
@@ -170,19 +192,13 @@ def apply_with_faults(
         # Enough pieces for everybody. Vectorized functions see the same batches however many processes there are.
         chunks = replace(chunks, rows=max(1, min(chunk_rows, -(-total // (4 * jobs)))))
     work = Work(found, chunks, space, item, on_error, chunk_rows)
-    with ProgressBar(None if total is None else total * len(found), progress) as bar:
+    with working("votes", None if total is None else total * len(found), shown=progress, forks=True) as bar:
         results = [part for result in _results(work, chunks, jobs, bar) for part in result]
     if not any(len(answers[0].observed) for answers, _ in results):
         raise InvalidVotesError("There are no items: the data has no rows. Pass at least one row.")
     labels, observed, spelling = join_answers([answers for answers, _ in results], space)
-    items: npt.NDArray[Any] = np.arange(len(observed))
-    columns = [ids for _, ids in results if ids is not None]
-    if columns:
-        null = np.concatenate([column.null for column in columns])
-        if null.any():
-            raise InvalidVotesError(f"Row {int(np.argmax(null))} has no item id in column {item!r}. Fill it in.")
-        dtype = common_dtype([column.values.dtype for column in columns])
-        items = np.concatenate([column.values.astype(dtype, copy=False) for column in columns])
+    items = join_ids([ids for _, ids in results if ids is not None], item)
+    if items is not None:
         check_unique_ids(items)
     names = tuple(one.name for one in found)
     faults: dict[str, list[Any]] = {"source": [], "rows": [], "first_row": [], "first_error": []}
@@ -192,7 +208,8 @@ def apply_with_faults(
             row = (name, sum(fault.rows for fault in failed), failed[0].first_row, failed[0].first_error)
             for column, value in zip(faults.values(), row, strict=True):
                 column.append(value)
-    return Applied(Votes(labels, observed, names, items, spelling=spelling), SourceTable(faults))
+    ids = np.arange(len(observed)) if items is None else items
+    return Applied(Votes(labels, observed, names, ids, spelling=spelling), SourceTable(faults))
 
 
 def is_cluster_frame(data: Any) -> bool:
@@ -239,11 +256,12 @@ class Work:
         return results
 
 
-def _results(work: Work, chunks: Chunks, jobs: int, bar: ProgressBar) -> Iterator[Any]:
+def _results(work: Work, chunks: Chunks, jobs: int, bar: Bar) -> Iterator[Any]:
     if jobs == 1:
         yield from map(replace(work, advance=bar.advance), chunks.tasks())
         return
-    fork = "fork" in multiprocessing.get_all_start_methods()
+    # On macOS linear algebra and system libraries crash in a forked process.
+    fork = "fork" in multiprocessing.get_all_start_methods() and sys.platform != "darwin"
     if isinstance(chunks, InMemory) and type(chunks.data).__module__.startswith("polars"):
         # The threads of polars do not survive a fork. Functions of a row never see what holds their cells.
         if any(one.vectorized for one in work.functions):
@@ -270,6 +288,14 @@ def apply_to_chunk(
 
     The chunk is a table, a dict of arrays or a list. `first_row` is the number of its first row, for messages;
     `advance` is called with the number of answers given since its last call.
+
+    Examples
+    --------
+    >>> from consilience.labeling import labeling_function
+    >>> short = labeling_function(lambda text: "ham" if len(text) < 5 else None)
+    >>> [answers] = apply_to_chunk([short], ["hi", "win a car"])
+    >>> answers.observed.tolist()
+    [True, False]
     """
     lenient = on_error == "abstain"
     count = advance or (lambda answers: None)
@@ -280,7 +306,8 @@ def apply_to_chunk(
             labels, observed, failed = _of_batch(function, chunk, lenient, first_row)
             count(len(observed))
         else:
-            changeable = bool(getattr(function.function, "_pre", None))  # snorkel's preprocessors set attributes
+            # Preprocessors set attributes, and so do those of snorkel.
+            changeable = bool(function.pre or getattr(function.function, "_pre", None))
             if changeable not in rows:
                 rows[changeable] = rows_of(chunk, changeable=changeable)
             labels, observed, failed = _of_rows(function, rows[changeable], lenient, first_row, count)
@@ -391,7 +418,7 @@ def _encoded(
     if function.abstain is not None and labels.ndim == 1:
         observed = observed & differs_from(labels, function.abstain)
     # The rule of `fit`: among whole numbers -1 is no vote, unless it is a label.
-    if labels.dtype.kind in "iu" and labels.ndim == 1 and space is not None and not space.contains(-1):
+    if labels.dtype.kind in "iu" and labels.ndim == 1 and (space is None or not space.contains(-1)):
         observed = observed & (labels != -1)
     batch = None
     if space is not None and observed.any():
@@ -415,6 +442,18 @@ def _encoded(
     codes = np.zeros((len(labels), *batch.shape[1:]), dtype=batch.dtype)
     codes[observed] = batch
     return Answers(codes, observed, labels.dtype, fault)
+
+
+def join_ids(columns: Sequence[Column], item: str | None, first_row: int = 0) -> npt.NDArray[Any] | None:
+    """Return the ids in the column `item` of several chunks, the first of which begins with `first_row`, if any."""
+    if not columns:
+        return None
+    null = np.concatenate([column.null for column in columns])
+    if null.any():
+        row = first_row + int(np.argmax(null))
+        raise InvalidVotesError(f"Row {row} has no item id in column {item!r}. Fill it in.")
+    dtype = common_dtype([column.values.dtype for column in columns])
+    return np.concatenate([column.values.astype(dtype, copy=False) for column in columns])
 
 
 def join_answers(chunks: Sequence[Sequence[Answers]], space: LabelSpace | None) -> tuple[Batch, BoolArray, Any]:

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from consilience.exceptions import InvalidVotesError, UnknownColumnError, did_you_mean
+from consilience.exceptions import InvalidVotesError, UnknownColumnError, unknown_column
 from consilience.tables.frames import Column, column_of_series, is_frame, to_column
+from consilience.tables.row_groups import RowGroup, find_row_groups
 
 
 @dataclass(frozen=True)
@@ -46,26 +47,22 @@ class InMemory:
 
 
 @dataclass(frozen=True, eq=False)
-class ParquetFiles:
-    """Parquet files, one row group at a time."""
+class InFiles:
+    """Parquet or Arrow files, one row group at a time."""
 
-    files: tuple[Path, ...]
+    groups: tuple[RowGroup, ...]
 
     @property
     def n_rows(self) -> int | None:
-        return sum(_open(path).metadata.num_rows for path in self.files)
+        return sum(group.n_rows for group in self.groups)
 
     def tasks(self) -> Iterator[Task]:
-        first = 0
-        for path in self.files:
-            metadata = _open(path).metadata
-            for group in range(metadata.num_row_groups):
-                yield Task(first, (path, group))
-                first += metadata.row_group(group).num_rows
+        return (Task(group.first_row, group) for group in self.groups)
 
     def load(self, task: Task) -> Any:
-        path, group = task.key
-        return _open(path).read_row_group(group, use_threads=False)
+        import pyarrow as pa
+
+        return pa.concat_tables([table for _, table in task.key.tables()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,19 +85,13 @@ class Stream:
         return task.key
 
 
-Chunks = InMemory | ParquetFiles | Stream
+Chunks = InMemory | InFiles | Stream
 
 
 def as_chunks(data: Any, rows: int) -> Chunks:
     """Return the data cut into pieces of about so many rows."""
     if isinstance(data, (str, Path)):
-        path = Path(data)
-        if not path.exists():
-            raise InvalidVotesError(f"There is no file or folder {str(path)!r}. Correct the path.")
-        files = tuple(sorted(path.rglob("*.parquet"))) if path.is_dir() else (path,)
-        if not files:
-            raise InvalidVotesError(f"The folder {str(path)!r} holds no file that ends in .parquet.")
-        return ParquetFiles(files)
+        return InFiles(find_row_groups(data)[0])
     if _is_arrow_batch(data):
         return InMemory(_table(data), rows)
     if is_frame(data):
@@ -155,19 +146,6 @@ def _table(batch: Any) -> Any:
     import pyarrow as pa
 
     return pa.Table.from_batches([batch])
-
-
-def _open(path: Path) -> Any:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidVotesError(
-            f"{str(path)!r} cannot be read as Parquet ({error}). Read other files yourself, for example with "
-            "pandas.read_csv, and pass the table."
-        ) from None
 
 
 class Record(SimpleNamespace):
@@ -255,10 +233,3 @@ def _entry(element: Any, column: str, row: int) -> Any:
     except (KeyError, AttributeError):
         problem = unknown_column(column, element if isinstance(element, Mapping) else getattr(element, "__dict__", ()))
     raise UnknownColumnError(f"Row {row} of this piece of the data: {problem} Write None where there is no value.")
-
-
-def unknown_column(wanted: Any, columns: Iterable[Any]) -> UnknownColumnError:
-    """Return the error for a column that is not there, with the ones that may be meant."""
-    names = list(map(str, columns))
-    hint = did_you_mean(wanted, names, most=3) or f" The columns are {', '.join(map(repr, names))}."
-    return UnknownColumnError(f"There is no column {wanted!r}.{hint}")

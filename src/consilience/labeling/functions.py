@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, overload
 
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 
-__all__ = ["LabelingFunction", "Once", "as_functions", "labeling_function", "once"]
+#: Rows for which a preprocessor remembers what it returned: a chunk of them.
+REMEMBERED = 1 << 15
 
 #: By process: a lock that another thread held at a fork would stay closed in the new process.
 _creating: dict[int, threading.RLock] = {}
@@ -51,32 +54,107 @@ class Once:
 once = Once
 
 
+@dataclass(eq=False)
+class Preprocessor:
+    """What happens to a row before labeling functions see it; made by `preprocessor`, and called like the function.
+
+    Examples
+    --------
+    >>> Preprocessor(str.lower, "lower")("FREE money")
+    'free money'
+    """
+
+    function: Callable[[Any], Any]
+    name: str
+    memoize: bool = True
+
+    def __call__(self, row: Any) -> Any:
+        memory = self.__dict__.setdefault("_memory", {})
+        cells = tuple(vars(row).items()) if isinstance(row, SimpleNamespace) else row
+        try:
+            if self.memoize and cells in memory:
+                return memory[cells]
+        except TypeError:  # a cell that cannot be looked up, such as a list
+            cells = None
+        made = self.function(copy(row) if isinstance(row, SimpleNamespace) else row)
+        if self.memoize and cells is not None:
+            if len(memory) >= REMEMBERED:
+                memory.clear()
+            memory[cells] = made
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"function": self.function, "name": self.name, "memoize": self.memoize}
+
+
+def preprocessor(
+    function: Callable[[Any], Any] | None = None, /, *, name: str | None = None, memoize: bool = True
+) -> Any:
+    """Turn a function of a row into a step before labeling functions: ``labeling_function(pre=[...])``.
+
+    It returns what the functions shall see: the row with more attributes, or anything else. What it returned for a row
+    is remembered, so that several functions share the work; ``memoize=False`` forgets it.
+
+    Examples
+    --------
+    >>> @preprocessor
+    ... def words(row):
+    ...     row.words = row.text.lower().split()
+    ...     return row
+    >>> @labeling_function(pre=[words])
+    ... def short(row):
+    ...     return "ham" if len(row.words) < 4 else None
+    >>> from consilience import apply
+    >>> apply(short, {"text": ["See you", "You have won a new car"]}).labels.tolist()
+    [['ham'], [None]]
+    """
+    if function is None:
+        return partial(preprocessor, name=name, memoize=memoize)
+    chosen = getattr(function, "__name__", type(function).__name__) if name is None else name
+    return Preprocessor(function, str(chosen), memoize)
+
+
 @dataclass(frozen=True, eq=False)
 class LabelingFunction:
-    """A function that votes; made by `labeling_function`, which has the parameters, and called like the function."""
+    """A function that votes; made by `labeling_function`, which has the parameters, and called like the function.
+
+    Examples
+    --------
+    >>> shouts = labeling_function(str.isupper)
+    >>> shouts.name, shouts("WIN")
+    ('isupper', True)
+    """
 
     function: Callable[..., Any]
     name: str
     resources: Mapping[str, Any] = field(default_factory=dict)
     vectorized: bool = False
     abstain: Any = None
+    pre: tuple[Callable[[Any], Any], ...] = ()
 
     def __call__(self, row: Any) -> Any:
         return self.bound()(row)
 
     def bound(self) -> Callable[[Any], Any]:
         """Return the function with its resources filled in."""
-        if not self.resources:
-            return self.function
         values = {key: item.value() if isinstance(item, Once) else item for key, item in self.resources.items()}
-        return partial(self.function, **values)
+        call = partial(self.function, **values) if values else self.function
+        if not self.pre:
+            return call
+
+        def after_steps(row: Any) -> Any:
+            for step in self.pre:
+                row = step(row)
+            return call(row)
+
+        return after_steps
 
     def __reduce__(self) -> tuple[Any, ...]:
         # The decorator took the name of the plain function, which pickle would look for.
         module, path = getattr(self.function, "__module__", None), getattr(self.function, "__qualname__", "")
         if module not in (None, "__main__") and _named(module, path) is self:
             return _named, (module, path)
-        return LabelingFunction, (self.function, self.name, self.resources, self.vectorized, self.abstain)
+        return LabelingFunction, (self.function, self.name, self.resources, self.vectorized, self.abstain, self.pre)
 
 
 def _named(module: str, path: str) -> Any:
@@ -97,6 +175,7 @@ def labeling_function(
     resources: Mapping[str, Any] | None = None,
     vectorized: bool = False,
     abstain: Any = None,
+    pre: Iterable[Callable[[Any], Any]] = (),
 ) -> Callable[[Callable[..., Any]], LabelingFunction]: ...
 
 
@@ -108,6 +187,7 @@ def labeling_function(
     resources: Mapping[str, Any] | None = None,
     vectorized: bool = False,
     abstain: Any = None,
+    pre: Iterable[Callable[[Any], Any]] = (),
 ) -> LabelingFunction | Callable[[Callable[..., Any]], LabelingFunction]:
     """Turn a function into a source of votes: ``@labeling_function`` or ``@labeling_function(...)``.
 
@@ -128,6 +208,8 @@ def labeling_function(
         abstains. Much faster.
     abstain
         A value that means "abstains", besides None and NaN, such as -1.
+    pre
+        Functions through which each row goes first, in this order; see `preprocessor`. Their rows may be changed.
 
     Examples
     --------
@@ -144,7 +226,7 @@ def labeling_function(
            ['spam', None]], dtype=object)
     """
     if function is None:
-        settings = {"name": name, "resources": resources, "vectorized": vectorized, "abstain": abstain}
+        settings = {"name": name, "resources": resources, "vectorized": vectorized, "abstain": abstain, "pre": pre}
         return partial(labeling_function, **settings)
     if not callable(function):
         raise UnsupportedError(
@@ -152,7 +234,16 @@ def labeling_function(
             "Write @labeling_function above a def, or @labeling_function(name=...)."
         )
     chosen = getattr(function, "__name__", type(function).__name__) if name is None else str(name)
-    return LabelingFunction(function, chosen, dict(resources or {}), vectorized, abstain)
+    steps = tuple(pre) if isinstance(pre, Iterable) else (pre,)
+    wrong = next((step for step in steps if not callable(step)), None)
+    if wrong is not None:
+        raise UnsupportedError(f"pre holds {wrong!r}, not a function of a row. Write @preprocessor above a def.")
+    if steps and vectorized:
+        raise UnsupportedError(
+            f"{chosen!r} takes a batch, and the steps of pre= take a row. Prepare the batch in the function, or leave "
+            "vectorized=True out."
+        )
+    return LabelingFunction(function, chosen, dict(resources or {}), vectorized, abstain, steps)
 
 
 def as_functions(functions: Any) -> tuple[LabelingFunction, ...]:

@@ -22,8 +22,6 @@ from consilience.labeling.functions import LabelingFunction
 from consilience.tables.cells import blank
 from consilience.tables.frames import Column, columns_of, is_frame, missing_column
 
-__all__ = ["from_annotations", "from_column", "from_model", "keywords", "regex", "threshold"]
-
 
 def from_column(
     column: str, name: str | None = None, *, abstain: Any = None, ranks: str | None = None

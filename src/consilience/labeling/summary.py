@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import Batch, FloatArray, IntArray, as_object_array
+from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions, chooser
+from consilience.tables.cells import spelled_out
 from consilience.tables.display import SourceTable
 from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes, as_votes
@@ -27,21 +29,47 @@ MOST_LABELS = 10_000
 EQUAL = 1e-12
 
 
+def buckets(votes: Any, gold: Any, function: str, space: LabelSpace | None = None) -> dict[tuple[Any, Any], IntArray]:
+    """Return the rows in which an item of each known label got each vote of one source; None where it abstains.
+
+    `gold` holds one known label per item, None where it is unknown. The votes for a wrong label are those to look at.
+    `space` is needed where names are stored as codes, as `apply` does if it is told the space.
+
+    Examples
+    --------
+    >>> votes = Votes.from_matrix([["spam", "ham"], ["spam", "?"], ["ham", "ham"]], "?", sources=["link", "short"])
+    >>> buckets(votes, ["spam", "ham", "ham"], "link")
+    {('spam', 'spam'): array([0]), ('ham', 'spam'): array([1]), ('ham', 'ham'): array([2])}
+    """
+    table = as_votes(votes).select([function])
+    known = as_object_array(gold).tolist()
+    if len(known) != len(table):
+        raise InvalidVotesError(
+            f"gold has {len(known)} labels for {len(table)} items. Give one per item, None where it is unknown."
+        )
+    said = spelled_out(table.labels, table.observed, space, table.spelling)[:, 0].tolist()
+    rows: dict[tuple[Any, Any], list[int]] = {}
+    for row, (label, vote, seen) in enumerate(zip(known, said, table.observed[:, 0].tolist(), strict=True)):
+        if not is_null(label):
+            rows.setdefault((plain_value(label), plain_value(vote) if seen else None), []).append(row)
+    return {key: np.array(own, dtype=np.int64) for key, own in rows.items()}
+
+
 def summarize(
     votes: Any, space: LabelSpace | None = None, gold: Any = None, *, max_items: int | None = MAX_ITEMS
 ) -> SourceTable:
     """Return one row per source, before any model.
 
-    ===============  ============================================================================
-    votes, coverage  items it votes on, and their share
-    overlaps         share of items on which it votes and another source does, too
-    conflicts        share of items on which it votes and another source says something else
-    cost_to_others   mean cost between its vote and another source's on the same item
-    labels           how many different labels it votes
-    polarity         which ones, where the space is finite and they are few
-    known, true_cost votes on items of known label, and their mean cost to it (with `gold`)
-    accuracy         share of them that are right, for finite spaces (with `gold`)
-    ===============  ============================================================================
+    ================  ============================================================================
+    votes, coverage   items it votes on, and their share
+    overlaps          share of items on which it votes and another source does, too
+    conflicts         share of items on which it votes and another source says something else
+    cost_to_others    mean cost between its vote and another source's on the same item
+    labels            how many different labels it votes
+    polarity          which ones, where the space is finite and they are few
+    known, true_cost  votes on items of known label, and their mean cost to it (with `gold`)
+    accuracy          share of them that are right, for finite spaces (with `gold`)
+    ================  ============================================================================
 
     Where nothing can be said, the cell is None.
 
@@ -63,9 +91,9 @@ def summarize(
     >>> from consilience import Classes
     >>> summarize([[0, 0, 1], [1, -1, 1], [1, 0, -1]], Classes(2))
     source    votes  coverage  overlaps  conflicts  cost_to_others  labels  polarity
-    source_0      3      100%      100%        67%           0.500       2      0, 1
-    source_1      2       67%       67%        67%           0.667       1         0
-    source_2      2       67%       67%        33%           0.667       1         1
+    source_0      3      100%      100%        67%            0.50       2      0, 1
+    source_1      2       67%       67%        67%            0.67       1         0
+    source_2      2       67%       67%        33%            0.67       1         1
     """
     if space is not None and not isinstance(space, LabelSpace):
         raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")

@@ -17,9 +17,8 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.label_types.base import LabelSpace
-from consilience.labeling.applying import CHUNK_ROWS, Work, chosen_functions, is_cluster_frame, join_answers
+from consilience.labeling.applying import CHUNK_ROWS, Work, chosen_functions, is_cluster_frame, join_answers, join_ids
 from consilience.labeling.chunks import Task, as_chunks, length, pieces, slice_rows
-from consilience.labeling.functions import LabelingFunction
 from consilience.partitions.dask import pandas_frame
 from consilience.partitions.label_folder import LabelFolder, Manifest, fingerprint, write_tables
 from consilience.partitions.spark import over_tables, use_this_interpreter
@@ -28,8 +27,6 @@ from consilience.tables.vote_tables import LabelTable, storable, wide_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["apply_frame", "apply_to"]
 
 #: Rows whose votes show the types of the columns.
 FIRST_ROWS = 1000
@@ -70,15 +67,18 @@ def apply_to(
     found = chosen_functions(functions, space, on_error, chunk_rows)
     if not isinstance(path, (str, Path)):
         raise UnsupportedError(
-            f"{type(path).__name__} is no path of Parquet files. Use consilience.apply, which takes tables and "
+            f"{type(path).__name__} is not a path of Parquet files. Use consilience.apply, which takes tables and "
             "frames of Dask and Spark."
         )
     chunks: Any = as_chunks(path, chunk_rows)
     tasks = list(chunks.tasks())
-    how = [[one.name, one.vectorized, _code(one)] for one in found]
+    if not tasks:
+        raise InvalidVotesError("There are no items: the data has no rows. Pass at least one row.")
     header = {
-        "functions": fingerprint(how, repr(space), item, on_error),
-        "data": fingerprint([[task.first_row, Path(task.key[0]).name, task.key[1]] for task in tasks], chunks.n_rows),
+        "functions": fingerprint(found, repr(space), item, on_error),
+        "data": fingerprint(
+            [[task.first_row, Path(task.key.file).name, task.key.group] for task in tasks], chunks.n_rows
+        ),
         "pieces": len(tasks),
     }
     manifest = Manifest(Path(destination), header, resume=resume, force=force)
@@ -87,8 +87,7 @@ def apply_to(
         work = Work(found, None, space, item, on_error, chunk_rows)
         tables = _with_schema(_VoteTables(work), chunks.load(tasks[0]))
         for index in left:
-            file, group = tasks[index].key
-            place, whole = f"{str(file)!r}, row group {group}", chunks.load(tasks[index])
+            place, whole = tasks[index].key.place, chunks.load(tasks[index])
             made = (tables.table(chunk, place, start) for start, chunk in pieces(whole, chunk_rows))
             manifest.add(index, write_tables(made, tables.schema, manifest.target(index)))
     return manifest.finish()
@@ -109,9 +108,13 @@ def apply_frame(
     computed when it is asked for; the types of its columns are those of the votes on the first rows, or of the space.
 
     The other arguments are as for `consilience.apply`. Spark cannot count rows, so it needs `item`.
+
+    Examples
+    --------
+    >>> votes = apply_frame([has_digit, is_short], frame, Classes(["ham", "spam"]), item="id")  # doctest: +SKIP
     """
     if not is_cluster_frame(frame):
-        raise UnsupportedError(f"{type(frame).__name__} is no Dask or Spark dataframe. Use consilience.apply.")
+        raise UnsupportedError(f"{type(frame).__name__} is not a Dask or Spark dataframe. Use consilience.apply.")
     found = chosen_functions(functions, space, on_error, chunk_rows)
     tables = _VoteTables(Work(found, None, space, item, on_error, chunk_rows))
     if not hasattr(frame, "mapInArrow"):
@@ -135,15 +138,6 @@ def apply_frame(
 def _votes_of_partition(frame: Any, tables: _VoteTables, partition_info: dict[str, Any] | None = None) -> Any:
     place = "the frame" if partition_info is None else f"partition {partition_info['number']}"
     return pandas_frame(tables.table(frame, place)[0])
-
-
-def _code(function: LabelingFunction) -> str:
-    """Return what changes if the function does, as far as can be seen from here."""
-    code = getattr(function.function, "__code__", None)
-    if code is None:
-        return ""
-    constants = [repr(one) for one in code.co_consts if isinstance(one, (str, int, float, tuple))]
-    return fingerprint(code.co_code.hex(), constants, list(code.co_names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +177,11 @@ class _VoteTables:
         results = replace(work, chunks=None)(Task(first_row, chunk))
         labels, observed, spelling = join_answers([answers for answers, _ in results], work.space)
         labels = spelled_out(labels, observed, work.space, spelling)
-        ids = [column for _, column in results if column is not None]
-        if any(column.null.any() for column in ids):
-            row = int(np.argmax(np.concatenate([column.null for column in ids])))
-            raise InvalidVotesError(f"Row {first_row + row} has no item id in column {work.item!r}. Fill it in.")
-        items = np.concatenate([column.values for column in ids]) if ids else np.arange(len(observed))
+        ids = join_ids([column for _, column in results if column is not None], work.item, first_row)
+        items = np.arange(len(observed)) if ids is None else ids
         table = wide_arrow(LabelTable(labels, observed, tuple(one.name for one in work.functions), items))
         failed = sum(one.fault.rows for answers, _ in results for one in answers if one.fault is not None)
-        return (table if ids else table.drop_columns(["item"])), failed
+        return (table.drop_columns(["item"]) if ids is None else table), failed
 
 
 def _with_schema(tables: _VoteTables, first_rows: Any) -> _VoteTables:

@@ -15,11 +15,10 @@ import numpy as np
 
 from consilience.arrays import as_object_array, hash_priority
 from consilience.estimation.protocol import Law
-from consilience.exceptions import InvalidVotesError
+from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.partitions.threads import count_threads, map_in_threads, usual_threads
+from consilience.progress import working
 from consilience.votes import Votes
-
-__all__ = ["InMemoryPartitions", "Part", "VotePartitions", "chooser"]
 
 #: Items per chunk in memory.
 ROWS = 1 << 16
@@ -37,7 +36,15 @@ A = TypeVar("A", bound=Additive)
 
 @dataclass(frozen=True)
 class Part:
-    """A chunk of items: their votes, known labels as the votes of one source, and the number of cells skipped."""
+    """A chunk of items: their votes, known labels as the votes of one source, and the number of cells skipped.
+
+    Examples
+    --------
+    >>> from consilience.votes import Votes
+    >>> part = Part(Votes.from_matrix([[0, 1], [1, 1]]))
+    >>> len(part.votes), part.gold, part.skipped
+    (2, None, 0)
+    """
 
     votes: Votes
     gold: Votes | None = None
@@ -51,7 +58,15 @@ class Part:
 
 
 class VotePartitions(ABC):
-    """Votes in chunks."""
+    """Votes in chunks.
+
+    Examples
+    --------
+    >>> from consilience.votes import Votes
+    >>> votes = InMemoryPartitions.of(Votes.from_matrix([[0, 1]] * 1000), rows=400)
+    >>> [len(part.votes) for part in votes.map(lambda part: part)]
+    [400, 400, 200]
+    """
 
     #: Whether chunks are elsewhere, so that what is said about every item stays there, too.
     remote: ClassVar[bool] = False
@@ -89,9 +104,18 @@ class VotePartitions(ABC):
         """Return about `size` items in memory, chosen by hashed item id: the same in whatever order or chunks."""
         return InMemoryPartitions.of_parts(list(self.map(chooser(self.n_items, size, seed))))
 
+    def in_memory(self, purpose: str) -> Votes:
+        """Return all votes, for a purpose that looks at single items; those on a cluster stay there."""
+        if self.remote:
+            raise UnsupportedError(
+                f"{purpose} single items, and the votes of {type(self).__name__} stay where they are. Pass a sample of "
+                "them: votes.sample(50_000, seed=0)."
+            )
+        return Votes.concatenate(list(self.map(lambda part: part.votes)))
+
     @property
     def n_skipped(self) -> int:
-        """Number of cells that were no labels and were taken for abstentions; takes a pass."""
+        """Number of cells that were not labels and were taken for abstentions; takes a pass."""
         return int(self.reduce(lambda part: part.skipped))
 
 
@@ -158,7 +182,11 @@ class InMemoryPartitions(VotePartitions):
             yield function(self.whole)
             return
         chunks = (self.whole[start : start + self.rows] for start in range(0, self.n_items, self.rows))
-        yield from map(function, chunks) if self.workers == 1 else map_in_threads(function, chunks, self.workers)
+        results = map(function, chunks) if self.workers == 1 else map_in_threads(function, chunks, self.workers)
+        with working(total=self.n_items) as bar:
+            for result in results:
+                yield result
+                bar.advance(self.rows)
 
     def transform(self, function: Callable[[Part], Part]) -> InMemoryPartitions:
         return InMemoryPartitions(function(self.whole), self.rows, self.workers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial, reduce
 from operator import add
@@ -16,13 +15,13 @@ from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import A, Part
 from consilience.partitions.label_folder import Labeler
-from consilience.partitions.parquet import Piece, find_pieces
+from consilience.partitions.parquet import part_of
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
+from consilience.partitions.threads import in_order
+from consilience.tables.row_groups import find_row_groups
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["DaskPartitions", "pandas_frame"]
 
 T = TypeVar("T")
 
@@ -47,6 +46,13 @@ class DaskPartitions(ReadPartitions):
         A `distributed.Client`, the address of a scheduler, or None for the client that is open already.
     space, item, sources, drop, gold, abstain, on_error, check_ids
         As for `ParquetPartitions`. Ids are compared on the workers.
+
+    Examples
+    --------
+    >>> from distributed import Client  # doctest: +SKIP
+    >>> client = Client()  # doctest: +SKIP
+    >>> votes = DaskPartitions("votes", Classes(2))  # doctest: +SKIP
+    >>> model = LabelModel(Classes(2)).fit(votes)  # doctest: +SKIP
     """
 
     remote = True
@@ -62,10 +68,10 @@ class DaskPartitions(ReadPartitions):
     ) -> None:
         self.client = _client(client)
         if isinstance(data, (str, Path)):
-            pieces, names = find_pieces(Path(data).resolve())
+            pieces, names = find_row_groups(Path(data).resolve())
             self.reader = part_reader(names, space, **options, where=repr(str(data)))
             self.places, self.sizes = [piece.place for piece in pieces], [piece.n_rows for piece in pieces]
-            self.parts = [self._submit(Piece.part, piece, self.reader) for piece in pieces]
+            self.parts = [self._submit(part_of, piece, self.reader) for piece in pieces]
         else:
             is_frame = hasattr(data, "to_delayed") and hasattr(data, "columns")
             frames, names = ([], list(map(str, data.columns))) if is_frame else self._frames(data)
@@ -98,13 +104,8 @@ class DaskPartitions(ReadPartitions):
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         self.check_ids()
         ahead = AHEAD * max(sum(self.client.nthreads().values()), 1)
-        waiting: deque[Any] = deque()
-        for place, part in zip(self.places, self.parts, strict=True):
-            waiting.append(self._submit(self.reader.run, function, part, place))
-            if len(waiting) >= ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        parts = zip(self.parts, self.places, strict=True)
+        yield from in_order(lambda one: self._submit(self.reader.run, function, *one), parts, ahead)
 
     def reduce(self, function: Callable[[Part], A]) -> A:
         """Apply a function to every chunk and add up what it returns, on the workers, as a tree."""

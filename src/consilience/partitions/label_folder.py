@@ -10,9 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +26,7 @@ from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_pa
 from consilience.partitions.base import Part, VotePartitions
 from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import replace_file, write_text
+from consilience.tables.vote_tables import id_column
 from consilience.tables.writing import label_column, label_table, unrelated_distance
 from consilience.votes import Votes
 
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 SHOWN = 50
 #: Items from which on it pays to label all patterns of votes that there may be beforehand.
 WORTH_IT = 200_000
+#: Objects within objects that a fingerprint looks at; what lies deeper counts by its type.
+DEEPEST = 10
 MANIFEST = "_manifest.jsonl"
 FORMAT = 1
 
@@ -95,7 +101,7 @@ class Labeler:
             name, column = "probabilities", pa.array(list(found), pa.list_(pa.float64()))
         else:
             name, column = "label", label_column(self.model.space, Posterior(found, np.zeros(len(found))))
-        return pa.table({"item": pa.array(votes.items.tolist()), name: column})
+        return pa.table({"item": id_column(votes.items), name: column})
 
     def _from_patterns(self, votes: Votes) -> pa.Table | None:
         """Return the labels by the number of each item's pattern of votes; None for votes of another type."""
@@ -121,6 +127,10 @@ def labeler(
     fill: str | None = None,
 ) -> Labeler:
     """Return what labels each part of the partitions, after a look at the type of their labels."""
+    if ties is not None and question is not None:
+        raise UnsupportedError(f"question={question!r} asks for no ties. Leave ties= out, or the question.")
+    if fill is not None and question != "predict":
+        raise UnsupportedError("fill= is for question='predict'. Leave it out, or ask for that.")
 
     def shown(part: Part) -> Votes:
         """Return the first few items with a vote; an item without one where there are none."""
@@ -139,11 +149,11 @@ def labeler(
     made = replace(made, schema=made.table(Part(few)).schema)
     if question is not None:
         return made
-    by_pattern = _labels_by_pattern(model, few) if partitions.n_items >= WORTH_IT else None
+    by_pattern = _labels_by_pattern(model, few, ties) if partitions.n_items >= WORTH_IT else None
     return replace(made, unrelated=unrelated_distance(model, partitions), by_pattern=by_pattern)
 
 
-def _labels_by_pattern(model: LabelModel, like: Votes) -> pa.Table | None:
+def _labels_by_pattern(model: LabelModel, like: Votes, ties: float | None) -> pa.Table | None:
     """Return the labels of all patterns of votes, None where there are too many, or votes are no integers."""
     space, sources = model.space, model.source_model_.sources
     k, m = space.n_labels, len(sources)
@@ -154,17 +164,23 @@ def _labels_by_pattern(model: LabelModel, like: Votes) -> pa.Table | None:
     codes, observed = all_patterns(m, k)
     labels = space.as_labels(codes, like.labels.dtype).astype(like.labels.dtype)
     patterns = Votes(labels, observed, sources, np.arange(len(codes)), names_given=like.names_given)
-    return label_table(model, patterns).drop_columns("item")
+    return label_table(model, patterns, ties=ties).drop_columns("item")
 
 
 @dataclass(frozen=True)
 class LabelFolder:
-    """What was written: the folder, or its address on another file system, and how many labels and Parquet files."""
+    """What was written: the folder, or its address on another file system, and how many labels and Parquet files.
+
+    Examples
+    --------
+    >>> LabelFolder("labels", n_items=3000, n_files=9).n_files
+    9
+    """
 
     path: str | Path
     n_items: int
     n_files: int
-    #: Cells that were no labels and were taken for abstentions.
+    #: Cells that were not labels and were taken for abstentions.
     n_skipped: int = 0
     #: Files that an earlier run had written.
     n_resumed: int = 0
@@ -192,7 +208,7 @@ def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, targ
                 writer.write_table(table)
                 counts["rows"] += len(table)
                 counts["skipped"] += skipped
-        with open(temporary, "rb") as file:
+        with open(temporary, "rb+") as file:  # Windows syncs only what can be written
             os.fsync(file.fileno())
 
     replace_file(target, write, force=True)
@@ -267,7 +283,7 @@ def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
         return
     if not (folder / MANIFEST).is_file():
         raise FileFormatError(
-            f"The folder {str(folder)!r} holds files that are no labels of an earlier run. Name a new folder."
+            f"The folder {str(folder)!r} holds files other than labels of an earlier run. Name a new folder."
         )
     if not resume and not force:
         raise FileFormatError(
@@ -277,13 +293,38 @@ def check_folder(folder: Path, *, resume: bool, force: bool) -> None:
 
 def fingerprint(*values: Any) -> str:
     """Return a short text that differs, as good as surely, where any of the values does."""
-    return hashlib.sha256(json.dumps(values, default=_plain, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(_described(values, DEEPEST)).encode()).hexdigest()[:16]
 
 
-def _plain(value: Any) -> Any:
+def _described(value: Any, depth: int) -> Any:
+    """Return a value as JSON; of functions their code, and the values that they were given or find around them."""
+    if isinstance(value, (str, int, float, type(None))):
+        return value
     if isinstance(value, np.ndarray) and value.dtype != object:
         content = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return [str(value.dtype), value.shape, content]
     if isinstance(value, (np.ndarray, np.generic)):
-        return value.tolist()
-    return type(value).__name__  # the text of a function or an object would hold an address
+        value = value.tolist()
+    if isinstance(value, (bytes, np.dtype, re.Pattern)):
+        return repr(value)
+    if depth == 0 or isinstance(value, (type, ModuleType)):  # the text of an object would hold an address
+        return getattr(value, "__name__", type(value).__name__)
+
+    def each(values: Iterable[Any]) -> list[Any]:
+        return [_described(one, depth - 1) for one in values]
+
+    if isinstance(value, Mapping):
+        return [[repr(key), _described(value[key], depth - 1)] for key in sorted(value, key=repr)]
+    if isinstance(value, (list, tuple)):
+        return each(value)
+    if isinstance(value, (set, frozenset)):
+        return each(sorted(value, key=repr))
+    if isinstance(value, CodeType):
+        return each([value.co_code, value.co_names, value.co_consts])
+    if isinstance(value, FunctionType):
+        around = {name: value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__}
+        captured = [cell.cell_contents for cell in value.__closure__ or () if cell != CellType()]
+        return each([value.__code__, value.__defaults__, value.__kwdefaults__, captured, around])
+    if isinstance(value, partial):
+        return each([value.func, value.args, value.keywords])
+    return each([type(value), getattr(value, "__dict__", None)])

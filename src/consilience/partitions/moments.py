@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from consilience.arrays import IntArray
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import IntArray, hash_priority
 from consilience.estimation.protocol import Chunk, Law, Statistics
 from consilience.exceptions import SourceMismatchError, UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.tables.encoding import encode, read_gold, votes_for
 from consilience.votes import Votes
-
-__all__ = ["Moments", "as_chunk"]
 
 #: Items per chunk of `Moments.of`.
 ROWS = 1 << 16
@@ -36,6 +37,7 @@ class Moments:
     sources: tuple[str, ...]
     sums: Statistics
     law: Law | None = None
+    known_items: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # hashed ids
 
     @classmethod
     def zero(cls) -> Moments:
@@ -46,7 +48,7 @@ class Moments:
     def of(cls, votes: object, space: LabelSpace, gold: object = None, law: Law | None = None) -> Moments:
         """Return the moments of a table of votes, by the law that was adapted to other votes before if it is given."""
         table = votes_for(votes, space)
-        known = read_gold(gold, space, len(table))
+        known = read_gold(gold, space, len(table), table)
         encoded = encode(table, space)
         own = space.law
         taker = law
@@ -56,7 +58,7 @@ class Moments:
         for start in range(0, len(encoded), ROWS):
             rows = slice(start, start + ROWS)
             sums = sums + taker.statistics(as_chunk(encoded[rows], None if known is None else known[rows]))
-        return cls(table.sources, sums, taker)
+        return cls(table.sources, sums, taker, known_items(table, known))
 
     def __add__(self, other: Moments) -> Moments:
         if not isinstance(other, Moments):
@@ -73,7 +75,8 @@ class Moments:
                 "These moments are of different label types or in different coordinates and do not add up. "
                 "Take the second with the law of the first: Moments.of(votes, space, law=first.law)."
             )
-        return Moments(self.sources, self.sums + other.sums, self.law)
+        known = np.concatenate([self.known_items, other.known_items])
+        return Moments(self.sources, self.sums + other.sums, self.law, known)
 
     @property
     def n_items(self) -> int:
@@ -91,8 +94,16 @@ class Moments:
         return int(self.sums["gold_items"]) if "gold_items" in self.sums else 0
 
 
+def known_items(votes: Votes, gold: Votes | None) -> npt.NDArray[np.uint64]:
+    """Return the hashed ids of the items whose label is known."""
+    seen = np.zeros(len(votes), dtype=bool) if gold is None else gold.observed[:, 0]
+    return hash_priority(votes.items[seen])
+
+
 def as_chunk(votes: Votes, gold: Votes | None = None) -> Chunk:
     """Return encoded votes as a law sees them."""
+    names = np.array(votes.sources, dtype=str)
+    by_name = np.lexsort((names, np.char.str_len(names)))
     if gold is None:
-        return Chunk(votes.labels, votes.observed, items=votes.items)
-    return Chunk(votes.labels, votes.observed, gold.labels[:, 0], gold.observed[:, 0], votes.items)
+        return Chunk(votes.labels, votes.observed, items=votes.items, by_name=by_name)
+    return Chunk(votes.labels, votes.observed, gold.labels[:, 0], gold.observed[:, 0], votes.items, by_name)

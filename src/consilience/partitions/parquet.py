@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,73 +11,20 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import numpy as np
 
 import consilience.partitions.duplicate_ids as duplicate_ids
-from consilience.exceptions import FileFormatError
 from consilience.label_types.base import LabelSpace
-from consilience.partitions.base import ROWS, InMemoryPartitions, Part
+from consilience.partitions.base import InMemoryPartitions, Part
 from consilience.partitions.reading import PartReader, ReadOptions, ReadPartitions, part_reader
-from consilience.tables.files import FORMATS, file_format
+from consilience.progress import working
 from consilience.tables.frames import columns_of
+from consilience.tables.row_groups import RowGroup, find_row_groups
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    import pyarrow as pa
-
-__all__ = ["ParquetPartitions", "Piece", "find_pieces"]
 
 T = TypeVar("T")
 
 #: Megabytes of votes that stay in memory between passes.
 KEEP = 512.0
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A row group of a Parquet file, or a record batch of an Arrow file; `first_id` counts rows through all files."""
-
-    file: str
-    group: int
-    n_rows: int
-    first_id: int
-
-    @property
-    def place(self) -> str:
-        """What errors call it."""
-        return f"{self.file!r}, row group {self.group}"
-
-    def tables(self, columns: list[str]) -> Iterator[tuple[int, pa.Table]]:
-        """Yield a few of the columns, at most `ROWS` rows at a time, each time with the number of the first row."""
-        import pyarrow as pa
-
-        start = 0
-        try:
-            for batch in self._batches(columns):
-                if batch.num_rows:
-                    yield start, pa.Table.from_batches([batch])
-                start += batch.num_rows
-        except (pa.ArrowInvalid, OSError) as error:
-            raise _unreadable(self.place, error) from None
-
-    def parts(self, reader: PartReader) -> Iterator[tuple[int, Part]]:
-        """Yield the rows as parts, each with the number of its first row in the piece."""
-        for start, table in self.tables(reader.columns):
-            yield start, reader.part(table, self.place, start, self.first_id + start)
-
-    def part(self, reader: PartReader) -> Part:
-        """Return all rows as one part."""
-        return InMemoryPartitions.of_parts([part for _, part in self.parts(reader)]).whole
-
-    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        if file_format(self.file) == "parquet":
-            with pq.ParquetFile(self.file) as file:
-                yield from file.iter_batches(batch_size=ROWS, row_groups=[self.group], columns=columns)
-            return
-        with pa.memory_map(self.file) as source:
-            batch = pa.ipc.open_file(source).get_batch(self.group).select(columns)
-            for start in range(0, batch.num_rows, ROWS):
-                yield batch.slice(start, ROWS)
 
 
 class ParquetPartitions(ReadPartitions):
@@ -101,7 +47,7 @@ class ParquetPartitions(ReadPartitions):
     abstain
         A value that stands for an abstention, beside null.
     on_error
-        "raise" stops at a cell that is no label, and names file, row group, row and source; "abstain" takes it
+        "raise" stops at a cell that is not a label, and names file, row group, row and source; "abstain" takes it
         for an abstention. `n_skipped` counts those.
     check_ids
         False for ids that are known to differ, which are then not compared.
@@ -133,11 +79,11 @@ class ParquetPartitions(ReadPartitions):
         keep: float = KEEP,
         **options: Unpack[ReadOptions],
     ) -> None:
-        self.pieces, names = find_pieces(path)
+        self.pieces, names = find_row_groups(path)
         self.reader = part_reader(names, space, **options, where=repr(str(path)))
         self.steps: tuple[Callable[[Part], Part], ...] = ()
         # Parts of pieces, with the state of their file and their size, and how many bytes may yet be kept.
-        self.kept: dict[Piece, tuple[Any, float, list[tuple[int, Part]]]] = {}
+        self.kept: dict[RowGroup, tuple[Any, float, list[tuple[int, Part]]]] = {}
         self.shared = SimpleNamespace(free=keep * 1e6, ids_differ=not check_ids or self.reader.item is None)
 
     @cached_property
@@ -146,16 +92,16 @@ class ParquetPartitions(ReadPartitions):
 
     def map(self, function: Callable[[Part], T]) -> Iterator[T]:
         def whole(part: Part) -> T:
-            for step in self.steps:
-                part = step(part)
-            return function(part)
+            return function(self.transformed(part))
 
         checked, slices, keys = self.shared.ids_differ, duplicate_ids.n_slices(self.n_items), list[duplicate_ids.Keys]()
-        for piece in self.pieces:
-            for start, part in self.parts(piece):
-                if not checked:
-                    keys.append(duplicate_ids.slice_of(duplicate_ids.keys_here(part.votes.items), 0, slices))
-                yield self.reader.run(whole, part, piece.place, start)
+        with working(total=self.n_items) as bar:
+            for piece in self.pieces:
+                for start, part in self.parts(piece):
+                    if not checked:
+                        keys.append(duplicate_ids.slice_of(duplicate_ids.keys_here(part.votes.items), 0, slices))
+                    yield self.reader.run(whole, part, piece.place, start)
+                    bar.advance(len(part))
         if not checked:
             self._compare_ids(keys)
             self.shared.ids_differ = True
@@ -164,7 +110,13 @@ class ParquetPartitions(ReadPartitions):
         """Return partitions whose chunks go through `function` each time they are read: nothing is stored."""
         return self._with(steps=(*self.steps, function))
 
-    def parts(self, piece: Piece) -> Iterator[tuple[int, Part]]:
+    def transformed(self, part: Part) -> Part:
+        """Return a part as it is once it went through all that was given to `transform`."""
+        for step in self.steps:
+            part = step(part)
+        return part
+
+    def parts(self, piece: RowGroup) -> Iterator[tuple[int, Part]]:
         """Yield the parts of a piece with their first rows, from memory or else as they are read."""
         found = Path(piece.file).stat()
         state = (found.st_mtime_ns, found.st_size)
@@ -175,7 +127,7 @@ class ParquetPartitions(ReadPartitions):
         if self.kept.pop(piece, None):
             self.shared.free += size
         size, parts = 0.0, []
-        for start, part in piece.parts(self.reader):
+        for start, part in parts_of(piece, self.reader):
             size += _size(part)
             parts = [*parts, (start, part)] if size <= self.shared.free else []
             yield start, part
@@ -219,67 +171,12 @@ def _size(part: Part) -> float:
     return float(np.inf) if any(array.dtype == object for array in arrays) else sum(array.nbytes for array in arrays)
 
 
-def find_pieces(path: str | Path) -> tuple[tuple[Piece, ...], list[str]]:
-    """Return the row groups of a file, or of all files in a folder, and the names of their columns."""
-    files, pieces, names, first_id = _files(Path(path)), list[Piece](), list[str](), 0
-    for file in files:
-        columns, sizes = _described(file)
-        names = names or columns
-        if set(columns) != set(names):
-            odd = sorted(set(columns) ^ set(names))
-            raise FileFormatError(
-                f"{str(files[0])!r} and {str(file)!r} do not have the same columns: only one of them has "
-                f"{', '.join(map(repr, odd[:5]))}. Write the missing column with nulls, or move the file elsewhere."
-            )
-        for group, size in enumerate(sizes):
-            if size:
-                pieces.append(Piece(str(file), group, size, first_id))
-            first_id += size
-    return tuple(pieces), names
+def parts_of(piece: RowGroup, reader: PartReader) -> Iterator[tuple[int, Part]]:
+    """Yield the rows of a row group as parts, each with the number of its first row there."""
+    for start, table in piece.tables(reader.columns):
+        yield start, reader.part(table, piece.place, start, piece.first_row + start)
 
 
-def _files(path: Path) -> list[Path]:
-    endings = {ending for ending, kind in FORMATS.items() if kind in ("parquet", "arrow")}
-    if not path.exists():
-        raise FileFormatError(f"There is no file or folder {str(path)!r}.")
-    if not path.is_dir():
-        if path.suffix.lower() not in endings:
-            raise FileFormatError(
-                f"{str(path)!r} cannot be read in pieces. Use Parquet or Arrow ({', '.join(sorted(endings))}), or "
-                "read_votes(path) if it fits into memory."
-            )
-        return [path]
-    found = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.suffix.lower() in endings and not any(part[:1] in "._" for part in file.relative_to(path).parts)
-    ]
-    if not found:
-        raise FileFormatError(f"The folder {str(path)!r} holds no file that ends in {', '.join(sorted(endings))}.")
-    return found
-
-
-def _described(file: Path) -> tuple[list[str], list[int]]:
-    """Return the names of the columns of a file and the numbers of rows of its row groups."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        if file_format(file) == "parquet":
-            with pq.ParquetFile(file) as parquet:
-                known = parquet.metadata
-                sizes = [known.row_group(group).num_rows for group in range(known.num_row_groups)]
-                return list(parquet.schema_arrow.names), sizes
-        with pa.memory_map(str(file)) as source:
-            stream = pa.ipc.open_file(source)
-            sizes = [stream.get_batch(group).num_rows for group in range(stream.num_record_batches)]
-            return list(stream.schema.names), sizes
-    except (pa.ArrowInvalid, OSError) as error:
-        raise _unreadable(repr(str(file)), error) from None
-
-
-def _unreadable(place: str, error: Exception) -> FileFormatError:
-    return FileFormatError(
-        f"{place} cannot be read: it is damaged or cut short ({str(error).splitlines()[0]}). Write or download it "
-        "again."
-    )
+def part_of(piece: RowGroup, reader: PartReader) -> Part:
+    """Return all rows of a row group as one part."""
+    return InMemoryPartitions.of_parts([part for _, part in parts_of(piece, reader)]).whole

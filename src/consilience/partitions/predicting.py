@@ -16,8 +16,6 @@ from consilience.partitions.spark import SparkPartitions
 if TYPE_CHECKING:
     from consilience.label_model import LabelModel
 
-__all__ = ["predict_frame", "predict_to"]
-
 #: Methods of a model whose answers `predict_frame` returns.
 QUESTIONS = ("predict", "predict_baseline", "predict_proba", "confidence")
 
@@ -35,6 +33,10 @@ def predict_frame(
     `question` is a method of the model: "predict", "predict_baseline", "predict_proba" or "confidence". The columns are
     ``item`` and ``label``, ``probabilities`` or ``confidence``. None asks for the columns of `label_table`. `ties` is
     as there, `fill` as for `LabelModel.predict`.
+
+    Examples
+    --------
+    >>> predict_frame(model, votes, "predict")  # doctest: +SKIP
     """
     if not isinstance(partitions, (DaskPartitions, SparkPartitions)):
         raise UnsupportedError(
@@ -84,9 +86,8 @@ def predict_to(
             )
         return partitions.write_labels(labeler(model, partitions, ties=ties), destination, force=force)
     pieces, learned = _described(partitions), model.source_model_
-    mixture = [(share, one.as_dict()) for share, one in learned.mixture]
     header = {
-        "model": fingerprint(repr(model.space), model.decode, learned.sources, mixture),
+        "model": fingerprint(repr(model.space), model.decode, learned.sources, learned.mixture, learned.calibration),
         "votes": fingerprint(pieces),
         "pieces": len(pieces),
         "ties": ties,
@@ -107,7 +108,7 @@ def predict_to(
 
 def _parts(partitions: VotePartitions, piece: int) -> Iterator[Part]:
     if isinstance(partitions, ParquetPartitions):
-        yield from (part for _, part in partitions.parts(partitions.pieces[piece]))
+        yield from (partitions.transformed(part) for _, part in partitions.parts(partitions.pieces[piece]))
     elif isinstance(partitions, InMemoryPartitions):
         yield partitions.whole[piece * partitions.rows : (piece + 1) * partitions.rows]
 
@@ -123,7 +124,7 @@ def _described(partitions: VotePartitions) -> list[Any]:
     if isinstance(partitions, ParquetPartitions):
         sizes = {piece.file: Path(piece.file).stat().st_size for piece in partitions.pieces}
         reader = partitions.reader
-        how = [reader.sources, reader.item, reader.abstain, reader.on_error]
+        how = [reader.sources, reader.item, reader.abstain, reader.on_error, partitions.steps]
         return [
             [Path(piece.file).name, sizes[piece.file], piece.group, piece.n_rows, how] for piece in partitions.pieces
         ]

@@ -1,4 +1,4 @@
-"""From a piece of a wide table to a `Part`, the same on every engine; a cell that is no label is named or skipped."""
+"""From a piece of a wide table to a `Part`, the same on every engine; a bad cell is named or skipped."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from consilience.arrays import Batch, as_object_array
-from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnknownColumnError, UnsupportedError
+from consilience.arrays import Batch
+from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError, unknown_column
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import Part, VotePartitions
-from consilience.tables.encoding import encode, read_gold
-from consilience.tables.reading import Reading, as_the_space_reads
+from consilience.tables.cleaning import as_the_space_reads
+from consilience.tables.encoding import encode, read_gold, wrong_labels
+from consilience.tables.reading import Reading
 from consilience.tables.vote_tables import check_unique_ids
 from consilience.votes import Votes
-
-__all__ = ["PartReader", "ReadOptions", "ReadPartitions", "part_reader"]
 
 T = TypeVar("T")
 
@@ -69,7 +68,9 @@ class PartReader:
         try:
             raw = self._codes(table)
             if raw is None:
-                raw = Reading("wide", self.item, sources=self.sources, abstain=self.abstain).votes(table, place)
+                raw = Reading("wide", self.item, sources=self.sources, abstain=self.abstain, strict=True).votes(
+                    table, place
+                )
         except InvalidVotesError as error:  # such as an id that occurs twice
             raise InvalidVotesError(f"{_counted(place, first_row)}: {error}") from None
         if self.item is None:
@@ -78,7 +79,7 @@ class PartReader:
         space = self.space
         if self.gold is None or space is None:
             return Part(votes, skipped=skipped)
-        cells = Reading("wide", sources=(self.gold,), abstain=self.abstain).votes(table, place)
+        cells = Reading("wide", sources=(self.gold,), abstain=self.abstain, strict=True).votes(table, place)
         told, wrong = self._read(replace(cells, items=raw.items), place, first_row)
         known = self.run(lambda part: _known(part.votes, space), Part(told), place, first_row)
         return Part(votes, known, skipped + wrong)
@@ -210,8 +211,7 @@ def part_reader(
         )
     for name in (item, gold, *(chosen or ()), *drop):
         if name is not None and name not in columns:
-            shown = ", ".join(map(repr, columns[:12])) + (", ..." if len(columns) > 12 else "")
-            raise UnknownColumnError(f"{where} has no column {name!r}. Its columns are {shown}.")
+            raise unknown_column(name, columns, where)
     ids = found["item"] if item is not None or chosen is None or found["item"] not in chosen else None
     kept = chosen or tuple(name for name in columns if name not in {ids, gold, *drop})
     if not kept:
@@ -230,33 +230,7 @@ def _known(cells: Votes, space: LabelSpace) -> Votes:
 
 
 def _wrong_cells(votes: Votes, space: LabelSpace) -> list[tuple[int, int, str]]:
-    """Return row and column of the cells that are no labels, and why, by halving: few checks where few are wrong."""
+    """Return row and column of the cells that are not labels, and why."""
     rows, columns = np.nonzero(votes.observed)
-    found: list[tuple[int, int, str]] = []
-
-    def look(start: int, stop: int) -> None:
-        try:
-            if start < stop:
-                _check(votes.labels[rows[start:stop], columns[start:stop]], space)
-        except ValueError as error:
-            middle = (start + stop) // 2
-            if stop - start == 1:
-                found.append((int(rows[start]), int(columns[start]), str(error)))
-            else:
-                look(start, middle)
-                look(middle, stop)
-
-    look(0, len(rows))
-    return found
-
-
-def _check(cells: Batch, space: LabelSpace) -> None:
-    """Raise unless all cells are labels, as text or as the space takes them."""
-    if cells.dtype == object and any(isinstance(cell, str) for cell in cells.tolist()):
-        cells = as_object_array(space.read_text(cells))
-    column = Votes.from_array(cells.reshape(len(cells), 1, *cells.shape[1:]), sources=["cell"])
-    try:
-        encode(column, space)
-    except InvalidLabelError as error:
-        text = str(error)  # the place within this column of cells means nothing to anybody
-        raise InvalidLabelError(text.split("source 'cell': ", 1)[-1], error.index) from None
+    wrong = wrong_labels(votes.labels[rows, columns], space)
+    return [(int(rows[place]), int(columns[place]), why) for place, why in wrong.items()]

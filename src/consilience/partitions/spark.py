@@ -29,8 +29,6 @@ from consilience.partitions.reading import ReadOptions, ReadPartitions, part_rea
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SparkPartitions", "over_tables", "spark_session", "use_this_interpreter"]
-
 T = TypeVar("T")
 Batches = Iterator["pa.RecordBatch"]
 
@@ -49,6 +47,10 @@ def spark_session(master: str | None = None, name: str = "consilience", **settin
         Where to run: ``"local[4]"``, ``"spark://host:7077"``, ``"yarn"``; None for the one of Spark's configuration.
     settings
         Further settings, with ``_`` for the dots: ``spark_executor_memory="4g"``.
+
+    Examples
+    --------
+    >>> session = spark_session("local[4]", spark_executor_memory="4g")  # doctest: +SKIP
     """
     sql = needed("pyspark.sql", "spark_session", "spark")
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
@@ -87,6 +89,12 @@ class SparkPartitions(ReadPartitions):
         A Spark dataframe. Rows of such a frame have no order, so it needs a column of ids.
     space, item, sources, drop, gold, abstain, on_error, check_ids
         As for `ParquetPartitions`. Ids are compared by Spark.
+
+    Examples
+    --------
+    >>> session = spark_session("local[4]")  # doctest: +SKIP
+    >>> votes = SparkPartitions(session.read.parquet("votes"), Classes(2), item="item")  # doctest: +SKIP
+    >>> model = LabelModel(Classes(2)).fit(votes)  # doctest: +SKIP
     """
 
     remote = True
@@ -102,7 +110,7 @@ class SparkPartitions(ReadPartitions):
         needed("pyspark.sql", "SparkPartitions", "spark")
         if not hasattr(frame, "mapInArrow") or not hasattr(frame, "columns"):
             raise UnsupportedError(
-                f"{type(frame).__name__} is no Spark dataframe. Read one: session.read.parquet(path)."
+                f"{type(frame).__name__} is not a Spark dataframe. Read one: session.read.parquet(path)."
             )
         self.reader = part_reader(frame.columns, space, **options, where="the frame")
         if self.reader.item is None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from threading import Lock, local
 from typing import Any, TypeVar
 
 from consilience.exceptions import UnsupportedError
-
-__all__ = ["count_threads", "map_in_threads", "one_thread_each", "usual_threads"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -62,18 +60,23 @@ def map_in_threads(function: Callable[[T], R], values: Iterable[T], workers: int
     >>> list(map_in_threads(abs, [-1, 2, -3], 2))
     [1, 2, 3]
     """
-    waiting: deque[Future[R]] = deque()
     with one_thread_each(), ThreadPoolExecutor(workers, initializer=setattr, initargs=(_own, "inside", True)) as pool:
-        try:
-            for value in values:
-                waiting.append(pool.submit(function, value))
-                if len(waiting) >= AHEAD * workers:
-                    yield waiting.popleft().result()
-            while waiting:
+        yield from in_order(lambda value: pool.submit(function, value), values, AHEAD * workers)
+
+
+def in_order(submit: Callable[[T], Any], values: Iterable[T], ahead: int) -> Iterator[Any]:
+    """Yield the results of futures in the order of the values, of which so many are on their way at a time."""
+    waiting: deque[Any] = deque()
+    try:
+        for value in values:
+            waiting.append(submit(value))
+            if len(waiting) >= ahead:
                 yield waiting.popleft().result()
-        finally:
-            for left in waiting:
-                left.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for left in waiting:
+            left.cancel()
 
 
 @contextmanager

@@ -11,18 +11,17 @@ from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidVotesError, did_you_mean
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.partitions.base import Part, VotePartitions
 from consilience.prediction.inference import believe
 from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
-__all__ = ["Explanation", "Voice", "explain"]
-
 #: Probabilities are not told apart from 0 below this, so that log-odds stay finite.
 SMALLEST = 1e-12
-#: Items named where the one that was asked for is not there.
-SHOWN = 5
+#: Items named where the one that was asked for is not there, and sources named that did not vote.
+SHOWN, SHOWN_SILENT = 5, 8
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,8 @@ class Voice:
     `contribution` is by how much the log-odds of the label over the runner-up would fall without this source. Where
     there is no finite list of labels: how far the label would move, with a minus where that brings it closer to the
     vote, that is, where the source was outvoted. `label_without` is the label if this source had abstained, and `flips`
-    whether that is another one; always False for labels on a continuous scale.
+    whether that is another one; always False for labels on a continuous scale. There `alone` is the label if nobody
+    else had voted: the vote with the habits of its source corrected, drawn to the usual label.
     """
 
     source: str
@@ -42,6 +42,15 @@ class Voice:
     contribution: float
     label_without: Any
     flips: bool
+    alone: Any = None
+
+    @property
+    def said(self) -> str:
+        """The vote in words."""
+        if isinstance(self.vote, Comparisons) and self.vote.ranking is None:
+            return f"{len(self.vote):,} comparisons, {1.0 - self.distance:.0%} of them as in the label"
+        common = "" if self.alone is None else f", which alone would give {_text(self.alone)}"
+        return f"said {_text(self.vote)}{common}"
 
 
 @dataclass(frozen=True)
@@ -80,13 +89,15 @@ class Explanation:
             lines[0] += f"; next best {_text(self.runner_up)} (margin {self.margin:.2f})"
         width = max((len(voice.source) for voice in self.voices), default=0)
         for voice in self.voices:
-            flip = f"  without it: {_text(voice.label_without)}" if voice.flips else ""
-            lines.append(
-                f"  {voice.source.ljust(width)}  weight {voice.weight:6.2f}  "
-                f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  said {_text(voice.vote)}{flip}"
-            )
-        if self.abstained:
+            # On a continuous scale every vote moves the label; elsewhere a vote counts, and may decide.
+            moves = voice.alone is not None and voice.label_without is not None
+            without = f"; without it {_text(voice.label_without)}" if moves or voice.flips else ""
+            counts = "" if moves else f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  "
+            lines.append(f"  {voice.source.ljust(width)}  weight {voice.weight:6.2f}  {counts}{voice.said}{without}")
+        if 0 < len(self.abstained) <= SHOWN_SILENT:
             lines.append(f"  abstained: {', '.join(self.abstained)}")
+        elif self.abstained:
+            lines.append(f"  {len(self.abstained)} other sources did not vote")
         lines += [f"  share one say: {', '.join(group)}" for group in self.shared]
         if self.flipped_by:
             lines.append(f"  without {', '.join(self.flipped_by)} the label would be {_text(self.flipped_to)}")
@@ -117,7 +128,9 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         return float(space.cost(np.repeat(one_label, len(cast), axis=0), cast) @ weight)
 
     def written(batch: Batch) -> list[Any]:
-        return list(space.as_labels(batch, one.labels.dtype))
+        labels = space.as_labels(batch, one.spelling or one.labels.dtype)
+        same = np.repeat([0], len(labels))
+        return list(space.in_words_of(labels, one.labels[same], one.observed[same]))
 
     belief = belief_without([voters[:0], *voters[:, None]])
     label, without, cast = belief.labels[:1], belief.labels[1:], said.labels[0, voters]
@@ -138,7 +151,7 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
         contribution = np.zeros(1)
     else:
         contribution = np.where(space.distance(without, cast) < distance, -moved, moved)
-        candidates = np.concatenate([cast, without])
+        candidates = np.concatenate([cast, without]) if space.votes_are_labels else without
         candidates = candidates[apart(candidates) > 0.0]
         if not space.continuous and len(candidates):
             costs = [total_cost(candidates[k : k + 1]) for k in range(len(candidates))]
@@ -149,7 +162,10 @@ def explain(model: SourceModel, space: LabelSpace, votes: Any, decode: str, item
     spoken, labels_without = written(cast), [None] if alone else written(without)
     numbers = (array.tolist() for array in (weight, distance, contribution))
     flips = ((moved > 0.0) & (not space.continuous)).tolist()
-    voices = [Voice(*fields) for fields in zip(names, spoken, *numbers, labels_without, flips, strict=True)]
+    on_scale = [None] * len(voters)
+    if space.continuous:
+        on_scale = written(belief_without([voters[voters != one] for one in voters]).labels)
+    voices = [Voice(*fields) for fields in zip(names, spoken, *numbers, labels_without, flips, on_scale, strict=True)]
     flipped_by, flipped_to = voters[:0], None
     if not space.continuous and not alone:
         heads = [voters[order][:count] for count in range(1, len(order))]

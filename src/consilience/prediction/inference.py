@@ -19,8 +19,6 @@ from consilience.prediction.source_model import SourceModel
 from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
-__all__ = ["DECODERS", "Distribution", "Inference", "believe", "infer", "vote_distances"]
-
 DECODERS = ("auto", "map", "bayes")
 
 
@@ -138,7 +136,9 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, lab
         belief = replace(belief, labels=space.as_labels(belief.labels, like))
         return Inference(belief, votes_per_item(observed) > 0)
 
-    return _join(list(InMemoryPartitions.suited(encoded, space.law).map(of_part)))
+    found = _join(list(InMemoryPartitions.suited(encoded, space.law).map(of_part)))
+    labels = space.in_words_of(found.posterior.labels, table.labels, table.observed)
+    return replace(found, posterior=replace(found.posterior, labels=labels))
 
 
 def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:

@@ -12,8 +12,6 @@ from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.votes import Votes
 
-__all__ = ["simulate"]
-
 #: Sweeps over dependent sources; with acceptance of a tenth the start is forgotten to one part in 200 (.9 ** 50).
 SWEEPS = 50
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from consilience.arrays import FloatArray, IntArray
+from consilience.arrays import Axes, FloatArray, IntArray
 from consilience.estimation.calibration import UNCALIBRATED, Calibration
 from consilience.estimation.protocol import Diagnostic, Mixture, Parameters, Summary
+from consilience.label_types.base import LabelSpace, Unit
 from consilience.tables.display import SourceTable
 
-__all__ = ["SourceModel", "SourceTable", "connected", "correlation_potential", "effective_number"]
+#: Beyond it two sources differ once in 20,000 votes or less.
+LARGEST_POTENTIAL = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +41,15 @@ class SourceModel:
     changed
         Share of the labels that differ from those of the plain vote, over a sample of the items; on a continuous scale
         by more than a tenth of the distance between two votes. NaN where no votes were at hand.
+    known_items
+        Hashed ids of the items whose known label was learned from, so that an audit can hold them out.
     """
 
     sources: tuple[str, ...]
     mixture: Mixture
     summary: Summary
-    n_items: int
-    votes: IntArray
+    n_items: Annotated[int, Axes("", 0)]
+    votes: Annotated[IntArray, Axes("m", 0)]
     method: str
     reason: str
     dependencies: tuple[tuple[str, str], ...] = ()
@@ -51,8 +57,11 @@ class SourceModel:
     names_given: bool = True
     baseline: Parameters | None = None
     calibration: Calibration = UNCALIBRATED
-    quality: FloatArray | None = None
-    changed: float = float("nan")
+    quality: Annotated[FloatArray, Axes("m", -1.0, 1.0)] | None = None
+    changed: Annotated[float, Axes("", 0.0, 1.0, missing=True)] = float("nan")
+    known_items: Annotated[npt.NDArray[np.uint64], Axes("known")] = field(
+        default_factory=lambda: np.zeros(0, dtype=np.uint64)
+    )
 
     @property
     def parameters(self) -> Parameters:
@@ -83,11 +92,12 @@ class SourceModel:
     def correlation_potential(self) -> FloatArray:
         """``(m, m)`` the paper's theta_ab of equation 1, for a cost of 0 or 1 between labels.
 
-        Half the log odds ratio of two sources' errors, at the qualities and the error correlation that were learned:
-        exact for two classes, and the potential of the two-class model of the same correlation otherwise.
+        It follows from the qualities and the error correlation that were learned: exact for classes, and for other
+        label types the potential of the two-class model of the same correlation.
         """
-        quality = self.quality
-        return np.zeros_like(self.correlation) if quality is None else correlation_potential(quality, self.correlation)
+        if self.quality is None:
+            return np.zeros_like(self.correlation)
+        return correlation_potential(self.quality, self.correlation, self.mixture[0][1].n_choices)
 
     @property
     def effective_sources(self) -> float:
@@ -105,29 +115,46 @@ class SourceModel:
             return self
         return replace(self, mixture=((1.0, self.baseline),), calibration=UNCALIBRATED)
 
-    def table(self) -> SourceTable:
-        """Return one row per source; where labels are records, with the qualities in each field beside."""
-        effective = f"{self.effective_sources:.1f}"
-        if self.summary.effective_range is not None:
-            effective = "{:.1f} to {:.1f}".format(*self.summary.effective_range)
+    def table(self, space: LabelSpace) -> SourceTable:
+        """Return one row per source, best first, in the unit of the label type; records with each field's own."""
+        unit = space.unit(self.parameters)
+        ends = self.summary.effective_range or (self.effective_sources,)
+        effective = " to ".join(dict.fromkeys(f"{end:.1f}" for end in ends))
         note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
         note += f"; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else ""
+        columns = {
+            "source": list(self.sources),
+            "votes": self.votes.tolist(),
+            "coverage": (self.votes / max(self.n_items, 1)).tolist(),
+            **_columns(self.summary, unit),
+            "advice": [self.advice.get(name, "keep") for name in self.sources],
+        }
+        order = self.best_first()
+        explained = f"{unit.name}: {unit.meaning}; weight: how much a vote counts, within this table"
         return SourceTable(
-            {
-                "source": list(self.sources),
-                "votes": self.votes.tolist(),
-                "coverage": (self.votes / max(self.n_items, 1)).tolist(),
-                **_columns(self.summary),
-            },
-            note=note,
+            {name: [values[place] for place in order] for name, values in columns.items()},
+            note=f"{explained}\n{note}",
+            shares=frozenset(_share_names(unit)),
+            optional=frozenset(["votes", "coverage", "advice", *self.summary.columns]),
         )
 
+    def best_first(self) -> list[int]:
+        """Return the sources from the smallest expected cost to the largest; those that never vote last."""
+        return np.lexsort([-self.votes, self.expected_cost, self.votes == 0]).tolist()
 
-def correlation_potential(quality: FloatArray, correlation: FloatArray) -> FloatArray:
-    """Return theta_ab from the qualities of two sources and the correlation of their errors.
+    @cached_property
+    def advice(self) -> dict[str, str]:
+        """What to do about sources that a finding names: "fix" or "drop"; others are to keep."""
+        told = {name: item.advice for item in self.diagnostics if item.advice == "fix" for name in item.sources}
+        return told | {name: item.advice for item in self.diagnostics if item.advice == "drop" for name in item.sources}
 
-    With error rates ``e = (1 - q) / 2`` and joint error rate ``e_a e_b + rho sqrt(e_a (1 - e_a) e_b (1 - e_b))`` the
-    2 x 2 table of right and wrong has the odds ratio ``exp(2 theta_ab)``.
+
+def correlation_potential(quality: FloatArray, correlation: FloatArray, n_choices: int = 2) -> FloatArray:
+    """Return theta_ab from the qualities of two sources and the correlation of their errors, for k classes.
+
+    Two sources agree with probability ``1 / k + (1 - 1 / k) (q_a q_b + rho sqrt((1 - q_a^2) (1 - q_b^2)))``. With
+    ``x = exp(theta_ab)`` the table of right and wrong has the odds ratio ``(x^2 + (k - 2) x) / (k - 1)``, and two wrong
+    votes coincide with probability ``x / (x + k - 2)``; theta is the one at which the sources agree as often as that.
 
     Examples
     --------
@@ -135,13 +162,22 @@ def correlation_potential(quality: FloatArray, correlation: FloatArray) -> Float
     >>> correlation_potential(np.array([0.0, 0.0]), rho).round(3)[0, 1]  # .375 * .375 / (.125 * .125) is 9
     np.float64(1.099)
     """
-    wrong = np.clip((1.0 - quality) / 2.0, 1e-3, 1.0 - 1e-3)
-    left, right = wrong[:, None], wrong[None, :]
-    joint = left * right + correlation * np.sqrt(left * (1 - left) * right * (1 - right))
-    joint = np.clip(joint, np.maximum(left + right - 1.0, 0.0) + 1e-6, np.minimum(left, right) - 1e-6)
-    odds = joint * (1.0 - left - right + joint) / ((left - joint) * (right - joint))
-    potential = 0.5 * np.log(np.maximum(odds, 1e-12))
-    return np.where((correlation != 0) & ~np.eye(len(wrong), dtype=bool), potential, 0.0)
+    k = n_choices
+    right = np.clip(1.0 - (1.0 - quality) * (k - 1) / k, 1e-3, 1.0 - 1e-3)
+    left, other = right[:, None], right[None, :]
+    noise = np.sqrt(np.maximum(1.0 - quality**2, 0.0))
+    agree = 1.0 / k + (1.0 - 1.0 / k) * (np.outer(quality, quality) + correlation * np.outer(noise, noise))
+    low, high = np.full(agree.shape, -LARGEST_POTENTIAL), np.full(agree.shape, LARGEST_POTENTIAL)
+    for _ in range(50):  # halves the interval each time; agreement grows with theta
+        middle = (low + high) / 2.0
+        x = np.exp(middle)
+        odds = (x**2 + (k - 2) * x) / (k - 1)
+        total = 1.0 + (left + other) * (odds - 1.0)
+        root = np.sqrt(np.maximum(total**2 - 4.0 * odds * (odds - 1.0) * left * other, 0.0))
+        both = 2.0 * odds * left * other / (total + root)
+        more = both + (1.0 - left - other + both) * x / (x + k - 2) < agree
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return np.where((correlation != 0) & ~np.eye(len(right), dtype=bool), (low + high) / 2.0, 0.0)
 
 
 def connected(pairs: Iterable[Iterable[str]]) -> list[list[str]]:
@@ -178,11 +214,22 @@ def effective_number(weight: FloatArray, correlation: FloatArray) -> float:
     return float(loud.sum() ** 2 / (loud @ together @ loud))
 
 
-def _columns(summary: Summary, path: str = "") -> dict[str, list[Any]]:
+def _columns(summary: Summary, unit: Unit, path: str = "") -> dict[str, list[Any]]:
     """Return the qualities of the sources, then those of each field where labels are records."""
-    qualities = ("expected_cost", "cost_standard_error", "weight", "standard_error")
-    found = {name: getattr(summary, name) for name in qualities} | dict(summary.columns)
+    low, high = unit.interval(summary.expected_cost, summary.cost_standard_error)
+    found: dict[str, Any] = {unit.name: unit.figure(summary.expected_cost), f"{unit.name}_low": low}
+    found |= {f"{unit.name}_high": high, **summary.columns}
+    found |= {"weight": summary.weight, "weight_standard_error": summary.standard_error}
     columns = {f"{path} {name}" if path else name: values.tolist() for name, values in found.items()}
     for name, part in summary.parts.items():
-        columns |= _columns(part, f"{path}/{name}" if path else name)
+        columns |= _columns(part, unit.parts[name], f"{path}/{name}" if path else name)
     return columns
+
+
+def _share_names(unit: Unit, path: str = "") -> list[str]:
+    """Return the columns that are shown in percent."""
+    before = f"{path} " if path else ""
+    names = [f"{before}{unit.name}{end}" for end in ("", "_low", "_high")] if unit.is_share else []
+    for name, part in unit.parts.items():
+        names += _share_names(part, f"{path}/{name}" if path else name)
+    return names

@@ -1,4 +1,4 @@
-"""Which items to label by hand: those whose true label would teach the model most."""
+"""Which items to label by hand: those whose true label would teach the model most, and a random sample for an audit."""
 
 from __future__ import annotations
 
@@ -10,30 +10,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import BoolArray, FloatArray, IntArray, hash_priority
+from consilience.estimation.protocol import Posterior
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.base import LabelSpace
 from consilience.partitions.base import VotePartitions
+from consilience.prediction.audit import expected_distance
 from consilience.prediction.inference import believe, vote_distances
 from consilience.prediction.source_model import SourceModel
 from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
-__all__ = ["suggest_items"]
+__all__ = ["PURPOSES", "Suggestion", "audit_sizes", "suggest"]
 
 #: Items among which the choice is made, most promising first; beyond that, likeness costs more than it helps.
 SHORT_LIST = 20
 #: The shortest such list, however few items are asked for.
 SHORTEST = 200
+#: Share of an audit that goes where the model is unsure; the rest is spread evenly. Where the model is wrong about its
+#: doubts, the interval is longer than that of an even sample by at most 1 / sqrt(1 - share), a twentieth.
+UNSURE_SHARE = 0.1
+PURPOSES = ("both", "audit", "learn")
 
 
-def suggest_items(model: SourceModel, space: LabelSpace, votes: Any, decode: str, k: int) -> npt.NDArray[Any]:
-    """Return the ids of the `k` items whose true label would help most, best first.
+@dataclass(frozen=True)
+class Suggestion:
+    """Items to label by hand, in the order in which to label them.
+
+    Parameters
+    ----------
+    items
+        ``(k,)`` their ids.
+    probability
+        ``(k,)`` with which each was drawn; NaN for those that were picked because they teach most.
+    """
+
+    items: npt.NDArray[Any]
+    probability: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def weights(self, votes: Votes) -> FloatArray:
+        """Return the weights that `LabelModel.audit` takes: one per item of the votes, NaN where none was drawn."""
+        drawn = dict(zip(self.items.tolist(), (1.0 / self.probability).tolist(), strict=True))
+        return np.array([drawn.get(item, np.nan) for item in votes.items.tolist()])
+
+
+def suggest(
+    model: SourceModel, space: LabelSpace, votes: Any, decode: str, k: int, purpose: str, seed: int
+) -> Suggestion:
+    """Return `k` items to label by hand.
 
     Of partitions the most promising items of every chunk are compared; no others leave it.
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise UnsupportedError(f"k={k!r} is not a number of items. Ask for 1 or more.")
+    if purpose not in PURPOSES:
+        raise UnsupportedError(f"purpose={purpose!r} is unknown. Use one of {', '.join(PURPOSES)}.")
     in_memory = None if isinstance(votes, VotePartitions) else _judged(model, space, decode, votes)
 
     def total(measure: Callable[[_Judged], Any]) -> Any:
@@ -46,21 +80,88 @@ def suggest_items(model: SourceModel, space: LabelSpace, votes: Any, decode: str
         raise UnsupportedError(
             f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
         )
+    n_drawn = 0 if purpose == "learn" else int(k) if purpose == "audit" else (int(k) + 1) // 2
+    draw = _Draw(np.zeros(0, dtype=object), np.zeros(0), np.zeros(0), 0)
+    if n_drawn:
+        largest: _Largest = total(lambda part: part.largest(n_drawn))
+        draw = total(lambda part: part.draw(peaks, largest, n_drawn, seed)).shuffled(seed)
+    if n_drawn == k:
+        return Suggestion(draw.items, draw.probability)
     size = max(SHORT_LIST * int(k), SHORTEST)
     short: _ShortList = total(lambda part: part.short_list(peaks, size))
-    return short.items[_different(short.value, short.pattern, int(k))]
+    picked = short.items[_different(short.value, short.pattern, min(int(k), len(short.items)))]
+    picked = picked[~np.isin(picked, draw.items)][: int(k) - n_drawn]
+    items = np.concatenate([draw.items, picked]) if n_drawn else picked
+    probability = np.concatenate([draw.probability, np.full(len(picked), np.nan)])
+    # One drawn, one picked, and so on.
+    turns = np.concatenate([np.arange(n_drawn) * 2.0, np.arange(len(picked)) * 2.0 + 1.0])
+    order = np.argsort(turns, kind="stable")
+    return Suggestion(items[order], probability[order])
 
 
 @dataclass(frozen=True)
 class _Peaks:
-    """The most doubt there is about a label, how far apart sources are at most, and how many items have a vote."""
+    """The most doubt there is about a label, how far apart sources are at most, how many items have a vote, and the
+    sum of the standard deviations that the model expects of their losses.
+    """
 
     doubt: float
     apart: float
     items: int
+    unsure: float
 
     def __add__(self, other: _Peaks) -> _Peaks:
-        return _Peaks(max(self.doubt, other.doubt), max(self.apart, other.apart), self.items + other.items)
+        doubt, apart = max(self.doubt, other.doubt), max(self.apart, other.apart)
+        return _Peaks(doubt, apart, self.items + other.items, self.unsure + other.unsure)
+
+    def size(self, unsure: FloatArray) -> FloatArray:
+        """Return how often items should be drawn, one on average: by their standard deviations, above a floor."""
+        if self.unsure <= 0.0:
+            return np.ones(len(unsure))
+        return 1.0 - UNSURE_SHARE + UNSURE_SHARE * unsure * self.items / self.unsure
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """The largest expected standard deviations."""
+
+    unsure: FloatArray
+    count: int
+
+    def __add__(self, other: _Largest) -> _Largest:
+        return _Largest(-np.sort(-np.concatenate([self.unsure, other.unsure]))[: self.count], self.count)
+
+    def probability(self, peaks: _Peaks, unsure: FloatArray) -> FloatArray:
+        """Return probabilities proportional to sizes that add up to the size of the sample, none above one."""
+        size, left, rest = peaks.size(self.unsure), float(peaks.items), self.count
+        for one in size.tolist():
+            if rest * one < left:
+                break
+            left, rest = left - one, rest - 1
+        factor = rest / left if left > 1e-9 and rest else np.inf
+        return np.minimum(peaks.size(unsure) * factor, 1.0)
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A sample: ids, probabilities, and the keys whose smallest ones are drawn (sequential Poisson sampling)."""
+
+    items: npt.NDArray[Any]
+    probability: FloatArray
+    key: FloatArray
+    count: int
+
+    def __add__(self, other: _Draw) -> _Draw:
+        key = np.concatenate([self.key, other.key])
+        order = np.argsort(key, kind="stable")[: self.count]
+        items = np.concatenate([self.items, other.items])
+        probability = np.concatenate([self.probability, other.probability])
+        return _Draw(items[order], probability[order], key[order], self.count)
+
+    def shuffled(self, seed: int) -> _Draw:
+        """Return the sample in random order, so that its first items are a sample, too."""
+        order = np.argsort(hash_priority(self.items, seed + 1), kind="stable")
+        return _Draw(self.items[order], self.probability[order], self.key[order], self.count)
 
 
 @dataclass(frozen=True)
@@ -81,17 +182,32 @@ class _ShortList:
 
 @dataclass(frozen=True)
 class _Judged:
-    """Items with a vote: doubt about the label, how far sources are apart, and who deviates how far, ``(n, m)``."""
+    """Items with a vote: doubt about the label, how far sources are apart, who deviates how far, ``(n, m)``, and the
+    standard deviation that the model expects of the loss.
+    """
 
     items: npt.NDArray[Any]
     doubt: FloatArray
     apart: FloatArray
     voted: FloatArray
     pattern: FloatArray
+    unsure: FloatArray
 
     @property
     def peaks(self) -> _Peaks:
-        return _Peaks(float(self.doubt.max(initial=0.0)), float(self.apart.max(initial=0.0)), len(self.items))
+        doubt, apart = (float(one.max(initial=0.0)) for one in (self.doubt, self.apart))
+        return _Peaks(doubt, apart, len(self.items), float(self.unsure.sum()))
+
+    def largest(self, count: int) -> _Largest:
+        return _Largest(-np.sort(-self.unsure)[:count], count)
+
+    def draw(self, peaks: _Peaks, largest: _Largest, count: int, seed: int) -> _Draw:
+        """Return the items with the smallest keys: a random number over the probability, zero where that is one."""
+        probability = largest.probability(peaks, self.unsure)
+        random = hash_priority(self.items, seed).astype(np.float64) / 2.0**64
+        key = np.where(probability < 1.0, random / probability, 0.0)
+        order = np.argsort(key, kind="stable")[:count]
+        return _Draw(self.items[order], probability[order], key[order], count)
 
     def short_list(self, peaks: _Peaks, size: int) -> _ShortList:
         """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
@@ -116,7 +232,21 @@ def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _
         within = _mean_distance(space, encoded, [*combinations(first, 2), *combinations(second, 2)])
         apart = np.maximum(across - within, 0.0)
     doubt = np.clip(1.0 - belief.confidence, 0.0, 1.0)
-    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance)
+    unsure = _expected_deviation(space, belief)
+    return _Judged(table.items[rows], doubt, apart, voters / encoded.n_sources, distance, unsure)
+
+
+def _expected_deviation(space: LabelSpace, belief: Posterior) -> FloatArray:
+    """Return the standard deviation that the model expects of each loss, up to a factor."""
+    expected = expected_distance(space, belief, belief.labels)
+    return np.sqrt(np.maximum(expected * (1.0 - expected), 0.0)) if space.right_or_wrong else expected
+
+
+def audit_sizes(space: LabelSpace, belief: Posterior, k: int) -> FloatArray:
+    """Return the probability with which each item is among the `k` that are drawn for an audit."""
+    unsure = _expected_deviation(space, belief)
+    peaks = _Peaks(0.0, 0.0, len(unsure), float(unsure.sum()))
+    return _Largest(-np.sort(-unsure)[:k], k).probability(peaks, unsure)
 
 
 def _rival_groups(model: SourceModel) -> list[tuple[list[int], list[int]]]:

@@ -11,7 +11,7 @@ from consilience.tables.files import write_text
 __all__ = ["report_html", "write_report"]
 
 
-def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str | None = None) -> str:
+def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str | None = None, show: Any = None) -> str:
     """Return the report as the text of one HTML page, which loads nothing from elsewhere.
 
     Parameters
@@ -24,6 +24,9 @@ def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str |
         Known labels of some items, as for `LabelModel.fit`; they are compared with, not learned from.
     title
         Heading of the page.
+    show
+        What the items are: a frame, or a mapping from names to columns, one row per item in the order of the votes. It
+        is shown with the contested items; cells that are paths of pictures are embedded as small pictures.
 
     Examples
     --------
@@ -35,15 +38,33 @@ def report_html(model: LabelModel, votes: Any, gold: Any = None, *, title: str |
     """
     from consilience.report.page import page_of
 
-    return page_of(model, votes, gold, title)
+    return page_of(model, votes, gold, title, show=show)
 
 
 def write_report(
-    path: str | Path, model: LabelModel, votes: Any, gold: Any = None, *, title: str | None = None, force: bool = False
+    path: str | Path,
+    model: LabelModel,
+    votes: Any,
+    gold: Any = None,
+    *,
+    title: str | None = None,
+    show: Any = None,
+    force: bool = False,
 ) -> None:
     """Write the report of a fitted model to one HTML file that opens in any browser, without a network.
 
     An interrupted run leaves the old file or none. A file that is there already is replaced only with `force`.
     The other parameters are those of `report_html`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from consilience import Classes
+    >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10
+    >>> path = Path(mkdtemp()) / "page.html"
+    >>> write_report(path, LabelModel(Classes(2)).fit(votes), votes, title="Cats and dogs")
+    >>> "Cats and dogs" in path.read_text(encoding="utf-8")
+    True
     """
-    write_text(path, report_html(model, votes, gold, title=title), force=force)
+    write_text(path, report_html(model, votes, gold, title=title, show=show), force=force)

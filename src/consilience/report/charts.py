@@ -13,10 +13,8 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from consilience.arrays import FloatArray
+from consilience.label_types.base import NORMAL_95
 from consilience.report.evidence import Relations, Vote
-
-#: Half the width of an interval that holds 95% of a normal law, in standard deviations.
-NORMAL_95 = 1.96
 
 
 def element(name: str, *content: str, hover: str = "", **attributes: object) -> Markup:
@@ -141,19 +139,51 @@ def histogram(values: FloatArray, bins: int = 20) -> Markup:
     for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
         x = margin + tick * (width - 2 * margin)
         marks.append(text(f"{tick:g}", x, height - 14.0, "tick", text_anchor="middle"))
-    marks.append(text(f"{top:,} items", margin, 18.0, "tick"))
+    marks.append(text(f"{top:,} item{'' if top == 1 else 's'}", margin, 18.0, "tick"))
     marks.append(text("confidence", width / 2, height - 1.0, "tick", text_anchor="middle"))
     return picture(width, height, *marks, label="histogram of confidence")
 
 
-def interval(value: float, error: float, scale: Scale) -> Markup:
-    """Return an estimate with its 95% interval as a small picture for a cell."""
+def interval(value: float, low: float, high: float, scale: Scale) -> Markup:
+    """Return an estimate with its interval as a small picture for a cell."""
     marks = [line(scale.start, 8.0, scale.end, 8.0, "axis")]
-    if np.isfinite(error):
-        low, high = max(value - NORMAL_95 * error, scale.low), value + NORMAL_95 * error
+    if np.isfinite(low):
         marks.append(line(scale(low), 8.0, scale(high), 8.0, "range"))
-    marks.append(dot(scale(value), 8.0, 4.0, "vote" if np.isfinite(error) else "open"))
+    marks.append(dot(scale(value), 8.0, 4.0, "vote" if np.isfinite(low) else "open"))
     return picture(scale.end + scale.start, 16.0, *marks, label="95% interval")
+
+
+def scatter(name: str, across: FloatArray, upwards: FloatArray, ends: tuple[float, float]) -> Markup:
+    """Return votes of one source against the labels, with the line on which both are equal."""
+    size, margin = 170.0, 26.0
+    x, y = Scale(*ends, margin, size - 6.0), Scale(*ends, size - margin, 16.0)
+    marks = [rect(margin, 16.0, size - margin - 6.0, size - margin - 16.0, "rim")]
+    marks.append(line(x(ends[0]), y(ends[0]), x(ends[1]), y(ends[1]), "axis"))
+    marks += [element("circle", cx=x(a), cy=y(b), r=2.2, class_="point") for a, b in zip(across, upwards, strict=True)]
+    marks.append(text(short(name, 24), margin, 11.0, "name"))
+    for end, anchor in zip(ends, ("start", "end"), strict=True):
+        marks.append(text(f"{end:.3g}", x(end), size - 12.0, "tick", text_anchor=anchor))
+    marks.append(text("label", (margin + size) / 2, size - 12.0, "tick", text_anchor="middle"))
+    return picture(size, size - 8.0, *marks, label=f"votes of {name} against the labels")
+
+
+def confusion(name: str, names: Sequence[str], shares: FloatArray) -> Markup:
+    """Return how often one source gave each label (columns) to items of each label (rows), a share of the row."""
+    k, size, side = len(names), 26.0, 8.0 + 6.4 * min(max(map(len, names)), 12)
+    marks = [text(short(name, 30), 0.0, 11.0, "name")]
+    for row, label in enumerate(names):
+        y = 30.0 + row * size
+        marks.append(text(short(label, 12), side - 4.0, y + 17.0, "tick", text_anchor="end"))
+        marks.append(text(short(label, 3), side + (row + 0.5) * size, 26.0, "tick", text_anchor="middle"))
+        for column in range(k):
+            share, x = float(shares[row, column]), side + column * size
+            hover = f"{label}: said {names[column]} {share:.0%}"
+            css = "heat" if row == column else "heat wrong"
+            marks.append(rect(x + 1, y + 1, size - 2, size - 2, css, hover, fill_opacity=f"{max(share, 0.04):.2f}"))
+            if share >= 0.005:
+                inside = "strong" if share > 0.6 else "faint"
+                marks.append(text(f"{100 * share:.0f}", x + size / 2, y + 17.0, inside, text_anchor="middle"))
+    return picture(side + k * size + 4.0, 34.0 + k * size, *marks, label=f"confusion matrix of {name}, in percent")
 
 
 def bar(share: float, css: str = "bar") -> Markup:
@@ -181,14 +211,16 @@ def heat_map(relations: Relations) -> Markup:
             if not np.isfinite(cost):
                 marks.append(rect(*place, "empty", f"{pair}: never vote on the same item"))
                 continue
-            marks.append(rect(*place, "heat", f"{pair}: {cost:.3g}", fill_opacity=f"{scale(cost):.2f}"))
+            shown = 1.0 - cost if relations.is_correlation else cost
+            marks.append(rect(*place, "heat", f"{pair}: {shown:.3g}", fill_opacity=f"{scale(cost):.2f}"))
             if size >= 34:
                 css = "strong" if scale(cost) > 0.75 else "faint"
-                marks.append(text(f"{cost:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
+                marks.append(text(f"{shown:.2g}", x + size / 2, y + size / 2 + 4.0, css, text_anchor="middle"))
     for group in relations.groups:
         first, span = min(group) * size, (max(group) - min(group) + 1) * size
         marks.append(rect(names + first, top + first, span, span, "group", rx=3.0))
-    return picture(names + m * size + 10.0, top + m * size + 8.0, *marks, label="mean cost between sources", css="wide")
+    label = f"{'correlation' if relations.is_correlation else 'mean cost'} between sources"
+    return picture(names + m * size + 10.0, top + m * size + 8.0, *marks, label=label, css="wide")
 
 
 def source_map(relations: Relations) -> Markup:
@@ -206,7 +238,9 @@ def source_map(relations: Relations) -> Markup:
         marks.append(element("polyline", points=corners(spots[list(group)]), class_="link"))
     taken = [(x - 7.0, y - 7.0, x + 7.0, y + 7.0) for x, y in spots.tolist()]
     for index, (name, (x, y)) in enumerate(zip(relations.sources, spots.tolist(), strict=False)):
-        hover = f"{name}: mean cost to the labels {relations.to_label[index]:.3g}"
+        to_label = relations.to_label[index]
+        kind = "correlation with" if relations.is_correlation else "mean cost to"
+        hover = f"{name}: {kind} the labels {1.0 - to_label if relations.is_correlation else to_label:.3g}"
         marks.append(dot(x, y, 6.0, "vote grouped" if index in grouped else "vote", hover))
         marks.append(_beside(str(index + 1) if relations.crowded else short(name, 18), x, y, size, taken))
     x, y = spots[-1].tolist()

@@ -11,12 +11,15 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, IntArray, hash_priority
 from consilience.estimation.protocol import Posterior
-from consilience.exceptions import NotFittedError, UnsupportedError
+from consilience.exceptions import NotFittedError
 from consilience.label_model import LabelModel
+from consilience.label_types import Scores
 from consilience.label_types.base import LabelSpace
+from consilience.label_types.codes import plain_value
 from consilience.partitions.base import VotePartitions
 from consilience.prediction.inference import infer, vote_distances
 from consilience.prediction.source_model import SourceModel, connected
+from consilience.report.content import Content, Picture
 from consilience.tables.encoding import align_sources, encode, read_gold
 from consilience.votes import Votes
 
@@ -40,7 +43,7 @@ class Evidence:
 
     `rows` are the items that have a vote; `best` and `plain` are their labels in the form of the space, those of the
     model and those of a plain vote. `apart` has the distance ``(n, m)`` of every vote to the label of its item, NaN
-    where there is none; `known` are known labels as the votes of one source.
+    where there is none; `known` are known labels as the votes of one source; `content` is what the items look like.
     """
 
     space: LabelSpace
@@ -53,6 +56,7 @@ class Evidence:
     plain: Batch
     apart: FloatArray
     known: Votes | None
+    content: Content
 
     @property
     def confidence(self) -> FloatArray:
@@ -60,7 +64,7 @@ class Evidence:
         return self.belief.confidence[self.rows]
 
 
-def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
+def gather(model: LabelModel, votes: Any, gold: Any = None, show: Any = None) -> Evidence:
     """Return what there is to report about these votes."""
     if not isinstance(model, LabelModel):
         raise NotFittedError(
@@ -71,12 +75,7 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
             "This LabelModel has not been fitted, so there is nothing to report. Call fit(votes) first."
         )
     if isinstance(votes, VotePartitions):
-        if votes.remote:
-            raise UnsupportedError(
-                f"A report shows single items, and the votes of {type(votes).__name__} stay where they are. Pass a "
-                "sample of them: votes.sample(50_000, seed=0)."
-            )
-        votes = Votes.concatenate(list(votes.map(lambda part: part.votes)))
+        votes = votes.in_memory("A report shows")
     learned, space = model.source_model_, model.space
     table = align_sources(votes, space, learned.sources, learned.names_given)
     encoded = encode(table, space)
@@ -87,8 +86,9 @@ def gather(model: LabelModel, votes: Any, gold: Any = None) -> Evidence:
     if len(rows):
         best, plain = space.as_batch(best), space.as_batch(plain)
         apart[rows] = vote_distances(space, encoded[rows], best)
-    known = read_gold(gold, space, len(table))
-    return Evidence(space, learned, table, encoded, found.posterior, rows, best, plain, apart, known)
+    known = read_gold(gold, space, len(table), table)
+    content = Content.of(show, len(table))
+    return Evidence(space, learned, table, encoded, found.posterior, rows, best, plain, apart, known, content)
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ class Item:
     plain: Any = None
     known: Any = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    content: Mapping[str, str] = field(default_factory=dict)
+    picture: Picture | None = None
 
 
 def contested_items(evidence: Evidence, count: int) -> list[Item]:
@@ -147,35 +149,35 @@ def _item(evidence: Evidence, row: int, plain: Batch | None, truth: Batch | None
     voters = np.flatnonzero(evidence.encoded.observed[row])
     voters = voters[np.argsort(-weight[voters], kind="stable")]
     said = [
-        (votes.sources[one], _value(votes.labels[row, one]), weight[one], evidence.apart[row, one]) for one in voters
+        (votes.sources[one], plain_value(votes.labels[row, one]), weight[one], evidence.apart[row, one])
+        for one in voters
     ]
 
     def written(label: Batch | None) -> Any:
-        return None if label is None else _value(evidence.space.as_labels(label, np.dtype(object))[0])
+        return None if label is None else plain_value(evidence.space.as_labels(label, np.dtype(object))[0])
 
     return Item(
         name=str(votes.items[row]),
-        label=_value(belief.labels[row]),
+        label=plain_value(belief.labels[row]),
         confidence=float(belief.confidence[row]),
         votes=tuple(Vote(number, *one) for number, one in enumerate(said[:MAX_VOTES], start=1)),
         unlisted=max(len(said) - MAX_VOTES, 0),
         plain=written(plain),
         known=written(truth),
         details={name: values[row] for name, values in belief.details.items()},
+        content=evidence.content.texts(row),
+        picture=evidence.content.picture(row),
     )
-
-
-def _value(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label
 
 
 @dataclass(frozen=True, eq=False)
 class Relations:
     """The m sources that were compared, those of a group next to each other.
 
-    `cost` ``(m, m)`` is the mean cost between the votes of two sources on the same item, NaN where they never meet;
-    `to_label` ``(m,)`` is that to the labels. `groups` says which of them, by position, depend on each other. `places`
-    ``(m + 1, 2)`` are places on a map in which near means similar; the last is that of the labels.
+    `cost` ``(m, m)`` is the mean cost between the votes of two sources on the same item, NaN where they never meet; for
+    scores one minus their correlation (`is_correlation`), which offset and slope do not change. `to_label` ``(m,)`` is
+    that to the labels. `groups` says which of them, by position, depend on each other. `places` ``(m + 1, 2)`` are
+    places on a map in which near means similar; the last is that of the labels.
     """
 
     sources: tuple[str, ...]
@@ -183,6 +185,7 @@ class Relations:
     to_label: FloatArray
     groups: tuple[tuple[int, ...], ...]
     places: FloatArray
+    is_correlation: bool = False
 
     @property
     def crowded(self) -> bool:
@@ -204,10 +207,12 @@ def relate(evidence: Evidence) -> Relations:
     said = [(labels[:, source], observed[:, source]) for source in chosen]
     said.append((evidence.best[chosen_items], np.ones(len(rows), dtype=bool)))
     cost = np.full((m + 1, m + 1), np.nan)
+    is_correlation = isinstance(evidence.space, Scores)
+    apart = _uncorrelated if is_correlation else lambda left, right: float(evidence.space.cost(left, right).mean())
     for (a, (left, seen)), (b, (right, also_seen)) in combinations(enumerate(said), 2):
         both = np.flatnonzero(seen & also_seen)
         if len(both):
-            cost[a, b] = cost[b, a] = float(evidence.space.cost(left[both], right[both]).mean())
+            cost[a, b] = cost[b, a] = apart(left[both], right[both])
     places = classical_scaling(cost)
     found = [one.sources for one in evidence.model.diagnostics if one.code in _DEPENDENCE and len(one.sources) == 2]
     index = {encoded.sources[source]: place for place, source in enumerate(chosen)}
@@ -226,7 +231,15 @@ def relate(evidence: Evidence) -> Relations:
         to_label=cost[order, m],
         groups=tuple(tuple(rank[block].tolist()) for block in blocks if len(block) > 1),
         places=places[np.append(order, m)],
+        is_correlation=is_correlation,
     )
+
+
+def _uncorrelated(left: Batch, right: Batch) -> float:
+    """Return one minus the correlation; NaN where one side does not vary."""
+    one, two = (np.asarray(side, dtype=np.float64) - np.mean(side) for side in (left, right))
+    size = float(np.sqrt((one @ one) * (two @ two)))
+    return 1.0 - float(one @ two) / size if size > 0 else float("nan")
 
 
 def classical_scaling(squares: FloatArray) -> FloatArray:

@@ -19,12 +19,12 @@ import consilience.label_types as types
 from consilience.arrays import FloatArray, IntArray, as_object_array
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.preferences.comparisons import UNPARSABLE
-from consilience.label_types.texts.law import exact_words, plain_words
+from consilience.label_types.texts.law import exact_spelling, plain_spelling, plain_words
 from consilience.report import charts as draw
 from consilience.report.evidence import Item, Vote
 
-#: Letters of a text and of a list of comparisons, and pieces of a label, that are shown before "…".
-MAX_TEXT, MAX_SHOWN, MAX_PIECES = 300, 160, 30
+#: Letters of a text, and pieces of a label, that are shown before "…".
+MAX_TEXT, MAX_PIECES = 300, 30
 #: Tokens that are drawn; arcs beyond them are left out.
 MAX_TOKENS = 40
 NOTHING, MORE = Markup(""), Markup("…")
@@ -139,7 +139,7 @@ def _(space: types.Preferences, label: Any, other: Any = None) -> Markup:
     said = encoded(space, label)
     if said.ranking is None:
         lost = said.outcome.count(UNPARSABLE)
-        return draw.element("span", f"{len(said) - lost} comparisons of {len(said.items)} items: {said!r}"[:MAX_SHOWN])
+        return draw.element("span", f"{len(said) - lost:,} comparisons of {len(said.items)} items")
     # A name has the same color everywhere.
     places = [[chip(name, sum(map(ord, str(name)))) for name in group] for group in said.ranking[:MAX_PIECES]]
     return _in_order(places, len(said.ranking) > MAX_PIECES)
@@ -202,17 +202,25 @@ def _(space: types.Boxes, item: Item) -> Markup:
     if len(everything) == 0:
         return NOTHING
     low, high = everything[:, :2].min(axis=0), everything[:, 2:].max(axis=0)
-    if space.size is not None:
-        low, high = np.zeros(2), np.array(space.size)
+    size = space.size if item.picture is None else item.picture.size or space.size
+    if size is not None:
+        low, high = np.zeros(2), np.array(size, dtype=np.float64)
     extent = np.maximum(high - low, 1e-12)
     scale = min((WIDTH - 2 * BOX_MARGIN) / extent[0], (MOST_HEIGHT - 2 * BOX_MARGIN) / extent[1])
     marks = []
+    if size is not None:
+        place = {"x": BOX_MARGIN, "y": BOX_MARGIN, "width": extent[0] * scale, "height": extent[1] * scale}
+        marks.append(draw.element("rect", class_="grid", **place))
+        if item.picture is not None and item.picture.size is not None:
+            marks.append(draw.element("image", href=item.picture.address, preserveAspectRatio="none", **place))
     for css, hover, boxes in drawn:
         for box in boxes:
             (x, y), (width, height) = BOX_MARGIN + (box[:2] - low) * scale, (box[2:4] - box[:2]) * scale
             marks.append(draw.rect(x, y, width, height, css, hover))
-    size = extent * scale + 2 * BOX_MARGIN
-    return draw.picture(size[0], size[1], *marks, label="boxes of all votes, the label as the thick ones")
+            if css == "box vote":
+                marks.append(draw.text(hover.partition(":")[0], x + 2.0, y + 9.0, "faint"))
+    around = extent * scale + 2 * BOX_MARGIN
+    return draw.picture(around[0], around[1], *marks, label="boxes of all votes, the label as the thick ones")
 
 
 @item_picture.register
@@ -405,8 +413,8 @@ def _field(record: Any, name: str) -> Any:
 def _(space: types.Texts, label: Any, other: Any = None) -> Markup:
     if other is None:
         return draw.element("span", plain_text(label), class_="text")
-    split = exact_words if space.exact else plain_words
-    (own, written), (beside, _) = split(label), split(other)
+    split, spell = (str.split, exact_spelling) if space.exact else (plain_words, plain_spelling)
+    own, written, beside = split(label), spell(label), split(other)
     pieces: list[Markup] = []
     for change, first, last, _, _ in SequenceMatcher(None, own, beside, autojunk=False).get_opcodes():
         for word in written[first:last]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import date
 from functools import cache, partial
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
+from io import StringIO
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -14,41 +21,82 @@ from markupsafe import Markup
 
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_model import LabelModel
-from consilience.report.charts import NORMAL_95, Scale, bar, element, heat_map, histogram, interval, joined, source_map
-from consilience.report.evidence import EQUAL, Evidence, contested_items, gather, relate
-from consilience.report.labels import chip, item_picture, label_html
-from consilience.report.words import wording
-from consilience.tables.display import Cell, findings_fragment, table_fragment
+from consilience.label_types import Preferences, Scores
+from consilience.prediction.verdict import uncertain_below, verdict
+from consilience.preferences import standings
+from consilience.report.charts import (
+    Scale,
+    bar,
+    confusion,
+    element,
+    heat_map,
+    histogram,
+    interval,
+    joined,
+    scatter,
+    source_map,
+)
+from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
+from consilience.report.labels import chip, item_picture, label_html, plain_text
+from consilience.report.words import describe_label
+from consilience.tables.display import Cell, SourceTable, between, figure, findings_fragment, table_fragment
 
 TITLE = "Labels from many sources"
 #: Rows of the table of sources; a page with more of them is slow to open.
-MAX_SOURCES = 300
+MAX_SOURCES = 250
 #: Fields of a record whose cost and weight have columns of their own.
 MAX_FIELDS = 6
 #: Items shown with all their votes: at most so many, and only until their pieces of the page have so many letters.
 MAX_ITEMS, MAX_LETTERS = 50, 350_000
+#: Of them, those that are seen at once.
+FIRST_ITEMS = 10
+#: Sources whose habits are drawn, votes of each that are dots, and labels of a confusion matrix.
+MAX_HABITS, MAX_POINTS, MAX_CONFUSED = 12, 150, 8
+_ADVICE = {"keep": "good", "fix": "warning", "drop": "error"}
 _SERIOUS = {"info": "note", "warning": "warning", "error": "error"}
 
 
-def page_of(model: LabelModel, votes: Any, gold: Any = None, title: str | None = None) -> str:
-    """Return the report as the text of one HTML page."""
-    evidence = gather(model, votes, gold)
+def page_of(
+    model: LabelModel,
+    votes: Any,
+    gold: Any = None,
+    title: str | None = None,
+    *,
+    show: Any = None,
+    command: str = "",
+    words: Callable[[str], str] = str,
+) -> str:
+    """Return the report as the text of one HTML page; `words` puts messages in the words of the caller."""
+    evidence = gather(model, votes, gold, show)
     folder = files("consilience.report") / "templates"
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     fingerprint = b64encode(sha256(script.encode()).digest()).decode()
+    contested = contested_items(evidence, MAX_ITEMS)
     page = _environment().get_template("page.html")
     return page.render(
         title=TITLE if title is None else title,
         style=Markup(style),
         script=Markup(script),
         # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{fingerprint}'",
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{fingerprint}'",
         model=evidence.model,
-        overview=overview(evidence),
-        sources=sources(evidence),
+        overview=overview(evidence, words),
+        leaderboard=leaderboard(model, evidence),
+        sources=sources(model, evidence),
+        habits=habits(evidence),
         relations=relations(evidence),
-        items=items(evidence),
+        items=items(evidence, contested),
         comparison=compare(evidence),
+        downloads=[
+            ("sources.csv", _download(model.sources_.columns)),
+            ("contested.csv", _download(_contested_columns(contested))),
+        ],
+        footer={
+            "version": version("consilience"),
+            "date": date.today().isoformat(),
+            "command": command,
+            "seed": 0 if model.random_state is None else model.random_state,
+        },
     )
 
 
@@ -63,60 +111,160 @@ def _environment() -> Environment:
     )
 
 
-def overview(evidence: Evidence) -> dict[str, Any]:
-    """Return what was done, in words and numbers."""
-    label, cost = wording(evidence.space)
+def overview(evidence: Evidence, words: Callable[[str], str]) -> dict[str, Any]:
+    """Return what to make of the labels, and what was done, in words and numbers."""
     votes = int(evidence.encoded.observed.sum())
+    findings = [replace(one, message=words(one.message)) for one in evidence.model.diagnostics if one.code != "method"]
+    unit = evidence.space.unit(evidence.model.parameters)
     return {
+        "verdict": words(verdict(evidence.model, evidence.space, evidence.confidence)),
+        "broken": any(finding.severity == "error" for finding in findings),
         "n_items": len(evidence.votes),
         "n_labelled": len(evidence.rows),
         "n_sources": evidence.votes.n_sources,
         "n_votes": votes,
         "share": votes / max(evidence.encoded.observed.size, 1),
-        "label": label,
-        "cost": cost,
+        "label": describe_label(evidence.space),
+        "unit": unit.name.replace("_", " "),
+        "meaning": unit.meaning,
         "confidence": float(evidence.confidence.mean()) if len(evidence.rows) else 0.0,
-        "n_serious": sum(finding.severity != "info" for finding in evidence.model.diagnostics),
-        "findings": Markup(findings_fragment(evidence.model.diagnostics, NEXT_STEPS)),
+        "n_uncertain": int((evidence.confidence < uncertain_below(evidence.space)).sum()),
+        "findings": Markup(findings_fragment(findings)),
     }
 
 
-def sources(evidence: Evidence) -> dict[str, Any]:
-    """Return the table of sources, the first ones where there are very many."""
-    model, count = evidence.model, evidence.encoded.observed.sum(axis=0)
-    chosen = np.sort(np.argsort(-count, kind="stable")[:MAX_SOURCES])
-    cost, error, weight = model.expected_cost, model.summary.cost_standard_error, model.weight
-    reach = np.where(np.isfinite(error), cost + NORMAL_95 * error, cost)
-    scale = Scale.around(np.append(reach, 0.0), 6.0, 114.0)
+def leaderboard(model: LabelModel, evidence: Evidence) -> Markup | None:
+    """Return the table of candidates where all comparisons are about one row; None otherwise."""
+    if not isinstance(evidence.space, Preferences) or len(evidence.votes) != 1 or len(evidence.rows) != 1:
+        return None
+    rows = standings(model, evidence.votes).to_pylist()
+    ends = np.array([[row["score_low"], row["score_high"]] for row in rows])
+    scale = Scale.around(ends, 6.0, 154.0)
+    cells = {
+        "rank": [Cell.text(f"{row['rank']}", row["rank"]) for row in rows],
+        "95% ranks": [Cell.text(f"{row['rank_low']}-{row['rank_high']}", row["rank_low"]) for row in rows],
+        "candidate": [Cell.text(str(row["candidate"])) for row in rows],
+        "score": [
+            _cell(row["score"], interval(row["score"], row["score_low"], row["score_high"], scale)) for row in rows
+        ],
+        "win rate": [_share(row["win_rate"]) for row in rows],
+        "comparisons": [Cell.text(f"{row['comparisons']:,}", row["comparisons"]) for row in rows],
+        "rank if all judges were equal": [Cell.text(str(row["baseline_rank"]), row["baseline_rank"]) for row in rows],
+    }
+    return Markup(table_fragment(cells.items(), name="leaderboard-table"))
+
+
+def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
+    """Return the table of sources, best first; those with the most votes where there are very many."""
+    model, count, table = evidence.model, evidence.encoded.observed.sum(axis=0), fitted.sources_
+    listed = set(np.argsort(-count, kind="stable")[:MAX_SOURCES].tolist())
+    order = [(place, s) for place, s in enumerate(model.best_first()) if s in listed]
+    unit, weight = evidence.space.unit(model.parameters), model.weight
+    ends = np.array([table.columns[f"{unit.name}{end}"] for end in ("", "_low", "_high")], dtype=np.float64)
+    scale = Scale.around(np.append(ends.ravel(), 0.0), 6.0, 114.0)
     flags = _flags(evidence)
     loudest = max(float(np.abs(weight).max(initial=0.0)), EQUAL)
-    total, voted = np.nansum(evidence.apart, axis=0), np.isfinite(evidence.apart).sum(axis=0)
-    apart = np.where(voted > 0, total / np.maximum(voted, 1), np.nan)
+    fields = [name for part in list(model.summary.parts)[:MAX_FIELDS] for name in table.columns if _is_of(name, part)]
+    constant = {name for name in table.optional if len({*map(str, table.columns[name])}) == 1 < len(order)}
+    extra = [*model.summary.columns, *(name for name in fields if not name.endswith(("_low", "_high", "_error")))]
 
-    def row(s: int) -> dict[str, Cell]:
-        mine = flags.get(model.sources[s], [])
+    def row(place: int, s: int) -> dict[str, Cell]:
+        mine, name = flags.get(model.sources[s], []), model.sources[s]
         sign = "bar" if weight[s] >= 0 else "bad"
+        advice = model.advice.get(name, "keep")
+        value, low, high = ends[:, place].tolist()
+        shown = f"{figure(unit.name, value, table.shares)} ({between(unit.name, low, high, table.shares)})"
+        whisker = element("span", shown, class_="value") + interval(value, low, high, scale)
         return {
-            "source": Cell.text(model.sources[s]),
-            "flags": Cell(str(joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most flags come first
+            "source": Cell(str(element("span", name, id=anchor("source", name))), name),
+            "advice": Cell(str(chip(advice, css=_ADVICE[advice])), ("drop", "fix", "keep").index(advice)),
+            unit.name: Cell(str(whisker), value if np.isfinite(value) else 1e308),
+            **{
+                title: Cell.text(figure(title, table.columns[title][place], table.shares), _key(table, title, place))
+                for title in extra
+            },
+            "weight": _with(figure("weight", float(weight[s])), bar(abs(weight[s]) / loudest, sign), float(weight[s])),
             "votes": Cell.text(f"{count[s]:,}", int(count[s])),
             "coverage": _share(count[s] / max(len(evidence.votes), 1)),
-            "expected cost": _cell(cost[s], interval(cost[s], error[s], scale)),
-            "95% interval": _interval(cost[s], error[s]),
-            "weight": _cell(weight[s], bar(abs(weight[s]) / loudest, sign)),
-            "distance to labels": _cell(apart[s]),
-            **{
-                f"{name}: {what}": _cell(values[s])
-                for name, part in list(model.summary.parts.items())[:MAX_FIELDS]
-                for what, values in (("cost", part.expected_cost), ("weight", part.weight))
-            },
+            "findings": Cell(str(joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most findings come first
         }
 
-    rows = [row(s) for s in chosen]
-    marked = [place for place, s in enumerate(chosen) if model.sources[s] in flags]
-    names = [name for name in rows[0] if marked or name != "flags"]
-    table = table_fragment([(name, [row[name] for row in rows]) for name in names], name="sources-table", marked=marked)
-    return {"table": Markup(table), "n_shown": len(chosen), "any_flag": bool(marked)}
+    rows = [row(place, s) for place, s in order]
+    marked = [at for at, (_, s) in enumerate(order) if model.sources[s] in flags]
+    names = [name for name in rows[0] if (marked or name != "findings") and (name == "advice" or name not in constant)]
+    columns = [(name.replace("_", " "), [row[name] for row in rows]) for name in names]
+    return {
+        "table": Markup(table_fragment(columns, name="sources-table", marked=marked)),
+        "n_shown": len(order),
+        "any_flag": bool(marked),
+    }
+
+
+def _is_of(name: str, part: str) -> bool:
+    return name.startswith(f"{part} ")
+
+
+def _key(table: SourceTable, title: str, place: int) -> float:
+    value = float(table.columns[title][place])
+    return value if np.isfinite(value) else 1e308
+
+
+def anchor(kind: str, name: str) -> str:
+    """Return the id under which a source or an item can be linked to."""
+    return f"{kind}-{quote(name.encode('utf-8', 'replace'), safe='')}"
+
+
+def habits(evidence: Evidence) -> dict[str, Any]:
+    """Return how each source votes where the label is this or that: confusion matrices, or votes against labels."""
+    space, encoded, rows = evidence.space, evidence.encoded, evidence.rows
+    chosen = [s for s in evidence.model.best_first() if encoded.observed[rows, s].any()][:MAX_HABITS]
+    if isinstance(space, Scores) and len(rows):
+        some = slice(None, None, max(len(rows) // MAX_POINTS, 1))
+        labels, observed = np.asarray(evidence.best, dtype=np.float64)[some], encoded.observed[rows[some]]
+        votes = np.asarray(encoded.labels[rows[some]], dtype=np.float64)
+        scale = Scale.around(np.append(space.range or (), [*votes[observed], *labels]), 0.0, 1.0)
+        drawn = []
+        for s in chosen:
+            seen = observed[:, s]
+            drawn.append(scatter(encoded.sources[s], labels[seen], votes[seen, s], (scale.low, scale.high)))
+        return {"kind": "scores", "pictures": drawn}
+    share = evidence.belief.probabilities
+    if share is None or encoded.labels.ndim != 2 or not 2 <= share.shape[1] <= MAX_CONFUSED:
+        return {"kind": "", "pictures": []}
+    k = share.shape[1]
+    names = [str(name) for name in space.as_labels(np.arange(k), np.dtype(object)).tolist()]
+    drawn = []
+    for s in chosen:
+        voted = np.flatnonzero(encoded.observed[:, s])
+        together = share[voted].T @ np.eye(k)[encoded.labels[voted, s].astype(np.int64)]
+        total = together.sum(axis=1, keepdims=True)
+        drawn.append(confusion(encoded.sources[s], names, together / np.where(total > 0, total, 1.0)))
+    return {"kind": "classes", "pictures": drawn}
+
+
+def _contested_columns(contested: list[Item]) -> dict[str, list[Any]]:
+    return {
+        "item": [item.name for item in contested],
+        "label": [plain_text(item.label) for item in contested],
+        "confidence": [f"{item.confidence:.6g}" for item in contested],
+        "plain_vote": ["" if item.plain is None else plain_text(item.plain) for item in contested],
+        "n_votes": [len(item.votes) + item.unlisted for item in contested],
+        **{name: [item.content.get(name, "") for item in contested] for name in _shown_names(contested)},
+    }
+
+
+def _shown_names(contested: list[Item]) -> list[str]:
+    return list(dict.fromkeys(name for item in contested for name in item.content))
+
+
+def _download(columns: Mapping[str, list[Any]]) -> str:
+    """Return a table as the address of a CSV file inside the page."""
+    out = StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(columns)
+    cells = [[f"{value:.6g}" if isinstance(value, float) else value for value in values] for values in columns.values()]
+    writer.writerows(zip(*cells, strict=True))
+    return f"data:text/csv;base64,{b64encode(out.getvalue().encode('utf-8', 'replace')).decode()}"
 
 
 def _flags(evidence: Evidence) -> dict[str, list[Markup]]:
@@ -141,20 +289,22 @@ def relations(evidence: Evidence) -> dict[str, Any]:
         "heat_map": heat_map(found),
         "map": source_map(found),
         "numbered": found.crowded,
+        "is_correlation": found.is_correlation,
         "groups": [", ".join(found.sources[index] for index in group) for group in found.groups],
     }
 
 
-def items(evidence: Evidence) -> dict[str, Any]:
-    """Return the histogram of confidence and the most contested items."""
+def items(evidence: Evidence, contested: list[Item]) -> dict[str, Any]:
+    """Return the histogram of confidence, what a threshold would keep, and the most contested items."""
     space, template = evidence.space, _environment().get_template("item.html")
     shown: list[Markup] = []
     letters = 0
-    for item in contested_items(evidence, MAX_ITEMS):
+    for item in contested:
         article = template.render(
             item=item,
+            anchor=anchor("item", item.name),
             show=partial(label_html, space),
-            figure=_figure,
+            figure=lambda value: figure("", float(value)),
             meter=bar(item.confidence),
             picture=item_picture(space, item),
             equal=EQUAL,
@@ -163,10 +313,17 @@ def items(evidence: Evidence) -> dict[str, Any]:
         if shown and letters > MAX_LETTERS:
             break
         shown.append(Markup(article))
+    confidence = np.sort(evidence.confidence)
+    kept = [confidence[np.searchsorted(confidence, level / 100) :] for level in range(101)]
     return {
         "histogram": histogram(evidence.confidence),
-        "contested": shown,
-        "low": float((evidence.confidence < 0.5).mean()) if len(evidence.rows) else 0.0,
+        "first": shown[:FIRST_ITEMS],
+        "more": shown[FIRST_ITEMS:],
+        "low": int((confidence < 0.5).sum()),
+        "kept": " ".join(f"{len(part) / max(len(confidence), 1):.4f}" for part in kept),
+        "mean": " ".join(f"{part.mean() if len(part) else 1.0:.4f}" for part in kept),
+        "level": round(100 * uncertain_below(space)),
+        "means": "expected accuracy" if space.n_labels is not None else "mean confidence",
     }
 
 
@@ -189,14 +346,15 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         known = is_known[rows]
         apart: FloatArray = space.distance(labels[known], truth[rows[known]]) if known.any() else np.zeros(0)
         cells = {
-            "whose labels": Cell.text(name),
+            "method": Cell.text(name),
             "items compared": Cell.text(f"{len(apart):,}", len(apart)),
             "mean distance to known label": _cell(apart.mean() if len(apart) else np.nan),
         }
-        right = {} if space.continuous else {"exactly right": _share((apart <= EQUAL).sum() / max(len(apart), 1))}
+        right = {} if space.continuous else {"accuracy": _share((apart <= EQUAL).sum() / max(len(apart), 1))}
         return cells | right
 
-    compared = [to_truth("labels of this model", evidence.best, rows), to_truth("plain vote", evidence.plain, rows)]
+    plain = "majority vote" if space.n_labels is not None else "plain vote"
+    compared = [to_truth("consilience", evidence.best, rows), to_truth(plain, evidence.plain, rows)]
     for source in np.argsort(-encoded.observed.sum(axis=0), kind="stable")[:MAX_SOURCES]:
         seen = np.flatnonzero(encoded.observed[:, source])
         compared.append(to_truth(evidence.model.sources[source], encoded.labels[seen, source], seen))
@@ -209,55 +367,16 @@ def compare(evidence: Evidence) -> dict[str, Any]:
 def _cell(value: float, drawn: Markup | None = None) -> Cell:
     """Return a number, with a picture beside it if there is one."""
     key = float(value) if np.isfinite(value) else 1e308
-    if drawn is None:
-        return Cell.text(_figure(value), key)
-    return Cell(str(element("span", _figure(value), class_="value") + drawn), key)
+    return Cell.text(_figure(value), key) if drawn is None else _with(_figure(value), drawn, key)
+
+
+def _with(shown: str, drawn: Markup, key: float) -> Cell:
+    return Cell(str(element("span", shown, class_="value") + drawn), key)
 
 
 def _share(share: float) -> Cell:
-    return Cell(str(element("span", f"{share:.0%}", class_="value") + bar(share)), float(share))
-
-
-def _interval(cost: float, error: float) -> Cell:
-    if not np.isfinite(error):
-        return Cell.text("not known", 1e308)
-    low, high = max(float(cost - NORMAL_95 * error), 0.0), float(cost + NORMAL_95 * error)
-    return Cell.text(f"{_figure(low)} to {_figure(high)}", high - low)
+    return _with(f"{share:.0%}", bar(share), float(share))
 
 
 def _figure(value: float) -> str:
     return f"{value:.3g}" if np.isfinite(value) else ("-" if np.isnan(value) else "∞")
-
-
-NEXT_STEPS = {
-    "method": "",
-    "too-few-sources": "Next: add sources, remove a dependency, or pass gold= with a few known labels.",
-    "weights-unsupported": "Next: nothing, or pass gold= with a few known labels.",
-    "no-signal": "Next: check that a row means the same item for all sources; add better sources.",
-    "never-votes": "Next: leave the source out, or check how its abstentions are coded.",
-    "constant-source": "Next: leave it out; as a labeling function for one class it is fine.",
-    "low-overlap": "Next: collect votes on common items, or pass gold=.",
-    "adversarial-source": "Next: check how its labels are coded, or leave it out.",
-    "dependent-pair": "Next: nothing; say dependencies='none' if they are independent.",
-    "competing-groups": "Next: pass gold= with about ten known labels.",
-    "poor-fit": "Next: check 30 items by hand and pass them as gold=.",
-    "calibrated": "",
-    "labeling-functions": "Next: pass gold= with 30 known labels.",
-    "judges-not-compared": "Next: let several judges judge the same pairs.",
-    "scale-not-identified": "Next: give mean= (and for Scores variance=) to the label type, or pass gold=.",
-    "heavy-tails": "Next: look at the far votes; outliers were allowed for.",
-    "bent-scales": "Next: nothing; say Scores(gauge='linear') to take votes as they are.",
-    "disconnected-comparisons": "Next: collect comparisons between the parts.",
-    "never-compared": "Next: collect comparisons with these items, or leave them out.",
-    "order-not-random": "Next: show items in random order, or every pair in both orders.",
-    "position-bias": "Next: nothing; or show every pair in both orders.",
-    "unparsable-replies": "Next: look at the replies if they are many.",
-    "repeated-runs": "",
-    "judges-not-identified": "Next: collect more comparisons before you trust the qualities.",
-    "disagrees-with-plain-vote": "Next: compare with predict_baseline(votes), and pass gold= with a known ranking.",
-    "copied-source": "Next: if one copies the other, pass dependencies= with the pair.",
-    "items-with-one-vote": "Next: nothing, or collect more votes.",
-    "items-without-votes": "Next: collect votes on them, or predict(votes, fill='prior') where labels are finite.",
-    "unused-labels": "Next: nothing, or leave these labels out of the space.",
-    "not-converged": "Next: use the labels; more items would settle them.",
-}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +10,9 @@ import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Boxes
+from consilience.tables.annotations import Annotations, by_annotator
 from consilience.tables.encoding import votes_for
-from consilience.tables.files import read_json, write_text
+from consilience.tables.files import read_json, write_json
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -21,28 +20,21 @@ if TYPE_CHECKING:
 
 #: Boxes may end this many pixels beyond the image, as by rounding.
 SLACK = 1.0
+#: What every entry of a list names, by a number or a text.
+_IDS = {"images": ("id",), "annotations": ("image_id",), "categories": ("id",)}
+#: Fields of annotations that say who drew them.
+_SOURCE_KEYS = ("annotator", "annotator_id", "worker_id", "created_by", "source")
 _FORM = "A COCO file has the lists images, annotations and categories."
 
 
-@dataclass(frozen=True, eq=False)
-class CocoVotes:
-    """Boxes of several sources on the same images."""
-
-    #: Files are the sources, images the items. An image without annotations is an empty vote; one that a file does not
-    #: list is an abstention.
-    votes: Votes
-    #: With the names of the categories, unless there is only one.
-    space: Boxes
-    #: Images and categories as the files have them.
-    images: tuple[Mapping[str, Any], ...]
-    categories: tuple[Mapping[str, Any], ...]
-
-    def __repr__(self) -> str:
-        return f"CocoVotes({self.votes!r}, {len(self.categories)} categories)"
-
-
-def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
+def read_coco(
+    files: str | Path | Mapping[str, str | Path | Mapping[str, Any]], *, outside: str = "refuse"
+) -> Annotations:
     """Read one COCO file per source (its path, or what is in it): every image that it lists was seen, boxes or not.
+
+    `files` may also be a folder, whose files are named after the sources, or one file whose annotations have a field
+    "annotator", "annotator_id", "worker_id", "created_by" or "source". A box that ends outside of its image is refused,
+    or cut off with ``outside="clip"``.
 
     Examples
     --------
@@ -51,9 +43,15 @@ def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
     ...     return {"images": [{"id": 7}], "annotations": marks, "categories": [{"id": 1, "name": "car"}]}
     >>> read = read_coco({"ann": drawn([10, 5, 50, 35]), "bob": drawn()})
     >>> read, [label.tolist() for label in read.votes.labels[0]]
-    (CocoVotes(Votes(1 item, 2 sources, 100% observed), 1 categories), [[[10.0, 5.0, 60.0, 40.0]], []])
+    (Annotations('': rectanglelabels, Votes(1 item, 2 sources, 100% observed), 0 known),
+    [[[10.0, 5.0, 60.0, 40.0]], []])
     """
-    if not isinstance(files, Mapping) or not files:
+    if outside not in ("refuse", "clip"):
+        raise FileFormatError(f"outside={outside!r} is unknown. Use 'refuse' or 'clip'.")
+    files = by_annotator(files, ".json")
+    if set(files) == {None}:
+        files = _by_source(Path(files[None]))
+    if not files:
         raise FileFormatError("Give one COCO file per source: read_coco({'ann': 'ann.json', 'bob': 'bob.json'}).")
     documents = {str(name): _document(str(name), given) for name, given in files.items()}
     categories: dict[Any, Mapping[str, Any]] = {}
@@ -79,8 +77,8 @@ def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
                 raise FileFormatError(
                     f"{place} is about image {image!r}, which the file does not list. Add it to images."
                 )
-            box = _box(annotation, images[image], place)
-            if len(names) > 1 and category not in names:
+            box = _box(annotation, images[image], place, clip=outside == "clip")
+            if len(names) > 1 and (not isinstance(category, (int, str)) or category not in names):
                 raise FileFormatError(
                     f"{place} has the category {category!r}, which no file lists. Add it to categories."
                 )
@@ -89,16 +87,30 @@ def read_coco(files: Mapping[str, str | Path | Mapping[str, Any]]) -> CocoVotes:
             cells[rows[image], column] = boxes if len(names) > 1 else np.array(boxes).reshape(-1, 4)
     votes = Votes.from_array(cells, sources=list(documents), items=list(images))
     space = Boxes(list(names.values())) if len(names) > 1 else Boxes()
-    return CocoVotes(votes, space, tuple(images.values()), tuple(categories.values()))
+    nothing = (np.full(len(images), None, dtype=object), np.zeros(len(images), dtype=bool))
+    data, kinds = tuple(images.values()), tuple(categories.values())
+    return Annotations(votes, "rectanglelabels", space, nothing, data, categories=kinds)
 
 
-def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes, *, force: bool = False) -> None:
+def write_coco(path: str | Path, model: LabelModel, votes: Any, like: Annotations, *, force: bool = False) -> None:
     """Write labels as a COCO file; the score of a box is the probability that it is real.
 
     A file that is there is replaced only with `force`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from consilience.label_model import LabelModel
+    >>> mark = {"image_id": 7, "category_id": 1, "bbox": [10, 5, 50, 35]}
+    >>> drawn = {"images": [{"id": 7}], "annotations": [mark], "categories": [{"id": 1, "name": "car"}]}
+    >>> coco = read_coco({"ann": drawn, "bob": drawn, "cleo": drawn})
+    >>> model = LabelModel(coco.space, method="majority").fit(coco.votes)
+    >>> write_coco(Path(mkdtemp()) / "consensus.json", model, coco.votes, coco)
     """
-    if not isinstance(model.space, Boxes):
-        raise FileFormatError(f"COCO files hold boxes, and the labels are {type(model.space).__name__}.")
+    if not isinstance(model.space, Boxes) or not like.categories:
+        what = "the labels are" if like.categories else "the export is not a COCO file; the labels are"
+        raise FileFormatError(f"COCO files hold boxes with categories: {what} {type(model.space).__name__}.")
     table = votes_for(votes, model.space)
     belief = model.posterior(table)
     ids = {str(category.get("name", category["id"])): category["id"] for category in like.categories}
@@ -122,35 +134,71 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: CocoVotes,
             annotations.append(annotation)
     known = set(items)
     document = {
-        "images": [dict(image) for image in like.images if image["id"] in known],
+        "images": [dict(image) for image in like.data if image["id"] in known],
         "annotations": annotations,
         "categories": [dict(category) for category in like.categories],
     }
-    write_text(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n", force=force)
+    write_json(path, document, force=force)
+
+
+def _by_source(path: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return the document of each source of a file whose annotations say who drew them."""
+    document = read_json(path)
+    whole = _document(str(path), document)
+    key = next((key for key in _SOURCE_KEYS if any(key in one for one in whole["annotations"])), None)
+    if key is None:
+        raise FileFormatError(
+            f"{str(path)!r} does not say who drew what. Put a file per source into a folder, or give every annotation "
+            f"a field such as {_SOURCE_KEYS[0]!r}."
+        )
+    names = dict.fromkeys(str(one.get(key)) for one in whole["annotations"])
+    return {
+        name: {**whole, "annotations": [one for one in whole["annotations"] if str(one.get(key)) == name]}
+        for name in names
+    }
 
 
 def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
     document = read_json(given) if isinstance(given, (str, Path)) else given
     if not isinstance(document, Mapping) or not isinstance(document.get("images"), list):
         raise FileFormatError(f"{name!r}: there is no list of images, so nobody knows what was looked at. {_FORM}")
-    lists = {key: document.get(key) or [] for key in ("images", "annotations", "categories")}
-    for key in ("images", "categories"):
-        if any(not isinstance(one, Mapping) or "id" not in one for one in lists[key]):
-            raise FileFormatError(f"{name!r}: an entry of {key} has no id. {_FORM}")
+    lists = {key: document.get(key) or [] for key in _IDS}
+    for key, ids in _IDS.items():
+        if not isinstance(lists[key], list):
+            raise FileFormatError(f"{name!r}: {key} is {lists[key]!r:.60}, which is not a list. {_FORM}")
+        for number, one in enumerate(lists[key]):
+            if not isinstance(one, Mapping):
+                raise FileFormatError(
+                    f"{name!r}: entry {number} of {key} is {one!r:.60}, which is not an object. {_FORM}"
+                )
+            unfit = next((one.get(each) for each in ids if not isinstance(one.get(each), (int, str))), ids)
+            if unfit is not ids:
+                raise FileFormatError(
+                    f"{name!r}: entry {number} of {key} has {' or '.join(ids)} {unfit!r:.60}. Give a number or a text."
+                )
     return lists
 
 
-def _box(annotation: Mapping[str, Any], image: Mapping[str, Any], place: str) -> tuple[float, float, float, float]:
+def _box(
+    annotation: Mapping[str, Any], image: Mapping[str, Any], place: str, *, clip: bool
+) -> tuple[float, float, float, float]:
     try:
         x, y, width, height = (float(value) for value in annotation["bbox"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise FileFormatError(f"{place} has no bbox of four numbers: x, y, width, height.") from None
     if not np.isfinite([x, y, width, height]).all() or width < 0 or height < 0:
-        raise FileFormatError(f"{place}: bbox {annotation['bbox']!r} is no box. Give x, y, width and height.")
-    far_x, far_y = image.get("width") or np.inf, image.get("height") or np.inf
+        raise FileFormatError(f"{place}: bbox {annotation['bbox']!r} is not a box. Give x, y, width and height.")
+    far_x, far_y = (image.get(side) or np.inf for side in ("width", "height"))
+    if not all(isinstance(far, (int, float)) for far in (far_x, far_y)):
+        raise FileFormatError(f"Image {image['id']!r} of {far_x!r:.40} x {far_y!r:.40} pixels: sizes are numbers.")
+    if clip:
+        (x, end_x), (y, end_y) = (
+            np.clip([low, low + size], 0.0, far).tolist() for low, size, far in ((x, width, far_x), (y, height, far_y))
+        )
+        return x, y, end_x, end_y
     if min(x, y) < -SLACK or x + width > far_x + SLACK or y + height > far_y + SLACK:
         raise FileFormatError(
             f"{place}: bbox {annotation['bbox']!r} lies outside of image {image['id']!r} of {far_x:g} x {far_y:g} "
-            "pixels. Check the order of coordinates, and whether they are pixels."
+            "pixels. Check that coordinates are pixels, or cut it off with outside='clip'."
         )
     return x, y, x + width, y + height

@@ -73,7 +73,15 @@ class Sentence:
 
 @dataclass(frozen=True, eq=False)
 class Treebank:
-    """Parses of the same sentences by one or more parsers: sentences by parser, in the same order."""
+    r"""Parses of the same sentences by one or more parsers: sentences by parser, in the same order.
+
+    Examples
+    --------
+    >>> text = "1\tcats\t_\t_\t_\t_\t2\tdep\t_\t_\n2\tsleep\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    >>> bank = read_conllu({"udpipe": text, "spacy": text})
+    >>> bank.votes, bank.trees("spacy")[0].tolist()
+    (Votes(1 item, 2 sources, 100% observed), [2, 0])
+    """
 
     parsers: Mapping[str, tuple[Sentence, ...]]
 
@@ -127,7 +135,7 @@ class Treebank:
         """
         name = self.sources[0] if source is None else source
         if name not in self.parsers:
-            raise UnknownSourceError(f"{name!r} is no parser of this treebank. Parsers: {', '.join(self.sources)}.")
+            raise UnknownSourceError(f"{name!r} is not a parser of this treebank. Parsers: {', '.join(self.sources)}.")
         heads = [sentence.heads for sentence in self.parsers[name]]
         if not with_relations:
             return as_object_array(heads)
@@ -209,8 +217,8 @@ def _sentence(block: list[tuple[int, str]], place: str) -> Iterator[Sentence]:
                 f"{place}, line {number} has {len(row)} columns; CoNLL-U has {COLUMNS}, separated by tabs. "
                 f"It begins with {line[:40]!r}."
             )
-        if re.fullmatch(r"[1-9]\d*", row[0]):
-            if int(row[0]) != len(words) + 1:
+        if re.fullmatch(r"[1-9]\d*", row[0], re.ASCII):
+            if row[0] != str(len(words) + 1):
                 raise InvalidVotesError(
                     f"{place}, line {number}: word {row[0]} follows word {len(words)}. Words are numbered 1, 2, 3, ..."
                 )
@@ -224,10 +232,10 @@ def _sentence(block: list[tuple[int, str]], place: str) -> Iterator[Sentence]:
     column = {block[index][0]: lines[index][HEAD] for index in words}
     is_parsed = any(head != EMPTY for head in column.values())
     for number, head in column.items() if is_parsed else ():
-        if not re.fullmatch(r"\d+", head) or int(head) > len(words):
+        if not re.fullmatch(r"0*\d{1,9}", head, re.ASCII) or int(head) > len(words):
             raise InvalidVotesError(
-                f"{place}, line {number} has head {head!r}; expected 0 (the root) to {len(words)}, or _ in every line "
-                "of a sentence that is not parsed."
+                f"{place}, line {number} has head {head[:40]!r}; expected 0 (the root) to {len(words)}, or _ in every "
+                "line of a sentence that is not parsed."
             )
     heads = np.array([int(head) for head in column.values()], dtype=np.int64) if is_parsed else None
     yield Sentence(tuple(lines), tuple(words), heads, tuple(lines[index][RELATION] for index in words), block[0][0])
@@ -239,12 +247,19 @@ def write_conllu(
     heads: Iterable[Any],
     relations: Sequence[str] | None = None,
 ) -> None:
-    """Write sentences with new trees to a CoNLL-U file, atomically; everything but HEAD and DEPREL stays.
+    r"""Write sentences with new trees to a CoNLL-U file, atomically; everything but HEAD and DEPREL stays.
 
     `sentences` may be a treebank, of which the first parser's are taken. There is one tree per sentence, such as
     `LabelModel.predict` returns them; a missing one (None) is written as ``_``. Trees are heads, ``(n_words, 2)``
     arrays of heads and codes of `relations`, or (head, name) pairs. Without relations the column DEPREL is kept. A
     path that ends in ``.gz`` is gzip'd.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> text = "1\tcats\t_\t_\t_\t_\t2\tdep\t_\t_\n2\tsleep\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    >>> write_conllu(Path(mkdtemp()) / "consensus.conllu", read_conllu(text), [[0, 1]])
     """
     kept = list(sentences.sentences if isinstance(sentences, Treebank) else sentences)
     trees = list(heads)

@@ -15,8 +15,9 @@ import numpy as np
 from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import needed
 
-#: Columns that are shown in percent.
-_SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy"})
+#: Columns that are shown in percent wherever they occur.
+SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right", "precision", "recall"})
+SHARES |= {"other_labels", "class_accuracy", "picks_first", "tie_rate", "cycles", "order_flips"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ def table_fragment(columns: Iterable[tuple[str, Sequence[Cell]]], *, name: str =
         for cell in cells:
             sorts_as_shown = not name or cell == Cell.text(str(cell.key))
             key = "" if sorts_as_shown else f' data-key="{escape(str(cell.key))}"'
-            column.append(f"<td{side}{key}>{cell.html}</td>")
+            titled = f' data-title="{escape(title)}"' if name else ""
+            column.append(f"<td{side}{key}{titled}>{cell.html}</td>")
         body.append(column)
     chosen = set(marked)
     rows = [
@@ -55,16 +57,13 @@ def table_fragment(columns: Iterable[tuple[str, Sequence[Cell]]], *, name: str =
     return f"<table{identity}><thead><tr>{''.join(head)}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def findings_fragment(findings: Iterable[Diagnostic], next_steps: Mapping[str, str] | None = None) -> str:
-    """Return a list of findings, each with its severity, its code and what to do about it."""
-    lines = []
-    for finding in findings:
-        step = (next_steps or {}).get(finding.code, "")
-        shown = f' <span class="step">{escape(step)}</span>' if step else ""
-        lines.append(
-            f'<li class="{escape(finding.severity)}"><b>{escape(finding.severity)}</b> '
-            f"<code>{escape(finding.code)}</code> {escape(finding.message)}{shown}</li>"
-        )
+def findings_fragment(findings: Iterable[Diagnostic]) -> str:
+    """Return a list of findings, each with its severity and its code."""
+    lines = [
+        f'<li class="{escape(finding.severity)}"><b>{escape(finding.severity)}</b> '
+        f"<code>{escape(finding.code)}</code> {escape(finding.message)}</li>"
+        for finding in findings
+    ]
     return f'<ul class="findings">{"".join(lines)}</ul>' if lines else ""
 
 
@@ -73,18 +72,21 @@ class SourceTable:
     """One row per source; prints well, shows as HTML in a notebook, converts to any frame."""
 
     columns: dict[str, list[Any]]
-    #: One line that is shown below the rows.
+    #: Lines that are shown below the rows.
     note: str = ""
+    #: Columns in percent, in addition to the usual ones; and those that are shown only where they differ.
+    shares: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return len(self.columns["source"])
 
     def __repr__(self) -> str:
-        return "\n".join([*aligned(self._shown(), self.columns), *filter(None, [self.note])])
+        return "\n".join([*aligned(self.shown()), *filter(None, [self.note])])
 
     def _repr_html_(self) -> str:
-        table = table_fragment((name, list(map(Cell.text, texts))) for name, texts in self._shown().items())
-        return f"{table}<p>{escape(self.note)}</p>" if self.note else table
+        table = table_fragment((name, list(map(Cell.text, texts))) for name, texts in self.shown().items())
+        return table + "".join(f"<p>{escape(line)}</p>" for line in self.note.splitlines())
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""
@@ -100,25 +102,58 @@ class SourceTable:
         """Return a polars DataFrame."""
         return needed("polars", "to_polars").DataFrame(self.columns)
 
-    def _shown(self) -> dict[str, list[str]]:
-        return {name: [_text(name, value) for value in values] for name, values in self.columns.items()}
+    def shown(self) -> dict[str, list[str]]:
+        """Return what people read: a figure with its interval in one column, and no error of a weight."""
+        texts: dict[str, list[str]] = {}
+        for name, values in self.columns.items():
+            base = name.removesuffix("_low").removesuffix("_high")
+            if name.endswith("weight_standard_error") or (name != base and base in self.columns):
+                continue
+            cells = [figure(name, value, self.shares) for value in values]
+            if f"{base}_low" in self.columns:
+                ends = [self.columns[f"{base}{end}"] for end in ("_low", "_high")]
+                texts[name] = [
+                    f"{cell} ({between(base, low, high, self.shares)})"
+                    for cell, low, high in zip(cells, *ends, strict=True)
+                ]
+            elif name not in self.optional or len(set(cells)) > 1:
+                texts[name] = cells
+        return texts
 
 
-def _text(name: str, value: Any) -> str:
-    if value is None:
+def figure(name: str, value: Any, shares: frozenset[str] = frozenset()) -> str:
+    """Return a number as people read it: percent for shares, three digits otherwise; a dash where there is none."""
+    if isinstance(value, str):
+        return value
+    if value is None or (isinstance(value, float) and np.isnan(value)):
         return "-"
-    if name in _SHARES:
-        return f"{value:.0%}"
+    if name in SHARES or name in shares:
+        return f"{value:.1%}" if name in ("accuracy", "right") else f"{value:.0%}"
     if isinstance(value, float):
-        return "inf" if np.isinf(value) else f"{value:.3f}"
+        if np.isinf(value):
+            return "inf"
+        return f"{value + 0.0:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
     return str(value)
 
 
-def aligned(shown: Mapping[str, Sequence[str]], columns: Mapping[str, Sequence[Any]]) -> list[str]:
-    """Return the lines of a table: texts on the left of their column, other values on the right."""
+def between(name: str, low: float, high: float, shares: frozenset[str] = frozenset()) -> str:
+    """Return an interval, such as "9-21%" or "0.52-0.71"."""
+    ends = [figure(name, end, shares) for end in (low, high)]
+    if "-" in ends:
+        return "?"
+    return f"{ends[0].removesuffix('%')}-{ends[1]}" if ends[1].endswith("%") else "-".join(ends)
+
+
+def is_numeric(name: str, texts: Sequence[str]) -> bool:
+    """Return whether a column holds numbers, to judge by how they are written."""
+    return name != "source" and all(text[:1].isdigit() or text[:1] in "-+" or text == "inf" for text in texts)
+
+
+def aligned(shown: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the lines of a table: numbers on the right of their column, texts on the left."""
     padded = []
-    for (name, texts), values in zip(shown.items(), columns.values(), strict=True):
+    for name, texts in shown.items():
         width = max(map(len, [name, *texts]))
-        pad = str.ljust if all(isinstance(value, str) for value in values) else str.rjust
+        pad = str.rjust if is_numeric(name, texts) else str.ljust
         padded.append([pad(text, width) for text in [name, *texts]])
     return ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]

@@ -17,7 +17,19 @@ ROWS = 1 << 16
 
 
 def encode(votes: Votes, space: LabelSpace) -> Votes:
-    """Return the same votes with labels in the form of the space; unobserved cells hold anything."""
+    """Return the same votes with labels in the form of the space; unobserved cells hold anything.
+
+    A vote without any opinion, such as a record whose fields are all empty, abstains.
+    """
+    told = _encoded(votes, space)
+    if type(space).has_opinion is LabelSpace.has_opinion or not told.observed.any():
+        return told
+    says = told.observed.copy()
+    says[says] = space.has_opinion(told.labels[says])
+    return told if np.array_equal(says, told.observed) else replace(told, observed=says)
+
+
+def _encoded(votes: Votes, space: LabelSpace) -> Votes:
     if votes.abstain is not None and space.contains(votes.abstain):
         raise InvalidVotesError(
             f"abstain={votes.abstain!r} is also a label of the space, so votes for it would be lost. "
@@ -28,6 +40,8 @@ def encode(votes: Votes, space: LabelSpace) -> Votes:
         if space.n_labels is None:  # nothing to encode; the cells as they are keep the type of a missing label
             return votes
         return replace(votes, labels=np.zeros(votes.observed.shape, dtype=np.int8))
+    if votes.labels.dtype == object:
+        votes = replace(votes, labels=space.in_rows(votes.labels, votes.observed))
     step = len(votes) if votes.labels.dtype == object else ROWS
     starts = [start for start in range(0, len(votes), step) if votes.observed[start : start + step].any()]
     parts = [_encode_rows(votes, space, start, start + step) for start in starts]
@@ -72,8 +86,42 @@ def _encode_rows(votes: Votes, space: LabelSpace, start: int, stop: int) -> Batc
         raise InvalidLabelError(f"{place}, source {votes.sources[source]!r}: {error}", error.index) from None
 
 
-def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
+def wrong_labels(cells: Batch, space: LabelSpace) -> dict[int, str]:
+    """Return which cells are not labels, as text or as the space takes them, and why.
+
+    They are found by halving: few checks where few are wrong.
+    """
+    found: dict[int, str] = {}
+
+    def look(start: int, stop: int) -> None:
+        try:
+            if start < stop:
+                _check(cells[start:stop], space)
+        except ValueError as error:
+            if stop - start == 1:
+                found[start] = str(error)
+            else:
+                look(start, (start + stop) // 2)
+                look((start + stop) // 2, stop)
+
+    look(0, len(cells))
+    return found
+
+
+def _check(cells: Batch, space: LabelSpace) -> None:
+    if cells.dtype == object and any(isinstance(cell, str) for cell in cells.tolist()):
+        cells = as_object_array(space.read_text(cells))
+    column = Votes.from_array(cells.reshape(len(cells), 1, *cells.shape[1:]), sources=["cell"])
+    try:
+        encode(column, space)
+    except InvalidLabelError as error:  # the place within this column of cells means nothing to anybody
+        raise InvalidLabelError(str(error).split("source 'cell': ", 1)[-1], error.index) from None
+
+
+def read_gold(gold: Any, space: LabelSpace, n_items: int, votes: Votes | None = None) -> Votes | None:
     """Return known labels as the votes of one infallible source, or None if there are none.
+
+    They are about what the `votes` on their item are about, where items differ in that.
 
     Known labels come one per item, with NaN, None or -1 where unknown; or as a pair ``(labels, known)``.
     """
@@ -99,15 +147,15 @@ def read_gold(gold: Any, space: LabelSpace, n_items: int) -> Votes | None:
             f"gold=(labels, known) says of {len(mask)} items whether their label is known; there are {n_items}. "
             "Give one True or False per item."
         )
-    votes = Votes.from_array(array[:, None], observed=mask, sources=["gold"])
-    if mask is None and votes.labels.ndim == 2 and votes.labels.dtype.kind in "iu" and not space.contains(-1):
-        votes = replace(votes, observed=votes.observed & (votes.labels != -1))
-    if not votes.observed.any():
+    if votes is not None:
+        array = space.in_words_of(array, votes.labels, votes.observed)
+    labels = Votes.from_array(array[:, None], observed=mask, sources=["gold"])
+    if mask is None and labels.labels.ndim == 2 and labels.labels.dtype.kind in "iu" and not space.contains(-1):
+        labels = replace(labels, observed=labels.observed & (labels.labels != -1))
+    if not labels.observed.any():
         return None
-    told = encode(votes, space)
-    says = told.observed[:, 0].copy()
-    says[says] = space.has_opinion(told.labels[says, 0])
-    return replace(told, observed=says[:, None]) if says.any() else None
+    told = encode(labels, space)
+    return told if told.observed.any() else None
 
 
 def votes_for(votes: Any, space: LabelSpace) -> Votes:

@@ -1,25 +1,30 @@
-"""Tables on disk: CSV, JSON Lines, Parquet and Arrow in, the same out, atomically.
+"""Tables on disk: CSV, JSON, Excel, Parquet and Arrow in, text, Parquet and Arrow out, atomically.
 
 Text files are read as text first. A column becomes numbers, booleans or lists only if each of its cells is one, so
-that no cell is lost to a guess: the words "NA" and "None" are labels, an empty cell is none.
+that no cell is lost to a guess; an empty cell is null. What other words mean is decided in `cleaning`.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import io
 import json
 import os
 import re
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from consilience.exceptions import FileFormatError
+from consilience.json_text import parse_json
+from consilience.tables.frames import LINES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,15 +34,17 @@ if TYPE_CHECKING:
 FORMATS = {
     **dict.fromkeys((".csv", ".tsv", ".txt"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    ".json": "json",
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather"), "arrow"),
 }
+#: Spreadsheets, which pandas reads; nothing is written to them.
+_SHEETS = (".xlsx", ".xls", ".ods")
 #: Ends the name of text that gzip packed.
 PACKED = ".gz"
 #: Files that are no tables, and what reads them.
 _OTHER_READERS = {
     ".conllu": "read_conllu reads parses",
-    ".json": "read_label_studio reads exports of Label Studio; one JSON object per line is a table (.jsonl)",
     **dict.fromkeys((".soc", ".soi", ".toc", ".toi"), "Rankings.read_preflib reads the text of PrefLib files"),
 }
 _DELIMITERS = (",", "\t", ";", "|")
@@ -47,7 +54,7 @@ _TYPES: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
     (re.compile(r"\s*(?:0|-?[1-9]\d*)\s*", re.ASCII), int),
     (re.compile(r"\s*[-+]?(?!0\d)(?:\d+\.?\d*|\.\d+|inf(?:inity)?)(?:e[-+]?\d+)?\s*", re.I), float),
     (re.compile(r"\s*(?:true|false)\s*", re.I), lambda cell: cell.strip().lower() == "true"),
-    (re.compile(r"\s*[\[{].*", re.DOTALL), json.loads),
+    (re.compile(r"\s*[\[{].*", re.DOTALL), parse_json),
 )
 #: Cells shown in a message are cut after this many signs.
 SHOWN = 60
@@ -56,16 +63,18 @@ PANDAS_INDEX = "Unnamed: 0"
 
 
 def file_format(path: str | Path) -> str:
-    """Return "csv", "jsonl", "parquet" or "arrow" by the name of a file, or say which names are known.
+    """Return "csv", "jsonl", "json", "parquet" or "arrow" by the name of a file, or say which names are known.
 
     Text may be packed: ``votes.csv.gz``.
     """
     ending, is_packed = _ending(path)
+    if ending in _SHEETS:
+        raise FileFormatError(f"{ending!r} files are read, not written. Use .csv, which every spreadsheet opens.")
     if ending in _OTHER_READERS:
-        raise FileFormatError(f"{str(path)!r} ends in {ending!r}, which is no table: {_OTHER_READERS[ending]}.")
+        raise FileFormatError(f"{str(path)!r}: {ending!r} is not a table format; {_OTHER_READERS[ending]}.")
     if ending not in FORMATS:
-        fault = f"ends in {ending!r}, which is no table" if ending else "has no ending"
-        raise FileFormatError(f"{str(path)!r} {fault}. Use one of {', '.join(FORMATS)}.")
+        fault = f": {ending!r} is not a supported table format" if ending else " has no file extension"
+        raise FileFormatError(f"{str(path)!r}{fault}. Use one of {', '.join(FORMATS)}.")
     if FORMATS[ending] in _MAGIC and is_packed:
         raise FileFormatError(
             f"{str(path)!r}: {ending} files are packed inside. Unpack it, or leave .gz out of the name."
@@ -87,7 +96,7 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
     if not isinstance(path, (str, Path)):
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source, name = Path(path), str(path)
-    if source.is_dir():
+    if os.path.isdir(source):
         files = sorted(source.rglob("*.parquet"))
         if not files:
             raise FileFormatError(
@@ -95,35 +104,45 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
             )
         try:
             return pa.concat_tables([_read_binary(file, "parquet") for file in files], promote_options="permissive")
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowException, OSError) as error:
             raise FileFormatError(f"The files in {name!r} do not have the same columns: {error}.") from None
-    _check_exists(source)
+    check_exists(source)
+    if _ending(source)[0] in _SHEETS:
+        return _read_sheet(source)
     kind = file_format(source)
     if source.stat().st_size == 0:
         raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
     if kind in _MAGIC:
-        return _read_binary(source, kind)
+        return _with_columns(_read_binary(source, kind), name)
     text = read_text(source, encoding)
     if kind == "jsonl":
-        return _table_of_json_lines(text, name)
+        return _with_columns(_table_of_json_lines(text, name), name)
+    if kind == "json":
+        return _with_columns(_table_of_json(text, name), name)
     if delimiter is None:
         delimiter = "\t" if _ending(source)[0] == ".tsv" else _delimiter(text)
-    table = _table_of_csv(text, name, delimiter)
+    table = _with_columns(_table_of_csv(text, name, delimiter), name)
     only = table.column_names[0]
     other = next((sign for sign in _DELIMITERS if sign in only), None)
     if table.num_columns == 1 and other is not None:
         raise FileFormatError(
-            f"{name!r} has one column, {only[:SHOWN]!r}. It seems to be cut by {other!r}, not by {delimiter!r}: "
-            f"say delimiter={other!r}."
+            f"{name!r} has one column, {only[:SHOWN]!r}. The delimiter looks like {other!r}, not "
+            f"{delimiter!r}: pass delimiter={other!r}."
         )
     return table
 
 
-def _check_exists(path: Path) -> None:
+def _with_columns(table: pa.Table, name: str) -> pa.Table:
+    if table.num_columns == 0:
+        raise FileFormatError(f"{name!r} has no columns. It should hold a table whose columns have names.")
+    return table
+
+
+def check_exists(path: Path) -> None:
     """Raise if there is no such file, with the one that may be meant."""
-    if not path.parent.is_dir():
-        raise FileFormatError(f"There is no file {str(path)!r}. {str(path.parent)!r} is no folder either.")
-    if not path.exists():
+    if not os.path.isdir(path.parent):
+        raise FileFormatError(f"There is no file {str(path)!r}. {str(path.parent)!r} is not a folder either.")
+    if not os.path.exists(path):
         close = get_close_matches(path.name, [entry.name for entry in path.parent.iterdir()], n=1)
         hint = f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
         raise FileFormatError(f"There is no file {str(path)!r}.{hint}")
@@ -137,23 +156,30 @@ def _read_binary(path: Path, kind: str) -> pa.Table:
         start = file.read(8)
     if not start.startswith(_MAGIC[kind]):
         raise FileFormatError(
-            f"{str(path)!r} is called .{kind} but does not start like such a file. "
+            f"{str(path)!r} is not a {kind.capitalize()} file, despite its extension. "
             "If it is text, give its name the ending .csv or .jsonl."
         )
     try:
-        return parquet.read_table(path) if kind == "parquet" else feather.read_table(path)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as error:
+        table = parquet.read_table(path) if kind == "parquet" else feather.read_table(path, memory_map=False)
+        table.validate(full=True)  # an offset beyond its buffer would take the process along
+        return table
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
         raise FileFormatError(
             f"{str(path)!r} cannot be read as {kind.capitalize()}: it is damaged or cut short "
-            f"({str(error).splitlines()[0]}). Write or download it again."
+            f"({first_line(error)}). Write or download it again."
         ) from None
+
+
+def first_line(error: Exception) -> str:
+    """Return what an error of another package says, in one line."""
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def read_json(path: str | Path) -> Any:
     """Return what a JSON file holds."""
     text = read_text(path)
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}.") from None
 
@@ -161,9 +187,9 @@ def read_json(path: str | Path) -> Any:
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:
     """Return the text of a file, packed or not, or say which file may be meant."""
     name = repr(str(path))
-    if Path(path).is_dir():
+    if os.path.isdir(path):
         raise FileFormatError(f"{name} is a folder. Give the name of a file.")
-    _check_exists(Path(path))
+    check_exists(Path(path))
     data = Path(path).read_bytes()
     if data.startswith(b"\x1f\x8b"):
         try:
@@ -185,7 +211,7 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
             "Say which encoding it is, such as encoding='latin-1' or 'utf-16'."
         ) from None
     if "\0" in text[:1000]:
-        raise FileFormatError(f"{name} holds bytes that are no text. If it is UTF-16, say encoding='utf-16'.")
+        raise FileFormatError(f"{name} holds bytes that are not text. If it is UTF-16, say encoding='utf-16'.")
     return text
 
 
@@ -194,7 +220,7 @@ def _delimiter(text: str) -> str:
     first = text.split("\n", 1)[0]
     if first.lstrip().startswith(("{", "[")):
         try:
-            json.loads(first)
+            parse_json(first)
         except ValueError:
             pass
         else:
@@ -214,9 +240,14 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
-    is_spaced = False
+    lines: list[int] = []
+    is_spaced, end = False, 0
     try:
-        for row in filter(None, reader):  # without empty lines
+        for row in reader:
+            begin, end = end + 1, reader.line_num
+            if not row:
+                continue
+            lines.append(begin)
             if rows and len(row) != len(rows[0]):
                 raise FileFormatError(
                     f"{name!r}, line {reader.line_num}: {len(row)} cells where the first line has {len(rows[0])}. "
@@ -250,7 +281,12 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
             columns[title] = pa.array(typed_cells(cells), from_pandas=False)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):  # lists of unlike things, a number beyond 64 bits
             columns[title] = pa.array([cell or None for cell in cells], pa.string())
-    return pa.table(columns)
+    return pa.table(columns, metadata=_numbered(lines[1:]))
+
+
+def _numbered(lines: list[int]) -> dict[bytes, bytes]:
+    """Return the line of each row as the metadata of a table."""
+    return {LINES: np.array(lines, dtype=np.int64).tobytes()}
 
 
 def _table_of_json_lines(text: str, name: str) -> pa.Table:
@@ -258,38 +294,77 @@ def _table_of_json_lines(text: str, name: str) -> pa.Table:
     import pyarrow as pa
 
     records: list[dict[str, Any]] = []
+    lines: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except ValueError as error:
-            raise FileFormatError(f"{name!r}, line {number} is not JSON: {error}.") from None
+            raise FileFormatError(f"{name!r}, line {number} is not JSON: {error}. Write one object per line.") from None
         if not isinstance(record, dict):
             raise FileFormatError(
                 f"{name!r}, line {number} holds {line.strip()[:SHOWN]}, not an object. "
                 'Write one object per line, such as {"item": 1, "source": "ann", "label": "cat"}.'
             )
         records.append(record)
+        lines.append(number)
+    return pa.table(columns_of_records(records), metadata=_numbered(lines))
+
+
+def _table_of_json(text: str, name: str) -> pa.Table:
+    """Return a JSON file that holds a list of objects, or one object of lists, as a table."""
+    import pyarrow as pa
+
+    try:
+        document = parse_json(text)
+    except ValueError as error:
+        raise FileFormatError(f"{name!r} is not JSON, or cut short: {error}. Write a list of objects.") from None
+    if isinstance(document, list) and document and all(isinstance(record, dict) for record in document):
+        return pa.table(columns_of_records(document))
+    raise FileFormatError(
+        f"{name!r} is not a list of objects, such as [{{'item': 1, 'ann': 'cat'}}]. Write it as such a list, or "
+        "use the reader of the tool that it comes from."
+    )
+
+
+def _read_sheet(path: Path) -> pa.Table:
+    """Return the first sheet of a spreadsheet."""
+    import pyarrow as pa
+
+    try:
+        pandas = importlib.import_module("pandas")
+        frame = pandas.read_excel(path, dtype=object, keep_default_na=False)
+    except ImportError as error:
+        raise FileFormatError(
+            f"{str(path)!r} is a spreadsheet, which needs pandas and openpyxl ({error}). Save it as CSV, or run: "
+            "pip install 'consilience[excel]'."
+        ) from None
+    except Exception as error:  # each engine of pandas has its own
+        raise FileFormatError(f"{str(path)!r} cannot be read as a spreadsheet: {error}. Save it as CSV.") from None
+    columns = {str(name): [None if cell == "" else cell for cell in frame[name].tolist()] for name in frame.columns}
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    return pa.table(columns_of_records(rows), metadata=_numbered(list(range(2, len(rows) + 2))))
+
+
+def columns_of_records(records: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
+    """Return the columns of objects, which may lack keys; a column of unlike values becomes text, as in a CSV file."""
+    import pyarrow as pa
+
     columns = {}
     for key in dict.fromkeys(key for record in records for key in record):
         values = [record.get(key) for record in records]
         try:
-            columns[key] = pa.array(values, from_pandas=False)
-        except (pa.ArrowInvalid, pa.ArrowTypeError):
-            if not all(value is None or isinstance(value, (list, dict)) for value in values):
-                kinds = [type(value) for value in values]
-                frequent = max(set(kinds) - {type(None)}, key=kinds.count)
-                other = kinds.index(frequent)
-                row = next((row for row, kind in enumerate(kinds) if kind not in (frequent, type(None))), other)
-                raise FileFormatError(
-                    f"{name!r}: column {key!r} mixes types: {json.dumps(values[row])[:SHOWN]} in row {row} is not of "
-                    f"the type of {json.dumps(values[other])[:SHOWN]} in row {other}. Write all labels in the same way."
-                ) from None
-            # lists of unlike things, such as corners and a class: as JSON, which the label type reads
-            written = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
-            columns[key] = pa.array(written, pa.string())
-    return pa.table(columns)
+            column = pa.array(values, from_pandas=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+            column = pa.array([None if value is None else _as_text(value) for value in values], pa.string())
+        columns[_as_text(key)] = column
+    return columns
+
+
+def _as_text(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text.encode("utf-8", errors="replace").decode()  # half a surrogate pair cannot be stored
 
 
 def typed_cells(cells: Sequence[str | None]) -> list[Any]:
@@ -304,10 +379,11 @@ def typed_cells(cells: Sequence[str | None]) -> list[Any]:
     return list(texts)
 
 
-def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> None:
+def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_csv: bool = False) -> None:
     """Write an Arrow table in the format that the name of the file asks for; see `replace_file`.
 
-    In a CSV file lists and structs are JSON and nulls are empty cells.
+    In a CSV file lists and structs are JSON and nulls are empty cells; with `safe_csv` texts that a spreadsheet would
+    take for a formula get a ' in front.
     """
     from pyarrow import feather, parquet
 
@@ -316,22 +392,40 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False) -> No
         replace_file(path, lambda place: parquet.write_table(table, place), force=force)
     elif kind == "arrow":
         replace_file(path, lambda place: feather.write_feather(table, place, "uncompressed"), force=force)
+    elif kind == "json":
+        write_json(path, table.to_pylist(), force=force)
     elif kind == "jsonl":
-        lines = (json.dumps(record, default=str, ensure_ascii=False) for record in table.to_pylist())
-        write_text(path, "".join(f"{line}\n" for line in lines), force=force)
+        write_json_lines(path, table.to_pylist(), force=force)
     else:
         out = io.StringIO(newline="")
         writer = csv.writer(out, delimiter="\t" if _ending(path)[0] == ".tsv" else ",", lineterminator="\n")
-        writer.writerow(table.column_names)
-        columns = [[_csv_cell(value) for value in column.to_pylist()] for column in table.columns]
+        quoted = _quoted if safe_csv else lambda cell: cell
+        writer.writerow(map(quoted, table.column_names))
+        columns = [[quoted(csv_cell(value)) for value in column.to_pylist()] for column in table.columns]
         writer.writerows(zip(*columns, strict=True))
         write_text(path, out.getvalue(), force=force)
 
 
-def _csv_cell(value: Any) -> Any:
+def _quoted(cell: Any) -> Any:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value as a cell of a CSV file holds it."""
     if isinstance(value, (list, dict, bool)):
         return json.dumps(value, default=str, ensure_ascii=False)
     return "" if value is None else value
+
+
+def write_json(path: str | Path, document: Any, *, force: bool = False) -> None:
+    """Write a value as JSON, with what JSON does not know as text; see `replace_file`."""
+    write_text(path, json.dumps(document, default=str, ensure_ascii=False, indent=1) + "\n", force=force)
+
+
+def write_json_lines(path: str | Path, records: Sequence[Any], *, force: bool = False) -> None:
+    """Write one value per line as JSON, with what JSON does not know as text; see `replace_file`."""
+    lines = (json.dumps(record, default=str, ensure_ascii=False) for record in records)
+    write_text(path, "".join(f"{line}\n" for line in lines), force=force)
 
 
 def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
@@ -344,12 +438,12 @@ def write_text(path: str | Path, text: str, *, force: bool = False) -> None:
 
 def check_target(path: Path, *, force: bool) -> None:
     """Refuse a place where no file can be written."""
-    if path.is_dir():
+    if os.path.isdir(path):
         raise FileFormatError(f"{str(path)!r} is a folder. Give the name of a file in it.")
-    if path.exists() and not force:
-        raise FileFormatError(f"{str(path)!r} is there already. Choose another name, or overwrite it with force.")
-    if not path.parent.is_dir():
-        raise FileFormatError(f"{str(path.parent)!r}, where {path.name!r} should go, is no folder. Make it first.")
+    if os.path.exists(path) and not force:
+        raise FileFormatError(f"{str(path)!r} already exists. Choose another name, or overwrite it with force.")
+    if not os.path.isdir(path.parent):
+        raise FileFormatError(f"There is no folder {str(path.parent)!r} for {path.name!r}. Create it first.")
 
 
 def replace_file(path: str | Path, write: Callable[[str], object], *, force: bool = False) -> None:

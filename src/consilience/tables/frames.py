@@ -5,7 +5,8 @@ The only place that knows pandas, polars and Arrow, and it knows them through na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -30,6 +31,14 @@ RARER_ALIASES = {
     "source": set[str](),
     "label": {"labels", "annotations", "boxes", "spans", "entities", "translation", "transcription", "summary"},
 }
+#: What Amazon Mechanical Turk and Toloka call them in their result tables.
+_CROWD_COLUMNS = {
+    "item": r"hitid|assignment:task_id|input:.+",
+    "source": r"workerid|assignment:worker_id",
+    "label": r"answer\..+|output:.+",
+}
+#: Key of the line numbers of a text file in the metadata of its table.
+LINES = b"consilience.lines"
 _LARGEST_EXACT_FLOAT = 2.0**53
 
 
@@ -41,10 +50,26 @@ class Column:
     null: BoolArray
 
 
+def is_dataset(data: object) -> bool:
+    """Return whether something is a data set of Hugging Face, or a dict of its splits."""
+    return type(data).__module__.startswith("datasets.") and hasattr(data, "with_format")
+
+
+def native_frame(data: Any) -> Any:
+    """Return a frame that narwhals knows: of a data set of Hugging Face its Arrow table, else the frame itself."""
+    if not is_dataset(data):
+        return data
+    if isinstance(data, Mapping):
+        raise InvalidVotesError(f"The data set has the splits {', '.join(map(repr, data))}. Choose one of them.")
+    return data.with_format("arrow")[:]
+
+
 def is_frame(data: object) -> bool:
-    """Return whether something is a dataframe (pandas, polars, Arrow, ...)."""
-    if data is None or isinstance(data, (np.ndarray, list, tuple, dict, str, bytes)):
+    """Return whether something is a dataframe (pandas, polars, Arrow, ...) or a data set of Hugging Face."""
+    if data is None or type(data) in (np.ndarray, list, tuple, dict, str, bytes):
         return False  # the usual case needs no narwhals
+    if is_dataset(data):
+        return True
     import narwhals as nw
 
     native: Any = data
@@ -56,11 +81,15 @@ def is_frame(data: object) -> bool:
 
 
 def columns_of(frame: Any) -> dict[str, Column]:
-    """Return the columns of any dataframe, or of a dict of columns, by name.
+    """Return the columns of any dataframe, of a dict of columns, or of a list of dicts, by name.
 
     NaN and null both count as null. Integers, floats and booleans stay typed; text, categories,
     lists and structs become Python objects, with None for null.
     """
+    frame = native_frame(frame)
+    if isinstance(frame, (list, tuple)) and all(isinstance(record, Mapping) for record in frame):
+        keys = dict.fromkeys(key for record in frame for key in record)
+        frame = {key: [record.get(key) for record in frame] for key in keys}
     if isinstance(frame, Mapping):
         columns = {str(name): to_column(values) for name, values in frame.items()}
         if len({len(column.null) for column in columns.values()}) > 1:
@@ -91,6 +120,27 @@ def columns_of(frame: Any) -> dict[str, Column]:
     if len(columns) < len(names):
         raise InvalidVotesError(f"Two column names read the same as text: {', '.join(map(repr, names))}. Rename one.")
     return columns
+
+
+def n_rows(data: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix, a frame or a list."""
+    return int(data.shape[0]) if hasattr(data, "shape") else len(data)
+
+
+def take_rows(data: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
+    """Return rows of an array, a sparse matrix, a pandas, polars or Arrow frame, or a list, in the same type."""
+    if is_frame(data):
+        import narwhals as nw
+
+        return nw.from_native(data, eager_only=True)[rows.tolist()].to_native()
+    return data[rows] if hasattr(data, "shape") else [data[row] for row in rows.tolist()]
+
+
+def row_name(frame: Any) -> Callable[[int], str]:
+    """Return what a message calls a row: the line of the text file it came from, where `read_table` noted it."""
+    metadata = getattr(getattr(frame, "schema", None), "metadata", None) or {}
+    lines = np.frombuffer(metadata.get(LINES, b""), dtype=np.int64)
+    return (lambda row: f"line {lines[row]}") if len(lines) else "row {}".format
 
 
 def to_column(values: Any) -> Column:
@@ -153,3 +203,21 @@ def missing_column(wanted: str, role: str, columns: Mapping[str, Column], frame:
         hint = f"Did you mean {meant}?" if likely else f"Say which one it is with {role}=."
     listed = ", ".join(map(repr, columns)) or "none"
     return InvalidVotesError(f"There is no column {wanted!r}; the columns are {listed}. {hint}")
+
+
+def likely_column(role: str, names: list[str]) -> str | None:
+    """Return the only column whose name says that it has this role; the role's own name before all others.
+
+    Of columns that may hold item ids, one that ends in "_id" comes before others.
+    """
+    others = set().union(*(ALIASES[other] for other in ALIASES if other != role))
+    ids = {name for name in map(str.lower, names) if re.fullmatch(r"\w+_id", name) and name not in others}
+    groups = [{role}, ALIASES[role], RARER_ALIASES[role]]
+    if role == "item":
+        groups = [{role}, ALIASES[role] & ids, ids, *groups[1:]]
+    for aliases in groups:
+        likely = [name for name in names if name.lower() in aliases]
+        if len(likely) == 1 or (likely and role not in aliases):
+            return likely[0] if len(likely) == 1 or aliases is ids else None
+    named = [name for name in names if re.fullmatch(_CROWD_COLUMNS[role], name, re.IGNORECASE)]
+    return named[0] if len(named) == 1 or (named and role == "item") else None

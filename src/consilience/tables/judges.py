@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,28 +12,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from consilience.arrays import is_null
-from consilience.exceptions import FileFormatError, InvalidLabelError, did_you_mean
+from consilience.exceptions import FileFormatError, did_you_mean
 from consilience.label_types import Classes, Scores
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
-from consilience.label_types.rankings.labels import order_of_text
 from consilience.tables.display import SourceTable
 from consilience.tables.files import read_table
-from consilience.tables.frames import columns_of
-from consilience.tables.training import shared_orders
-from consilience.tables.vote_tables import as_group
+from consilience.tables.frames import columns_of, likely_column, row_name
+from consilience.tables.receipt import Receipt, fault_table
+from consilience.tables.replies import (
+    NUMBERS,
+    Unread,
+    failed,
+    off_scale,
+    read_order,
+    read_score,
+    read_winner,
+    read_word,
+    scale_named,
+)
+from consilience.tables.training import ranked_things
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: At least this share of the replies must be numbers for the votes to be scores.
-NUMBERS = 0.5
-SHOWN = 60
 #: The id of the only row where everything is compared with everything.
 ARENA = "all"
+#: The name of the judge where no column names one, and of those who are pooled.
+ONE_JUDGE, OTHERS = "judge", "other judges"
+#: Judges of fewer comparisons are pooled where judges are many: nobody's traits can be seen in so few answers, and
+#: every pair of judges takes its time.
+FEW_COMPARISONS, MANY_JUDGES = 5, 100
 #: What the columns may be called, the likelier name first.
 NAMES = {
     "item": "item item_id prompt_id question_id example_id task_id prompt question task id",
@@ -61,7 +70,14 @@ _KEYS = ("item", "candidate", "criterion", "first", "second")
 
 @dataclass(frozen=True, eq=False)
 class JudgeTable:
-    """The votes of judges, and the replies that could not be read."""
+    """The votes of judges, and the replies that could not be read.
+
+    Examples
+    --------
+    >>> table = read_judges([{"item": "a", "judge": "x", "score": "7/10"}, {"item": "a", "judge": "y", "score": "N/A"}])
+    >>> table.votes, table.faults.columns["reason"]
+    (Votes(1 item, 2 sources, 50% observed), ['no answer'])
+    """
 
     #: One source per judge, or per run of one; `repeated_pairs` lists the runs, for ``LabelModel(dependencies=)``.
     votes: Votes
@@ -75,7 +91,7 @@ class JudgeTable:
     keys: pa.Table
 
     def __repr__(self) -> str:
-        lost = sum(self.faults.columns["replies"])
+        lost = sum(self.faults.columns["cells"])
         return f"JudgeTable({self.kind}, {self.votes!r}, {self.space!r}, {lost} replies unread)"
 
 
@@ -96,8 +112,12 @@ def read_judges(
     labels: Iterable[Any] | None = None,
     scale: tuple[float, float] | None = None,
     repeats: str = "separate",
+    drop: Iterable[str] = (),
 ) -> JudgeTable:
     """Read what judges said: one row per judge and item, and per run where a judge was asked several times.
+
+    A table with one row per item and one column per judge is read as well; there, columns of texts that are no replies
+    are left out, and so are those of `drop`.
 
     *Pointwise* tables hold scores or labels. *Pairwise* ones hold the winner of two: an item is a comparison, and the
     label says whether the "first" one is better, the "second", or neither ("tie"); the two are put in the order in
@@ -111,7 +131,8 @@ def read_judges(
 
     Every (item, candidate, criterion) is an item of its own, unless `only` picks a criterion. Replies that are none of
     the `labels`, or are scores beyond the two ends of the `scale`, are faults. Several runs of a judge become sources
-    of their own; ``repeats="average"`` takes the mean of their scores.
+    of their own, unless all are copies of rows; ``repeats="average"`` takes the mean of their scores, and what else
+    `Votes.from_long` knows.
 
     Examples
     --------
@@ -126,17 +147,29 @@ def read_judges(
     >>> table.votes.labels[table.votes.observed].tolist()
     [7.0, 8.0, 4.0]
     >>> table.faults
-    source  reason   replies  first_item  example
-    small   refused        1  p2          I cannot rate this.
+    source  reason   cells  first_item  example
+    small   refused      1  p2          I cannot rate this.
     """
     if kind not in ("auto", *ANSWERS):
         raise FileFormatError(f"kind={kind!r} is unknown. Use one of auto, {', '.join(ANSWERS)}.")
-    if repeats not in ("separate", "average"):
-        raise FileFormatError(f"repeats={repeats!r} is unknown. Use 'separate' or 'average'.")
     given = {"item": item, "judge": judge, "candidate": candidate, "criterion": criterion, "run": run}
-    columns = _columns(source)
-    found, kind = _roles(columns, {**given, "first": first, "second": second, "error": error}, answer, kind)
-    rows = _rows(columns, found)
+    columns, named = _opened(source)
+    left_out: tuple[str, ...] = ()
+    copies = 0
+    roles = {**given, "first": first, "second": second, "error": error}
+    try:
+        found, kind = _roles(columns, roles, answer, kind)
+    except FileFormatError:
+        lower = {name.lower() for name in columns}
+        others = f"{NAMES['judge']} {ANSWERS['pairwise']} {ANSWERS['listwise']}".split()
+        is_long = judge or answer or kind not in ("auto", "pointwise") or lower.intersection(others)
+        wide = None if is_long else _one_row_per_reply(columns, item, drop)
+        if wide is None:
+            raise
+        columns, left_out, copies = wide
+        found, kind = _roles(columns, {**roles, "item": item or next(iter(columns))}, answer, kind)
+    columns, merged = _merged(columns, found)
+    rows = _rows(columns, found, "row {}".format if merged or left_out or copies else named)
     if only is not None:
         if "criterion" not in found:
             raise FileFormatError(f"only={only!r} picks a criterion, but no column is one. Pass criterion=.")
@@ -153,13 +186,13 @@ def read_judges(
     elif kind == "listwise":
         _read(rows, lambda row: read_order(row.cells["answer"]))
         place = {key: number for number, key in enumerate(dict.fromkeys(row.key for row in rows))}
-        orders = [(place[row.key], row.value) for row in rows]
-        shared, space, candidates = shared_orders(orders, len(place))
-        for row, label in zip(rows, shared, strict=True):
-            row.value = label
+        space, candidates = ranked_things(((place[row.key], row.value) for row in rows), len(place))
     else:
         space = _read_points(rows, labels, scale)
-    return _table(kind, rows, space, candidates, repeats)
+    table = _table(kind, rows, space, candidates, repeats, copies + merged, found)
+    if table.votes.receipt is None or not left_out:
+        return table
+    return replace(table, votes=replace(table.votes, receipt=replace(table.votes.receipt, left_out=left_out)))
 
 
 def read_preferences(
@@ -192,7 +225,7 @@ def read_preferences(
     >>> votes.labels.tolist()
     [[m1 > m2, m2 = m3, m1 < m3]]
     """
-    columns = _columns(source)
+    columns, named = _opened(source)
     given = {"item": question or by, "judge": judge, "candidate": None, "run": run, "by": by}
     found, _ = _roles(columns, {**given, "first": first, "second": second, "error": error}, outcome, "pairwise")
     missing = [role for role in ("first", "second") if role not in found]
@@ -201,21 +234,26 @@ def read_preferences(
             f"No column says what was shown {' and '.join(missing)}; the columns are "
             f"{', '.join(map(repr, columns))}. Say which it is, such as {missing[0]}={next(iter(columns))!r}."
         )
-    rows = _rows(columns, found)
+    rows = _rows(columns, found, named)
     _read_winners(rows)
     names = {plain_value(row.cells[role]) for row in rows for role in ("first", "second")}
+    often = Counter(row.judge for row in rows)
+    few = {name for name, count in often.items() if count < FEW_COMPARISONS} if len(often) > MANY_JUDGES else set()
+    for row in rows:
+        if row.judge in few:
+            row.cells["judge"] = OTHERS
     judges = list(dict.fromkeys(row.judge for row in rows))
     said: dict[Any, dict[str, list[tuple[Any, ...]]]] = {}
-    for number, row in enumerate(rows):
+    for row in rows:
         item, one, two, again = (plain_value(row.cells.get(role)) for role in ("item", "first", "second", "run"))
         if one == two:
             raise FileFormatError(
-                f"Row {number}, judge {row.judge!r}: {one!r} is compared with itself. Drop the row, or correct a name."
+                f"{row.place}, judge {row.judge!r}: {one!r} is compared with itself. Drop the row, or correct a name."
             )
         answer = plain_value(row.cells["answer"])
         if row.reason is not None and isinstance(answer, Hashable) and answer in names:
             raise FileFormatError(
-                f"Row {number}, judge {row.judge!r}: the winner {answer!r} is neither {one!r} nor "
+                f"{row.place}, judge {row.judge!r}: the winner {answer!r} is neither {one!r} nor "
                 f"{two!r}. Correct the row, or write 'first', 'second' or 'tie'."
             )
         prompt = ARENA if by is None else plain_value(row.cells["by"])
@@ -227,7 +265,16 @@ def read_preferences(
             ones, twos, values, items, runs = zip(*comparisons, strict=True)
             known = [None if all(map(is_null, column)) else column for column in (items, runs)]
             labels[place, judges.index(name)] = Comparisons(ones, twos, values, *known)
-    return Votes.from_array(labels, sources=judges, items=list(said))
+    notes = [f"No column names a judge; all answers are those of one, {ONE_JUDGE!r}."] * ("judge" not in found)
+    if few:
+        notes.append(f"{len(few):,} judges with fewer than {FEW_COMPARISONS} comparisons are pooled as {OTHERS!r}.")
+    bad = sum(row.value == "both bad" for row in rows)
+    if bad:
+        ties = sum(row.value == "tie" for row in rows)
+        notes.append(f"{bad:,} comparisons end with both bad, which counts as a tie, in addition to {ties:,} ties.")
+    lost = fault_table((row.judge, ARENA, row.reason, row.cells["answer"]) for row in rows if row.reason is not None)
+    receipt = Receipt(len(rows), faults=lost, unit="comparisons", notes=tuple(notes))
+    return replace(Votes.from_array(labels, sources=judges, items=list(said)), receipt=receipt)
 
 
 def votes_of_comparisons(
@@ -237,6 +284,9 @@ def votes_of_comparisons(
     import narwhals as nw
 
     names = list(map(str, nw.from_native(table).columns))
+    if sum(name.lower().startswith("winner_") for name in names) > 1:
+        table = _columns(table)
+        names = list(table)
     try:
         found, kind = _roles(dict.fromkeys(names), {**dict.fromkeys(NAMES), "judge": judge}, outcome, "auto")
     except FileFormatError:
@@ -251,6 +301,7 @@ class _Row:
     """One reply: the cells by role, and what was read from the answer, or why nothing was."""
 
     cells: dict[str, Any]
+    place: str
     value: Any = None
     reason: str | None = None
 
@@ -261,27 +312,83 @@ class _Row:
 
     @property
     def judge(self) -> str:
-        return str(self.cells["judge"])
+        return str(self.cells.get("judge", ONE_JUDGE))
+
+
+def _opened(source: Any) -> tuple[Mapping[str, list[Any]], Callable[[int], str]]:
+    """Return the columns of a file or of what `_columns` takes, and what messages call its rows."""
+    table = read_table(source) if isinstance(source, (str, Path)) else source
+    return _columns(table), row_name(table)
 
 
 def _columns(source: Any) -> dict[str, list[Any]]:
-    """Return the columns of a file, a frame, a dict of columns or a list of dicts, with None for null."""
-    if isinstance(source, (str, Path)):
-        source = read_table(source)
-    if isinstance(source, (list, tuple)):
-        if not source or not all(isinstance(record, Mapping) for record in source):
-            raise FileFormatError(
-                "A list of replies holds one dict per reply, such as {'prompt': ..., 'judge': ..., 'score': ...}."
-            )
-        names = dict.fromkeys(str(key) for record in source for key in record)
-        return {name: [record.get(name) for record in source] for name in names}
-    columns = {
-        name: [None if null else cell for cell, null in zip(column.values.tolist(), column.null, strict=True)]
-        for name, column in columns_of(source).items()
-    }
+    """Return the columns of a frame, a dict of columns or a list of dicts, with None for null."""
+    is_list = isinstance(source, (list, tuple))
+    if is_list and not (source and all(isinstance(record, Mapping) for record in source)):
+        raise FileFormatError(
+            "A list of replies holds one dict per reply, such as {'prompt': ..., 'judge': ..., 'score': ...}."
+        )
+    columns = _with_winner(
+        {
+            name: [None if null else cell for cell, null in zip(column.values.tolist(), column.null, strict=True)]
+            for name, column in columns_of(source).items()
+        }
+    )
     if not columns or not next(iter(columns.values())):
         raise FileFormatError("The table of judges has no rows. It needs one per judge and item.")
     return columns
+
+
+def _one_row_per_reply(
+    columns: Mapping[str, list[Any]], item: str | None, drop: Iterable[str]
+) -> tuple[dict[str, list[Any]], tuple[str, ...], int] | None:
+    """Return a table with a column per judge as one with a row per reply, the other columns, and merged rows.
+
+    These are texts, where other columns are replies with a number. None where fewer than two columns are judges.
+    """
+    dropped = set(drop)
+    ids = item or likely_column("item", [name for name in columns if name not in dropped])
+    columns, merged = _merged(columns, {} if ids is None else {"item": ids})
+    judges = [name for name in columns if name not in {ids, *dropped}]
+    share = {name: _share_of_numbers(columns[name]) for name in judges}
+    if max(share.values(), default=0.0) >= NUMBERS:
+        judges = [name for name in judges if share[name] > 0.0]
+    if len(judges) < 2:
+        return None
+    size = len(columns[judges[0]])
+    items: list[Any] = columns[ids] if ids else list(range(size))
+    replies = [cell for row in zip(*(columns[name] for name in judges), strict=True) for cell in row]
+    table: dict[str, list[Any]] = {
+        ids or "item": [one for one in items for _ in judges],
+        "judge": judges * size,
+        "reply": replies,
+    }
+    return table, tuple(name for name in share if name not in judges), merged
+
+
+def _share_of_numbers(cells: Sequence[Any]) -> float:
+    """Return which share of the cells that are not empty holds a number."""
+
+    def has_number(cell: Any) -> bool:
+        try:
+            read_score(cell)
+        except Unread:
+            return False
+        return True
+
+    there = [cell for cell in cells if not is_null(cell)]
+    return sum(map(has_number, there)) / max(len(there), 1)
+
+
+def _with_winner(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return the columns with one of winners in place of ``winner_model_a``, ``winner_tie``, ... of 0 and 1."""
+    marks = {name: column for name, column in columns.items() if name.lower().startswith("winner_")}
+    if len(marks) < 2 or "winner" in columns or not all(cell in (0, 1) for own in marks.values() for cell in own):
+        return columns
+    sides = [name[len("winner_") :] for name in marks]
+    won = [[side for side, mark in zip(sides, row, strict=True) if mark] for row in zip(*marks.values(), strict=True)]
+    others = {name: column for name, column in columns.items() if name not in marks}
+    return others | {"winner": [row[0] if len(row) == 1 else None for row in won]}
 
 
 def _roles(
@@ -308,11 +415,18 @@ def _roles(
         if kind == "pointwise" and "first" in found and "second" in found:
             kind = "pairwise"
     chosen = answer or first_of(ANSWERS[kind].split())
-    if chosen is None or "judge" not in found or ("item" not in found and kind != "pairwise"):
-        missing = [role for role in ("item", "judge") if role not in found] + ["answer"] * (chosen is None)
+    required = () if kind == "pairwise" else ("item", "judge")
+    if chosen is None or not set(required) <= found.keys():
+        missing = [role for role in required if role not in found] + ["answer"] * (chosen is None)
         raise FileFormatError(
-            f"A {kind} table needs columns for item, judge and answer; {' and '.join(missing)} cannot be told from the "
-            f"names {listed}. Say which it is, such as {missing[0]}={next(iter(columns))!r}."
+            f"A {kind} table needs columns for item, judge and answer; {' and '.join(missing)} could not be identified "
+            f"among {listed}. Name them with {', '.join(f'{role}=' for role in missing)}."
+        )
+    if kind == "pairwise" and ("first" in found) != ("second" in found):
+        one, other = ("first", "second") if "first" in found else ("second", "first")
+        raise FileFormatError(
+            f"Column {found[one]!r} says what was shown {one}, and no column what was shown {other}; the columns are "
+            f"{listed}. Say which it is with {other}=."
         )
     if kind == "pairwise" and "item" not in found and "first" not in found:
         raise FileFormatError(
@@ -327,15 +441,32 @@ def _roles(
     return {role: name for role, name in found.items() if role not in unused[kind]}, kind
 
 
-def _rows(columns: Mapping[str, list[Any]], found: Mapping[str, str]) -> list[_Row]:
+def _merged(columns: Mapping[str, list[Any]], found: Mapping[str, str]) -> tuple[Mapping[str, list[Any]], int]:
+    """Return the columns without rows that are equal to an earlier one, and how many these are.
+
+    Where a judge also gave different answers about one thing, equal ones are runs as well, and stay.
+    """
+    roles = [found[role] for role in (*_KEYS, "judge", "run") if role in found]
+    rows = list(zip(*(map(repr, columns[name]) for name in columns), strict=True))
+    about = list(zip(*(map(repr, columns[name]) for name in roles), strict=True))
+    if not about or len(set(rows)) == len(rows) or len(set(about)) < len(set(rows)):
+        return columns, 0
+    first = {row: place for place, row in reversed(list(enumerate(rows)))}
+    kept = sorted(first.values())
+    return {name: [cells[place] for place in kept] for name, cells in columns.items()}, len(rows) - len(kept)
+
+
+def _rows(columns: Mapping[str, list[Any]], found: Mapping[str, str], place_of: Callable[[int], str]) -> list[_Row]:
     needed = [role for role in (*_KEYS, "judge") if role in found and role != "criterion"]
     rows = []
     for place in range(len(columns[found["answer"]])):
         cells = {role: columns[name][place] for role, name in found.items()}
         empty = next((role for role in needed if is_null(cells[role])), None)
+        where = place_of(place)
+        where = where[0].upper() + where[1:]
         if empty is not None:
-            raise FileFormatError(f"Row {place} has no {empty} ({found[empty]!r}). Fill it in, or drop the row.")
-        rows.append(_Row(cells))
+            raise FileFormatError(f"{where} has no {empty} ({found[empty]!r}). Fill it in, or drop the row.")
+        rows.append(_Row(cells, where))
     return rows
 
 
@@ -363,15 +494,11 @@ def _read_points(
         said = allowed or sorted({row.value for row in rows if row.reason is None}, key=str)
         return Classes(said) if len(said) > 1 else None
     scored = [row for row in rows if row.reason is None]
-    ends = Counter(row.value[1] for row in scored if row.value[1] is not None)
-    end = scale[1] if scale is not None else next((end for end, _ in ends.most_common(1)), None)
+    scale = scale or scale_named(row.value for row in scored)
     for row in scored:
-        row.value, own = row.value
-        if own not in (None, end):
-            row.reason = "another scale"
-        elif scale is not None and not scale[0] <= row.value <= scale[1]:
-            row.reason = "outside the scale"
-        row.value = row.value if row.reason is None else None
+        value, end = row.value
+        row.reason = off_scale(value, end, scale)
+        row.value = value if row.reason is None else None
     return Scores(range=scale)
 
 
@@ -385,7 +512,8 @@ def _read_pairs(rows: list[_Row]) -> LabelSpace:
         if kept != shown:
             cells["first"], cells["second"] = kept
             row.value = {"first": "second", "second": "first"}.get(row.value, row.value)
-    return Classes(["first", "second", *["tie"] * any(row.value == "tie" for row in rows)])
+    said = {row.value for row in rows}
+    return Classes(["first", "second", *(word for word in ("tie", "both bad") if word in said)])
 
 
 def _read_winners(rows: Sequence[_Row]) -> None:
@@ -413,7 +541,13 @@ def _read_winners(rows: Sequence[_Row]) -> None:
 
 
 def _table(
-    kind: str, rows: list[_Row], space: LabelSpace | None, candidates: Sequence[Sequence[str]] | None, repeats: str
+    kind: str,
+    rows: list[_Row],
+    space: LabelSpace | None,
+    candidates: Sequence[Sequence[str]] | None,
+    repeats: str,
+    merged: int,
+    found: Mapping[str, str],
 ) -> JudgeTable:
     import pyarrow as pa
 
@@ -432,7 +566,15 @@ def _table(
     columns = {role: pa.array([dict(key)[role] for key in keys]) for role, _ in keys[0]}
     if candidates is not None:
         columns["candidates"] = pa.array(map(list, candidates), pa.list_(pa.string()))
-    return JudgeTable(votes, kind, space, _faults(rows, names), pa.table(columns))
+    faults = fault_table(
+        (row.judge, names[row.key], row.reason, row.cells["error" if row.reason == "error" else "answer"])
+        for row in rows
+        if row.reason is not None
+    )
+    receipt = Receipt(
+        len(rows), faults=faults, merged=merged, ids=found.get("item"), scale=getattr(space, "range", None)
+    )
+    return JudgeTable(replace(votes, receipt=receipt), kind, space, faults, pa.table(columns))
 
 
 def _sources(rows: list[_Row], repeats: str) -> tuple[list[str], list[tuple[str, str]]]:
@@ -441,179 +583,10 @@ def _sources(rows: list[_Row], repeats: str) -> tuple[list[str], list[tuple[str,
     for row in rows:
         runs.setdefault(row.judge, {})[row.cells.get("run")] = row.judge
     again = len({(row.key, row.judge, row.cells.get("run")) for row in rows}) < len(rows)  # such as both orders
-    if again or repeats == "average":
+    if again or repeats != "separate":
         return [row.judge for row in rows], []
     for judge, own in runs.items():
         if len(own) > 1:
             own |= {run: f"{judge} #{run}" for run in own}
     pairs = [pair for own in runs.values() for pair in combinations(own.values(), 2)]
     return [runs[row.judge][row.cells.get("run")] for row in rows], pairs
-
-
-def _faults(rows: list[_Row], names: Mapping[Any, Any]) -> SourceTable:
-    found: dict[tuple[str, str], list[_Row]] = {}
-    for row in rows:
-        if row.reason is not None:
-            found.setdefault((row.judge, row.reason), []).append(row)
-    listed = []
-    for (judge, reason), own in sorted(found.items(), key=lambda entry: (entry[0][0], -len(entry[1]))):
-        said = own[0].cells["error" if reason == "error" else "answer"]
-        example = "" if is_null(said) else " ".join(str(said).split())[:SHOWN]
-        listed.append((judge, reason, len(own), str(names[own[0].key]), example))
-    titles = ("source", "reason", "replies", "first_item", "example")
-    return SourceTable({title: [row[place] for row in listed] for place, title in enumerate(titles)})
-
-
-# --- what judges reply, as numbers, words, winners and orders; or why a reply is none of these -------------------
-
-# Only what can be read in one way is read: a guess that is wrong now and then would be taken for the judge's error.
-_NUMBER = r"[-+]?\d+(?:\.\d+)?"
-_SCALE = rf"(?:\s*(?:/|out of)\s*({_NUMBER}))?"
-_WHOLE = re.compile(rf"({_NUMBER}){_SCALE}\s*(?:points?)?\.?", re.IGNORECASE)
-#: After a number that stands alone: neither more digits nor the second half of a range.
-_ALONE = r"(?![\d.,]*\d)(?!\s*(?:[-~]|to|or)\s*\d)"
-_NAMED = re.compile(
-    rf"\b(?:score|rating|grade)\b\W{{0,4}}(?:is\s+)?\W{{0,4}}?({_NUMBER}){_SCALE}{_ALONE}", re.IGNORECASE
-)
-_VERDICT = re.compile(
-    r"^(?:(?:final|overall)\s+)?(?:label|verdict|answer|winner|class|category)\s*(?:is|:|=)\s*(.+?)\.?$", re.I
-)
-_REFUSAL = re.compile(
-    r"^\W*(?:i.?m\s+)?(?:sorry|unable to)\b|\bas an ai\b"
-    r"|\b(?:i|we)\s+(?:cannot|can.?t|can not|won.?t|will not|must decline|am unable)\b",
-    re.IGNORECASE,
-)
-_NOTHING = {"", "-", "--", "?", "n/a", "na", "nan", "none", "null", "not applicable", "unknown"}
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_ANSWER_FIELDS = ("score", "rating", "grade", "label", "verdict", "winner", "ranking", "answer", "value")
-_SIDES = {
-    "first": {"a", "first", "1", "model_a", "response_a", "option_a", "answer_a", "assistant_a", "left"},
-    "second": {"b", "second", "2", "model_b", "response_b", "option_b", "answer_b", "assistant_b", "right"},
-    "tie": {"tie", "c", "equal", "draw", "both", "same", "tie (bothbad)", "bothbad", "both_bad", "neither"},
-}
-#: States of a reply that came.
-_FINE = {"", "ok", "success", "succeeded", "completed", "done", "parsed", "none", "false", "0", "200"}
-#: Longer replies without a mark are sentences, not labels.
-MOST_WORDS = 4
-
-
-class Unread(Exception):  # noqa: N818  it never leaves the package
-    """A reply that is no vote, and in few words why."""
-
-
-def failed(status: Any) -> bool:
-    """Return whether a column of states or errors says that there is no reply: "timeout" does, "ok" and 200 do not."""
-    return not is_null(status) and str(status).strip().lower() not in _FINE
-
-
-def read_score(cell: Any) -> tuple[float, float | None]:
-    """Return the number of a reply, and the end of its scale where it names one."""
-    if isinstance(cell, (bool, np.bool_)):
-        raise Unread("no number")
-    if isinstance(cell, (int, float, np.number)) and not is_null(cell):
-        if not math.isfinite(cell):
-            raise Unread("no clear number")
-        return float(cell), None
-    text = _plain(cell)
-    if isinstance(text, (list, dict)):
-        raise Unread("no clear number")
-    if not isinstance(text, str):
-        return read_score(text)
-    if text.lower() in _WORDS:
-        return float(_WORDS.index(text.lower())), None
-    found = _WHOLE.fullmatch(text)
-    if found is None:
-        named = {(match[1], match[2]): match for match in _NAMED.finditer(text)}
-        if len(named) != 1:
-            raise Unread(_refusal(text, "no clear number" if re.search(r"\d", text) else "no number"))
-        found = next(iter(named.values()))
-    value, end = float(found[1]), None if found[2] is None else float(found[2])
-    if end is not None and not 0 <= value <= end:
-        raise Unread("outside the scale")
-    return value, end
-
-
-def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Any:
-    """Return the label of a reply: a word, "Verdict: good", or JSON with a label."""
-    known = None if allowed is None else {str(name).lower(): name for name in allowed}
-    if known is not None and str(cell).strip().lower() in known:  # "none" may be a label
-        return known[str(cell).strip().lower()]
-    text = _plain(cell)
-    if isinstance(text, str):
-        text = _verdict(text)
-        if (known is None and len(text.split()) > MOST_WORDS) or _REFUSAL.search(text):
-            raise Unread(_refusal(text, "not a label"))
-    if isinstance(text, (list, dict)) if known is None else str(text).lower() not in known:
-        raise Unread("not a label")
-    return text if known is None else known[str(text).lower()]
-
-
-def read_winner(cell: Any, first: Any = None, second: Any = None) -> str:
-    """Return "first", "second" or "tie": from A, B, tie, [[A]], "Winner: A", JSON, 1, 2, 0, or the winner's name."""
-    word = _verdict(str(_plain(cell)))
-    if marked := re.findall(r"\[\[\s*([^\[\]]+?)\s*\]\]", word):
-        if len(set(marked)) > 1:
-            raise Unread("no clear winner")
-        word = marked[0]
-    for name, side in ((first, "first"), (second, "second")):
-        if name is not None and word == str(name):
-            return side
-    key = re.sub(r"^(?:response|option|answer|assistant|model)[\s_]+(?=[ab12]$)", "", word.strip().lower())
-    for side, names in _SIDES.items():
-        if key in names:
-            return side
-    raise Unread(_refusal(word, "no clear winner"))
-
-
-def read_order(cell: Any) -> list[Any]:
-    """Return an order of names, best first: a list, a JSON list, "a > b = c", or "[2] > [1]"."""
-    text = _plain(cell)
-    try:
-        if isinstance(text, str):
-            if ">" not in text:
-                raise Unread(_refusal(text, "no ranking"))
-            order = order_of_text(re.sub(r"\[\s*([^\[\]<>=]+?)\s*\]", r"\1", text))
-        else:
-            order = [tuple(map(str, one)) if isinstance(one, (list, tuple, set)) else str(one) for one in text]
-    except (InvalidLabelError, TypeError):
-        raise Unread("no ranking") from None
-    names = [name for entry in order for name in as_group(entry)]
-    if len(set(names)) < len(names):
-        raise Unread("names one twice")
-    if not names:
-        raise Unread("no ranking")
-    return order
-
-
-def _refusal(text: str, otherwise: str) -> str:
-    return "refused" if _REFUSAL.search(text) else otherwise
-
-
-def _verdict(text: str) -> str:
-    """Return what stands behind "Verdict:" or the like, if anything does."""
-    named = _VERDICT.match(text)
-    return named[1].strip(" *\"'") if named else text
-
-
-def _plain(cell: Any) -> Any:
-    """Return a reply without fences, stars and JSON around it."""
-    if isinstance(cell, np.ndarray):
-        cell = cell.tolist()
-    if is_null(cell):
-        raise Unread("no reply")
-    if isinstance(cell, str):
-        text = re.sub(r"^```\w*\s*|\s*```$", "", cell.strip()).strip().strip("*\"' ").replace("**", "")
-        if text.lower().rstrip(".") in _NOTHING:
-            raise Unread("no answer" if text else "no reply")
-        if not text.startswith(("{", "[")) or text.startswith("[["):
-            return text
-        try:
-            cell = json.loads(text)
-        except ValueError:
-            return text
-    if isinstance(cell, dict):
-        found = [cell[key] for key in _ANSWER_FIELDS if key in cell]
-        if len(found) != 1:
-            raise Unread("several answers" if found else "no answer")
-        return _plain(found[0]) if isinstance(found[0], str) or is_null(found[0]) else found[0]
-    return cell

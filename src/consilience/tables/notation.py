@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,12 +16,11 @@ from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class_of, corners_and_class
 from consilience.label_types.preferences.comparisons import Comparisons
-from consilience.label_types.rankings.labels import order_of_text
+from consilience.label_types.rankings.labels import names_of, order_of_text
+from consilience.tables.files import SHOWN
 from consilience.tables.training import names_in_orders
 from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
-
-__all__ = ["NOTATIONS", "Guess", "Notation", "guess_space", "space_of_text"]
 
 #: More different whole numbers than this are scores; at most that many could be classes just as well.
 MOST_CLASSES = 20
@@ -58,11 +56,56 @@ def space_of_text(text: str, votes: Votes) -> LabelSpace:
     except UnsupportedError:
         raise
     except (ValueError, TypeError) as error:
-        raise UnsupportedError(f"{text!r} is no label type: {error} Write it as {notation.example!r}.") from None
+        raise UnsupportedError(f"{text!r} is not a label type: {error} Write it as {notation.example!r}.") from None
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is known about labels before the votes are read: the word for their type, and labels or a scale."""
+
+    kind: str | None = None
+    labels: frozenset[str] = frozenset()
+    scale: tuple[float, float] | None = None
+
+    @classmethod
+    def by(cls, space: LabelSpace | str | None) -> Declared:
+        """Return what a label type, or the text that names one, says."""
+        if space is None:
+            return cls()
+        if isinstance(space, str):
+            kind, _, argument = space.partition(":")
+            kind = kind.strip().lower()
+            if kind in ("scores", "ordinal") and ".." in argument:
+                return cls(kind, scale=_interval(argument))
+            return cls(kind, frozenset(_names(argument)) if kind in ("classes", "ordinal") else frozenset())
+        kind = word_for(space)
+        if kind not in ("classes", "ordinal") or space.n_labels is None:
+            return cls(kind, scale=getattr(space, "range", None))
+        labels = space.as_labels(np.arange(space.n_labels), np.dtype(object)).tolist()
+        numbers = [label for label in labels if isinstance(label, (int, float)) and not isinstance(label, bool)]
+        ends = (float(min(numbers)), float(max(numbers))) if len(numbers) == len(labels) else None
+        return cls(kind, frozenset(map(str, labels)), ends if kind == "ordinal" else None)
+
+    @property
+    def numeric(self) -> bool | None:
+        """Whether labels are numbers on a scale; None where nothing is known."""
+        return None if self.kind is None else self.kind == "scores" or self.scale is not None
+
+
+def word_for(space: LabelSpace) -> str:
+    """Return the word that names a label type in text."""
+    words = {"DependencyTrees": "trees", "Product": "records", "FiniteMetric": "ordinal", "SO3": "rotations"}
+    name = type(space).__name__
+    return words.get(name, name.lower())
 
 
 def _cells(votes: Votes) -> list[Any]:
     return votes.labels[votes.observed].tolist()
+
+
+def _scale(votes: Votes) -> tuple[float, float] | None:
+    """Return the scale that the cells named, as "8/10" does."""
+    return None if votes.receipt is None else votes.receipt.scale
 
 
 def _names(argument: str) -> list[str]:
@@ -76,7 +119,7 @@ def _size_or_names(argument: str) -> int | list[str]:
 def _interval(argument: str) -> tuple[float, float]:
     low, dots, high = argument.partition("..")
     if not dots:
-        raise ValueError(f"{argument!r} has no two ends.")
+        raise ValueError(f"{argument!r} is not a range.")
     return float(low), float(high)
 
 
@@ -107,6 +150,8 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
         return types.Rankings(_size_or_names(argument))
     orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in _cells(votes)]
     names = names_in_orders(orders)
+    if names is not None and _own_names(votes):
+        return types.Rankings(None)
     if names is None:
         lengths = {len(order) for order in orders if len(order)}
         return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
@@ -116,6 +161,16 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
             "another label type."
         )
     return types.Rankings(names)
+
+
+def _own_names(votes: Votes) -> bool:
+    """Return whether rows have names of their own: on average a row holds fewer than half of all names."""
+    rows = [set[str]() for _ in range(len(votes))]
+    for row, column in np.argwhere(votes.observed):
+        cell = votes.labels[row, column]
+        rows[row].update(names_of(order_of_text(cell) if isinstance(cell, str) else cell))
+    voted = [names for names in rows if names]
+    return sum(map(len, voted)) < 0.5 * len(voted) * len(set().union(*voted))
 
 
 def _sequences(argument: str, votes: Votes) -> LabelSpace:
@@ -215,7 +270,7 @@ NOTATIONS = (
 _BUILD: dict[str, Callable[[str, Votes], LabelSpace]] = {
     "classes": lambda text, votes: types.Classes(_size_or_names(text)) if text else types.Classes.of(votes),
     "ordinal": _ordinal,
-    "scores": lambda text, _: types.Scores(range=_interval(text) if text else None),
+    "scores": lambda text, votes: types.Scores(range=_interval(text) if text else _scale(votes)),
     "rankings": _rankings,
     "preferences": lambda text, _: types.Preferences(by=text or None),
     "tags": lambda text, votes: types.Tags(_size_or_names(text) if text else _size("", votes, "tags")),
@@ -235,7 +290,14 @@ _BUILD: dict[str, Callable[[str, Votes], LabelSpace]] = {
 
 @dataclass(frozen=True)
 class Guess:
-    """A label type, and what in the votes speaks for it."""
+    """A label type, and what in the votes speaks for it.
+
+    Examples
+    --------
+    >>> from consilience import Votes
+    >>> guess_space(Votes.from_matrix([["cat", "dog"], ["cat", "cat"]])).reason
+    '2 different words'
+    """
 
     space: LabelSpace
     reason: str
@@ -259,6 +321,8 @@ def guess_space(votes: Votes) -> Guess:
     if kind == "b":
         return Guess(types.Classes([False, True]), "true and false")
     if kind in "iuf":
+        if (scale := _scale(votes)) is not None:
+            return Guess(types.Scores(range=scale), f"numbers out of {scale[1]:g}")
         if kind == "f" and not ((cells == np.round(cells)) & np.isfinite(cells)).all():
             return Guess(types.Scores(), "numbers with fractions")
         return _of_whole_numbers(cells.astype(np.int64))
@@ -273,7 +337,7 @@ def guess_space(votes: Votes) -> Guess:
         return _of_lists(listed)
     examples: dict[str, str] = {}
     for cell, column in zip(listed, np.nonzero(votes.observed)[1].tolist(), strict=True):
-        examples.setdefault(type(cell).__name__, f"{cell!r} by {votes.sources[column]!r}")
+        examples.setdefault(type(cell).__name__, f"{cell!r:.60} by {votes.sources[column]!r}")
     shown = ", ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
     raise FileFormatError(
         f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
@@ -288,8 +352,10 @@ def _of_whole_numbers(cells: Batch) -> Guess:
     if values.min() >= 0 and values.max() <= 1:
         return Guess(types.Classes(2), "only 0 and 1")
     shown = ", ".join(map(str, values[:6])) + (", ..." if len(values) > 6 else "")
+    step = " If -1 abstains, pass abstain='-1'." if values.min() == -1 else ""
     raise FileFormatError(
-        f"The votes are the numbers {shown}: classes, or scores on a scale? Say which: space 'classes' or 'scores'."
+        f"The votes are whole numbers ({shown}). Are they classes, or scores? Say which: space 'classes' or 'scores'."
+        + step
     )
 
 
@@ -297,10 +363,14 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     if all(cell.lstrip().startswith("[") for cell in cells):
         raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
     if all(">" in cell for cell in cells):
-        names = dict.fromkeys(name.strip() for cell in cells for name in re.split("[>=]", cell))
-        return Guess(types.Rankings(list(names)), f"orders such as {cells[0]!r}")
+        return Guess(_rankings("", votes), f"orders such as {cells[0][:SHOWN]!r}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
     single = float((counts == 1).mean())
+    if len(values) == 1:
+        raise FileFormatError(
+            f"All votes are {cells[0]!r}, so there is nothing to decide. Check which columns hold votes, or name the "
+            "label type with all its labels."
+        )
     if len(values) > MOST_CLASSES and single > MOST_SINGLE:
         raise FileFormatError(
             f"The votes are {len(values)} different texts, {single:.0%} of them said once: no list of classes. "

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from consilience.arrays import Batch, as_object_array
-from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.exceptions import FileFormatError
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
-from consilience.tables.cells import spelled_out, tighten
-from consilience.tables.files import read_table, typed_cells, write_table
-from consilience.tables.frames import ALIASES, RARER_ALIASES, is_frame
+from consilience.tables.cells import spelled_out
+from consilience.tables.cleaning import as_the_space_reads, cleaned, read_by
+from consilience.tables.files import read_table, write_table
+from consilience.tables.frames import is_frame, likely_column, native_frame
 from consilience.tables.judges import votes_of_comparisons
+from consilience.tables.notation import Declared
 from consilience.tables.vote_tables import LabelTable, wide_arrow
 from consilience.votes import Votes
 
@@ -38,20 +37,28 @@ def read_votes(
     sources: Iterable[str] | None = None,
     drop: Iterable[str] = (),
     abstain: Any = None,
-    repeats: str = "refuse",
+    repeats: str = "identical",
+    strict: bool = False,
+    fold: bool = False,
+    decimal: str = ".",
+    unlisted: str | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Votes:
-    r"""Return the votes in a CSV, JSON Lines, Parquet or Arrow file, or in a frame.
+    r"""Return the votes in a CSV, JSON, Excel, Parquet or Arrow file, or in a frame.
 
     *Wide*: one row per item, one column per source, and a column of ids if one is called ``item``, ``id``, ``task``
     or the like. *Long*: one row per vote, with columns for item, source and label, which may be called ``task``,
-    ``worker``, ``judge``, ``rating``, ... An empty cell or null abstains; the words "NA" and "None" do not.
+    ``worker``, ``judge``, ``rating``, ...
+
+    An empty cell abstains, and so does a word such as "N/A", "null" or "-" unless it is a label of `space`. Numbers
+    inside text ("8/10", "Score: 7") are read where most cells are numbers; scores outside the range of the space, cells
+    that are not labels, and columns of other texts are left out. ``votes.receipt`` counts all of it.
 
     Parameters
     ----------
     path
-        Of a file, or of a folder of Parquet files; or a pandas, polars or Arrow frame.
+        Of a file, or of a folder of Parquet files; or a pandas, polars or Arrow frame, or a `datasets.Dataset`.
     space
         What a label is. With it, cells such as ``a>b=c`` or ``[2, 0, 2]`` are read as this space has them.
     layout
@@ -65,8 +72,17 @@ def read_votes(
     abstain
         A value that stands for an abstention, beside empty cells.
     repeats
-        In a long table, what to do if a source votes on an item more than once; see `Votes.from_long`.
+        What to do if a source votes on an item more than once, in several rows; see `Votes.from_long`.
         Tables of comparisons are read for `Preferences` as by `read_preferences`.
+    strict
+        Whether a cell that is not a label, a repeated row or a column of other texts is refused; words are labels then.
+    fold
+        Whether labels that differ only in case or blanks are one.
+    decimal
+        The decimal sign of numbers in text: "." or ",".
+    unlisted
+        Rankings of names: whether what a source leaves out of a row is ranked "below" its list, or "unseen". By default
+        it is below where the lists look like the top of longer ones.
     delimiter, encoding
         Of a CSV file; found out, and utf-8, by default.
 
@@ -79,7 +95,7 @@ def read_votes(
     Votes(2 items, 2 sources, 75% observed)
     """
     if is_frame(path):
-        table, name = path, "the table"
+        table, name = native_frame(path), "the table"
     else:
         table, name = read_table(path, delimiter=delimiter, encoding=encoding), str(path)
     if isinstance(space, Preferences) and layout == "auto":
@@ -87,8 +103,11 @@ def read_votes(
         if votes is not None:
             return votes
     chosen = None if sources is None else tuple(sources)
-    reading = Reading(layout, item, source, label, chosen, tuple(drop), abstain, repeats)
-    return as_the_space_reads(reading.votes(table, name), space, name)
+    reading = Reading(layout, item, source, label, chosen, tuple(drop), abstain, repeats, strict, fold, decimal)
+    votes = reading.votes(table, name, Declared.by(space))
+    if space is None:
+        return as_the_space_reads(votes, None, name)
+    return read_by(votes, space, name, strict=strict, unlisted=unlisted)
 
 
 @dataclass(frozen=True)
@@ -102,25 +121,30 @@ class Reading:
     sources: tuple[str, ...] | None = None
     drop: tuple[str, ...] = ()
     abstain: Any = None
-    repeats: str = "refuse"
+    repeats: str = "identical"
+    strict: bool = False
+    fold: bool = False
+    decimal: str = "."
 
     def roles(self, names: list[str]) -> tuple[str, dict[str, str | None]]:
         """Return "wide" or "long" for a table with these columns, and which of them has which role, if any."""
         if self.layout not in LAYOUTS:
             raise FileFormatError(f"layout={self.layout!r} is unknown. Use one of {', '.join(LAYOUTS)}.")
         given = {"item": self.item, "source": self.source, "label": self.label}
-        found = {role: name or _alias(role, names) for role, name in given.items()}
+        free = [name for name in names if name not in self.drop]
+        found = {role: name or likely_column(role, free) for role, name in given.items()}
         if self.layout != "auto":
             return self.layout, found
         long = self.sources is None and all(found.values()) and len(set(found.values())) == 3
         return "long" if long or self.source is not None or self.label is not None else "wide", found
 
-    def votes(self, table: Any, name: str = "the table") -> Votes:
-        """Return the votes in a frame, cells of text as they are: for who does not know the label type yet."""
+    def votes(self, table: Any, name: str = "the table", declared: Declared = Declared()) -> Votes:  # noqa: B008
+        """Return the votes in a frame; cells are not yet read as labels of a type, but what is `declared` is heeded."""
         import narwhals as nw
 
         names = list(map(str, nw.from_native(table).columns))
         layout, found = self.roles(names)
+        repeats = "refuse" if self.strict and self.repeats == "identical" else self.repeats
         if layout == "long":
             missing = [role for role, column in found.items() if column is None]
             if missing:
@@ -130,77 +154,15 @@ class Reading:
                     f"Say which it is: {needed}, or layout='wide'."
                 )
             roles = {role: str(column) for role, column in found.items()}
-            return _without(Votes.from_long(table, **roles, repeats=self.repeats), self.abstain)
-        sources = self.sources
-        ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
-        if sources is None:
-            sources = tuple(column for column in names if column not in {ids, *self.drop})
-        return _without(Votes.from_frame(table, sources=sources, item=ids), self.abstain)
-
-
-def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
-    """Return votes whose cells of text are read by the space, or by what they look like."""
-    if votes.labels.dtype != object:
-        return votes
-    rows, columns = np.nonzero(votes.observed)
-    cells = votes.labels[rows, columns]
-    if space is None:
-        is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
-        for column, source in enumerate(votes.sources):
-            mine = columns == column
-            if mine.any() and 0.5 < is_number[mine].mean() < 1.0:  # a few that are no numbers are mistakes
-                odd = int(np.flatnonzero(mine & ~is_number)[0])
-                raise FileFormatError(
-                    f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
-                    f"{votes.items.tolist()[rows[odd]]!r}. Correct the cell, leave it empty, or pass "
-                    f"abstain={cells[odd]!r} if it means that the source abstains."
-                )
-        return votes
-    if not any(isinstance(cell, str) for cell in cells.tolist()):
-        return votes
-    try:
-        read = space.read_text(cells)
-    except InvalidLabelError as error:
-        if error.index is None:
-            raise
-        item, source = votes.items.tolist()[rows[error.index]], votes.sources[columns[error.index]]
-        raise FileFormatError(f"{name!r}, item {item!r}, source {source!r}: {error}") from None
-    labels: Batch = np.empty(votes.labels.shape, dtype=object)
-    labels[rows, columns] = as_object_array(read)
-    return replace(votes, labels=tighten(labels, ~votes.observed))
-
-
-def _without(votes: Votes, abstain: Any) -> Votes:
-    """Return votes in which a value, written as a number or as text, means that the source abstains."""
-    if abstain is None:
-        return votes
-    cells = votes.labels
-    if cells.dtype != object:
-        return replace(votes, observed=votes.observed & (cells != _as_number(abstain)))
-    wanted = {abstain, str(abstain)}
-    listed = cells.reshape(-1).tolist()
-    same = np.array([isinstance(cell, (str, int, float)) and cell in wanted for cell in listed])
-    observed = votes.observed & ~same.reshape(cells.shape)
-    left = [cell if seen else None for cell, seen in zip(listed, observed.reshape(-1), strict=True)]
-    if all(cell is None or isinstance(cell, str) for cell in left):  # perhaps numbers, but for the sign of abstention
-        left = typed_cells(left)
-    return replace(votes, labels=tighten(as_object_array(left).reshape(cells.shape), ~observed), observed=observed)
-
-
-def _as_number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _alias(role: str, names: list[str]) -> str | None:
-    """Return the only column whose name says that it has this role; the role's own name before all others."""
-    for aliases in ({role}, ALIASES[role], RARER_ALIASES[role]):
-        likely = [name for name in names if name.lower() in aliases]
-        if len(likely) == 1 or (likely and role not in aliases):
-            return likely[0] if len(likely) == 1 else None
-    return None
+            votes = Votes.from_long(table, **roles, repeats=repeats)
+        else:
+            sources = self.sources
+            ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
+            if sources is None:
+                sources = tuple(column for column in names if column not in {ids, *self.drop})
+            votes = Votes.from_frame(table, sources=sources, item=ids, repeats=repeats)
+        settings = {"abstain": self.abstain, "decimal": self.decimal, "fold": self.fold, "strict": self.strict}
+        return cleaned(votes, declared, may_leave_out=layout == "wide" and self.sources is None, **settings)
 
 
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:
@@ -218,9 +180,21 @@ def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "it
 
 
 def convert_votes(path: str | Path, out: str | Path, *, to: str, force: bool = False, **reading: Any) -> Votes:
-    """Read votes from a file and write them to another, "wide" or "long", in the format of its name.
+    r"""Read votes from a file and write them to another, "wide" or "long", in the format of its name.
 
     A file that is there is replaced only with `force`; `reading` is what `read_votes` takes.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> folder = Path(mkdtemp())
+    >>> _ = (folder / "long.csv").write_text("item,source,label\nx,ann,cat\nx,bob,dog\n")
+    >>> convert_votes(folder / "long.csv", folder / "wide.csv", to="wide")
+    Votes(1 item, 2 sources, 100% observed)
+    >>> print((folder / "wide.csv").read_text().strip())
+    item,ann,bob
+    x,cat,dog
     """
     if to not in ("wide", "long"):
         raise FileFormatError(f"to={to!r} is unknown. Use 'wide' or 'long'.")

@@ -15,7 +15,7 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError, Unsuppo
 from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.rankings.space import Rankings
 from consilience.tables.encoding import votes_for
-from consilience.tables.frames import is_frame
+from consilience.tables.frames import n_rows, take_rows
 from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
@@ -31,7 +31,16 @@ PAIRS = ("all", "adjacent", "best")
 
 @dataclass(frozen=True, eq=False)
 class TrainingSet:
-    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``."""
+    """Labelled items as scikit-learn takes them: ``model.fit(data.X, data.y, sample_weight=data.sample_weight)``.
+
+    Examples
+    --------
+    >>> from consilience import Classes, LabelModel
+    >>> votes = [[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1]] * 10
+    >>> data = training_set(LabelModel(Classes(2)).fit(votes), votes, [[1.0]] * 40)
+    >>> data.y[:4].tolist(), data.sample_weight.shape
+    ([0, 1, 0, 1], (40,))
+    """
 
     #: Rows of the data in their own type, or None.
     X: Any
@@ -46,7 +55,16 @@ class TrainingSet:
 
 @dataclass(frozen=True, eq=False)
 class RankingGroups:
-    """Rankings as LightGBM takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``."""
+    """Rankings as LightGBM takes them: ``Dataset(X[groups.rows], groups.relevance, group=groups.sizes)``.
+
+    Examples
+    --------
+    >>> from consilience import LabelModel, Rankings
+    >>> votes = [[[0, 1, 2], [0, 2, 1], [0, 1, 2]]] * 10
+    >>> groups = ranking_groups(LabelModel(Rankings(3)).fit(votes), votes)
+    >>> groups.relevance[:3].tolist(), groups.sizes[:2].tolist()
+    ([2, 1, 0], [3, 3])
+    """
 
     #: One per document: 0 for the last of a group, larger for better ones; equal where tied.
     relevance: IntArray
@@ -58,11 +76,14 @@ class RankingGroups:
     items: npt.NDArray[Any]
 
 
-def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence: float = 0.0) -> TrainingSet:
+def training_set(
+    model: LabelModel, votes: Any, X: Any = None, *, min_confidence: float = 0.0, soft: bool = False
+) -> TrainingSet:
     """Return the labelled items with their confidence as weight.
 
     Items nobody voted on are left out, and those whose label is less sure than `min_confidence`. `X` has one row per
-    item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list.
+    item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list. With `soft`, `y` holds the probability
+    of each label, as models take it that learn from distributions.
 
     Examples
     --------
@@ -72,22 +93,21 @@ def training_set(model: LabelModel, votes: Any, X: Any = None, *, min_confidence
     >>> data.X[:3].tolist(), data.y[:3].tolist(), len(data)
     ([[0], [1], [3]], [0, 1, 0], 30)
     """
-    import narwhals as nw
-
     table = votes_for(votes, model.space)
     belief = model.posterior(table)
     keep = np.flatnonzero(table.observed.any(axis=1) & (belief.confidence >= min_confidence))
     if X is not None:
-        size = X.shape[0] if hasattr(X, "shape") else len(X)
-        if size != len(table):
+        if n_rows(X) != len(table):
             raise InvalidVotesError(
-                f"X has {size} rows for {len(table)} items. Give one row per item, in the same order."
+                f"X has {n_rows(X)} rows for {len(table)} items. Give one row per item, in the same order."
             )
-        if is_frame(X):
-            X = nw.from_native(X, eager_only=True)[keep.tolist()].to_native()
-        else:
-            X = X[keep] if hasattr(X, "shape") else [X[row] for row in keep.tolist()]
-    return TrainingSet(X, belief.labels[keep], belief.confidence[keep], table.items[keep])
+        X = take_rows(X, keep)
+    if soft and belief.probabilities is None:
+        raise UnsupportedError(
+            f"{type(model.space).__name__} has no list of labels to have probabilities. Leave soft=True out."
+        )
+    y = belief.probabilities if soft and belief.probabilities is not None else belief.labels
+    return TrainingSet(X, y[keep], belief.confidence[keep], table.items[keep])
 
 
 def preference_pairs(
@@ -219,7 +239,9 @@ def ordered_rows(
     found = []
     for row, label in enumerate(labels):
         positions = _positions(label, space)
-        names = range(len(positions)) if candidates is None else candidates[row]
+        names = getattr(label, "names", None)
+        if names is None:
+            names = range(len(positions)) if candidates is None else candidates[row]
         if len(names) < len(positions):
             raise InvalidLabelError(
                 f"Row {row} ranks {len(positions)} items, but candidates names {len(names)}. Name all of them."
@@ -266,20 +288,17 @@ def _positions(label: Any, space: Rankings) -> IntArray:
     return np.asarray(row[row > -2])
 
 
-def shared_orders(
-    orders: Sequence[tuple[int, list[Any] | None]], n_items: int
-) -> tuple[list[Any], Rankings, tuple[tuple[str, ...], ...]]:
-    """Return labels from (item, order) pairs, their type, and what is ranked in each item.
+def ranked_things(
+    orders: Iterable[tuple[int, list[Any] | None]], n_items: int
+) -> tuple[Rankings, tuple[tuple[str, ...], ...]]:
+    """Return the type of the labels in (item, order) pairs, and what is ranked in each item.
 
-    Where all items rank the same things, labels are the orders themselves, else positions. An order may leave out what
-    its source did not see.
+    Where all items rank the same things, these are the names of the type; else items have names of their own. An order
+    may leave out what its source did not see.
     """
     ranked: list[set[str]] = [set() for _ in range(n_items)]
     for item, order in orders:
         ranked[item].update(name for entry in order or () for name in as_group(entry))
     candidates = tuple(tuple(sorted(names)) for names in ranked)
     distinct = {names for names in candidates if names}
-    if len(distinct) == 1:
-        return [order for _, order in orders], Rankings(list(distinct.pop())), candidates
-    labels = [None if order is None else places_of(order, candidates[item]) for item, order in orders]
-    return labels, Rankings(None), candidates
+    return Rankings(list(distinct.pop()) if len(distinct) == 1 else None), candidates

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +12,10 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError, did_you_mean
+from consilience.label_types.codes import arrow_column
 from consilience.tables.cells import blank, common_dtype
-from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, to_column
+from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, row_name, to_column
+from consilience.tables.receipt import Receipt
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 #: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
 _ID_NAMES, _FEW = ALIASES["item"] | {"item", "unnamed: 0"}, 3
 #: What becomes of several votes of one source on one item.
-REPEATS = ("refuse", "average", "separate")
+REPEATS = ("identical", "refuse", "first", "last", "majority", "average", "separate")
 #: Names of sources, two and two.
 Pairs = tuple[tuple[str, str], ...]
 Codes = npt.NDArray[np.intp]
@@ -35,12 +38,14 @@ class LabelTable(NamedTuple):
     items: npt.NDArray[Any]
 
 
-def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> tuple[LabelTable, Pairs]:
-    """Return the table of (item, source, label) rows, and pairs of runs of one source; a null label abstains."""
-    if repeats not in REPEATS:
-        raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
+def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> tuple[LabelTable, Pairs, Receipt]:
+    """Return the table of (item, source, label) rows, pairs of runs of one source, and what became of the rows.
+
+    A null label abstains.
+    """
     roles = {"item": item, "source": source, "label": label}
-    columns = columns_of(_by_column(frame, list(roles.values())) if isinstance(frame, (list, tuple)) else frame)
+    tuples = isinstance(frame, (list, tuple)) and not all(isinstance(record, Mapping) for record in frame)
+    columns = columns_of(_by_column(frame, list(roles.values())) if tuples else frame)
     if not any(len(column.null) for column in columns.values()):
         raise InvalidVotesError(
             "There are no items: the table has no rows. Pass at least one row (item, source, label)."
@@ -48,41 +53,73 @@ def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> t
     for role, name in roles.items():
         if name not in columns:
             raise missing_column(name, role, columns, frame)
-    ids, voters, said = _present(columns[item], "item"), _present(columns[source], "source"), columns[label]
+    place = row_name(frame)
+    ids, voters = _present(columns[item], "item", place), _present(columns[source], "source", place)
+    table, pairs, kept = _assembled(ids, voters, columns[label], repeats, place)
+    rows = len(ids)
+    empty = int(columns[label].null.sum())
+    merged = rows - empty - kept if repeats != "separate" else 0
+    return table, pairs, Receipt(rows - merged, empty, merged=merged, ids=item)
+
+
+def _assembled(
+    ids: Batch, voters: Batch, said: Column, repeats: str, place: Callable[[int], str]
+) -> tuple[LabelTable, Pairs, int]:
+    """Return the table of votes given one by one, pairs of runs of one source, and how many votes are in it."""
+    if repeats not in REPEATS:
+        raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
     item_codes, item_rows = factorize(ids, "item id")
     source_codes, source_rows = factorize(voters, "source name")
     names = tuple(map(str, voters[source_rows].tolist()))
     cells = item_codes * len(names) + source_codes
     pairs: Pairs = ()
-    run = _runs(cells)
     if repeats == "separate":
-        runs, names, pairs = _separate_repeats(run, source_codes, names)
+        runs, names, pairs = _separate_repeats(_runs(cells), source_codes, names)
         cells = item_codes * len(names) + runs
     elif repeats == "average":
         cells, said = _average_repeats(cells, said)
-    elif run.any():
-        second = int(np.argmax(run > 0))
-        first = int(np.argmax(cells == cells[second]))
-        votes = ["null" if said.null[row] else repr(said.values[row : row + 1].tolist()[0]) for row in (first, second)]
-        who, what = (values[first : first + 1].tolist()[0] for values in (voters, ids))
-        raise InvalidVotesError(
-            f"Source {who!r} votes twice on item {what!r}: {votes[0]} in row {first} and {votes[1]} "
-            f"in row {second}. Aggregate repeated votes first, or give them different source names; "
-            f'repeats="average" takes means of numbers, repeats="separate" makes every run a source of its own.'
+    rows = np.flatnonzero(~said.null)
+    if repeats not in ("separate", "average"):
+        rows = _chosen_repeats(rows, cells[rows], said, repeats, ids, voters, place)
+    labels = blank((len(item_rows), len(names)), np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
+    observed = np.zeros(labels.shape, dtype=bool)
+    labels.reshape(-1)[cells[rows]] = said.values[rows]
+    observed.reshape(-1)[cells[rows]] = True
+    return LabelTable(labels, observed, names, ids[item_rows]), pairs, len(rows)
+
+
+def _chosen_repeats(
+    rows: Codes, cells: Codes, said: Column, repeats: str, ids: Batch, voters: Batch, place: Callable[[int], str]
+) -> Codes:
+    """Return the rows that count, one per item and source."""
+    run = _runs(cells)
+    if not run.any() or repeats == "first":
+        return rows[run == 0]
+    if repeats == "last":
+        return rows[_runs(cells[::-1])[::-1] == 0]
+    again = np.isin(cells, cells[run > 0])
+    kept = list(rows[~again])
+    groups: dict[int, list[int]] = {}
+    for cell, row in zip(cells[again].tolist(), rows[again].tolist(), strict=True):
+        groups.setdefault(cell, []).append(row)
+    for group in groups.values():
+        written = [repr(said.values[row : row + 1].tolist()[0]) for row in group]
+        other = next(
+            (at for at, text in enumerate(written) if (repeats == "refuse" and at) or text != written[0]), None
         )
-    shape, present = (len(item_rows), len(names)), ~said.null
-    labels = blank(shape, np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
-    observed = np.zeros(shape, dtype=bool)
-    labels.reshape(-1)[cells[present]] = said.values[present]
-    observed.reshape(-1)[cells[present]] = True
-    return LabelTable(labels, observed, names, ids[item_rows]), pairs
+        if other is not None and repeats != "majority":
+            who, what = (values[group[0] : group[0] + 1].tolist()[0] for values in (voters, ids))
+            raise InvalidVotesError(
+                f"Source {who!r} votes twice on item {what!r}: {written[0]} in {place(group[0])} and {written[other]} "
+                f"in {place(group[other])}. Choose with repeats='first', 'last', 'majority' or 'average' (of numbers), "
+                "or make every run a source with repeats='separate'."
+            )
+        kept.append(group[max(range(len(group)), key=lambda at: (written.count(written[at]), -at))])
+    return np.sort(np.array(kept, dtype=np.intp))
 
 
 def _by_column(records: list[Any] | tuple[Any, ...], names: list[str]) -> dict[str, list[Any]]:
-    """Return the columns of a list of dicts, or of tuples in the order of `names`."""
-    if all(isinstance(record, Mapping) for record in records):
-        found = dict.fromkeys(key for record in records for key in record)
-        return {key: [record.get(key) for record in records] for key in found}
+    """Return the columns of a list of tuples in the order of `names`."""
     for row, record in enumerate(records):
         if not isinstance(record, (tuple, list)) or len(record) != len(names):
             raise InvalidVotesError(
@@ -137,8 +174,13 @@ def _separate_repeats(run: Codes, source: Codes, names: tuple[str, ...]) -> tupl
     return (np.cumsum(runs) - runs)[source] + run, tuple(apart), tuple(pairs)
 
 
-def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> LabelTable:
-    """Return the table of a frame with one column per source; null is an abstention."""
+def read_wide(
+    frame: Any, sources: Iterable[str] | None, item: str | None, repeats: str = "refuse"
+) -> tuple[LabelTable, Pairs, Receipt]:
+    """Return the table of a frame with one column per source, pairs of runs of one source, and what became of it.
+
+    Null is an abstention. Rows of one id are merged as votes of a long table are.
+    """
     columns = columns_of(frame)
     if item is not None and item not in columns:
         raise missing_column(item, "item", columns, frame)
@@ -163,9 +205,6 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
     if n_items == 0:
         raise InvalidVotesError("There are no items: the table has no rows. Pass at least one row, one per item.")
     ids: npt.NDArray[Any] = np.arange(n_items)
-    if item is not None:
-        ids = _present(columns[item], "item")
-        check_unique_ids(ids)
     chosen = [columns[name] for name in names]
     labels = blank((n_items, len(names)), common_dtype([one.values.dtype for one in chosen if not one.null.all()]))
     observed = np.zeros(labels.shape, dtype=bool)
@@ -175,7 +214,23 @@ def read_wide(frame: Any, sources: Iterable[str] | None, item: str | None) -> La
             labels[:, place] = column.values  # which hold the same nothing where there is no label
         else:
             labels[present, place] = column.values[present]
-    return LabelTable(labels, observed, names, ids)
+    table, merged = LabelTable(labels, observed, names, ids), 0
+    pairs: Pairs = ()
+    if item is not None:
+        named = row_name(frame)
+        ids = _present(columns[item], "item", named)
+        table = table._replace(items=ids)
+        if repeats == "refuse":
+            check_unique_ids(ids, named)
+        elif len(factorize(ids, "item id")[1]) < n_items:
+            said = Column(labels.reshape(-1), ~observed.reshape(-1))
+            voters = np.tile(as_object_array(names), n_items)
+            table, pairs, _ = _assembled(
+                np.repeat(ids, len(names)), voters, said, repeats, lambda cell: named(cell // len(names))
+            )
+            merged = n_items - len(table.items)
+    cells = table.observed.size
+    return table, pairs, Receipt(cells, cells - int(np.count_nonzero(table.observed)), merged=merged, ids=item)
 
 
 def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
@@ -183,11 +238,12 @@ def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
     return np.arange(n_items) if items is None else _present(to_column(items), "item")
 
 
-def _present(column: Column, role: str) -> Batch:
+def _present(column: Column, role: str, place: Callable[[int], str] = "row {}".format) -> Batch:
     """Return the values of a column that has no gaps."""
     if column.null.any():
+        where = place(int(np.argmax(column.null)))
         raise InvalidVotesError(
-            f"Row {int(np.argmax(column.null))} has no {role}. Fill in its {role}, or drop the row; only a label may "
+            f"{where[0].upper()}{where[1:]} has no {role}. Fill in its {role}, or drop the row; only a label may "
             "be null, which means that the source abstains."
         )
     return column.values
@@ -209,8 +265,15 @@ def long_arrow(table: LabelTable) -> pa.Table:
         columns = np.concatenate([columns, np.zeros_like(silent_items), silent_sources])
         labels += [None] * (len(rows) - len(labels))
     names = pa.array(table.sources, pa.string()).take(pa.array(columns))
-    ids = pa.array(table.items[rows].tolist())
+    ids = id_column(table.items[rows])
     return pa.table({"item": ids, "source": names, "label": _arrow_labels(storable(labels))})
+
+
+def id_column(items: npt.NDArray[Any]) -> pa.Array:
+    """Return ids as an Arrow column; ids of several types become text."""
+    import pyarrow as pa
+
+    return pa.array(items) if items.dtype.kind == "i" else arrow_column(items.tolist())
 
 
 def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
@@ -222,7 +285,7 @@ def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
     cells = np.full(table.observed.shape, None, dtype=object)
     cells[table.observed] = as_object_array(storable(table.labels[table.observed].tolist()))
     columns = {name: _arrow_labels(cells[:, place].tolist()) for place, name in enumerate(table.sources)}
-    return pa.table({item: pa.array(table.items.tolist()), **columns})
+    return pa.table({item: id_column(table.items), **columns})
 
 
 def _arrow_labels(labels: list[Any]) -> pa.Array:
@@ -231,6 +294,10 @@ def _arrow_labels(labels: list[Any]) -> pa.Array:
     try:
         return pa.array(labels)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if all(label is None or isinstance(label, (list, tuple, dict)) for label in labels):
+            # lists of unlike things, such as corners and a class: as JSON, which the label type reads
+            texts = [None if label is None else json.dumps(label, default=_plain) for label in labels]
+            return pa.array(texts, pa.string())
         raise InvalidVotesError(
             f"The labels do not fit into one Arrow column: {error}. Turn labels of mixed types into text first."
         ) from error
@@ -331,7 +398,7 @@ def _is_hashable(value: object) -> bool:
     return True
 
 
-def check_unique_ids(ids: npt.NDArray[Any]) -> None:
+def check_unique_ids(ids: npt.NDArray[Any], place: Callable[[int], str] = "row {}".format) -> None:
     """Raise if two items have the same id, naming it and both rows."""
     if ids.dtype.kind in "iu" and (ids[1:] > ids[:-1]).all():
         return
@@ -339,9 +406,8 @@ def check_unique_ids(ids: npt.NDArray[Any]) -> None:
     if len(first) == len(ids):
         return
     second = int(np.argmax(np.isin(np.arange(len(ids)), first, invert=True)))
+    first_row = int(first[codes[second]])
     raise InvalidVotesError(
-        f"Item id {ids.tolist()[second]!r} occurs twice, in rows {int(first[codes[second]])} and "
-        f"{second}. Give every item an id of its own, or drop one of the rows; several votes of "
-        f"one source on one item need different source names. Rows that are really about the same item "
-        f"go with Votes.from_matrix(table, items=ids)."
+        f"Item id {ids.tolist()[second]!r} occurs twice, in {place(first_row)} and {place(second)}. Give every item an "
+        "id of its own, or merge rows with repeats='first', 'last', 'majority' or 'average'."
     )

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, FloatArray, IntArray, hash_priority, is_null, votes_per_item
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null, votes_per_item
 from consilience.estimation.protocol import Posterior
-from consilience.exceptions import UnsupportedError
-from consilience.label_types import Preferences, Rankings
-from consilience.label_types.base import LabelSpace
+from consilience.exceptions import InvalidLabelError, UnsupportedError, needed
+from consilience.label_types import Preferences, Rankings, Scores
+from consilience.label_types.base import NORMAL_95, LabelSpace
 from consilience.tables.encoding import align_sources, encode
-from consilience.tables.files import write_table
+from consilience.tables.files import file_format, write_table
+from consilience.tables.frames import is_dataset
 from consilience.tables.training import pair_matrix
-from consilience.tables.vote_tables import as_group, order_as_text
+from consilience.tables.vote_tables import as_group, id_column, order_as_text
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
 #: Items that tell how far votes are from the label of another item.
 UNRELATED_ITEMS = 5_000
 UNRELATED_SEED = 2
+#: Digits of numbers in files for people.
+DIGITS = 6
 
 
 def label_table(
     model: LabelModel, votes: Any, *, ties: float | None = None, unrelated: float | None = None
 ) -> pa.Table:
     """Return an Arrow table with the columns item, label, confidence, n_votes and agreement.
+
+    Scores have standard_error, low and high (the ends of the 95% interval) after the label.
 
     Rankings of named things are written as ``a > b = c``. They have no ties, unless `ties` says how probable an order
     must be: neighbors whose order is less probable are then tied.
@@ -71,16 +76,16 @@ def label_table(
     source_model = model.source_model_
     table = align_sources(votes, model.space, source_model.sources, source_model.names_given)
     belief = model.posterior(table)
-    cast = votes_per_item(table.observed)
     encoded = encode(table, model.space)
+    cast = votes_per_item(encoded.observed)
     if unrelated is None and model.space.n_labels is None:
         rows = _chosen_rows(table)
         unrelated = _unrelated(model.space, encoded[rows], belief.labels[rows])
     agreement = _agreement(model.space, encoded, belief, cast, unrelated)
     return pa.table(
         {
-            "item": pa.array(table.items if table.items.dtype.kind == "i" else table.items.tolist()),
-            "label": label_column(model.space, belief, ties),
+            "item": id_column(table.items),
+            **_label_columns(model.space, belief, ties, cast == 0),
             "confidence": pa.array(belief.confidence),
             "n_votes": pa.array(cast),
             "agreement": pa.array(agreement, mask=cast == 0),
@@ -100,21 +105,53 @@ def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float |
 
 
 def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
-    """Return `label_table` as the kind of frame that `like` is: pandas, polars or Arrow."""
+    """Return `label_table` as the kind of frame that `like` is: pandas, polars, Arrow, or a
+    `datasets.Dataset`.
+
+    Examples
+    --------
+    >>> from consilience import Classes, LabelModel
+    >>> votes = [["cat", "cat", "dog"], ["dog", "dog", "cat"], ["dog", "cat", "dog"]] * 10
+    >>> model = LabelModel(Classes(["cat", "dog"])).fit(votes)
+    >>> import pandas as pd
+    >>> label_frame(model, votes, pd.DataFrame())["label"].tolist()[:2]
+    ['cat', 'dog']
+    """
     import narwhals as nw
 
+    if is_dataset(like):
+        return needed("datasets", "A data set", "datasets").Dataset(label_table(model, votes))
     backend = nw.from_native(like).implementation
     return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
 
 
 def write_labels(
-    path: str | Path, model: LabelModel, votes: Any, *, ties: float | None = None, force: bool = False
+    path: str | Path,
+    model: LabelModel,
+    votes: Any,
+    *,
+    ties: float | None = None,
+    force: bool = False,
+    safe_csv: bool = False,
 ) -> None:
     """Write `label_table` to a CSV, JSON Lines, Parquet or Arrow file.
 
-    An interrupted run leaves the old file or none; a file that is there is replaced only with `force`.
+    An interrupted run leaves the old file or none; a file that is there is replaced only with `force`. With `safe_csv`
+    texts in a CSV file that a spreadsheet would take for a formula get a ' in front.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from consilience import Classes, LabelModel
+    >>> votes = [["cat", "cat", "dog"], ["dog", "dog", "cat"], ["dog", "cat", "dog"]] * 10
+    >>> model = LabelModel(Classes(["cat", "dog"])).fit(votes)
+    >>> path = Path(mkdtemp()) / "labels.csv"
+    >>> write_labels(path, model, votes)
+    >>> path.read_text().splitlines()[0]
+    'item,label,confidence,n_votes,agreement'
     """
-    write_table(path, label_table(model, votes, ties=ties), force=force)
+    write_readable(path, label_table(model, votes, ties=ties), force=force, safe_csv=safe_csv)
 
 
 def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
@@ -136,10 +173,15 @@ def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
     if len(rows) == 0:
         return 0.0
     labels = space.as_batch(found[voted])
-    if len(labels) == 1 and not space.continuous:  # there is no other item, but what chance would be is known
-        return float(space.law.chance_cost ** (1.0 / space.power))
     following = np.cumsum(voted)[rows] % len(labels)
-    return float(space.distance(labels[following], votes.labels[rows, columns]).mean())
+    if len(labels) > 1 or space.continuous:
+        try:
+            distance = float(space.distance(labels[following], votes.labels[rows, columns]).mean())
+        except InvalidLabelError:  # sequences or trees of different lengths
+            distance = 0.0
+        if distance > 0.0 or space.continuous:  # rankings of other things have no pair in common, and so no distance
+            return distance
+    return float(space.law.chance_cost ** (1.0 / space.power))  # of no other item, but what chance would be is known
 
 
 def _agreement(
@@ -165,17 +207,56 @@ def _agreement(
     return np.clip(1.0 - mean / unrelated, 0.0, 1.0) if unrelated > 0 else np.ones(len(observed))
 
 
+def _label_columns(space: LabelSpace, belief: Posterior, ties: float | None, missing: BoolArray) -> dict[str, pa.Array]:
+    """Return the label of each item, and how far off it may be where it is a number."""
+    import pyarrow as pa
+
+    if not isinstance(space, Scores):
+        return {"label": label_column(space, belief, ties)}
+    deviation = belief.details["standard_deviation"]
+    ends = [belief.labels + step * NORMAL_95 * deviation for step in (-1.0, 1.0)]
+    low, high = ends if space.range is None else np.clip(ends, *space.range)
+    others = {"standard_error": deviation, "low": low, "high": high}
+    return {
+        "label": label_column(space, belief, ties),
+        **{name: pa.array(values, mask=missing) for name, values in others.items()},
+    }
+
+
+def write_readable(path: str | Path, table: pa.Table, *, force: bool = False, safe_csv: bool = False) -> None:
+    """Write a table; in text files, which people read, numbers have six digits."""
+    import pyarrow as pa
+
+    is_text = file_format(path) in ("csv", "jsonl")
+    for place, column in enumerate(table.columns if is_text else ()):
+        if pa.types.is_floating(column.type):
+            numbers = pa.array(significant(column.to_numpy()), mask=column.is_null().to_numpy())
+            table = table.set_column(place, table.column_names[place], numbers)
+    write_table(path, table, force=force, safe_csv=safe_csv)
+
+
+def significant(numbers: FloatArray) -> FloatArray:
+    """Return numbers with six significant digits.
+
+    >>> significant(np.array([123456.789, 0.0012345678, 0.0, np.nan])).tolist()
+    [123457.0, 0.00123457, 0.0, nan]
+    """
+    size = np.where(np.isfinite(numbers) & (numbers != 0.0), np.abs(numbers), 1.0)
+    scale = 10.0 ** (DIGITS - 1 - np.floor(np.log10(size)))
+    return np.asarray(np.where(np.isfinite(scale), np.round(numbers * scale) / scale, numbers))
+
+
 def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None) -> pa.Array:
     """Return the labels of a posterior as an Arrow column; rankings of named things as text."""
     import pyarrow as pa
 
     if ties is not None and not 0.5 <= ties <= 1.0:
-        raise UnsupportedError(f"ties={ties!r} is no probability from 0.5 to 1. Try 0.6.")
+        raise UnsupportedError(f"ties={ties!r} is not a probability from 0.5 to 1. Try 0.6.")
     names: Any
     if isinstance(space, Preferences):
         names = belief.details["candidates"]
-    elif isinstance(space, Rankings) and space.names is not None and belief.labels.dtype == object:
-        names = [space.names] * len(belief.labels)
+    elif isinstance(space, Rankings) and any(isinstance(order, list) for order in belief.labels):
+        names = [getattr(order, "names", space.names) for order in belief.labels]
     elif ties is not None:
         raise UnsupportedError(f"ties= is for rankings of named things, not for {type(space).__name__}.")
     else:  # who votes positions gets positions

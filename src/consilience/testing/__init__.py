@@ -1,5 +1,6 @@
 """Checks for label types and label models that live elsewhere."""
 
+from consilience.testing.audit_checks import audit_coverage
 from consilience.testing.label_model_checks import LABEL_MODEL_CHECKS, LabelModelCheckError, check_label_model
 from consilience.testing.space_checks import SPACE_CHECKS, SpaceCheckError, check_space
 
@@ -8,6 +9,7 @@ __all__ = [
     "SPACE_CHECKS",
     "LabelModelCheckError",
     "SpaceCheckError",
+    "audit_coverage",
     "check_label_model",
     "check_space",
 ]

@@ -24,8 +24,6 @@ from consilience.label_types.metric.space import Metric
 from consilience.prediction.simulate import simulate
 from consilience.votes import Votes
 
-__all__ = ["LABEL_MODEL_CHECKS", "LabelModelCheckError", "check_label_model", "fitted"]
-
 #: Makes an unfitted model, an object with ``fit(votes, gold=None)`` and ``predict(votes)``, for a label space.
 MakeModel = Callable[[LabelSpace], Any]
 Check = Callable[[MakeModel, LabelSpace, np.random.Generator], None]
@@ -41,7 +39,20 @@ CONFIDENCE_SLACK = 0.05 + 2.0 * np.sqrt(0.25 / 1500)
 
 
 class LabelModelCheckError(ConsilienceError, AssertionError):
-    """A label model does not behave as it should."""
+    """A label model does not behave as it should.
+
+    Examples
+    --------
+    >>> from consilience import Classes
+    >>> class Guess:
+    ...     def fit(self, votes): return self
+    ...     def predict(self, votes): return np.zeros(len(votes), int)
+    >>> try:
+    ...     check_label_model(Guess, Classes(2))
+    ... except LabelModelCheckError:
+    ...     print("Guess is not a label model")
+    Guess is not a label model
+    """
 
 
 def check_label_model(make_model: MakeModel, space: LabelSpace, *, seed: int = 0) -> None:
@@ -420,7 +431,7 @@ def degenerate_votes_have_labels(case: _Case) -> None:
             raise LabelModelCheckError(f"{name}: {type(error).__name__}: {error}") from error
         _require(len(labels) == len(table), f"{name}: {len(labels)} labels for {len(table)} items")
         itself = case.loss(labels, labels, np.flatnonzero(table.observed.any(axis=1)))
-        _require(bool(np.isfinite(itself).all()), f"{name}: a label is no label of the space")
+        _require(bool(np.isfinite(itself).all()), f"{name}: a label is not one of the space")
 
 
 @_check
@@ -514,9 +525,10 @@ def intervals_of_qualities_cover(case: _Case) -> None:
     for _ in range(15):
         model = case.fit(case.draw(share, 300).votes)
         cost = _costs(model)
-        if cost is None or "cost_standard_error" not in getattr(getattr(model, "sources_", None), "columns", {}):
+        error = getattr(model, "cost_standard_error_", None)
+        if cost is None or error is None:
             return
-        held.append(np.abs(cost - true) <= NINETY * np.array(model.sources_.columns["cost_standard_error"]))
+        held.append(np.abs(cost - true) <= NINETY * error)
     covered = float(np.mean(held))
     _require(covered >= 0.8, f"90% intervals for the costs of the sources hold the truth in {covered:.0%} of cases")
 

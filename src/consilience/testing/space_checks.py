@@ -20,8 +20,6 @@ from consilience.prediction.simulate import simulate
 from consilience.testing.label_model_checks import fitted
 from consilience.votes import Votes
 
-__all__ = ["SPACE_CHECKS", "SpaceCheckError", "check_space"]
-
 #: Items and sources of the simulated tables.
 ITEMS, SOURCES = 60, 4
 
@@ -33,7 +31,17 @@ SPACE_CHECKS: list[Check] = []
 
 
 class SpaceCheckError(ConsilienceError, AssertionError):
-    """A label space breaks its contract."""
+    """A label space breaks its contract.
+
+    Examples
+    --------
+    >>> from consilience import Metric
+    >>> try:
+    ...     check_space(Metric(lambda left, right: left - right))
+    ... except SpaceCheckError:
+    ...     print("not a distance")
+    not a distance
+    """
 
 
 def check_space(space: LabelSpace, *, seed: int = 0) -> None:
@@ -90,8 +98,10 @@ def batch_equals_one_by_one(space: LabelSpace, rng: np.random.Generator) -> None
     _require(np.allclose(whole, single), "distances of a batch differ from those of its labels one by one")
     placed = space.embed(left)
     if placed is not None:
-        alone = np.concatenate([np.asarray(space.embed(left[i : i + 1])) for i in range(ITEMS)])
-        _require(np.allclose(placed, alone), "embed of a batch differs from embed one by one")
+        for row in range(ITEMS):
+            alone = np.asarray(space.embed(left[row : row + 1]))[0]
+            padded = np.concatenate([alone, np.zeros(placed.shape[1] - len(alone))])
+            _require(np.allclose(placed[row], padded), "embed of a batch differs from embed one by one")
 
 
 @_check

@@ -1,7 +1,5 @@
 """Compiled loops against the same thing written out."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

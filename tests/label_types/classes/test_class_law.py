@@ -1,16 +1,11 @@
 """Judges who vote for every class: agreement by hand, recovery of known parameters, ties, known labels, copies."""
 
-from __future__ import annotations
-
 import warnings
-from itertools import combinations
 
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience import arrays
-from consilience.estimation.protocol import Chunk
 from consilience.exceptions import ConsilienceWarning
 from consilience.partitions import Moments
 
@@ -62,20 +57,6 @@ def test_agreement_of_two_classes_does_not_depend_on_strictness(first, second):
     assert 0.003 < table.error[0, 1] < 0.03
 
 
-@pytest.mark.parametrize("k", [2, 30])
-def test_statistics_are_the_same_whether_votes_count_as_few_or_not(k, monkeypatch):
-    rng = np.random.default_rng(0)
-    observed = rng.random((500, 80)) < 0.05
-    chunk = Chunk(rng.integers(k, size=(500, 80)).astype(np.int8), observed)
-    assert arrays.few_votes(observed)
-    few = cs.Classes(k).law.statistics(chunk)
-    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    many = cs.Classes(k).law.statistics(chunk)
-    assert few.parts.keys() == many.parts.keys()
-    for name in few.parts:
-        assert np.array_equal(few[name], many[name]), name
-
-
 # --- recovery ------------------------------------------------------------------------------------------
 
 
@@ -108,6 +89,20 @@ def test_both_rates_and_an_uneven_prior_are_learned(method):
     assert parameters.prior[1] == pytest.approx(0.2, abs=0.03)
     assert np.abs(parameters.table[:, 1, 1] - sensitivity).max() < 0.06
     assert np.abs(parameters.table[:, 0, 0] - specificity).max() < 0.03
+
+
+def test_confusions_that_only_all_votes_together_show_are_learned():
+    # Sources know a quarter of the labels and confuse the rest each in a way of its own. Over 30 other draws labels
+    # have .64 +- .10 of the errors of the plain vote: the mean of three is above .8 once in 300.
+    ratios = []
+    for seed in range(3):
+        rng = np.random.default_rng([7, seed])
+        tables = 0.25 * np.eye(4) + 0.75 * rng.dirichlet(np.ones(4), (7, 4))
+        truth = rng.choice(4, 1500, p=[0.15, 0.5, 0.1, 0.25])
+        votes = confused_votes(rng, truth, tables, coverage=0.7)
+        model = fit(votes, 4)
+        ratios.append((model.predict(votes) != truth).mean() / (model.predict_baseline(votes) != truth).mean())
+    assert np.mean(ratios) < 0.8
 
 
 def test_one_positive_in_twenty_is_learned_as_well_as_with_the_truth():
@@ -154,11 +149,6 @@ def test_plain_vote_returns_shares_and_breaks_ties_towards_the_class_with_more_v
         assert fit(rows).predict_baseline(np.array([[0, 1, -1]])).tolist() == [favored]
 
 
-def test_a_single_source_is_believed():
-    votes = np.array([[0]] * 95 + [[1]] * 5)
-    assert np.array_equal(fit(votes).predict(votes), votes[:, 0])
-
-
 def test_a_given_prior_is_kept_and_uniform_learns_none():
     rng = np.random.default_rng(5)
     truth = (rng.random(2000) < 0.3).astype(int)
@@ -183,115 +173,14 @@ def test_known_labels_show_confusions_that_votes_hide():
         assert told.score(votes[100:], truth[100:]) > 0.85
 
 
-def test_known_labels_alone_suffice():
-    rng = np.random.default_rng(6)
-    truth = rng.integers(2, size=600)
-    votes = confused_votes(rng, truth, even_tables([0.9, 0.6], 2))
-    gold = [int(label) if row < 200 else None for row, label in enumerate(truth)]
-    model = fit(votes, gold=gold, method="labelled")
-    # 200 known items: a standard error of .03 and .035.
-    assert 1 - model.expected_cost_ == pytest.approx([0.9, 0.6], abs=0.12)
-
-
 # --- scale ---------------------------------------------------------------------------------------------
 
 
 def test_many_sources_and_classes_need_no_joint_table():
     rng = np.random.default_rng(0)
     space = cs.Classes(150)
-    truth = rng.integers(150, size=600)
+    truth = rng.integers(150, size=300)
     votes = cs.simulate(space, truth, rng.uniform(4, 8, 20), rng)
     assert "pairs" not in Moments.of(votes, space).sums
     model = fit(votes, k=150)
     assert (model.predict(votes) == truth).mean() >= (model.predict_baseline(votes) == truth).mean() - 0.01
-
-
-def test_labels_looked_up_by_pattern_equal_those_computed_row_by_row():
-    rng = np.random.default_rng(0)
-    votes = confused_votes(rng, rng.integers(3, size=6000), even_tables(np.linspace(0.5, 0.9, 5), 3), coverage=0.7)
-    model = fit(votes, 3)
-    whole = model.predict_proba(votes)  # so many items that patterns are looked up
-    parts = np.concatenate([model.predict_proba(votes[start : start + 1000]) for start in range(0, 6000, 1000)])
-    assert np.allclose(whole, parts, rtol=1e-12)
-    confidence = model.posterior(votes).confidence
-    assert confidence == pytest.approx(np.where((votes >= 0).any(axis=1), whole.max(axis=1), 0.0))
-
-
-def test_moments_alone_give_one_quality_per_source():
-    rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=4000)
-    accuracy = np.array([0.9, 0.75, 0.6, 0.5])
-    votes = confused_votes(rng, truth, even_tables(accuracy, 3))
-    moments = Moments.of(votes[:1500], cs.Classes(3)) + Moments.of(votes[1500:], cs.Classes(3))
-    model = cs.LabelModel(cs.Classes(3)).fit_moments(moments)
-    assert 1 - model.expected_cost_ == pytest.approx(accuracy, abs=0.05)
-
-
-def test_confidence_comes_true():
-    # 4000 items: the standard error of the accuracy is below .007.
-    rng = np.random.default_rng(7)
-    truth = rng.integers(4, size=4000)
-    votes = confused_votes(rng, truth, even_tables(np.linspace(0.4, 0.75, 6), 4), coverage=0.8)
-    model = fit(votes, 4)
-    voted = (votes >= 0).any(axis=1)
-    assert model.confidence(votes)[voted].mean() == pytest.approx(model.score(votes[voted], truth[voted]), abs=0.04)
-
-
-# --- copies and camps ------------------------------------------------------------------------------------
-
-
-COPIES = set(combinations([f"source_{index}" for index in range(5, 9)], 2))
-
-
-def drawn(rng, truth, accuracies, k=2):
-    wrong = (truth[:, None] + rng.integers(1, k, (len(truth), len(accuracies)))) % k
-    return np.where(rng.random(wrong.shape) < accuracies, truth[:, None], wrong)
-
-
-def with_copies(seed=0, k=2, n=2000):
-    """Return votes of five sources and of four 90% copies of a poor one."""
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(k, size=n)
-    original, others = drawn(rng, truth, [0.6], k), drawn(rng, truth, [0.6] * 4, k)
-    copies = np.where(rng.random((n, 4)) < 0.9, original, others)
-    votes = np.hstack([drawn(rng, truth, np.linspace(0.7, 0.88, 5), k), copies])
-    votes[rng.random(votes.shape) < 0.3] = -1
-    return votes, truth
-
-
-@pytest.mark.parametrize("k", [2, 4])
-def test_copies_of_a_weak_source_are_found_and_do_not_mislead(k):
-    # Pairs of copies are 20 standard errors off. 0.89 with the copies told, standard error 0.007; 0.62 if misled.
-    votes, truth = with_copies(k=k)
-    model = fit(votes, k)
-    assert set(model.source_model_.dependencies) >= COPIES
-    assert model.score(votes, truth) > 0.86
-    told = fit(votes, k, dependencies=sorted(COPIES))
-    assert model.score(votes, truth) > told.score(votes, truth) - 0.08
-    voted = (votes >= 0).any(axis=1)
-    # Copies taken as independent witnesses would be 0.3 too sure.
-    assert model.confidence(votes)[voted].mean() == pytest.approx(model.score(votes[voted], truth[voted]), abs=0.1)
-    alone = fit(votes, k, dependencies="none")
-    assert alone.score(votes, truth) < model.score(votes, truth) + 0.02
-
-
-@pytest.mark.parametrize("k", [2, 5])
-def test_independent_sources_are_not_flagged(k):
-    # A pair is named only if four to one odds speak for it; with 28 pairs and these seeds none does.
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        truth = rng.integers(k, size=1000)
-        assert fit(drawn(rng, truth, rng.uniform(0.5, 0.95, 8), k), k).source_model_.dependencies == ()
-
-
-@pytest.mark.parametrize("side", [0, 1])
-def test_a_few_known_labels_choose_between_camps(side):
-    # Three sources follow the truth, three something else just as well. Of twelve known items the wrong side is right
-    # on ten or more with probability 0.02; the majority of the good ones is right on 0.96.
-    rng = np.random.default_rng(4)
-    truth, other = rng.integers(2, size=(2, 1500))
-    votes = np.hstack([drawn(rng, truth, [0.9, 0.88, 0.86]), drawn(rng, other, [0.9, 0.88, 0.86])])
-    if side:
-        votes = votes[:, [3, 4, 5, 0, 1, 2]]
-    gold = [int(label) if row < 12 else None for row, label in enumerate(truth)]
-    assert fit(votes, gold=gold).score(votes, truth) > 0.9

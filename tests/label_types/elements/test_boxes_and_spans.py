@@ -1,15 +1,13 @@
 """Sets of boxes and spans: labels, qualities of sources, copies, known labels, hard cases, bad input."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.arrays import as_object_array
 from consilience.exceptions import ConsilienceWarning, InvalidLabelError
-from consilience.label_types.elements.law import select
 
 
 def fit(space, votes, **settings):
@@ -51,7 +49,7 @@ def test_precision_recall_noise_and_cost_of_sources_are_recovered_and_moments_ra
     # .8 of the standard deviation, and a little less as the median lies among the votes: within a quarter of it.
     labels, truth = crowd(400, 0, MARKING, FALSE, NOISE)
     model = fit(cs.Boxes(), labels)
-    columns = model.sources_.columns
+    columns = model.source_model_.summary.columns
     marks = np.array([sum(map(len, labels[:, source])) for source in range(5)])
     real = marks - 400 * np.array(FALSE)
     assert columns["location_noise"] == pytest.approx(0.8 * np.array(NOISE), rel=0.25)
@@ -120,29 +118,6 @@ def test_an_empty_vote_is_not_an_abstention():
     assert model.confidence(rows)[0] > 0.5
 
 
-@pytest.mark.parametrize("space", [cs.Boxes(), cs.Spans()], ids=["boxes", "spans"])
-@pytest.mark.parametrize("case", ["one source", "two sources", "one item", "nothing anywhere", "no overlap", "silent"])
-def test_degenerate_votes_have_labels_and_findings(space, case):
-    def element(at):
-        return [[at, 0, at + 5, 5]] if isinstance(space, cs.Boxes) else [[at, at + 5]]
-
-    m = {"one source": 1, "two sources": 2}.get(case, 4)
-    n = 1 if case == "one item" else 12
-    far, nothing = 1000 * (case == "no overlap"), case == "nothing anywhere"
-    labels = [[[] if nothing else element(20 * row + far * source) for source in range(m)] for row in range(n)]
-    if case == "silent":
-        labels = [[*row[:3], None] for row in labels]
-    model = fit(space, labels)
-    predicted, confidence = model.predict(labels), model.confidence(labels)
-    assert all(isinstance(label, np.ndarray) for label in predicted)
-    assert np.isfinite(confidence).all()
-    if case == "nothing anywhere":
-        assert all(len(label) == 0 for label in predicted)
-        assert (confidence == 1).all()
-    elif case not in ("no overlap", "one source"):
-        assert predicted[0].tolist() == element(0)
-
-
 def test_classes_are_voted_within_a_match():
     labels = np.empty((60, 4), dtype=object)
     rng = np.random.default_rng(0)
@@ -154,7 +129,7 @@ def test_classes_are_voted_within_a_match():
             labels[item, source] = [(x, y, x + 20, y + 20, ["car", "person"][(item + wrong) % 2])]
     model = fit(cs.Boxes(["car", "person"]), labels)
     assert [label[0][4] for label in model.predict(labels)] == ["car", "person"] * 30
-    accuracy = model.sources_.columns["class_accuracy"]
+    accuracy = model.source_model_.summary.columns["class_accuracy"]
     # 60 coin flips: .5 with a standard error of .065, drawn to the average by eight boxes
     assert accuracy[3] < 0.75 < min(accuracy[:3])
 
@@ -182,12 +157,12 @@ IMAGES = cs.Boxes(size=(640, 480))
         (IMAGES, [[0, 0, 7]], "box 0 has 3 values"),
         (IMAGES, [0, 0, 7, 9], "put one alone into a list"),
         (IMAGES, "box", "label 'box' is not a list of"),
-        (IMAGES, [[0, 0, 7, "9"]], "box 0 holds '9', which is no number"),
+        (IMAGES, [[0, 0, 7, "9"]], "box 0 holds '9', which is not a number"),
         (IMAGES, [(0, 0, 4, 4, "car")], "name these: classes="),
         (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3}], "box 0 has no 'y2'.*xmin/ymin/xmax/ymax"),
         (cs.Boxes(), [{"box": [1, 2, 3]}], "has 3 values"),
         (cs.Boxes(), [{"bbox": "1 2 3 4"}], "has 1 values"),
-        (cs.Boxes(), [{"bbox": [1, 2, "3", 4]}], "'3', which is no number"),
+        (cs.Boxes(), [{"bbox": [1, 2, "3", 4]}], "'3', which is not a number"),
         (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4, "label": "car"}], "name these: classes="),
         (cs.Boxes(["car"]), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}], "has no class"),
         (cs.Boxes(["car"]), [{"box": [1, 2, 3, 4], "labels": ["car", "bus"]}], "none of 'car'"),
@@ -197,7 +172,7 @@ IMAGES = cs.Boxes(size=(640, 480))
         (cs.Spans(length=20), [(15, 21)], "end is beyond 20"),
         (cs.Spans(), [(5, 5)], "start is not below end"),
         (cs.Spans(), [(-2, 5)], "start is below 0"),
-        (cs.Spans(), [(0.5, 5)], "start is no whole number"),
+        (cs.Spans(), [(0.5, 5)], "start is not a whole number"),
         (cs.Spans(overlap="forbid"), [(0, 5), (3, 9)], r"spans \(0, 5\) and \(3, 9\) overlap"),
         (cs.Spans(["place"]), [(0, 5, "plaice")], "class 'plaice', which is none of 'place'"),
     ],
@@ -218,7 +193,7 @@ def test_a_wrong_setting_is_refused():
     for settings, message in (
         ({"classes": ["car", "car"]}, "named twice"),
         ({"overlap": "maybe"}, "overlap='maybe' is unknown"),
-        ({"length": 0}, "no length of a text"),
+        ({"length": 0}, "not the length of a text"),
     ):
         with pytest.raises(InvalidLabelError, match=message):
             cs.Spans(**settings)
@@ -279,8 +254,13 @@ def test_confidence_of_a_class_in_doubt_is_lower():
     assert ((confidence[1:] > 0.4) & (confidence[1:] < 0.8 * confidence[0])).all()
 
 
-def test_the_most_probable_element_is_kept_where_nothing_is_no_answer():
-    kept, expected = select(np.array([0.1, 0.05]), np.ones(2), may_be_empty=False)
-    assert kept.tolist() == [0]
-    assert expected == pytest.approx(2 * 0.1 / (1 + 0.15))
-    assert select(np.array([0.1, 0.05]), np.ones(2), may_be_empty=True)[0].tolist() == []
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+@pytest.mark.parametrize(
+    ("space", "mark"), [(cs.Boxes(["car", "bus"]), (1, 2, 30, 40, "car")), (cs.Spans(["PER", "LOC"]), (0, 4, "PER"))]
+)
+def test_item_on_which_everybody_marks_nothing_has_an_empty_label_and_is_explained(space, mark):
+    cells = [[mark] if number % 4 else [] for number in range(60)]
+    model = cs.LabelModel(space).fit(cs.Votes.from_array(as_object_array(cells).reshape(20, 3)))
+    nothing = cs.Votes.from_array(as_object_array([[], [], []]).reshape(1, 3))
+    assert list(model.predict(nothing)[0]) == []
+    assert list(model.explain(nothing, 0).label) == []

@@ -1,7 +1,5 @@
 """The kernels of boxes and spans, against brute force on small sets."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np
@@ -13,6 +11,7 @@ from consilience.label_types.elements.kernels import (
     believe_elements,
     best_total,
     corner_gaps,
+    length_costs,
     match_elements,
     overlap,
     place_elements,
@@ -47,7 +46,8 @@ def costs(sets, by_length=False, codes=None):
     values = np.array([element for one in sets for element in one], dtype=float).reshape(-1, 2 if by_length else 4)
     ends = np.cumsum([0, *map(len, sets)])
     kinds = np.zeros(len(values), dtype=np.int64) if codes is None else np.array(codes)
-    return set_costs(values, kinds, ends, np.array([[0, 1]]), by_length)[0]
+    costs = length_costs if by_length else set_costs
+    return costs(values, kinds, ends, np.array([[0, 1]]))[0]
 
 
 def test_cost_of_boxes_is_one_minus_matched_overlap_over_the_mean_number():

@@ -1,18 +1,14 @@
 """Finite metric spaces: moments against enumeration, labels against Bayes' rule, recovery, priors, known labels."""
 
-from __future__ import annotations
-
-from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.special import softmax
 
 import consilience as cs
-from consilience.estimation.protocol import Posterior
-from consilience.label_types.cost_curve import pair_cost
-from consilience.label_types.finite.law import FiniteLaw
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 LADDER = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
@@ -32,21 +28,17 @@ def known(*weights):
     return SimpleNamespace(estimate=lambda moments, space, dependencies: np.array(weights))
 
 
-def test_pair_cost_equals_enumeration():
-    one, two = softmax(-0.7 * LADDER, axis=1), softmax(-1.9 * LADDER, axis=1)
-    total = sum(one[y, u] * two[y, v] * LADDER[u, v] / 6 for y, u, v in product(range(6), repeat=3))
-    assert pair_cost(LADDER, np.array([0.7]), np.array([1.9]))[0] == pytest.approx(total)
-
-
-def test_agreement_by_hand():
-    # Two labels at cost 1: the centered kernel is +-1/4. Both sources vote 0 and 1 equally often, and agree on three
-    # items of four: (3/4 - 1/4) / 4 over the spread 1/4 is 1/2.
-    two = FiniteLaw(1.0 - np.eye(2))
-    votes = np.array([[0, 0], [1, 1], [0, 0], [1, 1], [0, 1], [1, 0], [0, 0], [1, 1]])
-    chunk = cs.partitions.moments.as_chunk(cs.Votes.from_matrix(votes))
-    table = two.pair_table(two.statistics(chunk))
-    assert table.value[0, 1] == pytest.approx(0.5)
-    assert table.cost[0, 1] == pytest.approx(0.25)
+@given(st.integers(0, 1000), st.integers(2, 6), st.floats(-2.0, 2.0))
+def test_the_expected_cost_is_that_of_the_law_and_has_an_inverse(seed, count, weight):
+    points = np.random.default_rng(seed).normal(size=(count, 2))
+    matrix = np.sqrt(((points[:, None] - points[None]) ** 2).sum(axis=2))
+    law, likely = cs.FiniteMetric(matrix).law, np.exp(-weight * matrix)
+    cost = law.expected_cost(np.array([weight]))
+    assert cost[0] == pytest.approx(((likely * matrix).sum(axis=1) / likely.sum(axis=1)).mean())
+    assert law.expected_cost(law.weight_from_cost(cost)) == pytest.approx(cost)
+    beyond = law.weight_from_cost(np.array([-1.0, 0.0, 1e9, np.inf]))
+    assert np.isfinite(beyond).all()
+    assert (beyond[:2] > 0).all() and (beyond[2:] < 0).all()  # noqa: PT018
 
 
 @pytest.mark.parametrize("prior", ["uniform", "gibbs", (0.3, 0.1, 0.1, 0.1, 0.1, 0.3)])
@@ -117,29 +109,6 @@ def test_known_labels_are_one_more_column():
     assert told.weight_[1] > told.weight_[0] + 0.3
     with pytest.raises(cs.exceptions.InvalidVotesError, match="none were given"):
         fit(space, votes, method="labelled")
-
-
-def test_probabilities_are_averaged_over_hypotheses():
-    one, two = (Posterior(np.array([code]), np.ones(1), np.eye(6)[[code]]) for code in (0, 5))
-    beliefs = [(0.75, one), (0.25, two)]
-    likely, cheap = (FiniteLaw(LADDER).average(beliefs, decode) for decode in ("map", "bayes"))
-    assert likely.probabilities[0].tolist() == [0.75, 0, 0, 0, 0, 0.25]
-    assert likely.confidence[0] == 0.75
-    assert cheap.labels[0] == 0  # 0.25 * 5 is the least cost
-
-
-def test_copies_of_a_bad_source_are_named_and_not_trusted():
-    # an independence-based fit would make the three copies the best sources of all; over seeds 0 to 4 their largest
-    # weight was below half of the smallest of the others
-    space, rng = cs.FiniteMetric(ring(15)), np.random.default_rng(1)
-    truth = rng.integers(15, size=1500)
-    votes = cs.simulate(space, truth, [0.1, 0.1, 0.1, 1.0, 1.2, 0.9, 1.1, 0.8, 1.3], rng).labels.copy()
-    copied = rng.random((1500, 2)) < 0.9
-    votes[:, 1:3] = np.where(copied, votes[:, :1], votes[:, 1:3])
-    model = fit(space, votes)
-    note = next(item for item in model.diagnostics_ if item.code == "dependent-pair")
-    assert set(note.sources) == {"source_0", "source_1", "source_2"}
-    assert model.weight_[:3].max() < 0.6 * model.weight_[3:].min()
 
 
 def test_graphs_matrices_and_edge_lists_agree():

@@ -1,14 +1,10 @@
 """Scores on bent scales: normal scores, the quantile gauge, and when it is taken."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
-from scipy.stats import norm, rankdata
 
 import consilience as cs
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.linear.quantiles import QuantileScales, straightness
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -27,31 +23,6 @@ def fit(votes, gold=None, **options):
 
 def codes(model):
     return {item.code for item in model.diagnostics_}
-
-
-def test_normal_scores_are_normal_quantiles_of_mid_ranks():
-    votes = np.tile(np.repeat([1.0, 2.0, 3.0], [50, 100, 50])[:, None], 3)
-    everywhere = np.ones((200, 3), dtype=bool)
-    found = QuantileScales.of(votes, everywhere, only_bent=False).normal(votes[..., None], everywhere)[:, 0, 0]
-    assert found == pytest.approx(norm.ppf((rankdata(votes[:, 0]) - 0.5) / 200), abs=0.02)
-    assert found.mean() == pytest.approx(0.0, abs=1e-9)
-
-
-def test_a_vote_between_two_known_ones_lies_between_their_scores():
-    scales = QuantileScales(np.arange(200.0)[None])
-    votes = np.array([10.0, 10.5, 11.0, -1e9, 1e9])[:, None, None]
-    found = scales.normal(votes, np.ones((5, 1), dtype=bool)).ravel()
-    assert found[0] < found[1] < found[2]
-    assert found[3:] == pytest.approx([norm.ppf(0.5 / 200), norm.ppf(1 - 0.5 / 200)])
-
-
-def test_straight_scales_are_left_alone_and_bent_ones_are_not():
-    # Over 400 draws of 300 votes the smallest straightness of normal votes was 0.993, of Student-t with 4 degrees
-    # 0.984, and the largest of lognormal ones 0.952.
-    rng = np.random.default_rng(0)
-    for draw, straight in ((rng.normal, True), (rng.lognormal, False)):
-        assert all((straightness(draw(size=300)) > 0.97) == straight for _ in range(100))
-    assert all(straightness(rng.standard_t(4, size=300)) > 0.97 for _ in range(100))
 
 
 def test_straight_scales_are_taken_as_they_are_and_labels_are_about_the_same_in_both_gauges():
@@ -120,11 +91,3 @@ def test_judges_of_simplifications_are_combined_better_by_quantiles(data_directo
     votes = cs.Votes.from_array(table[columns].to_numpy(dtype=float), sources=columns, items=items)
     labels = fit(votes).predict(votes)
     assert np.abs(labels - table["human_rating"].to_numpy()).mean() <= 29.1
-
-
-def test_ranks_of_sources_that_saw_few_of_the_items_are_not_compared():
-    bent = np.exp(2.0 * np.random.default_rng(0).normal(size=(1000, 4)))
-    everywhere = np.ones(bent.shape, dtype=bool)
-    seldom = np.random.default_rng(1).random(bent.shape) < 0.3
-    assert QuantileScales.of(bent, everywhere, only_bent=True) is not None
-    assert QuantileScales.of(bent, seldom, only_bent=True) is None

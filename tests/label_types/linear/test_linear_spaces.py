@@ -1,22 +1,13 @@
 """Scores and vectors as label spaces: the contract, what is a label, ranges and rounding, known laws, messages."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import consilience as cs
 from consilience import Scores, Vectors
 from consilience.exceptions import InvalidLabelError, InvalidVotesError
-from consilience.testing import SPACE_CHECKS
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-
-
-@pytest.mark.parametrize("space", [Scores(range=(1, 5), integer=True), Scores(mean=-3.0, variance=1e-6)], ids=repr)
-@pytest.mark.parametrize("check", SPACE_CHECKS, ids=lambda check: check.__name__)
-def test_scores_keep_the_contract(space, check):
-    check(space, np.random.default_rng(0))
 
 
 def fitted(space, votes, gold=None, **settings):
@@ -62,15 +53,6 @@ def test_sources_outside_of_the_range_have_no_say_in_the_scale():
     votes[:, 4] = 20.0 * truth + np.random.default_rng(1).normal(0, 1, len(truth))  # 0-100 instead of 1-5
     found = fitted(Scores(range=(-2, 8)), votes).predict(votes)
     assert np.mean((found - truth) ** 2) < 0.5
-
-
-def test_confidence_grows_with_the_number_of_votes():
-    votes, _ = stars()
-    model = fitted(Scores(), votes)
-    fewer = votes.copy()
-    fewer[:, 1:] = np.nan
-    assert (model.confidence(votes) > model.confidence(fewer)).all()
-    assert model.posterior(votes).details["standard_deviation"].shape == (400,)
 
 
 def test_minus_one_abstains_on_a_scale_that_begins_at_one():

@@ -1,7 +1,5 @@
 """Scales of sources on manifolds: recovered where flat formulas fail, with errors that cover."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -88,32 +86,12 @@ def test_known_labels_decide_where_votes_cannot():
     assert model.expected_cost_[1] == pytest.approx(2 * 0.16, rel=0.6)
 
 
-def test_pairs_that_copy_each_other_are_named_and_share_one_vote():
-    space = cs.Hyperbolic(2)
-    votes, _ = noisy(space, 400, [0.3, 0.4, 0.5, 0.6, 0.8, 0.8])
-    votes[:, 5] = space.geometry.noisy(votes[:, 4], 0.05, np.random.default_rng(1))
-    named = cs.Votes.from_array(votes, sources=[f"s{index}" for index in range(6)])
-    model = cs.LabelModel(space).fit(named)
-    assert [item.sources for item in model.diagnostics_ if item.code == "dependent-pair"] == [("s4", "s5")]
-    told = cs.LabelModel(space, dependencies=[("s4", "s5")]).fit(named)
-    np.testing.assert_allclose(model.expected_cost_, told.expected_cost_, rtol=0.05)
-    assert told.source_model_.summary.correlation[4, 5] > 0.9
-
-
-def test_unrelated_votes_get_weights_that_hardly_differ_and_little_confidence():
-    # 1500 items: mean cosines of unrelated directions have a standard error of .015
-    space, rng = cs.Sphere(2), np.random.default_rng(0)
-    votes = np.stack([space.random(1500, rng) for _ in range(4)], axis=1)
-    model = cs.LabelModel(space).fit(votes)
-    assert model.confidence(votes).mean() < 0.75
-    assert model.expected_cost_.min() > 0.6 * model.expected_cost_.max()
-
-
-def test_moments_alone_suffice_on_spaces_of_constant_curvature():
-    space = cs.Hyperbolic(2)
-    votes, _ = noisy(space, 500, [0.3, 0.6, 0.9])
-    whole = cs.LabelModel(space, method="auto").fit(votes)
-    parts = cs.partitions.Moments.of(votes[:200], space) + cs.partitions.Moments.of(votes[200:], space)
-    again = cs.LabelModel(space, method="auto").fit_moments(parts)
-    # the chance costs rest on the items of the first part, a few percent apart
-    np.testing.assert_allclose(whole.weight_, again.weight_, rtol=0.1)
+def test_confidence_in_rotations_is_the_share_of_the_squared_angle_that_is_avoided():
+    # Over 15 other draws they differ by .007 +- .006.
+    space, rng = cs.SO3(), np.random.default_rng(41)
+    truth = space.random(600, rng)
+    votes = cs.simulate(space, space.as_labels(truth), [0.3] * 7, rng)
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    chance = space.cost(truth, truth[rng.permutation(600)]).mean()
+    avoided = 1.0 - space.cost(space.as_batch(model.predict(votes)), truth).mean() / chance
+    assert abs(model.confidence(votes).mean() - avoided) < 0.035

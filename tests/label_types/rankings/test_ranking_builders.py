@@ -1,7 +1,5 @@
 """Rankings from orders, scores, top-k lists, pairwise preferences and PrefLib text."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
@@ -10,16 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from refusals import refused
 
+from consilience import Rankings
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.label_types.rankings.builders import (
-    positions_from_orders,
-    positions_from_pairs,
-    positions_from_scores,
-    positions_from_top_k,
-    read_preflib,
-)
-from consilience.label_types.rankings.space import Rankings
 
+positions_from_orders, positions_from_scores = Rankings.positions_from_orders, Rankings.positions_from_scores
+positions_from_top_k, positions_from_pairs = Rankings.positions_from_top_k, Rankings.positions_from_pairs
 DRINKS = ["milk", "juice", "tea", "water"]
 
 
@@ -214,19 +207,19 @@ TOI = """# FILE NAME: 00001.toi
 
 
 def test_preflib_text_is_read_with_counts_and_names():
-    profile = read_preflib(TOI)
+    profile = Rankings.read_preflib(TOI)
     assert profile.positions.tolist() == [[0, 1, 2, 2], [0, -1, -1, 0], [-1, -1, 0, -1]]
     assert profile.counts.tolist() == [3, 2, 1]
     assert profile.names == ("black tea", "milk", "3", "juice: orange")
     assert profile.expanded().tolist() == [[0, 1, 2, 2]] * 3 + [[0, -1, -1, 0]] * 2 + [[-1, -1, 0, -1]]
     assert Rankings(profile.names).n_items == 4
-    favorites = read_preflib(TOI, unlisted="below")
+    favorites = Rankings.read_preflib(TOI, unlisted="below")
     assert favorites.positions.tolist() == [[0, 1, 2, 2], [0, 1, 1, 0], [1, 1, 0, 1]]
-    bare = read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
+    bare = Rankings.read_preflib("5: 2,1,3\n2: 1,3\n")  # without a header
     assert bare.positions.tolist() == [[1, 0, 2], [0, -1, 1]]
     assert bare.names == ("1", "2", "3")
     with refused(UnsupportedError, "unlisted='last'", "'below'"):
-        read_preflib("1: 1,2\n", unlisted="last")
+        Rankings.read_preflib("1: 1,2\n", unlisted="last")
 
 
 @pytest.mark.parametrize(
@@ -246,4 +239,4 @@ def test_preflib_text_is_read_with_counts_and_names():
 )
 def test_text_of_another_format_is_refused_with_its_line(text, parts):
     with refused(InvalidLabelError, *parts):
-        read_preflib(text)
+        Rankings.read_preflib(text)

@@ -1,7 +1,5 @@
 """Comparing and adding up votes, and pair probabilities, against the same thing written out."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`LabelModel` on rankings: posterior against enumeration, recovery, partial, tied and ragged votes, copies, crowds."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import permutations
 
@@ -9,13 +7,8 @@ import numpy as np
 import pytest
 
 import consilience as cs
-from consilience import arrays
-from consilience.estimation.protocol import Chunk, Hypothesis, Request
 from consilience.exceptions import ConsilienceWarning, PriorError
 from consilience.label_types.rankings.mallows import sample_mallows
-from consilience.tables import encoding
-
-ITEMS = 4
 
 
 def fit(space, votes, gold=None, **settings):
@@ -53,14 +46,6 @@ def simulated(space, n, weights, seed=0, coverage=1.0):
     rng = np.random.default_rng(seed)
     truth = space.random(n, rng)
     return cs.simulate(space, truth, weights, rng, coverage=coverage), truth
-
-
-def with_copies(votes, copies, seed=2):
-    """Return votes whose next sources repeat the first on nine items of ten."""
-    labels = votes.labels.copy()
-    copied = np.random.default_rng(seed).random((len(votes), copies)) < 0.9
-    labels[:, 1 : copies + 1] = np.where(copied[:, :, None], labels[:, :1], labels[:, 1 : copies + 1])
-    return cs.Votes.from_array(labels, observed=votes.observed)
 
 
 # --- posterior --------------------------------------------------------------------------------------------
@@ -104,19 +89,6 @@ def test_the_plain_vote_is_unweighted_kemeny():
     best = cs.kemeny(votes).cost
     labels = votes.labels.astype(np.int16)
     assert sum(space.distance(labels[:, a], found.astype(np.int16)) for a in range(4)) == pytest.approx(best)
-
-
-def test_averaging_over_hypotheses_averages_pair_probabilities():
-    space = cs.Rankings(4)
-    votes, _ = simulated(space, 50, [0.3, 0.9, 0.6])
-    law, statistics = space.law, cs.partitions.Moments.of(votes, space).sums
-    request = Request(("a", "b", "c"), "auto", np.zeros((3, 3), bool))
-    told = [law.parameters(Hypothesis.independent(np.array(u)), statistics, request) for u in ([1, 0.1, 1], [0, 1, 2])]
-    mixture = tuple(zip((0.7, 0.3), told, strict=True))
-    each = [(share, law.posterior(one, votes.labels, votes.observed, "auto")) for share, one in mixture]
-    merged = law.posterior(law.merge(mixture)[0][1], votes.labels, votes.observed, "auto")
-    mean = sum(share * one.details["pair_probability"] for share, one in each)
-    assert np.allclose(merged.details["pair_probability"], mean)
 
 
 def test_confidence_is_the_share_of_chance_level_error_that_is_removed():
@@ -185,16 +157,6 @@ def test_partial_rankings_and_top_lists_are_weighed():
     assert good + 0.1 < bad
 
 
-def test_standard_errors_match_the_scatter():
-    # 40 tables; the ratio of two such standard deviations has a scatter of about 11%, so 60% is 4 of them
-    space = cs.Rankings(4)
-    weights = np.array([0.4, 0.6, 0.8, 1.0, 0.5])
-    found = [fit(space, simulated(space, 300, weights, seed)[0]) for seed in range(40)]
-    scatter = np.std([model.weight_ for model in found], axis=0)
-    stated = np.mean([model.standard_error_ for model in found], axis=0)
-    assert np.all(np.abs(np.log(scatter / stated)) < np.log(1.6))
-
-
 def test_adversary_is_named_and_used_when_weights_may_be_negative():
     weights = np.array([0.8, 0.7, 0.9, 0.6, 0.8, -0.8])
     space, plain = cs.Rankings(5, signed=True), cs.Rankings(5)
@@ -207,15 +169,6 @@ def test_adversary_is_named_and_used_when_weights_may_be_negative():
     assert space.kendall_error(used, truth) < 1.1 * plain.kendall_error(ignored, truth)
 
 
-def test_votes_without_signal_leave_labels_in_doubt():
-    # the largest of ten agreements is about 2 of its errors of .025, so that qualities stay below .2 in most draws
-    labels = np.argsort(np.random.default_rng(0).random((400, 5, 4)), axis=2)
-    votes = cs.Votes.from_array(labels, observed=np.ones((400, 5), bool))
-    model = fit(cs.Rankings(4), votes)
-    assert model.weight_.max() < 0.4
-    assert model.confidence(votes).mean() < 0.3
-
-
 def test_known_rankings_weigh_two_sources():
     space = cs.Rankings(5)
     votes, truth = simulated(space, 300, [2.0, 0.1])
@@ -225,42 +178,6 @@ def test_known_rankings_weigh_two_sources():
         assert model.weight_[0] > 1.0 > 0.6 > model.weight_[1]
     with pytest.raises(PriorError, match="prior"):
         cs.LabelModel(space, prior="uniform").fit(votes)
-
-
-# --- dependent sources ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seen", [1.0, 0.6])
-def test_copies_are_found_also_among_partial_rankings(seen):
-    space = cs.Rankings(5)
-    votes, truth = simulated(space, 1500, [0.05, 0.05, 0.05, 0.5, 0.6, 0.7, 0.8, 0.9])
-    table = with_copies(votes, 2)
-    if seen < 1:
-        shown = np.random.default_rng(3).random(table.labels.shape) < seen
-        labels = space.positions_from_scores(-table.labels.astype(float), seen=shown).astype(np.int64)
-        table = cs.Votes.from_array(labels, observed=(labels >= 0).any(axis=-1))
-    model = fit(space, table)
-    assert "dependent-pair" in codes(model)
-    assert model.weight_[:3].max() < 0.3 < model.weight_[3:].min()
-    assert space.kendall_error(model.predict(table), truth) < (0.2 if seen == 1 else 0.3)
-    if seen == 1:  # pairs that the user names share their vote
-        pairs = [("source_0", "source_1"), ("source_0", "source_2"), ("source_1", "source_2")]
-        told = fit(space, table, dependencies=pairs)
-        assert told.source_model_.correlation[0, 1] > 0.7
-        assert space.kendall_error(told.predict(table), truth) < 0.2
-
-
-def test_good_copies_count_about_once():
-    # Four sources repeat one another on nine items of ten: better than the plain vote, and the confidence comes true.
-    space = cs.Rankings(5)
-    votes, truth = simulated(space, 1000, [1.1] * 4 + [0.4, 0.45, 0.5] * 2)
-    table = with_copies(votes, 3)
-    model = fit(space, table)
-    belief = model.posterior(table)
-    wrong = space.kendall_error(belief.labels, truth)
-    assert wrong < space.kendall_error(model.predict_baseline(table), truth)
-    # the standard error of the observed share is about .004
-    assert belief.details["expected_error"].mean() == pytest.approx(wrong, abs=0.04)
 
 
 # --- rows of different length, and rows without votes -----------------------------------------------------
@@ -326,63 +243,3 @@ def test_items_nobody_saw_stay_unseen_and_rows_without_votes_are_missing():
     assert fit(space, names).predict(names)[0] == ["milk", "tea", "juice"]
     positions = space.as_batch([label for row in names for label in row]).reshape(12, 3, 3)
     assert fit(space, positions).predict(positions)[0].tolist() == [0, 2, 1]
-
-
-# --- hundreds of sources ----------------------------------------------------------------------------------
-
-
-def rankers(n, m, voters, seed=0):
-    """Return votes of many sources of different weight, few of whom vote on an item."""
-    rng = np.random.default_rng(seed)
-    truth = np.argsort(rng.random((n, ITEMS)), axis=1)
-    weight = rng.uniform(0.3, 2.0, m)
-    everything = np.ones((n, ITEMS), dtype=bool)
-    votes = [sample_mallows(truth, everything, value, rng.random((n, ITEMS))).astype(np.int8) for value in weight]
-    observed = rng.random((n, m)) < voters / m
-    names = tuple(f"judge{source}" for source in range(m))
-    return cs.Votes(np.stack(votes, axis=1), observed, names, np.arange(n)), truth, weight
-
-
-@pytest.mark.parametrize("dependent", [False, True])
-def test_numbers_are_the_same_whether_votes_are_moved_together_or_not(dependent, monkeypatch):
-    votes, truth, weight = rankers(300, 80, 6)
-    votes.labels[5, :, 1] = votes.labels[5, :, 0]  # ties, and items that some did not see
-    votes.labels[::3, ::2, 2] = -1
-    known = np.arange(300) % 7 == 0
-    chunk = Chunk(votes.labels, votes.observed, truth.astype(np.int16), known, votes.items)
-    law = cs.Rankings(ITEMS).law
-    correlation = np.zeros((80, 80))
-    if dependent:
-        correlation[3, 4] = correlation[4, 3] = 0.7
-    told = Hypothesis(1.0, np.arange(80), weight / 2, correlation, np.full(80, 0.3))
-    request = Request(votes.sources, "em", np.zeros((80, 80), bool))
-
-    def numbers():
-        statistics = law.statistics(chunk)
-        parameters = law.parameters(told, statistics, request)
-        expected = law.e_step(parameters, law.prepare(chunk))
-        moved = law.m_step(parameters, expected, parameters)
-        belief = law.posterior(moved, chunk.labels, chunk.observed, "auto")
-        return {**statistics.parts, **expected.parts, "labels": belief.labels, "confidence": belief.confidence}
-
-    assert arrays.few_votes(chunk.observed)
-    few = numbers()
-    monkeypatch.setattr(arrays, "MANY_SOURCES", 1_000)
-    many = numbers()
-    for name, value in few.items():
-        assert np.allclose(value, many[name], rtol=1e-9, atol=1e-9), name
-
-
-def test_votes_of_few_rankers_are_taken_as_they_are_or_closed_up_where_they_have_gaps(monkeypatch):
-    votes, _, _ = rankers(100, 80, 6)
-    space = cs.Rankings(ITEMS, allow_ties=True)
-    assert encoding.encode(votes, space) is votes or encoding.encode(votes, space).labels is votes.labels
-    monkeypatch.setattr(encoding, "ROWS", 40)
-    row, source = (int(place[-1]) for place in np.nonzero(votes.observed))
-    votes.labels[row, source] = [0, 1, 1, 3]  # as sports count, in the second chunk
-    encoded = encoding.encode(votes, space)
-    assert encoded.labels[row, source].tolist() == [0, 1, 1, 2]
-    assert np.array_equal(encoded.labels[:40][votes.observed[:40]], votes.labels[:40][votes.observed[:40]])
-    votes.labels[row, source] = [0, 9, 1, 3]
-    with pytest.raises(cs.exceptions.InvalidLabelError, match=f"Row {row}, source 'judge{source}'"):
-        encoding.encode(votes, space)

@@ -1,7 +1,5 @@
 """Chains over positions against enumeration of all sequences, and counts of pairs against a loop."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The laws of tags and sequences: known parameters are recovered, copies, cliques, pooling and chains."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -67,17 +65,6 @@ def test_tags_learn_from_each_other():
     assert wrong[1] < wrong[0]
 
 
-def test_copies_given_as_dependent_count_as_one():
-    votes, truth = simulated(2000)
-    weak = np.concatenate([votes, np.repeat(votes[:, 3:4], 6, axis=1)], axis=1)
-    copies = [3, *range(5, 11)]
-    pairs = [(a, b) for a in copies for b in copies if a < b]
-    told = cs.LabelModel(cs.Tags(2), dependencies=pairs).fit(weak)
-    alone = cs.LabelModel(cs.Tags(2)).fit(votes)
-    np.testing.assert_allclose(told.source_model_.summary.correlation[3, 5], 1.0, atol=0.1)
-    assert told.score(weak, truth) > alone.score(votes, truth) - 0.01
-
-
 def test_a_clique_of_near_chance_sources_is_not_trusted():
     # Four of ten sources repeat each other. Over seeds 700 to 707: .337 to .365, the plain vote .403 to .417.
     rng = np.random.default_rng(700)
@@ -102,19 +89,6 @@ def test_known_labels_tell_two_sources_apart_also_if_known_on_one_tag_only():
         gold[:400, tags] = truth[:400, tags]
         cost = fit(cs.Tags(2), votes[:, [1, 4]], gold=gold).expected_cost_
         assert abs(cost[0] - cost[1] - (wrong[1] - wrong[4]).mean()) < limit
-
-
-@pytest.mark.slow
-def test_standard_errors_cover():
-    # 60 tables of 1000 items, 5 costs each: 300 intervals at 95%, intervals of one table taken as independent: below
-    # 85% would be some eight standard errors away.
-    expected = (PRIOR * (1 - SENSITIVITY) + (1 - PRIOR) * (1 - SPECIFICITY)).mean(axis=1)
-    inside = []
-    for seed in range(60):
-        model = fit(cs.Tags(2), simulated(1000, seed)[0])
-        error = model.source_model_.summary.cost_standard_error
-        inside.append(np.abs(model.expected_cost_ - expected) < 1.96 * error)
-    assert np.mean(inside) >= 0.85
 
 
 def test_questions_of_one_item_are_not_independent_items():

@@ -1,7 +1,5 @@
 """The kernels of texts, against brute force and numbers worked out by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

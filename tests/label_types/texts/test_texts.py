@@ -1,7 +1,5 @@
 """Texts: distances, weights of sources, labels picked or written anew, copies, hard cases, bad input."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -111,25 +109,6 @@ def test_copies_are_found_and_independent_sources_are_not_called_copies():
         assert np.where(np.eye(6, dtype=bool), 0.0, shared).max() < 0.5
 
 
-@pytest.mark.parametrize("case", ["one source", "two sources", "one item", "unrelated", "silent", "all the same"])
-def test_degenerate_votes_have_labels_and_findings(case):
-    m = {"one source": 1, "two sources": 2}.get(case, 4)
-    n = 1 if case == "one item" else 80 if case == "unrelated" else 12
-    rng = np.random.default_rng(0)
-    same = ["the same text" if case == "all the same" else f"text number {row}" for row in range(n)]
-    labels = np.repeat(np.array(same, dtype=object)[:, None], m, axis=1)
-    if case == "unrelated":
-        labels = cs.Texts().random(n * m, rng).reshape(n, m)
-    if case == "silent":
-        labels[:, 3] = None
-    model = fit(cs.Texts(), labels)
-    predicted, confidence = model.predict(labels), model.confidence(labels)
-    assert all(isinstance(label, str) and label for label in predicted)
-    assert ((confidence >= 0) & (confidence < 1)).all()
-    if case != "unrelated":
-        assert predicted[0] == labels[0, 0]
-
-
 @pytest.mark.parametrize(
     ("label", "message"),
     [(b"text", "bytes, not text"), ("", "an empty text"), ("   ", "an empty text"), (3, "is a int, not a text")],
@@ -145,20 +124,14 @@ def test_a_wrong_text_is_refused_with_row_and_source_and_so_is_what_is_no_distan
         cs.Texts(3)
 
 
-def test_known_labels_moments_alone_and_explanations_work():
-    votes, truth = crowd(60, 4, [0.1, 0.5, 0.3])
-    assert np.argsort(fit(cs.Texts(), votes, gold=list(truth), method="labelled").expected_cost_).tolist() == [0, 2, 1]
-    moments = cs.partitions.Moments.of(votes, cs.Texts())
-    assert np.argmin(cs.LabelModel(cs.Texts()).fit_moments(moments).expected_cost_) == 0
-    assert len(fit(cs.Texts(), votes).explain(votes, 2).voices) == 3
-
-
-def test_a_model_with_a_registered_distance_survives_storage(tmp_path):
-    def letters(left, right):
-        return float(abs(len(left) - len(right)))
-
-    cs.label_types.register_distance("letters", letters)
-    votes = [["aa", "aa", "bbb"], ["c", "c", "dd"]] * 10
-    model = fit(cs.Texts("letters", write=False), votes)
-    model.save(tmp_path / "model.npz")
-    assert cs.LabelModel.load(tmp_path / "model.npz").predict(votes).tolist() == model.predict(votes).tolist()
+def test_known_labels_alone_are_about_as_good_as_the_plain_vote():
+    # 60 of 300 known. Over eight other draws the loss was .95 to 1.00 of that of the plain vote.
+    votes, truth = crowd(300, 8, [0.1, 0.2, 0.35, 0.5, 0.6])
+    space = cs.Texts()
+    known = np.arange(300) < 60
+    model = fit(space, votes, method="labelled", gold=(truth, known))
+    ours, plain = (
+        space.distance(space.as_batch(labels[~known]), space.as_batch(truth[~known])).mean()
+        for labels in (model.predict(votes), model.predict_baseline(votes))
+    )
+    assert ours < 1.3 * plain

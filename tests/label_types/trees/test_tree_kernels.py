@@ -1,7 +1,5 @@
 """The kernels of trees against enumeration of all trees, networkx, and plain Python."""
 
-from __future__ import annotations
-
 from functools import cache
 from itertools import pairwise, product
 
@@ -19,8 +17,7 @@ from consilience.label_types.trees.kernels import (
     tree_faults,
     vote_blocks,
 )
-from consilience.label_types.trees.law import TokenTable, sentence_agreement
-from consilience.label_types.trees.space import expected_share_right, strength_for_error
+from consilience.label_types.trees.law import TokenTable
 
 
 @cache
@@ -97,7 +94,7 @@ def ragged_votes(seed: int, m: int = 4) -> tuple[np.ndarray, np.ndarray]:
     return votes, starts
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**32 - 1))
 def test_a_batch_of_ragged_sentences_is_nothing_but_its_sentences(seed):
     votes, starts = ragged_votes(seed)
@@ -110,20 +107,6 @@ def test_a_batch_of_ragged_sentences_is_nothing_but_its_sentences(seed):
         assert is_tree(heads[low:high])
         best = max(total(score, tree) for tree in every_tree(high - low))
         assert total(score, heads[low:high]) == pytest.approx(best, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_agreement_is_summed_by_sentence_but_for_single_tokens(seed):
-    votes, starts = ragged_votes(seed)
-    sums = sentence_agreement(votes, starts)
-    for a in range(4):
-        for b in range(4):
-            pieces = [votes[low:high][:, [a, b]] for low, high in pairwise(starts)]
-            pieces = [piece for piece in pieces if len(piece) > 1 and (piece >= 0).all()]
-            same = np.array([(piece[:, 0] == piece[:, 1]).sum() for piece in pieces])
-            size = np.array([len(piece) for piece in pieces])
-            expected = [same.sum(), size.sum(), (same**2).sum(), (same * size).sum(), (size**2).sum()]
-            np.testing.assert_array_equal(sums[:, a, b], expected)
 
 
 def test_blocks_number_the_heads_of_a_token_in_the_order_of_the_sources():
@@ -202,14 +185,6 @@ def test_what_is_no_tree_is_told_with_the_token(heads, fault):
     assert tree_faults(np.array(heads, dtype=np.int64), np.array([0, len(heads)])).tolist() == fault
 
 
-def test_votes_are_spread_to_their_tokens_and_sources():
-    labels = np.empty((3, 2), dtype=object)
-    labels[0, 0], labels[0, 1], labels[2, 1] = np.array([2, 0]), np.array([0, 1]), np.array([0])
-    table = TokenTable.of(labels, np.array([[True, True], [False, False], [False, True]]))
-    np.testing.assert_array_equal(table.heads, [[2, 0], [0, 1], [-1, 0]])
-    np.testing.assert_array_equal(table.starts, [0, 2, 2, 3])
-
-
 @pytest.mark.parametrize("strength", [0.0, 0.8, -0.5])
 def test_drawn_trees_have_the_frequencies_of_their_law(strength):
     # 40,000 draws over 64 trees: the largest of 64 deviations exceeds 4.5 standard errors once in 2,000 runs
@@ -223,24 +198,3 @@ def test_drawn_trees_have_the_frequencies_of_their_law(strength):
     share = np.array([(drawn == tree).all(axis=1).mean() for tree in trees])
     assert share.sum() == pytest.approx(1.0)
     assert (np.abs(share - law) < 4.5 * np.sqrt(law * (1 - law) / draws)).all()
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("strength", [-1.0, 0.0, 1.7])
-def test_the_share_of_common_heads_is_that_of_enumeration(n, strength):
-    trees = every_tree(n)
-    for center in trees[:: max(1, len(trees) // 7)]:
-        common = (trees == center).sum(axis=1)
-        law = np.exp(strength * common)
-        expected = (law * common).sum() / law.sum() / n
-        assert expected_share_right(center[None], np.array([strength]))[0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("error", [0.01, 0.3, 0.8])
-def test_strengths_yield_the_error_rate_asked_for(error):
-    rng = np.random.default_rng(0)
-    for n in (2, 5, 30):
-        starts = n * np.arange(9)
-        trees = draw_trees(np.tile(np.arange(n), 8), starts, np.ones(8), rng).reshape(8, n)
-        share = expected_share_right(trees, strength_for_error(trees, error))
-        np.testing.assert_allclose(1.0 - share, error, rtol=1e-3)

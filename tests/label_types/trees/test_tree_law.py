@@ -1,14 +1,12 @@
 """Votes on trees: what is learned from agreement, from known trees, and from next to nothing."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
 import pytest
 
 import consilience as cs
-from consilience.exceptions import ConsilienceWarning, InvalidVotesError, UnsupportedError
+from consilience.exceptions import ConsilienceWarning, InvalidVotesError
 from consilience.trees import uas
 
 TREES = cs.DependencyTrees()
@@ -96,16 +94,6 @@ def test_difficulty_and_coinciding_errors_are_learned():
     assert abs(np.mean(gaps)) < 0.05
 
 
-def test_learning_depends_neither_on_chunks_nor_on_calls():
-    votes, truth = parses(RATES, n=60, coverage=0.8)
-    gold = [tree if row % 7 == 0 else None for row, tree in enumerate(truth)]
-    known = cs.Votes.from_array([[tree] for tree in gold])
-    model = cs.LabelModel(TREES, random_state=0).fit(cs.partitions.InMemoryPartitions.of(votes, known, rows=7))
-    np.testing.assert_allclose(model.weight_, fit(votes, gold).weight_, atol=1e-6)
-    apart = cs.LabelModel(TREES, random_state=0).partial_fit(votes[:20]).partial_fit(votes[20:])
-    np.testing.assert_allclose(apart.weight_, fit(votes).weight_, atol=1e-4)
-
-
 def test_sentences_of_one_token_say_nothing():
     votes, _ = parses(RATES, n=100)
     both = cs.Votes.concatenate([votes, cs.Votes.from_array([[[0]] * 4] * 200)])
@@ -123,14 +111,6 @@ def test_confidence_is_the_expected_share_of_right_heads():
     np.testing.assert_allclose(belief.confidence, [row.mean() for row in probability])
     share = uas(belief.labels, truth)
     assert abs(np.concatenate(list(probability)).mean() - share) < 0.02
-
-
-def test_labels_do_not_depend_on_the_order_of_the_sources():
-    votes, _ = parses([0.2, 0.2, 0.3, 0.3], n=60)
-    order = [2, 0, 3, 1]
-    other = cs.Votes.from_array(votes.labels[:, order])
-    for one, two in zip(fit(votes).predict(votes), fit(other).predict(other), strict=True):
-        np.testing.assert_array_equal(one, two)
 
 
 # --- known trees --------------------------------------------------------------------------------------
@@ -192,21 +172,6 @@ def as_tree(heads):
     return cs.trees.maximum_arborescence(score)
 
 
-def test_copies_and_given_dependencies_share_one_vote():
-    votes, truth = parses([0.2, 0.25, 0.3, 0.35], n=300)
-    alone = cs.trees.uas(fit(votes).predict(votes), truth)
-    copied = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3, 3]])
-    model = fit(copied)
-    assert "dependent-pair" in codes(model)
-    assert cs.trees.uas(model.predict(copied), truth) > alone - 0.01
-    twice = cs.Votes.from_array(votes.labels[:, [0, 1, 2, 3, 3]], sources=["a", "b", "c", "d", "e"])
-    told = fit(twice, dependencies=[("d", "e")])
-    assert told.source_model_.correlation[3, 4] > 0.5
-    assert cs.trees.uas(told.predict(twice), truth) > alone - 0.01
-    for seed in range(5):  # independent parsers are not taken for copies
-        assert "dependent-pair" not in codes(fit(parses([0.08, 0.1, 0.4, 0.4, 0.4, 0.45], n=200, seed=seed)[0]))
-
-
 def test_a_source_that_is_always_wrong_counts_for_next_to_nothing():
     votes, truth = parses([0.1, 0.2, 0.3], n=200)
     reversed_trees = np.array([None] * 200, dtype=object)
@@ -233,63 +198,3 @@ def test_random_trees_carry_no_signal():
     rng = np.random.default_rng(0)
     votes = cs.Votes.from_array(np.stack([TREES.random_trees(np.full(80, 15), rng) for _ in range(4)], axis=1))
     assert "no-signal" in codes(fit(votes))
-
-
-@pytest.mark.parametrize("method", ["auto", "majority", "isotropic", "triplets", "em"])
-@pytest.mark.parametrize("m", [1, 2])
-def test_one_or_two_sources_are_labelled_with_a_warning(m, method):
-    votes, _ = parses(RATES[:m], n=40)
-    model = fit(votes, method=method)
-    assert np.isfinite(model.weight_).all()
-    assert method != "auto" or "too-few-sources" in codes(model)
-    assert len(model.predict(votes)) == 40
-
-
-@pytest.mark.parametrize("method", ["auto", "isotropic", "triplets", "em", "labelled"])
-@pytest.mark.parametrize("case", ["one item", "silent", "all abstain", "identical", "one vote each", "one token"])
-def test_degenerate_votes_give_defined_labels(case, method):
-    votes, truth = parses(RATES, n=30)
-    labels, observed = votes.labels.copy(), np.ones((30, 4), dtype=bool)
-    if case == "one item":
-        labels, observed, truth = labels[:1], observed[:1], truth[:1]
-    elif case == "silent":
-        observed[:, 1] = False
-    elif case == "all abstain":
-        observed[:] = False
-    elif case == "identical":
-        labels[:] = labels[:, :1]
-    elif case == "one vote each":
-        observed = np.arange(30)[:, None] % 4 == np.arange(4)
-    else:
-        truth = TREES.as_batch([[0]] * 30)
-        labels = np.stack([truth] * 4, axis=1)
-    table = cs.Votes.from_array(labels, observed=observed)
-    model = fit(table, truth if method == "labelled" else None, method=method)
-    assert np.isfinite(model.weight_).all()
-    assert not np.isnan(model.standard_error_).any()
-    confidence, predicted = model.confidence(table), model.predict(table)
-    assert ((confidence >= 0) & (confidence <= 1)).all()
-    for row, tree in enumerate(predicted):
-        assert (tree is None) == (not observed[row].any())
-        if tree is not None:
-            TREES.as_batch([tree])
-
-
-def test_sources_that_abstain_are_learned_from_what_they_parse():
-    votes, truth = parses(RATES, n=600, coverage=[1.0, 0.6, 0.6, 0.3])
-    model = fit(votes)
-    np.testing.assert_allclose(model.expected_cost_, RATES, atol=0.05)
-    assert uas(model.predict(votes), truth) > 0.9
-
-
-def test_moments_alone_are_enough_without_em_and_quadratic_is_refused():
-    votes, _ = parses(RATES, n=100)
-    moments = cs.partitions.Moments.of(votes[:40], TREES) + cs.partitions.Moments.of(votes[40:], TREES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConsilienceWarning)
-        model = cs.LabelModel(TREES).fit_moments(moments)
-    np.testing.assert_allclose(model.expected_cost_, RATES, atol=0.06)
-    with pytest.raises(UnsupportedError, match="moments alone do not suffice"):
-        cs.LabelModel(TREES, method="em").fit_moments(moments)
-    with pytest.raises(UnsupportedError, match="Use one of auto, majority"):
-        fit(votes, method="quadratic")

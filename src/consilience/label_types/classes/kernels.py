@@ -168,11 +168,12 @@ def beliefs(
     k = len(offset)
     shared = len(shares) > 0
     result = np.empty((n, k))
-    scores = np.empty(k)
     events = np.empty(m, np.int32)
     for i in range(n):
         _events(codes, observed, i, k, events)
-        scores[:] = offset
+        scores = result[i]
+        for c in range(k):
+            scores[c] = offset[c]
         if shared:
             for a in range(m):
                 share = shares[i, a] if observed[i, a] else 1.0
@@ -190,7 +191,6 @@ def beliefs(
                 for c in range(k):
                     scores[c] += table[events[a], c]
         _normalize(scores)
-        result[i] = scores
     return result
 
 
@@ -202,14 +202,15 @@ def beliefs_from_few(
     n, m = codes.shape
     k = len(offset)
     result = np.empty((n, k))
-    scores = np.empty(k)
     voters = np.empty(m, np.int64)
     silent = offset.copy()
     for a in range(m):
         for c in range(k):
             silent[c] += table[a * (k + 1) + k, c]
     for i in range(n):
-        scores[:] = silent
+        scores = result[i]
+        for c in range(k):
+            scores[c] = silent[c]
         votes = _voters(observed, i, voters)
         for place in range(votes):
             a = voters[place]
@@ -220,7 +221,6 @@ def beliefs_from_few(
             for c in range(k):
                 scores[c] += table[first + codes[i, a], c] / share - table[first + k, c]
         _normalize(scores)
-        result[i] = scores
     return result
 
 

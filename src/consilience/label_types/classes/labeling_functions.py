@@ -18,16 +18,6 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.label_types.dirichlet import shrink_counts
 
-__all__ = [
-    "common_precision",
-    "covered_balance",
-    "event_tables",
-    "precision_is_common",
-    "repeated_votes",
-    "vote_only_some_classes",
-    "within_balance",
-]
-
 #: Sources are judges if they use more than this share of the vocabulary: halfway between half of it (of two classes,
 #: one) and all of it.
 WHOLE_VOCABULARY = 0.75

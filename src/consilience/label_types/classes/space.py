@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
+from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import CodedSpace, Unit, as_numbers
 from consilience.label_types.classes.law import ClassesLaw
-from consilience.label_types.codes import Codebook, plain_value
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.label_types.codes import Codebook, plain_value, read_each, read_names
 
 __all__ = ["Classes"]
 
 
 @dataclass(frozen=True, init=False)
-class Classes(LabelSpace):
+class Classes(CodedSpace):
     """One of k classes.
 
     A vote is a class (its name, or its code ``0 .. k-1``), a set of classes ("one of these"), or a row
@@ -43,27 +39,16 @@ class Classes(LabelSpace):
     3
     """
 
+    right_or_wrong: ClassVar[bool] = True
+
     names: tuple[Any, ...] | None
     k: int
 
     def __init__(self, names_or_k: int | Iterable[Any]) -> None:
-        if isinstance(names_or_k, (int, np.integer)) and not isinstance(names_or_k, bool):
-            names, k = None, int(names_or_k)
-        elif isinstance(names_or_k, (str, bytes)):
-            raise InvalidLabelError(
-                f"Classes({names_or_k!r}) is one name; classes are given as a list of names or as their number."
-            )
-        elif not isinstance(names_or_k, Iterable):
-            raise InvalidLabelError(
-                f"Classes({names_or_k!r}) says neither how many classes there are nor how they are called. "
-                "Give a whole number or a list of names."
-            )
-        else:
-            book = Codebook.of_names(list(names_or_k), "class", "Classes([...])")
-            names, k = book.names, book.k
-            unfit = next((name for name in names or () if isinstance(name, _SOFT)), None)
-            if unfit is not None:  # as a vote it would be a row of probabilities, or a set of classes
-                raise InvalidLabelError(f"A class cannot be called {unfit!r}. Use text or numbers.")
+        names, k = read_names(names_or_k, "class", f"Classes({names_or_k!r})")
+        unfit = next((name for name in names or () if isinstance(name, _SOFT)), None)
+        if unfit is not None:  # as a vote it would be a row of probabilities, or a set of classes
+            raise InvalidLabelError(f"A class cannot be called {unfit!r}. Use text or numbers.")
         if k < 2:
             raise InvalidLabelError(f"Classes needs at least 2 classes, got {k}.")
         object.__setattr__(self, "names", names)
@@ -87,10 +72,6 @@ class Classes(LabelSpace):
         return cls(sorted(seen, key=lambda value: (str(type(value)), value)))
 
     @property
-    def n_labels(self) -> int | None:
-        return self.k
-
-    @property
     def codebook(self) -> Codebook:
         """Names and codes of the classes."""
         return Codebook(self.names, self.k, "class", "Classes([...])")
@@ -104,25 +85,20 @@ class Classes(LabelSpace):
         if left.ndim == right.ndim == 1:
             return (left != right).astype(np.float64)
         one, two = (side if side.ndim == 2 else np.eye(self.k)[side.astype(np.int64)] for side in (left, right))
-        mass: FloatArray = 0.5 * np.abs(one - two).sum(axis=1)  # rows of probabilities: the mass that has to move
-        return mass
+        return np.asarray(0.5 * np.abs(one - two).sum(axis=1))  # rows of probabilities: the mass that has to move
 
-    def random(self, n: int, rng: np.random.Generator) -> Batch:
-        return rng.integers(self.k, size=n)
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return one indicator per class, or the probabilities of soft labels."""
+        labels = np.asarray(batch)
+        return labels.astype(np.float64) if labels.ndim == 2 else np.eye(self.k)[labels.astype(np.int64)]
 
     def as_batch(self, labels: Any) -> Batch:
-        array = labels if isinstance(labels, np.ndarray) else _array(labels)
+        array = as_numbers(labels)
         if array.ndim == 2:
             return self._soft_rows(array)
         if array.dtype == object and any(isinstance(value, _SOFT) for value in array.tolist()):
-            return self._rows_from_objects(array)
-        return self.codebook.encode(array)
-
-    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        return self.codebook.check_cells(labels, observed)
-
-    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        return self.codebook.decode(batch, like)
+            return np.array(read_each(array.tolist(), self._row)).reshape(-1, self.k)
+        return super().as_batch(array)
 
     def excluding(self, *classes: Any) -> frozenset[Any]:
         """Return the vote "none of these classes".
@@ -136,6 +112,9 @@ class Classes(LabelSpace):
         everything = range(self.k) if self.names is None else self.names
         return frozenset(name for code, name in enumerate(everything) if code not in out)
 
+    def unit(self, parameters: Any) -> Unit:
+        return Unit("error_rate", "how often a vote is wrong")
+
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return the accuracy."""
         return float((predicted == gold).mean()) if len(gold) else float("nan")
@@ -144,16 +123,6 @@ class Classes(LabelSpace):
         wrong = rng.random(len(centers)) < ClassesLaw(self.k).expected_cost(np.array([weight]))[0]
         other = (centers + rng.integers(1, self.k, size=len(centers))) % self.k
         return np.where(wrong, other, centers)
-
-    def to_arrow(self, batch: Batch) -> pa.Array:
-        import pyarrow as pa
-
-        if batch.dtype.kind in "iu":
-            return pa.array(batch, type=pa.int32(), mask=batch < 0)
-        return pa.array(batch.tolist())
-
-    def from_arrow(self, column: pa.Array) -> Batch:
-        return _array(column.to_pylist())
 
     def spec(self) -> dict[str, Any]:
         return {"names_or_k": self.k if self.names is None else list(self.names)}
@@ -171,24 +140,14 @@ class Classes(LabelSpace):
         if wrong.any():
             expected = f"a row of {self.k} probabilities that add up to 1"
             index = int(np.flatnonzero(wrong)[0])
-            raise InvalidLabelError(f"label {rows[index].tolist()} is not {expected}. Normalise the row.", index)
-        normalised: Batch = rows / total[:, None]
-        return normalised
-
-    def _rows_from_objects(self, array: Batch) -> Batch:
-        rows = np.zeros((len(array), self.k))
-        for index, value in enumerate(array.tolist()):
-            try:
-                rows[index] = self._row(value)
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
-        return rows
+            raise InvalidLabelError(f"label {rows[index].tolist()} is not {expected}. Normalize the row.", index)
+        return np.asarray(rows / total[:, None])
 
     def _row(self, value: Any) -> FloatArray:
         row = np.zeros(self.k)
         if isinstance(value, (set, frozenset)):
             if not value:
-                raise InvalidLabelError("an empty set of classes is no vote. Use None to abstain.")
+                raise InvalidLabelError("an empty set of classes is not a vote. Use None to abstain.")
             row[self.codebook.encode(as_object_array(value)).astype(np.int64)] = 1.0 / len(value)
         elif isinstance(value, _SOFT):
             try:
@@ -197,7 +156,7 @@ class Classes(LabelSpace):
                 raise InvalidLabelError(
                     f"label {value!r} is not a row of probabilities. Write 'one of these classes' as a set."
                 ) from None
-            row[:] = self._soft_rows(numbers.reshape(1, -1))[0]
+            return self._soft_rows(numbers.reshape(1, -1))[0]
         else:
             row[int(self.codebook.encode(as_object_array([value]))[0])] = 1.0
         return row
@@ -205,12 +164,3 @@ class Classes(LabelSpace):
 
 #: Cells that are more than one class: a set means "one of these", a sequence is a row of probabilities.
 _SOFT = (set, frozenset, list, tuple, np.ndarray)
-
-
-def _array(labels: Any) -> Batch:
-    items = list(labels)
-    if items and all(isinstance(item, (int, float, np.number)) for item in items):
-        return np.array(items)
-    if items and all(isinstance(item, np.ndarray) and item.ndim == 1 for item in items):
-        return np.stack(items)
-    return as_object_array(items)

@@ -11,6 +11,7 @@ __all__ = [
     "believe_elements",
     "best_total",
     "corner_gaps",
+    "length_costs",
     "match_elements",
     "overlap",
     "place_elements",
@@ -101,8 +102,24 @@ def _covered(values: FloatArray, codes: IntArray, spans: IntArray) -> float:
 
 
 @numba.njit(cache=True, nogil=True)
-def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntArray, by_length: bool) -> FloatArray:
-    """Return one minus the F1 of ``(n, 2)`` pairs of sets: overlaps of matched elements count, or lengths in common.
+def length_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntArray) -> FloatArray:
+    """Return what `set_costs` does, where lengths in common count instead of overlaps of matched elements."""
+    costs = np.zeros(len(pairs))
+    for k in range(len(pairs)):
+        one = np.arange(starts[pairs[k, 0]], starts[pairs[k, 0] + 1])
+        two = np.arange(starts[pairs[k, 1]], starts[pairs[k, 1] + 1])
+        if len(one) == 0 or len(two) == 0:
+            costs[k] = 0.0 if len(one) == len(two) else 1.0
+            continue
+        size = _covered(values, codes, one) + _covered(values, codes, two)
+        common = size - _covered(values, codes, np.append(one, two))
+        costs[k] = min(max(1.0 - 2.0 * common / size, 0.0), 1.0)
+    return costs
+
+
+@numba.njit(cache=True, nogil=True)
+def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntArray) -> FloatArray:
+    """Return one minus the F1 of ``(n, 2)`` pairs of sets, where overlaps of matched elements count.
 
     `values` and `codes` are the elements of all sets, one set after the other, and their classes.
     """
@@ -113,21 +130,15 @@ def set_costs(values: FloatArray, codes: IntArray, starts: IntArray, pairs: IntA
         if a == a_end or b == b_end:
             costs[k] = 0.0 if a == a_end and b == b_end else 1.0
             continue
-        if by_length:
-            one, two = np.arange(a, a_end), np.arange(b, b_end)
-            size = _covered(values, codes, one) + _covered(values, codes, two)
-            common = size - _covered(values, codes, np.append(one, two))
-        else:
-            size = float(a_end - a + b_end - b)
-            if a_end - a > b_end - b:
-                a, a_end, b, b_end = b, b_end, a, a_end
-            gain = np.zeros((a_end - a, b_end - b))
-            for i in range(a_end - a):
-                for j in range(b_end - b):
-                    if codes[a + i] == codes[b + j]:
-                        gain[i, j] = overlap(values, a + i, b + j)
-            common = best_total(gain)
-        costs[k] = min(max(1.0 - 2.0 * common / size, 0.0), 1.0)
+        size = float(a_end - a + b_end - b)
+        if a_end - a > b_end - b:
+            a, a_end, b, b_end = b, b_end, a, a_end
+        gain = np.zeros((a_end - a, b_end - b))
+        for i in range(a_end - a):
+            for j in range(b_end - b):
+                if codes[a + i] == codes[b + j]:
+                    gain[i, j] = overlap(values, a + i, b + j)
+        costs[k] = min(max(1.0 - 2.0 * best_total(gain) / size, 0.0), 1.0)
     return costs
 
 
@@ -248,19 +259,23 @@ def believe_elements(
     silent, terms, seen_real = np.empty(nodes), np.empty(nodes), np.empty(nodes)
     for item in range(len(shares)):
         present, rate = 0.0, 0.0
-        silent[:] = log_weight
-        for voter in np.flatnonzero(shares[item]):
-            s = int(voter)
-            present += shares[item, s]
-            rate += shares[item, s] * false_rate[s]
-            for h in range(nodes):
-                silent[h] += shares[item, s] * miss[s, h]
-        nobody = min(np.exp(silent).sum(), MOST_UNSEEN)
-        seen_real[:] = 0.0
-        real = 0.0
+        for h in range(nodes):
+            silent[h] = log_weight[h]
+            seen_real[h] = 0.0
+        for s in range(m):
+            if shares[item, s] != 0.0:
+                present += shares[item, s]
+                rate += shares[item, s] * false_rate[s]
+                for h in range(nodes):
+                    silent[h] += shares[item, s] * miss[s, h]
+        nobody, real = 0.0, 0.0
+        for h in range(nodes):
+            nobody += np.exp(silent[h])
+        nobody = min(nobody, MOST_UNSEEN)
         known = False
         for g in range(item_groups[item], item_groups[item + 1]):
-            terms[:] = silent
+            for h in range(nodes):
+                terms[h] = silent[h]
             marks, own_rate = 0.0, 0.0
             for k in range(starts[g], starts[g + 1]):
                 s = source[k]
@@ -269,9 +284,12 @@ def believe_elements(
                     own_rate += shares[item, s] * false_rate[s]
                     for h in range(nodes):
                         terms[h] += shares[item, s] * (hit[s, h] - miss[s, h])
-            top = terms.max()
-            terms[:] = np.exp(terms - top)
-            total = terms.sum()
+            top, total = -np.inf, 0.0
+            for h in range(nodes):
+                top = max(top, terms[h])
+            for h in range(nodes):
+                terms[h] = np.exp(terms[h] - top)
+                total += terms[h]
             if told[g] >= 0:
                 known = True
                 q = float(told[g])
@@ -283,14 +301,18 @@ def believe_elements(
                 q = 1.0 / (1.0 + np.exp(-odds))
             probability[g] = q
             real += q
-            seen_real += q / total * terms
-        if known:  # the truth of this item is told, so that nothing real is unseen
-            terms[:] = 0.0
-        else:
+            for h in range(nodes):
+                seen_real[h] += q / total * terms[h]
+        more = 0.0  # where the truth of this item is told, nothing real is unseen
+        if not known:
             unseen[item] = real * nobody / (1.0 - nobody)
-            terms[:] = real / (1.0 - nobody) * np.exp(silent)
-        for voter in np.flatnonzero(shares[item]):
-            exposure[voter] += seen_real + terms
+            more = real / (1.0 - nobody)
+        for h in range(nodes):
+            seen_real[h] += more * np.exp(silent[h])
+        for s in range(m):
+            if shares[item, s] != 0.0:
+                for h in range(nodes):
+                    exposure[s, h] += seen_real[h]
     return probability, unseen, exposure
 
 
@@ -315,10 +337,12 @@ def place_elements(
     n_groups = len(starts) - 1
     places, kinds = np.zeros((n_groups, width)), np.zeros(n_groups, dtype=np.int64)
     common, judged = np.zeros(len(values)), np.zeros(n_groups, dtype=np.bool_)
-    both = np.empty((2, width))
+    both, votes = np.empty((2, width)), np.empty(max(n_classes, 1))
+    weight, column, weights = np.empty(len(values)), np.empty(len(values)), np.empty(len(values))
     for g in range(n_groups):
         first, last = starts[g], starts[g + 1]
-        weight, votes = np.empty(last - first), np.zeros(max(n_classes, 1))
+        for kind in range(len(votes)):
+            votes[kind] = 0.0
         truth, counted = -1, 0.0
         for k in range(first, last):
             if source[k] >= m:
@@ -328,16 +352,19 @@ def place_elements(
                 weight[k - first] = share * precision[source[k]]
                 votes[codes[k]] += share * class_weight[source[k]]
                 counted += share
-        if truth >= 0:
-            places[g], kinds[g] = values[truth], codes[truth]
-        else:
-            kinds[g] = votes.argmax()
-            for axis in range(width):
-                places[g, axis] = _weighted_median(values[first:last, axis].copy(), weight.copy())
+        kinds[g] = codes[truth] if truth >= 0 else votes.argmax()
+        for axis in range(width):
+            if truth >= 0:
+                places[g, axis] = values[truth, axis]
+            else:
+                for k in range(last - first):
+                    column[k], weights[k] = values[first + k, axis], weight[k]
+                places[g, axis] = _weighted_median(column[: last - first], weights[: last - first])
+            both[0, axis] = places[g, axis]
         judged[g] = truth >= 0 or (last - first >= 3 and counted > 2.5)
-        both[0] = places[g]
         for k in range(first, last):
-            both[1] = values[k]
+            for axis in range(width):
+                both[1, axis] = values[k, axis]
             common[k] = overlap(both, 0, 1)
     return places, kinds, common, judged
 
@@ -354,15 +381,23 @@ def corner_gaps(
     sums = np.zeros((2, m + 1, m + 1))
     half = values.shape[1] // 2
     for g in range(len(starts) - 1):
-        size = (places[g, half:] - places[g, :half]).mean()
+        size = 0.0
+        for axis in range(half):
+            size += (places[g, half + axis] - places[g, axis]) / half
         if size <= 0.0:
             continue
         for i in range(starts[g], starts[g + 1]):
             for j in range(i + 1, starts[g + 1]):
-                gap = probability[g] * min(np.abs(values[i] - values[j]).mean() / size, 1.0)
-                for a, b in ((source[i], source[j]), (source[j], source[i])):
-                    sums[0, a, b] += probability[g]
-                    sums[1, a, b] += gap
+                apart, a, b = 0.0, source[i], source[j]
+                for corner in range(2 * half):
+                    apart += abs(values[i, corner] - values[j, corner]) / (2 * half)
+                sums[0, a, b] += probability[g]
+                sums[1, a, b] += probability[g] * min(apart / size, 1.0)
+    for a in range(m + 1):  # no two marks of a group are of one source
+        for b in range(a):
+            for number in range(2):
+                sums[number, a, b] += sums[number, b, a]
+                sums[number, b, a] = sums[number, a, b]
     return sums
 
 

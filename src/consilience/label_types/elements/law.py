@@ -9,30 +9,18 @@ and the label the set of elements with the largest expected F1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward
-from consilience.estimation.protocol import (
-    Chunk,
-    Hypothesis,
-    Law,
-    Mixture,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-)
+from consilience.estimation.protocol import Chunk, Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.elements.reader import united
-from consilience.label_types.pair_costs import merged_weights
+from consilience.label_types.pair_costs import SimilarityLaw
 from consilience.label_types.vote_correlation import discount_correlated
-from consilience.label_types.vote_pairs import SimilarityLaw
 
 __all__ = ["ElementLaw", "ElementParameters", "select", "spread_of_overlap"]
 
@@ -62,17 +50,20 @@ STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
 class ElementParameters(Parameters):
     """What m sources do to elements."""
 
-    logit: FloatArray  # (m,) log-odds of marking a real element of middle visibility
-    false_rate: FloatArray  # (m,) false elements per item
-    noise: FloatArray  # (m,) mean distance of corners from where they belong, as a share of the element's side
-    class_accuracy: FloatArray  # (m,) how often the class is right
-    precision: FloatArray  # (m,) share of the marks that are real
-    recall: FloatArray  # (m,) share of the real elements that are marked
-    cost: FloatArray  # (m,) expected cost of a vote to the truth
-    correlation: FloatArray  # (m, m) of errors given the truth
-    spread: FloatArray  # (m,) how far EM may move the log-odds from those that the pair table gives
-    real_share: float  # share of real ones among the elements that somebody marks
-    visibility: float = VISIBILITY  # standard deviation of the visibility of real elements, in log-odds
+    logit: Annotated[FloatArray, Axes("m")]  # log-odds of marking a real element of middle visibility
+    false_rate: Annotated[FloatArray, Axes("m", 0.0)]  # false elements per item
+    # Mean distance of corners from where they belong, as a share of the element's side
+    noise: Annotated[FloatArray, Axes("m", 0.0)]
+    class_accuracy: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # how often the class is right
+    precision: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of the marks that are real
+    recall: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of the real elements that are marked
+    cost: Annotated[FloatArray, Axes("m", 0.0)]  # expected cost of a vote to the truth
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    # How far EM may move the log-odds from those that the pair table gives
+    spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
+    real_share: Annotated[float, Axes("", 0.0, 1.0)]  # share of real ones among the elements that somebody marks
+    # Standard deviation of the visibility of real elements, in log-odds
+    visibility: Annotated[float, Axes("", 0.0)] = VISIBILITY
 
     def class_weight(self, n_classes: int) -> FloatArray:
         """Return ``(m,)`` the log-odds that a vote on the class adds."""
@@ -80,8 +71,7 @@ class ElementParameters(Parameters):
         return np.maximum(np.log((1.0 - wrong) * max(n_classes - 1, 1) / wrong), 0.01)
 
 
-@dataclass(frozen=True, eq=False)
-class Matched:
+class Matched(NamedTuple):
     """The elements that sources marked on some items, in groups that are taken to mean the same element.
 
     Marks are sorted by group, and groups by item. Matching does not depend on the parameters.
@@ -98,50 +88,10 @@ class Matched:
     item_starts: IntArray  # (n + 1,) first group of each item
     told: IntArray  # (groups,) 1 for an element known to be real, 0 for a false one, -1 where nothing is known
 
-    @classmethod
-    def of(cls, law: ElementLaw, chunk: Chunk) -> Matched:
-        """Match the elements of votes ``(n, m)``, and those of known labels."""
-        from consilience.label_types.elements.kernels import match_elements
 
-        labels, observed, is_known = chunk.labels, chunk.observed, chunk.is_known
-        n, m = observed.shape
-        there = observed
-        if chunk.known is not None and is_known is not None:
-            labels = np.column_stack([labels, chunk.known])
-            there = np.column_stack([observed, is_known & observed.any(axis=1)])
-        rows, columns = np.nonzero(there)
-        values, codes, starts = law.flatten(labels[rows, columns])
-        sizes = np.diff(starts)
-        source = np.repeat(columns, sizes)
-        item_starts = starts[np.searchsorted(rows, np.arange(n + 1))]
-        group, item = match_elements(values, codes, source, item_starts, law.threshold)
-        silent = np.zeros(there.shape, dtype=bool)
-        silent[rows, columns] = sizes == 0
-        order = np.argsort(group, kind="stable")
-        group, source = group[order], source[order]
-        told = np.full(len(item), -1)
-        if is_known is not None:
-            told[is_known[item]] = 0
-            told[group[source == m]] = 1
-        return cls(
-            observed,
-            silent[:, :m],
-            values[order],
-            codes[order],
-            source,
-            group,
-            np.searchsorted(group, np.arange(len(item) + 1)),
-            item,
-            np.searchsorted(item, np.arange(n + 1)),
-            told,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Belief:
+class Belief(NamedTuple):
     """What is believed about the matched elements of some items."""
 
-    matched: Matched
     shares: FloatArray  # (n, m) how much each vote counts
     probability: FloatArray  # (groups,) of being real
     unseen: FloatArray  # (n,) expected number of real elements that nobody marked
@@ -150,37 +100,6 @@ class Belief:
     kinds: IntArray  # (groups,) classes
     common: FloatArray  # (marks,) overlap of each mark with the place
     judged: BoolArray  # (groups,) whether marks can be judged by the class
-
-    @classmethod
-    def of(cls, law: ElementLaw, parameters: ElementParameters, matched: Matched) -> Belief:
-        """Form a belief about matched elements."""
-        from consilience.label_types.elements.kernels import believe_elements, place_elements
-
-        shares = discount_correlated(matched.observed, parameters.correlation)
-        probability, unseen, exposure = believe_elements(
-            matched.starts,
-            matched.source,
-            matched.item_starts,
-            shares,
-            matched.told,
-            parameters.logit,
-            parameters.false_rate,
-            float(parameters.real_share),
-            law.coincidence,
-            *_visibility_nodes(parameters.visibility),
-        )
-        places, kinds, common, judged = place_elements(
-            matched.values,
-            matched.codes,
-            matched.starts,
-            matched.source,
-            matched.item,
-            shares,
-            1.0 / np.maximum(parameters.noise, LEAST_NOISE),
-            parameters.class_weight(law.n_classes),
-            law.n_classes,
-        )
-        return cls(matched, shares, probability, unseen, exposure, places, kinds, common, judged)
 
 
 def _visibility_nodes(spread: float) -> tuple[FloatArray, FloatArray]:
@@ -200,7 +119,9 @@ class ElementLaw(SimilarityLaw):
     # What is done about elements of a label that overlap: "keep"; and for spans also "merge" (those of one class are
     # put together) and "forbid" (only the more probable one is left)
     overlap: str = "keep"
+    parameter_class = ElementParameters
     has_em: ClassVar[bool] = True
+    side_by_side: ClassVar[bool] = True
 
     @property
     def by_length(self) -> bool:
@@ -215,18 +136,15 @@ class ElementLaw(SimilarityLaw):
         codes = flat[:, width] if flat.shape[1] > width else np.zeros(len(flat))
         return np.ascontiguousarray(flat[:, :width], dtype=np.float64), codes.astype(np.int64), starts
 
-    @property
-    def side_by_side(self) -> bool:
-        return True
-
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, ElementLaw) and replace(self, unrelated=0.0) == replace(other, unrelated=0.0)
 
     def pair_costs(self, labels: Batch, pairs: IntArray) -> FloatArray:
         """Return one minus the F1 of pairs of sets."""
-        from consilience.label_types.elements.kernels import set_costs
+        from consilience.label_types.elements.kernels import length_costs, set_costs
 
-        return set_costs(*self.flatten(labels), pairs, self.by_length)
+        costs = length_costs if self.by_length else set_costs
+        return costs(*self.flatten(labels), np.ascontiguousarray(pairs))
 
     # --- level 0 ------------------------------------------------------------------------------------
 
@@ -263,7 +181,10 @@ class ElementLaw(SimilarityLaw):
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ElementParameters:
         quality, spread = hypothesis.quality, hypothesis.spread
-        common = self._right(np.full(len(quality), self._common_quality(statistics)))
+        table = self.pair_table(statistics)
+        usable = table.usable
+        agreement = float(np.average(table.value[usable], weights=table.both[usable])) if usable.any() else 0.25
+        common = self._right(np.full(len(quality), np.sqrt(np.clip(agreement, 0.01, 0.98))))
         right = common
         if not hypothesis.is_plain:
             # The pair table says by how much sources differ; its level depends on how far visibility varies.
@@ -284,21 +205,68 @@ class ElementLaw(SimilarityLaw):
         """Return precision and recall of sources of a given quality."""
         return np.clip(1.0 - self.chance_cost * (1.0 - quality), 0.02, 0.98)
 
-    def _common_quality(self, statistics: Statistics) -> float:
-        """Return the quality that all sources have on average, by how much they agree."""
-        table = self.pair_table(statistics)
-        usable = table.usable
-        mean = float(np.average(table.value[usable], weights=table.both[usable])) if usable.any() else 0.25
-        return float(np.sqrt(np.clip(mean, 0.01, 0.98)))
-
     def prepare(self, chunk: Chunk) -> Matched:
-        return Matched.of(self, chunk)
+        """Match the elements of votes ``(n, m)``, and those of known labels."""
+        from consilience.label_types.elements.kernels import match_elements
+
+        labels, observed, is_known = chunk.labels, chunk.observed, chunk.is_known
+        n, m = observed.shape
+        there = observed
+        if chunk.known is not None and is_known is not None:
+            labels = np.column_stack([labels, chunk.known])
+            there = np.column_stack([observed, is_known & observed.any(axis=1)])
+        rows, columns = np.nonzero(there)
+        values, codes, starts = self.flatten(labels[rows, columns])
+        sizes = np.diff(starts)
+        source = np.repeat(columns, sizes)
+        item_starts = starts[np.searchsorted(rows, np.arange(n + 1))]
+        group, item = match_elements(values, codes, source, item_starts, self.threshold)
+        silent = np.zeros(there.shape, dtype=bool)
+        silent[rows, columns] = sizes == 0
+        order = np.argsort(group, kind="stable")
+        group, source = group[order], source[order]
+        told = np.full(len(item), -1)
+        if is_known is not None:
+            told[is_known[item]] = 0
+            told[group[source == m]] = 1
+        starts, item_starts = np.searchsorted(group, np.arange(len(item) + 1)), np.searchsorted(item, np.arange(n + 1))
+        marks = values[order], codes[order], source, group
+        return Matched(observed, silent[:, :m], *marks, starts, item, item_starts, told)
+
+    def _believe(self, parameters: ElementParameters, matched: Matched) -> Belief:
+        from consilience.label_types.elements.kernels import believe_elements, place_elements
+
+        shares = discount_correlated(matched.observed, parameters.correlation)
+        probability, unseen, exposure = believe_elements(
+            matched.starts,
+            matched.source,
+            matched.item_starts,
+            shares,
+            matched.told,
+            parameters.logit,
+            parameters.false_rate,
+            float(parameters.real_share),
+            self.coincidence,
+            *_visibility_nodes(parameters.visibility),
+        )
+        places, kinds, common, judged = place_elements(
+            matched.values,
+            matched.codes,
+            matched.starts,
+            matched.source,
+            matched.item,
+            shares,
+            1.0 / np.maximum(parameters.noise, LEAST_NOISE),
+            parameters.class_weight(self.n_classes),
+            self.n_classes,
+        )
+        return Belief(shares, probability, unseen, exposure, places, kinds, common, judged)
 
     def e_step(self, parameters: ElementParameters, prepared: Matched) -> Statistics:
         """Return the expected numbers behind the next estimate of every parameter."""
         from consilience.label_types.elements.kernels import corner_gaps
 
-        belief = Belief.of(self, parameters, prepared)
+        belief = self._believe(parameters, prepared)
         observed, probability = prepared.observed, belief.probability
         n, m = observed.shape
         votes = np.flatnonzero(prepared.source < m)  # marks that are not those of known labels
@@ -377,9 +345,6 @@ class ElementLaw(SimilarityLaw):
             real_share=real,
         )
 
-    def merge(self, mixture: Mixture) -> Mixture:
-        return merged_weights(mixture)  # matched elements are the same under every hypothesis
-
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: ElementParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
@@ -391,8 +356,9 @@ class ElementLaw(SimilarityLaw):
         ``details["element_probability"]`` holds how probable it is that each element of the label is real, one array
         per item; ``details["marked_by"]`` how many sources marked it.
         """
-        belief = Belief.of(self, parameters, Matched.of(self, Chunk(labels, observed)))
-        matched, places = belief.matched, belief.places
+        matched = self.prepare(Chunk(labels, observed))
+        belief = self._believe(parameters, matched)
+        places = belief.places
         size = places[:, 1] - places[:, 0] if self.by_length else np.ones(len(places))
         marks = np.diff(matched.starts)
         elements = np.column_stack([places, belief.kinds]) if self.n_classes else places
@@ -400,7 +366,7 @@ class ElementLaw(SimilarityLaw):
         # that are improbable one by one are no reason to return none of them.
         empty = (matched.silent * belief.shares).sum(axis=1) > 0.5 * belief.shares.sum(axis=1)
         real = belief.probability * size
-        right = real * _overlaps(self, parameters, belief)
+        right = real * self._overlaps(parameters, matched, belief)
         n = len(observed)
         chosen, probability, marked_by = (np.empty(n, dtype=object) for _ in range(3))
         confidence = np.ones(n)
@@ -424,8 +390,21 @@ class ElementLaw(SimilarityLaw):
         details = {"element_probability": probability, "marked_by": marked_by}
         return Posterior(chosen, np.clip(confidence, 0.0, 1.0), None, details)
 
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # hypotheses were merged before
+    def _overlaps(self, parameters: ElementParameters, matched: Matched, belief: Belief) -> FloatArray:
+        """Return how far each place should overlap with what is really there; less where its class is in doubt."""
+        total, source, group = len(belief.places), matched.source, matched.group
+        share = belief.shares[matched.item[group], source]
+        noise = np.maximum(parameters.noise[source], LEAST_NOISE)
+        weight = np.bincount(group, share / noise, minlength=total)
+        variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
+        overlap = np.interp(np.sqrt(variance), SPREADS, _mean_overlaps(self.dimension))
+        if not self.n_classes:
+            return overlap
+        votes = share * parameters.class_weight(self.n_classes)[source]
+        cell = group * self.n_classes + matched.codes
+        support = np.bincount(cell, votes, minlength=total * self.n_classes).reshape(total, self.n_classes)
+        support = support - support.max(axis=1, keepdims=True)
+        return overlap * np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -456,9 +435,6 @@ class ElementLaw(SimilarityLaw):
             spread=np.zeros(m),
             real_share=0.5,
         )
-
-    def restore(self, fields: Mapping[str, Any]) -> ElementParameters:
-        return ElementParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return ``1 / (1 + weight)``: a weight is the odds of F1 against its complement."""
@@ -543,24 +519,6 @@ def _without_overlaps(kept: IntArray, elements: FloatArray) -> IntArray:
         if all(end <= elements[other, 0] or elements[other, 1] <= start for other in left):
             left.append(element)
     return np.array(left, dtype=np.int64)
-
-
-def _overlaps(law: ElementLaw, parameters: ElementParameters, belief: Belief) -> FloatArray:
-    """Return how far each place is expected to overlap with what is really there; less where its class is in doubt."""
-    matched, total = belief.matched, len(belief.places)
-    source, group = matched.source, matched.group
-    share = belief.shares[matched.item[group], source]
-    noise = np.maximum(parameters.noise[source], LEAST_NOISE)
-    weight = np.bincount(group, share / noise, minlength=total)
-    variance = DEVIATION**2 * np.bincount(group, share**2, minlength=total) / np.maximum(weight, 1e-300) ** 2
-    overlap = np.interp(np.sqrt(variance), SPREADS, _mean_overlaps(law.dimension))
-    if not law.n_classes:
-        return overlap
-    votes = share * parameters.class_weight(law.n_classes)[source]
-    cell = group * law.n_classes + matched.codes
-    support = np.bincount(cell, votes, minlength=total * law.n_classes).reshape(total, -1)
-    support = support - support.max(axis=1, keepdims=True)
-    return overlap * np.exp(support[np.arange(total), belief.kinds]) / np.exp(support).sum(axis=1)
 
 
 # --- how far an element overlaps with itself after its corners moved by chance ----------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
+from consilience.label_types.base import FARTHEST
 from consilience.label_types.codes import is_listed, plain_value
 
 __all__ = ["BOX_FORMS", "SPAN_FORMS", "ElementReader", "class_of", "corners_and_class", "united"]
@@ -20,43 +21,23 @@ CLASS_KEYS = (
     *("labels", "rectanglelabels"),
 )
 
-#: Keys of a record, and how to make corners of their values.
-Form = tuple[tuple[str, ...], Callable[..., list[Any]]]
-
-
-def _as_they_are(*values: Any) -> list[Any]:
-    return list(values)
-
-
-def _from_sides(x: Any, y: Any, width: Any, height: Any) -> list[Any]:
-    numbers = (int, float, np.integer, np.floating)
-    if any(isinstance(value, bool) or not isinstance(value, numbers) for value in (x, y, width, height)):
-        return [x, y, width, height]  # whatever is no number is found further on
-    return [x, y, x + width, y + height]
-
-
-def _of_list(values: Any, turn: Callable[..., list[Any]], size: int) -> list[Any]:
-    listed = values.tolist() if isinstance(values, np.ndarray) else values
-    if not isinstance(listed, Sequence) or isinstance(listed, (str, bytes)):
-        return [listed]
-    return turn(*listed) if len(listed) == size else list(listed)
-
+#: Keys of a record that hold the corners, by name or as one list, and whether the last two numbers are sides instead.
+Form = tuple[tuple[str, ...], bool]
 
 #: Corners by name (also as Pascal VOC has them), as a list, or COCO's and Label Studio's corner with two sides.
 BOX_FORMS: tuple[Form, ...] = (
-    (("x1", "y1", "x2", "y2"), _as_they_are),
-    (("xmin", "ymin", "xmax", "ymax"), _as_they_are),
-    (("left", "top", "right", "bottom"), _as_they_are),
-    (("box",), lambda box: _of_list(box, _as_they_are, 4)),
-    (("bbox",), lambda box: _of_list(box, _from_sides, 4)),
-    (("x", "y", "width", "height"), _from_sides),
+    (("x1", "y1", "x2", "y2"), False),
+    (("xmin", "ymin", "xmax", "ymax"), False),
+    (("left", "top", "right", "bottom"), False),
+    (("box",), False),
+    (("bbox",), True),
+    (("x", "y", "width", "height"), True),
 )
 SPAN_FORMS: tuple[Form, ...] = (
-    (("start", "end"), _as_they_are),
-    (("start_offset", "end_offset"), _as_they_are),
-    (("span",), lambda span: _of_list(span, _as_they_are, 2)),
+    (("start", "end"), False),
+    (("start_offset", "end_offset"), False),
+    (("span",), False),
 )
-
 
 STEP = "Correct it, or leave the cell empty (None) where the source abstains; [] says that there is nothing."
 
@@ -92,7 +73,13 @@ class ElementReader:
 
     def read(self, labels: Any) -> Batch:
         """Return an object array of float arrays ``(elements, corners)``, with the code of the class beside."""
-        return as_object_array(self._set(label, index) for index, label in enumerate(labels))
+        sets = [self._set(label, index) for index, label in enumerate(labels)]
+        try:
+            self._check(np.concatenate([np.zeros((0, self.width)), *sets]), 0)
+        except InvalidLabelError:
+            for index, numbers in enumerate(sets):  # whose fault it is
+                self._check(numbers, index)
+        return as_object_array(sets)
 
     def _set(self, label: Any, index: int) -> FloatArray:
         if not is_listed(label):
@@ -105,8 +92,8 @@ class ElementReader:
                 raise self._wrong_width(label[0].tolist(), 0, index)
         else:
             elements = label.tolist() if isinstance(label, np.ndarray) else label
-            numbers = np.array([self._element(element, place, index) for place, element in enumerate(elements)])
-        self._check(numbers, index)
+            read = [self._element(element, place, index) for place, element in enumerate(elements)]
+            numbers = np.array(read, dtype=np.float64)
         return numbers
 
     def _element(self, element: Any, place: int, index: int) -> list[float]:
@@ -126,7 +113,9 @@ class ElementReader:
             raise self._wrong_width(values, place, index)
         for value in values[: len(self.corners)]:
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
-                raise InvalidLabelError(f"{self.noun} {place} holds {value!r}, which is no number. {STEP}", index)
+                raise InvalidLabelError(f"{self.noun} {place} holds {value!r}, which is not a number. {STEP}", index)
+            if isinstance(value, int) and abs(value) > FARTHEST:
+                raise InvalidLabelError(f"{self.noun} {place} holds {value!r:.60}, which is too large. {STEP}", index)
         return values if self.classes is None else [*values[:-1], self._code(values[-1], place, index)]
 
     def _record(self, record: Mapping[str, Any], place: int, index: int) -> list[Any]:
@@ -175,12 +164,12 @@ class ElementReader:
         limits = self.limits or (np.inf,) * half
         order, least = ("not below", 0.0) if self.whole else ("above", -np.inf if self.limits is None else 0.0)
         faults: tuple[tuple[Any, Callable[[int, int], str]], ...] = (
-            (~np.isfinite(numbers), lambda place, axis: f"{names[axis]} is {numbers[place, axis]}"),
+            (~(np.abs(numbers) <= FARTHEST), lambda place, axis: f"{names[axis]} is {numbers[place, axis]}"),
             (
                 low >= high if self.whole else low > high,
                 lambda _, axis: f"{names[axis]} is {order} {names[half + axis]}",
             ),
-            ((numbers != np.round(numbers)) & self.whole, lambda _, axis: f"{names[axis]} is no whole number"),
+            ((numbers != np.round(numbers)) & self.whole, lambda _, axis: f"{names[axis]} is not a whole number"),
             (
                 np.hstack([low < least, high > np.array(limits)]),
                 lambda _, axis: f"{names[axis]} is {'below 0' if axis < half else f'beyond {limits[axis - half]:g}'}",
@@ -217,10 +206,24 @@ def united(spans: FloatArray) -> tuple[FloatArray, IntArray]:
 
 def corners_and_class(record: Mapping[str, Any], forms: tuple[Form, ...]) -> tuple[list[Any], Any] | None:
     """Return the corners of a record, and its class or None; nothing where it is written in no known way."""
-    for keys, turn in forms:
+    for keys, has_sides in forms:
         if all(key in record for key in keys):
-            return turn(*(record[key] for key in keys)), class_of(record)
+            values = [record[key] for key in keys] if len(keys) > 1 else _as_list(record[keys[0]])
+            return (_from_sides(values) if has_sides else values), class_of(record)
     return None
+
+
+def _as_list(values: Any) -> list[Any]:
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    return list(listed) if isinstance(listed, Sequence) and not isinstance(listed, (str, bytes)) else [listed]
+
+
+def _from_sides(values: list[Any]) -> list[Any]:
+    numbers = (int, float, np.integer, np.floating)
+    if len(values) != 4 or any(isinstance(value, bool) or not isinstance(value, numbers) for value in values):
+        return values  # what is not a number is reported later
+    x, y, width, height = values
+    return [x, y, x + width, y + height]
 
 
 def class_of(record: Mapping[str, Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.json_text import parse_json
+from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.codes import checked_names
 from consilience.label_types.elements.law import ElementLaw, spread_of_overlap
 from consilience.label_types.elements.reader import ElementReader, united
@@ -99,9 +99,9 @@ class ElementSpace(LabelSpace):
         for index, cell in enumerate(read):
             if isinstance(cell, str) and cell.strip().startswith("["):
                 try:
-                    read[index] = json.loads(cell)
+                    read[index] = parse_json(cell)
                 except ValueError as error:
-                    raise InvalidLabelError(f"label {cell!r} is no list in JSON: {error}.", index) from None
+                    raise InvalidLabelError(f"label {cell!r} is not a list in JSON: {error}.", index) from None
         return as_object_array(read)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
@@ -118,6 +118,11 @@ class ElementSpace(LabelSpace):
             return corners
         kinds = [self.classes[code] for code in cell[:, -1].astype(np.int64).tolist()]
         return [(*row, kind) for row, kind in zip(corners.tolist(), kinds, strict=True)]
+
+    def unit(self, parameters: Any) -> Unit:
+        return Unit(
+            "F1", "the F1 of a vote against the true label, where a match counts its overlap", lambda cost: 1.0 - cost
+        )
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return the mean F1."""
@@ -201,9 +206,6 @@ class Boxes(ElementSpace):
         sides = np.exp(rng.normal(-2.4, 0.4, (count, 2))) * (width, height)
         return self.in_order(np.hstack([middle - sides / 2, middle + sides / 2]))
 
-    def spec(self) -> dict[str, Any]:
-        return {"classes": None if self.classes is None else list(self.classes), "size": self.size}
-
 
 @dataclass(frozen=True)
 class Spans(ElementSpace):
@@ -243,7 +245,7 @@ class Spans(ElementSpace):
         length = self.length
         if length is not None and (isinstance(length, bool) or not isinstance(length, (int, np.integer)) or length < 1):
             raise InvalidLabelError(
-                f"length={length!r} is no length of a text. Give a whole number from 1 on, or None."
+                f"length={length!r} is not the length of a text. Give a whole number from 1 on, or None."
             )
 
     @cached_property
@@ -294,7 +296,3 @@ class Spans(ElementSpace):
         inside = np.rint(super().in_order(corners))
         start = np.minimum(inside[:, 0], (self.length or np.inf) - 1.0)
         return np.stack([start, np.maximum(inside[:, 1], start + 1.0)], axis=1)
-
-    def spec(self) -> dict[str, Any]:
-        classes = None if self.classes is None else list(self.classes)
-        return {"classes": classes, "length": self.length, "overlap": self.overlap}

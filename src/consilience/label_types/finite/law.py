@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, softmax
-from consilience.estimation.pair_table import Forward, PairTable, agreement_sums, agreement_table
-from consilience.estimation.protocol import (
-    METHODS,
-    Chunk,
-    Hypothesis,
-    Law,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-    count_statistics,
-)
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, softmax
+from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_sums, agreement_table
+from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.cost_curve import CostCurve, conditional, pair_cost
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
-
-__all__ = ["FiniteLaw", "FiniteParameters"]
 
 #: Largest m * m * K for which joint votes per node are counted (they serve `quadratic` alone).
 MAX_JOINT = 4_000_000
@@ -40,10 +27,11 @@ MAX_WEIGHT = 8.0
 class FiniteParameters(Parameters):
     """Weights of sources over a finite space."""
 
-    weight: FloatArray  # (m,)
-    prior: FloatArray  # (K,) over the labels
-    correlation: FloatArray  # (m, m) of errors given the truth
-    spread: FloatArray  # (m,) how far EM may move the weights: their standard deviation after the pair table
+    weight: Annotated[FloatArray, Axes("m")]
+    prior: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # over the labels
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    # How far EM may move the weights: their standard deviation after the pair table
+    spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     # Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is right
     # only if the truth follows the joint Gibbs law.
     normalized: bool = True
@@ -58,6 +46,10 @@ class FiniteLaw(Law):
     parameter_class = FiniteParameters
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
     has_em: ClassVar[bool] = True
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {"k": len(self.matrix)}
 
     @cached_property
     def curve(self) -> CostCurve:
@@ -96,7 +88,7 @@ class FiniteLaw(Law):
         truth = np.zeros(len(chunk), dtype=np.int64)
         if chunk.known is not None:
             truth[chunk.gold_rows] = chunk.known[chunk.gold_rows]
-        parts = count_statistics(chunk)
+        parts = chunk.counts()
         parts["votes"] = np.stack([np.bincount(codes[observed[:, a], a], minlength=size) for a in range(m)])
         parts |= agreement_sums(
             lambda rows, a, b: self.kernel[codes[rows, a], codes[rows, b]],

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray
+from consilience.arrays import Batch, FloatArray
 from consilience.estimation.protocol import Law
 from consilience.exceptions import DistanceError
-from consilience.label_types.base import LabelSpace, as_numbers
-from consilience.label_types.codes import Codebook
+from consilience.label_types.base import CodedSpace
+from consilience.label_types.codes import Codebook, first_few, read_names
 from consilience.label_types.cost_curve import conditional
 from consilience.label_types.finite.law import FiniteLaw
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.label_types.landmarks import Landmarks
 
 __all__ = ["FiniteMetric"]
 
 
 @dataclass(frozen=True, init=False, eq=False)
-class FiniteMetric(LabelSpace):
+class FiniteMetric(CodedSpace):
     """One of K nodes; the cost of a pair is given by a matrix, or by the shortest path in a graph.
 
     Use it for ordinal classes, taxonomies, or any finite set with a distance.
@@ -72,25 +69,21 @@ class FiniteMetric(LabelSpace):
         if names is None and nodes != list(range(len(matrix))):
             names = nodes
         if names is not None:
-            names = Codebook.of_names(list(names), "node", "names=[...]").names or ()
-            if len(names) != len(matrix):
-                raise DistanceError(f"{len(names)} names were given for {len(matrix)} nodes. Give one per node.")
+            names, count = read_names(list(names), "node", f"names={names!r}")
+            if count != len(matrix):
+                raise DistanceError(f"{count} names were given for {len(matrix)} nodes. Give one per node.")
         matrix.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "names", names)
 
     def __repr__(self) -> str:
-        shown = [] if self.names is None else [*map(repr, self.names[:6]), *["..."] * (self.k > 6)]
-        return f"FiniteMetric({self.k} labels{': ' if shown else ''}{', '.join(shown)})"
+        shown = "" if self.names is None else f": {first_few(self.names)}"
+        return f"FiniteMetric({self.k} labels{shown})"
 
     @property
     def k(self) -> int:
         """Number of labels."""
         return len(self.matrix)
-
-    @property
-    def n_labels(self) -> int | None:
-        return self.k
 
     @property
     def codebook(self) -> Codebook:
@@ -104,17 +97,13 @@ class FiniteMetric(LabelSpace):
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return np.asarray(self.matrix[np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)])
 
-    def random(self, n: int, rng: np.random.Generator) -> Batch:
-        return rng.integers(self.k, size=n)
+    @cached_property
+    def _landmarks(self) -> Landmarks:
+        return Landmarks.of(self.cost, np.arange(self.k))
 
-    def as_batch(self, labels: Any) -> Batch:
-        return self.codebook.encode(as_numbers(labels))
-
-    def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        return self.codebook.check_cells(labels, observed)
-
-    def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
-        return self.codebook.decode(batch, like)
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return coordinates by multidimensional scaling of the table."""
+        return self._landmarks(np.asarray(batch, dtype=np.int64))
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         codes = np.where(weights > 0, votes, 0).astype(np.int64)
@@ -126,16 +115,6 @@ class FiniteMetric(LabelSpace):
         drawn = (rng.random(len(centers))[:, None] > law[centers.astype(np.int64)]).sum(axis=1)
         return np.asarray(np.minimum(drawn, self.k - 1))
 
-    def to_arrow(self, batch: Batch) -> pa.Array:
-        import pyarrow as pa
-
-        if batch.dtype.kind in "iu":
-            return pa.array(batch, type=pa.int32(), mask=batch < 0)
-        return pa.array(batch.tolist())
-
-    def from_arrow(self, column: pa.Array) -> Batch:
-        return as_numbers(column.to_pylist())
-
     def spec(self) -> dict[str, Any]:
         return {"matrix_or_graph": self.matrix, "names": None if self.names is None else list(self.names)}
 
@@ -145,18 +124,15 @@ def _is_edge(value: Any) -> bool:
 
 
 def _shortest_paths(nodes: list[Any], edges: list[tuple[Any, Any, float]]) -> FloatArray:
-    from scipy.sparse import coo_array
     from scipy.sparse.csgraph import shortest_path
 
     position = {node: index for index, node in enumerate(nodes)}
-    shortest: dict[tuple[int, int], float] = {}  # of parallel edges the shortest counts
+    graph = np.full((len(nodes), len(nodes)), np.inf)
     for u, v, length in edges:
         if not (isinstance(length, (int, float, np.number)) and np.isfinite(length) and length > 0):
             raise DistanceError(f"Edge {u!r} - {v!r} has length {length!r}. Lengths are positive numbers.")
-        pair = (position[u], position[v])
-        shortest[pair] = min(float(length), shortest.get(pair, np.inf))
-    ends = np.array(list(shortest), dtype=np.int64).reshape(-1, 2).T
-    graph = coo_array((list(shortest.values()), tuple(ends)), shape=(len(nodes), len(nodes))).tocsr()
+        pair = position[u], position[v]
+        graph[pair] = min(graph[pair], length)  # of parallel edges the shortest counts
     matrix = np.asarray(shortest_path(graph, directed=False), dtype=np.float64)
     if not np.isfinite(matrix).all():
         row, column = np.argwhere(~np.isfinite(matrix))[0]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, BoolArray, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Parameters, Statistics
 from consilience.label_types.vote_correlation import distinct_rows, gls_weights
 
@@ -32,20 +32,28 @@ def _nothing() -> FloatArray:
 class LinearParameters(Parameters):
     """Lines of m sources in d dimensions, and the distribution of y."""
 
-    offset: FloatArray  # (m, d)
-    slope: FloatArray  # (m,); a negative slope is a reversed scale, and used
-    noise: FloatArray  # (m, d, d) covariances
-    correlation: FloatArray  # (m, m) of the noise of two sources, zero on the diagonal
-    mean: FloatArray  # (d,) of y before any vote
-    variance: FloatArray  # (d, d) of y before any vote
-    degrees: float = float("inf")  # of freedom of the noise: infinite if normal, 4 for heavy tails
-    shrink: float = 1.0  # how far labels are drawn to the mean where votes are uncertain; 0 for plain weighted means
-    say: FloatArray = field(default_factory=_nothing)  # (m,) in where the scale of y lies; adds up to 1, or all zero
-    votes: FloatArray = field(default_factory=_nothing)  # (m,) that each source cast
-    slope_hold: FloatArray = field(default_factory=_nothing)  # (m,) precision with which EM holds a slope at its start
-    noise_hold: FloatArray = field(default_factory=_nothing)  # (m,) votes by which EM holds the noise at its start
-    known: FloatArray = field(default_factory=_nothing)  # moments of known labels, as `known_moments` has them
-    knots: FloatArray = field(default_factory=_nothing)  # (m, k) quantile functions, if lines are those of ranks
+    offset: Annotated[FloatArray, Axes("m d")]
+    slope: Annotated[FloatArray, Axes("m")]  # a negative slope is a reversed scale, and used
+    noise: Annotated[FloatArray, Axes("m d d", covariance=True, definite=True)]
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the noise of two sources, zero on the diagonal
+    mean: Annotated[FloatArray, Axes("d")]  # of y before any vote
+    variance: Annotated[FloatArray, Axes("d d", covariance=True, definite=True)]  # of y before any vote
+    # Degrees of freedom of the noise: infinite if normal, 4 for heavy tails
+    degrees: Annotated[float, Axes("", 2.0, infinite=True)] = float("inf")
+    # How far labels are drawn to the mean where votes are uncertain; 0 for plain weighted means
+    shrink: Annotated[float, Axes("", 0.0, 1.0)] = 1.0
+    # Say in where the scale of y lies; adds up to 1, or all zero
+    say: Annotated[FloatArray, Axes("m", 0.0, 1.0, optional=True)] = field(default_factory=_nothing)
+    # How many each source cast
+    votes: Annotated[FloatArray, Axes("m", 0.0, optional=True)] = field(default_factory=_nothing)
+    # Precision with which EM holds a slope at its start
+    slope_hold: Annotated[FloatArray, Axes("m", 0.0, infinite=True, optional=True)] = field(default_factory=_nothing)
+    # Votes by which EM holds the noise at its start
+    noise_hold: Annotated[FloatArray, Axes("m", 0.0, infinite=True, optional=True)] = field(default_factory=_nothing)
+    # Moments of known labels, as `known_moments` has them
+    known: Annotated[FloatArray, Axes("known", optional=True)] = field(default_factory=_nothing)
+    # Quantile functions, if lines are those of ranks
+    knots: Annotated[FloatArray, Axes("m knots", optional=True)] = field(default_factory=_nothing)
     learns: bool = False  # whether EM may change anything
 
     @property
@@ -56,8 +64,7 @@ class LinearParameters(Parameters):
     @property
     def noise_variance(self) -> FloatArray:
         """``(m,)`` mean noise variance of a coordinate."""
-        mean: FloatArray = np.trace(self.noise, axis1=1, axis2=2) / self.noise.shape[1]
-        return mean
+        return np.trace(self.noise, axis1=1, axis2=2) / self.noise.shape[1]
 
     @property
     def spread(self) -> float:
@@ -110,6 +117,8 @@ def _vote_shares(parameters: LinearParameters, observed: BoolArray) -> FloatArra
     group = np.flatnonzero((parameters.correlation != 0.0).any(axis=1) & (parameters.slope != 0.0))
     if len(group) == 0 or len(observed) == 0:
         return np.ones((1, len(parameters.slope)))
+    if observed.all():
+        observed = observed[:1]
     shares = np.ones(observed.shape)
     told = parameters.slope[group] / np.sqrt(parameters.noise_variance[group])
     between = parameters.correlation[np.ix_(group, group)] * np.sign(np.outer(told, told))

@@ -6,7 +6,7 @@ Location and scale of y are a choice of gauge: votes alone identify ``slope * sd
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -26,20 +26,13 @@ from consilience.estimation.protocol import (
     Statistics,
     Summary,
     Trust,
-    count_statistics,
 )
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.linear.belief import LinearParameters, Prepared, believe, condense, round_sums
 from consilience.label_types.linear.lines import Told, in_gauge, known_from_sums, lines_of, plain_lines, source_say
 from consilience.label_types.linear.lines import updated as updated_lines
-from consilience.label_types.linear.moments import (
-    LinearMoments,
-    correlation_table,
-    identical_votes,
-    linear_sums,
-    repeated_share,
-)
-from consilience.label_types.linear.quantiles import QuantileScales, label_scale, quantile_label
+from consilience.label_types.linear.moments import LinearMoments, identical_votes, linear_sums, repeated_share
+from consilience.label_types.linear.quantiles import normal_votes, quantile_knots, quantile_label, usual_labels
 
 __all__ = ["LinearLaw"]
 
@@ -82,28 +75,30 @@ class LinearLaw(Law):
     #: cost ``2 d scale``. Infinite once votes are seen, where ``cost = d / (2 weight)``.
     scale: float = 1.0
     gauge: str = "linear"  # votes as they are; "quantile": their normal scores; "auto": by the shape of the votes
-    scales: QuantileScales | None = None  # of the sources, where normal scores are looked at
+    knots: FloatArray | None = None  # (m, knots) quantiles of the sources, where normal scores are looked at
     repeated: float = 1.0  # share of pairs of votes on different items that are the same, in a sample
     parameter_class = LinearParameters
     adapts_to_votes: ClassVar[bool] = True
     has_em: ClassVar[bool] = True
+    scale_from_known: ClassVar[bool] = True
+    side_by_side: ClassVar[bool] = True
 
     @property
-    def side_by_side(self) -> bool:
-        return True
+    def sizes(self) -> Mapping[str, int]:
+        return {"d": self.d}
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Law:
         if sample is None or not sample.observed.any():
             return replace(self, scale=float("inf"))
-        scales = None
+        knots = None
         told = self.told.mean is not None or self.told.covariance is not None
         if self.gauge == "quantile" or (self.gauge == "auto" and not told):
-            scales = QuantileScales.of(sample.labels, sample.observed, only_bent=self.gauge == "auto")
+            knots = quantile_knots(sample.labels, sample.observed, only_bent=self.gauge == "auto")
         repeated = repeated_share(self._votes(sample.labels, sample.observed), sample.observed)
-        return replace(self, scale=float("inf"), scales=scales, repeated=repeated)
+        return replace(self, scale=float("inf"), knots=knots, repeated=repeated)
 
     def measures_like(self, other: Law) -> bool:
-        return isinstance(other, LinearLaw) and self.d == other.d and self.scales is other.scales
+        return isinstance(other, LinearLaw) and self.d == other.d and self.knots is other.knots
 
     def check_method(self, method: str, *, has_votes: bool) -> None:
         super().check_method(method, has_votes=has_votes)
@@ -118,7 +113,7 @@ class LinearLaw(Law):
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed = self._votes(chunk.labels, chunk.observed), chunk.observed
         sums = linear_sums(labels, observed)
-        parts = {**count_statistics(chunk, sums["both"]), **sums, "same": identical_votes(labels, observed)}
+        parts = {**chunk.counts(sums["both"]), **sums, "same": identical_votes(labels, observed)}
         if self.told.range is not None:
             low, high = self.told.range
             outside = ((labels < low) | (labels > high)).any(axis=2) & observed
@@ -129,26 +124,25 @@ class LinearLaw(Law):
             seen = np.concatenate([observed[rows], np.ones((len(rows), 1), dtype=bool)], axis=1)
             gold = linear_sums(np.concatenate([labels[rows], truth], axis=1), seen)
             parts |= {GOLD + name: value for name, value in gold.items()}
-        if self.scales is not None:
-            normal = linear_sums(self.scales.normal(labels, observed), observed)
+        if self.knots is not None:
+            normal = linear_sums(normal_votes(self.knots, labels, observed), observed)
             parts |= {NORMAL + name: value for name, value in normal.items()}
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table = correlation_table(LinearMoments(statistics), _gold_moments(statistics))
+        table = LinearMoments(statistics).pair_table(_gold_moments(statistics))
         if self.repeated == 0.0 and "same" in statistics:
             copies = statistics["same"] >= np.maximum(IDENTICAL, IDENTICAL_SHARE * statistics["both"])
             np.fill_diagonal(copies, False)
             table = replace(table, linked=copies)
         if self._is_bent(statistics):
-            own = correlation_table(LinearMoments(statistics, NORMAL))
+            own = LinearMoments(statistics, NORMAL).pair_table()
             table = replace(table, value=own.value, error=own.error)
         return table
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         moments = LinearMoments(statistics)
-        constant: BoolArray = (moments.votes >= MIN_VOTES) & ~moments.varied
-        return constant
+        return (moments.votes >= MIN_VOTES) & ~moments.varied
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -156,15 +150,14 @@ class LinearLaw(Law):
         moments, told = LinearMoments(statistics), self.told
         if hypothesis.is_plain and request.method != "triplets":
             return plain_lines(moments, told)
-        if self.scales is not None and self._is_bent(statistics):
-            knots = self.scales.knots
+        if self.knots is not None and self._is_bent(statistics):
             lines = lines_of(hypothesis, LinearMoments(statistics, NORMAL), request.method, coarse=True)
             say = np.where(lines.slope > 0, lines.slope**2 / lines.noise_variance, 0.0)
             if told.range is not None:
-                within = (knots[:, 0] >= told.range[0]) & (knots[:, -1] <= told.range[1])
+                within = (self.knots[:, 0] >= told.range[0]) & (self.knots[:, -1] <= told.range[1])
                 say = np.where(within, say, 0.0) if (say * within).any() else say
             say = say if say.any() else np.ones(len(say))
-            return replace(lines, knots=knots, say=say / say.sum())
+            return replace(lines, knots=self.knots, say=say / say.sum())
         standard = lines_of(hypothesis, moments, request.method, coarse=self.repeated > COARSE)
         if moments.varied.sum() < 3 and not request.n_gold:
             # Two sources do not tell how precise they are, so nothing says how far to draw their labels to a mean.
@@ -180,14 +173,14 @@ class LinearLaw(Law):
 
     def _is_bent(self, statistics: Statistics) -> bool:
         """Return whether lines are those of normal scores: if these were taken and nothing is known about y."""
-        return self.scales is not None and NORMAL + "both" in statistics and int(statistics["gold_items"]) == 0
+        return self.knots is not None and NORMAL + "both" in statistics and int(statistics["gold_items"]) == 0
 
     def prepare(self, chunk: Chunk) -> Any:
         labels = self._votes(chunk.labels, chunk.observed)
         own = Prepared.of(labels, chunk)
-        if self.scales is None:
+        if self.knots is None:
             return own, condense(own), own
-        normal = self.scales.normal(labels, chunk.observed)
+        normal = normal_votes(self.knots, labels, chunk.observed)
         return own, own, Prepared.of(normal, replace(chunk, known=None, is_known=None))
 
     def e_step(self, parameters: LinearParameters, prepared: Any) -> Statistics:
@@ -213,7 +206,7 @@ class LinearLaw(Law):
         """
         votes = self._votes(labels, observed)
         if parameters.bent:
-            votes = QuantileScales(parameters.knots).normal(votes, observed)
+            votes = normal_votes(parameters.knots, votes, observed)
         belief = believe(parameters, votes, observed)
         left = np.trace(belief.covariance, axis1=1, axis2=2) / np.trace(parameters.variance)
         confidence = np.clip(1.0 - left, 0.0, 1.0)[belief.pattern]
@@ -276,18 +269,35 @@ class LinearLaw(Law):
         # A constant source has no noise either, and yet says nothing.
         square = np.maximum(parameters.slope**2, noise / (MAX_COST * spread))
         cost = np.where(parameters.slope == 0.0, MAX_COST, noise / square / spread)
-        cost = np.maximum(cost * self._label_variance(parameters), 1e-300)
+        cost = np.maximum(cost * self.label_variance(parameters), 1e-300)
         weight = np.where(parameters.slope == 0.0, 0.0, self.d / (2.0 * cost))
         unknown = np.full(len(cost), np.inf)
-        return Summary(cost, weight, unknown, unknown, parameters.correlation)
+        return Summary(
+            cost, weight, unknown, unknown, parameters.correlation, columns=self._traits(parameters, cost, weight)
+        )
 
-    def _label_variance(self, parameters: LinearParameters) -> float:
+    def _traits(self, parameters: LinearParameters, cost: FloatArray, weight: FloatArray) -> dict[str, FloatArray]:
+        """Return slope and reliability of each source (correlation of its votes with y), and of scores the bias."""
+        variance = self.label_variance(parameters)
+        reliability = np.where(weight > 0.0, np.sqrt(variance / (variance + cost)), 0.0) * np.sign(parameters.slope)
+        if not parameters.bent:
+            bias = parameters.offset[:, 0] + (parameters.slope - 1.0) * parameters.mean[0]
+            traits = {"bias": bias, "slope": parameters.slope.copy(), "reliability": reliability}
+        else:
+            labels = usual_labels(parameters)
+            spread = parameters.knots.std(axis=1) / max(float(labels.std()), 1e-12)
+            bias = parameters.knots.mean(axis=1) - labels.mean()
+            traits = {"bias": bias, "slope": spread * np.abs(reliability), "reliability": reliability}
+        return traits if self.flat else {name: traits[name] for name in ("slope", "reliability")}
+
+    def label_variance(self, parameters: LinearParameters) -> float:
         """Return the variance of y on the scale of the labels, added up over the coordinates."""
-        return float(np.trace(parameters.variance)) * (label_scale(parameters) if parameters.bent else 1.0)
+        scale = max(float(np.var(usual_labels(parameters))), 1e-12) if parameters.bent else 1.0
+        return float(np.trace(parameters.variance)) * scale
 
     def unrelated_cost(self, parameters: LinearParameters) -> float:
         learned = parameters.votes.any()  # given weights say nothing about y
-        return 2.0 * self._label_variance(parameters) if learned else self.chance_cost
+        return 2.0 * self.label_variance(parameters) if learned else self.chance_cost
 
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
@@ -295,9 +305,9 @@ class LinearLaw(Law):
         """Return the standard errors of cost and weight: ``cost = variance * (1 / quality^2 - 1)``."""
         cost = self.summary(parameters).expected_cost
         size = np.maximum(np.abs(quality), 1e-3)
-        cost_error = 2.0 * self._label_variance(parameters) / size**3 * error
+        cost_error = 2.0 * self.label_variance(parameters) / size**3 * error
         cost_error = np.where(parameters.slope == 0.0, np.inf, cost_error)
-        return cost_error, self.d / (2.0 * cost**2) * cost_error
+        return cost_error, self.d / (2.0 * cost) * (cost_error / cost)
 
     def from_weights(self, weight: FloatArray, request: Request) -> LinearParameters:
         """Return unbiased sources of these weights; y has the law that is told, or a flat one."""
@@ -341,8 +351,8 @@ class LinearLaw(Law):
         apart = float(np.ptp(means, axis=0).max()) if len(means) > 1 else 0.0
         if apart > spread and self.told.mean is None and not int(statistics["gold_items"]):
             message = (
-                f"The sources disagree on the level of y: their means are up to {apart:.4g} apart, more than the "
-                f"typical spread of their votes ({spread:.4g}). Votes cannot tell which is right; pass gold= or mean=."
+                f"Sources use different score levels: their means are up to {apart:.3g} apart, more than the typical "
+                f"spread of their votes ({spread:.3g}). The votes alone cannot show which is right; pass gold=."
             )
             found.append(Diagnostic("scale-not-identified", "warning", (), message))
         return tuple(found)

@@ -15,7 +15,7 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.estimation.protocol import Hypothesis, Statistics
 from consilience.label_types.linear.belief import LinearParameters
-from consilience.label_types.linear.moments import LinearMoments
+from consilience.label_types.linear.moments import LEAST_VARIANCE, LinearMoments
 
 __all__ = ["Told", "in_gauge", "known_from_sums", "lines_of", "plain_lines", "source_say", "updated"]
 
@@ -67,7 +67,7 @@ def plain_lines(moments: LinearMoments, told: Told) -> LinearParameters:
     apart = float((pairs * moments.squared_difference).sum() / max(float(pairs.sum()), 1.0)) / (2.0 * d)
     mean = np.average(moments.mean, axis=0, weights=votes) if votes.any() else np.zeros(d)
     shared = float(moments.covariance[pairs > 0].mean()) if (pairs > 0).any() else 0.5 * typical
-    variance = max(shared, 0.05 * typical, 1e-12 * float((mean**2).mean()), 1e-150)
+    variance = max(shared, 0.05 * typical, 1e-12 * float((mean**2).mean()), LEAST_VARIANCE)
     noise = max(apart if apart > 0 else 0.5 * typical, 1e-12 * variance)
     return LinearParameters(
         offset=np.zeros((m, d)),
@@ -401,8 +401,7 @@ def _taken(shift: FloatArray, error: float, before: float, own: float, odds: flo
         total = max(spread + error, 1e-300)
         log_density.append(-0.5 * float((np.log(total) + shift**2 / total).sum()))
     odds = odds * float(np.exp(np.clip(log_density[1] - log_density[0], -700.0, 700.0)))
-    moved: FloatArray = shift * (before / max(before + error, 1e-300) + odds) / (1.0 + odds)
-    return moved
+    return shift * (before / max(before + error, 1e-300) + odds) / (1.0 + odds)
 
 
 # --- covariance matrices ------------------------------------------------------------------------------------
@@ -419,9 +418,8 @@ def positive_part(matrices: FloatArray, least: float) -> FloatArray:
     values, vectors = np.linalg.eigh(even)
     floor = least * np.maximum(np.abs(values).mean(axis=-1, keepdims=True), 1e-300)
     if (values >= floor).all():
-        return np.asarray(even, dtype=np.float64)
-    mended: FloatArray = (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
-    return mended
+        return even
+    return (vectors * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
 
 
 def draw_together(matrices: FloatArray, count: FloatArray) -> FloatArray:
@@ -454,5 +452,4 @@ def draw_together(matrices: FloatArray, count: FloatArray) -> FloatArray:
 
     best = max((strength * d for strength in reversed(SHAPE_STRENGTHS)), key=evidence)
     part = (best / (count + best))[:, None, None]
-    drawn: FloatArray = scale[:, None, None] * ((1.0 - part) * unit + part * shape)
-    return drawn
+    return scale[:, None, None] * ((1.0 - part) * unit + part * shape)

@@ -12,7 +12,7 @@ from consilience.arrays import BoolArray, FloatArray, few_votes
 from consilience.estimation.pair_table import BORROWED_ITEMS, MIN_COMMON_ITEMS, PairTable
 from consilience.estimation.protocol import Statistics
 
-__all__ = ["LinearMoments", "correlation_table", "identical_votes", "linear_sums", "repeated_share"]
+__all__ = ["LinearMoments", "identical_votes", "linear_sums", "repeated_share"]
 
 Wide = npt.NDArray[np.longdouble]
 
@@ -22,6 +22,8 @@ ROWS = 16384
 COMPARED = 1 << 20
 #: A source whose variance is below this part of the square of its votes says a constant.
 CONSTANT = 1e-16
+#: Votes of a smaller variance do not vary: fourth powers of their deviations are no numbers.
+LEAST_VARIANCE = 1e-150
 #: Names of the sums over the items on which two sources vote, of the powers of their votes.
 POWERS = ("total", "square", "product", "skew", "fourth")
 
@@ -170,7 +172,7 @@ class LinearMoments:
         self.variance = _narrow(own.mean(axis=1))
         # Rounding leaves a trace of variance where there is none.
         least = CONSTANT * _narrow(square[at, at].mean(axis=1))
-        self.varied: BoolArray = (self.votes >= 2) & (self.variance > np.maximum(least, 0.0))
+        self.varied: BoolArray = (self.votes >= 2) & (self.variance > np.maximum(least, LEAST_VARIANCE))
         drawn = BORROWED_ITEMS / (self.count[:, :, None] + BORROWED_ITEMS)
         off = (mean - self._own_mean[:, None]) * drawn
         between = product - mean * np.swapaxes(mean, 0, 1) + off * np.swapaxes(off, 0, 1)
@@ -183,8 +185,7 @@ class LinearMoments:
         self.squared_difference = _narrow(np.maximum(apart, 0.0))
 
     def _per_item(self, name: str) -> Wide:
-        mean: Wide = self._sums[name] / np.maximum(self.count, 1.0).astype(np.longdouble)[:, :, None]
-        return mean
+        return self._sums[name] / np.maximum(self.count, 1.0).astype(np.longdouble)[:, :, None]
 
     @property
     def typical_variance(self) -> float:
@@ -245,31 +246,29 @@ class LinearMoments:
         tails = (self.count * tails + BORROWED_ITEMS * typical) / (self.count + BORROWED_ITEMS)
         return _narrow(np.clip(alike, 1e-3, 1.0) * tails)
 
+    def pair_table(self, gold: LinearMoments | None = None) -> PairTable:
+        """Return the pair table: correlations, which are products of qualities for independent sources.
+
+        `gold` are moments of the items of known label, with the truth as the last source.
+        """
+        value, count = self.correlation.copy(), self.count
+        usable = (count >= MIN_COMMON_ITEMS) & np.outer(self.varied, self.varied)
+        error = np.where(usable, _error(value, count, self.unit), np.inf)
+        np.fill_diagonal(value, 1.0)
+        gold_value = gold_error = None
+        if gold is not None:
+            labeled = gold.count[:-1, -1]
+            usable = (labeled >= MIN_COMMON_ITEMS) & self.varied & gold.varied[-1]
+            gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
+            gold_error = np.where(usable, _error(gold_value, labeled, np.median(self.unit)), np.inf)
+        return PairTable(value, error, count, gold_value, gold_error, None, self.squared_difference)
+
 
 def _narrow(values: npt.NDArray[Any]) -> FloatArray:
     return np.asarray(values, dtype=np.float64)
 
 
-def correlation_table(moments: LinearMoments, gold: LinearMoments | None = None) -> PairTable:
-    """Return the pair table: correlations, which are products of qualities for independent sources.
-
-    `gold` are moments of the items of known label, with the truth as the last source.
-    """
-    value, count = moments.correlation.copy(), moments.count
-    usable = (count >= MIN_COMMON_ITEMS) & np.outer(moments.varied, moments.varied)
-    error = np.where(usable, _error(value, count, moments.unit), np.inf)
-    np.fill_diagonal(value, 1.0)
-    gold_value = gold_error = None
-    if gold is not None:
-        labeled = gold.count[:-1, -1]
-        usable = (labeled >= MIN_COMMON_ITEMS) & moments.varied & gold.varied[-1]
-        gold_value = np.where(usable, gold.correlation[:-1, -1], 0.0)
-        gold_error = np.where(usable, _error(gold_value, labeled, np.median(moments.unit)), np.inf)
-    return PairTable(value, error, count, gold_value, gold_error, None, moments.squared_difference)
-
-
 def _error(value: FloatArray, count: FloatArray, unit: Any) -> FloatArray:
     """Return standard errors; few items that happen to agree perfectly do not prove that all would."""
     left = 1.0 - value**2 * count / (count + BORROWED_ITEMS)
-    error: FloatArray = np.sqrt(unit * left / np.maximum(count, 1.0))
-    return error
+    return np.sqrt(unit * left / np.maximum(count, 1.0))

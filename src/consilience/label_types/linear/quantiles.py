@@ -7,14 +7,12 @@ of the votes through the quantile functions of the sources, each weighted by wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.label_types.linear.belief import LinearParameters
 
-__all__ = ["QuantileScales", "label_scale", "quantile_label", "straightness"]
+__all__ = ["normal_votes", "quantile_knots", "quantile_label", "straightness", "usual_labels"]
 
 #: Points of the quantile function of each source.
 KNOTS = 200
@@ -30,37 +28,34 @@ BENT_SHARE = 1.0 / 3.0
 MIDDLE = np.linspace(0.05, 0.95, 91)
 
 
-@dataclass(frozen=True, eq=False)
-class QuantileScales:
-    """The quantile function of each source, at ``(j - 1/2) / KNOTS``; ``(m, KNOTS)``."""
+def quantile_knots(labels: Batch, observed: BoolArray, *, only_bent: bool) -> FloatArray | None:
+    """Return the quantile function of each source at ``(j - 1/2) / KNOTS``, ``(m, KNOTS)``, from a sample of votes.
 
-    knots: FloatArray
-
-    @classmethod
-    def of(cls, labels: Batch, observed: BoolArray, *, only_bent: bool) -> QuantileScales | None:
-        """Return the scales of a sample of votes; None where a source has too few of them, or where none is bent."""
-        counts = observed.sum(axis=0)
-        active = counts > 0
-        if active.sum() < 3 or counts[active].min() < MIN_VOTES:
+    None where a source has too few of them, and with `only_bent` also where no scale is bent.
+    """
+    counts = observed.sum(axis=0)
+    active = counts > 0
+    if active.sum() < 3 or counts[active].min() < MIN_VOTES:
+        return None
+    columns = [np.asarray(labels[observed[:, a], a], dtype=np.float64) for a in range(observed.shape[1])]
+    if only_bent:
+        if np.median(counts[active]) < MOST_ITEMS * observed.any(axis=1).sum():
             return None
-        columns = [np.asarray(labels[observed[:, a], a], dtype=np.float64) for a in range(observed.shape[1])]
-        if only_bent:
-            if np.median(counts[active]) < MOST_ITEMS * observed.any(axis=1).sum():
-                return None
-            judged = [straightness(column) for column in columns if len(column) >= MIN_JUDGED]
-            known = [value for value in judged if np.isfinite(value)]
-            if len(known) < 3 or sum(value < STRAIGHT for value in known) < max(2.0, BENT_SHARE * len(known)):
-                return None
-        levels = (np.arange(KNOTS) + 0.5) / KNOTS
-        return cls(np.array([np.quantile(column, levels) if len(column) else np.zeros(KNOTS) for column in columns]))
+        judged = [straightness(column) for column in columns if len(column) >= MIN_JUDGED]
+        known = [value for value in judged if np.isfinite(value)]
+        if len(known) < 3 or sum(value < STRAIGHT for value in known) < max(2.0, BENT_SHARE * len(known)):
+            return None
+    levels = (np.arange(KNOTS) + 0.5) / KNOTS
+    return np.array([np.quantile(column, levels) if len(column) else np.zeros(KNOTS) for column in columns])
 
-    def normal(self, labels: Batch, observed: BoolArray) -> FloatArray:
-        """Return the normal scores of votes ``(n, m, 1)``; zero where there is none."""
-        scores = np.zeros(labels.shape)
-        for a, knots in enumerate(self.knots):
-            seen = observed[:, a]
-            scores[seen, a] = _normal_scores(labels[seen, a], knots)
-        return scores
+
+def normal_votes(knots: FloatArray, labels: Batch, observed: BoolArray) -> FloatArray:
+    """Return the normal scores of votes ``(n, m, 1)``; zero where there is none."""
+    scores = np.zeros(labels.shape)
+    for a, own in enumerate(knots):
+        seen = observed[:, a]
+        scores[seen, a] = _normal_scores(labels[seen, a], own)
+    return scores
 
 
 def straightness(votes: FloatArray) -> float:
@@ -95,9 +90,8 @@ def quantile_label(parameters: LinearParameters, factor: FloatArray) -> FloatArr
     return np.asarray(sum(say * np.interp(place, places, knots) for say, knots in chosen if say > 0))
 
 
-def label_scale(parameters: LinearParameters) -> float:
-    """Return the variance of the labels that the quantile functions give to a normal factor."""
+def usual_labels(parameters: LinearParameters) -> FloatArray:
+    """Return labels that represent a normal factor: those at the levels of the knots."""
     from scipy.special import ndtri
 
-    levels = (np.arange(KNOTS) + 0.5) / KNOTS
-    return max(float(np.var(quantile_label(parameters, ndtri(levels)))), 1e-12)
+    return quantile_label(parameters, ndtri((np.arange(KNOTS) + 0.5) / KNOTS))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.codes import plain_value
 from consilience.label_types.linear.law import LinearLaw
 from consilience.label_types.linear.lines import Told
@@ -20,6 +20,9 @@ from consilience.label_types.linear.lines import Told
 __all__ = ["Scores", "Vectors"]
 
 NUMBER_STEP = "Correct it, or leave the cell empty (NaN or None) where the source abstains."
+#: Largest number in a label: its fifth power is still a number.
+LARGEST = 1e61
+LARGE_STEP = "Correct it, or divide all votes by a number of that size."
 VECTOR_STEP = "Correct it, or leave the whole vote empty (None, or NaN throughout) where the source abstains."
 
 
@@ -47,12 +50,13 @@ class _LinearSpace(LabelSpace):
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         if labels.dtype != np.float64 or labels.shape[2:] != self._shape:
             return None
-        if not np.isfinite(labels.sum()):  # one sum tells that no number is infinite or NaN
+        ends = labels.min(initial=0.0), labels.max(initial=0.0)  # NaN if any number is
+        if not -LARGEST <= ends[0] <= ends[1] <= LARGEST:
             self._checked(labels.reshape(-1, *self._shape), observed.ravel())
         return labels
 
     def _checked(self, labels: FloatArray, observed: BoolArray) -> FloatArray:
-        wrong = ~np.isfinite(labels).all(axis=tuple(range(1, labels.ndim))) & observed
+        wrong = ~(np.abs(labels) <= LARGEST).all(axis=tuple(range(1, labels.ndim))) & observed
         for index in np.flatnonzero(wrong)[:1]:
             self._read(labels[index], int(index))
         return labels
@@ -60,6 +64,16 @@ class _LinearSpace(LabelSpace):
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         apart = np.asarray(left, dtype=np.float64) - np.asarray(right, dtype=np.float64)
         return np.asarray(np.sqrt((apart**2).sum(axis=tuple(range(1, apart.ndim)))), dtype=np.float64)
+
+    def unit(self, parameters: Any) -> Unit:
+        """Return how far off the best guess from one source is; bounded, unlike its noise, for one that guesses."""
+        law: Any = self.law
+        variance = law.label_variance(parameters)
+
+        def figure(cost: FloatArray) -> FloatArray:
+            return np.asarray(np.sqrt(np.maximum(cost, 0.0) / (np.maximum(cost, 0.0) + variance) * variance))
+
+        return Unit("error", "how far off a vote is, give or take, once bias and slope are corrected", figure, False)
 
     def embed(self, batch: Batch) -> FloatArray | None:
         return np.asarray(batch, dtype=np.float64).reshape(len(batch), *(self._shape or (1,)))
@@ -188,6 +202,8 @@ class Scores(_LinearSpace):
         number = _number(value)
         if not np.isfinite(number):
             raise InvalidLabelError(f"label {plain_value(value)!r} is not a finite number. {NUMBER_STEP}", index)
+        if abs(number) > LARGEST:
+            raise InvalidLabelError(f"label {number:g} is beyond {LARGEST:g}. {LARGE_STEP}", index)
         return number
 
     def contains(self, label: object) -> bool:
@@ -278,8 +294,12 @@ class Vectors(_LinearSpace):
             fault = f"it has {len(value)} coordinates"
         else:
             numbers = np.array([_number(one) for one in value])
-            if np.isfinite(numbers).all():
+            if (np.abs(numbers) <= LARGEST).all():
                 return numbers
+            if np.isfinite(numbers).all():
+                raise InvalidLabelError(
+                    f"label {numbers.tolist()} has a coordinate beyond {LARGEST:g}. {LARGE_STEP}", index
+                )
             place = int(np.argmin(np.isfinite(numbers)))
             wrong = list(value)[place]
             fault = f"coordinate {place} is {np.nan if wrong is None else plain_value(wrong)!r}"

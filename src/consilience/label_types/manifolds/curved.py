@@ -28,7 +28,6 @@ class _Curved(Geometry):
 
     degree: int
     size: float
-    noise: str
     #: Largest distance, and root mean squared distance from which random points are not told from unrelated ones, in
     #: radii.
     farthest: ClassVar[float] = np.inf

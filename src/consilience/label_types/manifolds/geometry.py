@@ -42,6 +42,9 @@ class Geometry(ABC):
     is_flat: ClassVar[bool] = False
     #: Whether long ways lead back, as on a sphere.
     is_closed: ClassVar[bool] = False
+    #: How votes scatter: by density ``exp(-weight * cost)``, so that labels are weighted means; or "wrapped", normal in
+    #: the tangent space at the truth, whose density falls faster where space is wide, and labels take account of that.
+    noise: str = "riemannian"
 
     @property
     @abstractmethod

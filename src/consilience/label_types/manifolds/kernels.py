@@ -71,7 +71,8 @@ def _descend(
     """
     slope, furthest = np.empty(len(point)), 0.0
     for _ in range(max_steps):
-        slope[:] = 0.0
+        for axis in range(len(point)):
+            slope[axis] = 0.0
         mass, bound, furthest = 0.0, 0.0, 0.0
         for source in range(len(votes)):
             weight = precision[source]
@@ -89,10 +90,13 @@ def _descend(
             # The curvature of r^2 / 2 is at most one on the sphere, and r coth r on the hyperboloid.
             bound += weight * (r * cosine / sine if bend < 0.0 and r > 1e-6 else 1.0)
             if bend > 0.0 and math.pi - r < OPPOSITE:  # every direction leads there: that of the least axis
-                least = np.argmin(np.abs(point))
-                made_up = -point[least] * point
-                made_up[least] += 1.0
-                slope += weight * r / math.sqrt(_product(made_up, made_up, bend)) * made_up
+                least = 0
+                for axis in range(1, len(point)):
+                    if abs(point[axis]) < abs(point[least]):
+                        least = axis
+                factor = weight * r / math.sqrt(1.0 - point[least] ** 2)
+                for axis in range(len(point)):
+                    slope[axis] += factor * ((1.0 if axis == least else 0.0) - point[least] * point[axis])
             else:
                 factor = weight * (r / sine if r > 1e-6 else 1.0)
                 for axis in range(len(point)):
@@ -144,24 +148,28 @@ def hyperbolic_means(
     means[:, 0] = 1.0
     local, point, line = np.empty((m, size)), np.empty(size), np.empty(size)
     for item in range(n):
-        weight = np.maximum(precision[item], 0.0) + np.maximum(volume[item], 0.0) / 3.0
-        heaviest = np.argmax(weight)
-        if weight[heaviest] <= 0.0:
+        most, heaviest = 0.0, 0
+        for source in range(m):
+            weight = max(precision[item, source], 0.0) + max(volume[item, source], 0.0) / 3.0
+            if weight > most:
+                most, heaviest = weight, source
+        if most <= 0.0:
             continue
-        means[item] = votes[item, heaviest]
+        mean = means[item]
+        for axis in range(size):
+            mean[axis] = votes[item, heaviest, axis]
         for frame in range(FRAMES):
-            reach = math.sqrt(_product(means[item], means[item], 0.0))
-            line[:] = means[item] / max(reach, 1e-300)
-            line[0] = 0.0
+            reach = math.sqrt(_product(mean, mean, 0.0))
+            for axis in range(size):
+                line[axis] = mean[axis] / max(reach, 1e-300) if axis > 0 else 0.0
+                point[axis] = 0.0 if axis > 0 else 1.0
             for source in range(m):
                 _shift(votes[item, source], line, -math.asinh(reach), local[source])
-            point[:] = 0.0
-            point[0] = 1.0
             far = math.cosh(FAR) if frame < FRAMES - 1 else np.inf
             converged[item], _ = _descend(
                 local, precision[item], volume[item], -1.0, False, far, tolerance, max_steps, point
             )
-            _shift(point, line, math.asinh(reach), means[item])
+            _shift(point, line, math.asinh(reach), mean)
             if point[0] <= far:
                 break
     return means, converged
@@ -200,9 +208,11 @@ def sphere_means(
         for source in range(m):
             if weight[source] > 0.0:
                 sign = -1.0 if folded and _product(own[source], own[heaviest], 1.0) < 0.0 else 1.0
-                point += sign * weight[source] * own[source]
+                for axis in range(size):
+                    point[axis] += sign * weight[source] * own[source, axis]
         length = math.sqrt(_product(point, point, 1.0))
-        point[:] = point / length if length > 1e-9 * weight[heaviest] else own[heaviest]
+        for axis in range(size):
+            point[axis] = point[axis] / length if length > 1e-9 * weight[heaviest] else own[heaviest, axis]
         converged[item], furthest = _descend(own, weight, pull, 1.0, folded, np.inf, tolerance, max_steps, point)
         if furthest >= limit:
             unique[item] = False
@@ -214,6 +224,7 @@ def sphere_means(
             other = own[start].copy()
             finished, _ = _descend(own, weight, pull, 1.0, folded, np.inf, tolerance, max_steps, other)
             if _spent(own, weight, other, folded) < _spent(own, weight, point, folded) * (1.0 - 1e-9):
-                point[:] = other
                 converged[item] = finished
+                for axis in range(size):
+                    point[axis] = other[axis]
     return means, converged, unique

@@ -8,32 +8,21 @@ the geometry simulates once. On spheres and for rotations mean cosines and chara
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
-from consilience.estimation.protocol import (
-    Chunk,
-    Hypothesis,
-    Law,
-    Mixture,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-    count_statistics,
-)
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
+from consilience.estimation.protocol import Chunk, Hypothesis, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.manifolds.geometry import Geometry
-from consilience.label_types.pair_costs import merged_weights, mismatched_costs
+from consilience.label_types.pair_costs import MismatchLaw, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ManifoldLaw", "ManifoldParameters"]
 
-#: Votes before a source can be called constant, and identical votes before two sources are.
-MIN_VOTES, MIN_IDENTICAL = 10, 3
+#: Identical votes on continuous labels that make two sources copies.
+MIN_IDENTICAL = 3
 #: The middle pair agrees by exp(-2) = .14 at most, where the engine tells good sources from bad ones, and votes on
 #: different items by exp(-4) = .02 at most, which is then subtracted.
 PAIR_NATS, CHANCE_NATS = 2.0, 4.0
@@ -49,29 +38,23 @@ LEAST_QUALITY = 0.01
 class ManifoldParameters(Parameters):
     """Scales of m sources."""
 
-    scale: FloatArray  # (m,): standard deviation of the noise in each direction
-    correlation: FloatArray  # (m, m): of the errors of two sources given the truth
-    dispersion: float  # mean squared distance of true labels to their center; what confidence is measured against
-    sharpness: float  # the quality of a source is exp(-sharpness * cost)
+    scale: Annotated[FloatArray, Axes("m", 0.0)]  # standard deviation of the noise in each direction
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources given the truth
+    # Mean squared distance of true labels to their center; what confidence is measured against
+    dispersion: Annotated[float, Axes("", 0.0, infinite=True)]
+    sharpness: Annotated[float, Axes("", 0.0, infinite=True)]  # the quality of a source is exp(-sharpness * cost)
 
 
 @dataclass(frozen=True, eq=False)
-class ManifoldLaw(Law):
+class ManifoldLaw(MismatchLaw):
     """Noise of one scale per source around points of a manifold."""
 
     geometry: Geometry  # distances, geodesics and means
-    # Whether labels maximize the likelihood of the wrapped normal, whose density falls faster than that of the Gaussian
-    # exp(-d^2 / (2 scale^2)) where space is wide; else labels are plain weighted means
-    wrapped: bool = False
     # Mean squared distance of a vote that tells nothing, for simulations; infinite once votes are seen
     chance: float = float("inf")
-    # (m, m) how far votes of two sources on different items are apart, taken from the votes
-    mismatch: FloatArray | None = None
     distinct: bool = False  # whether votes on different items are never the same
     parameter_class = ManifoldParameters
     rows: ClassVar[int] = 1 << 12
-    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
-    adapts_to_votes: ClassVar[bool] = True
 
     @property
     def side_by_side(self) -> bool:
@@ -83,38 +66,37 @@ class ManifoldLaw(Law):
         law = replace(self, chance=float("inf"))
         if not sample.observed.any():
             return law
-        mismatch, distinct = mismatched_costs(self._apart, sample, np.random.default_rng(seed))
+        mismatch, distinct = mismatched_costs(self.measure, sample, np.random.default_rng(seed))
         return replace(law, mismatch=mismatch, distinct=distinct)
 
-    def _apart(self, left: Batch, right: Batch) -> FloatArray:
-        """Return what agreement is measured by: squared distances, or one minus closeness in closed spaces."""
-        distance = self.geometry.distance(left, right)
+    def measure(self, left: Batch, right: Batch) -> FloatArray:
+        return self._apart(self.geometry.distance(left, right))
+
+    def _apart(self, distance: FloatArray) -> FloatArray:
+        """Return squared distances, or one minus closeness in closed spaces."""
         return 1.0 - self.geometry.closeness(distance) if self.geometry.is_closed else distance**2
 
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        labels, known, closed = chunk.labels, chunk.known, self.geometry.is_closed
         m = chunk.observed.shape[1]
         same, cost = np.zeros((m, m), dtype=np.int64), np.zeros((m, m))
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
-            one, two = labels[rows, a], labels[rows, b]
+            one, two = chunk.labels[rows, a], chunk.labels[rows, b]
+            distance = self.geometry.distance(one, two)
             same[a, b] = same[b, a] = int((one == two).reshape(len(rows), -1).all(axis=1).sum())
-            if closed:
-                cost[a, b] = cost[b, a] = float((self.geometry.distance(one, two) ** 2).sum())
-            return self._apart(one, two)
+            cost[a, b] = cost[b, a] = float((distance**2).sum())
+            return self._apart(distance)
 
-        to_gold = None if known is None else lambda rows, a: self._apart(labels[rows, a], known[rows])
-        parts = count_statistics(chunk) | agreement_sums(between, chunk.observed, to_gold, chunk.gold_rows)
-        return Statistics({**parts, "same": same, **({"pair_cost": cost} if closed else {})})
+        return Statistics({**self.pair_sums(chunk, between), "same": same, "pair_cost": cost})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
-        table, closed = agreement_table(statistics), self.geometry.is_closed
+        table = agreement_table(statistics)
         sharpness, chance = self._sharpness(statistics), self._chance(statistics)
         near, slope = self._quality_of(table.value, sharpness)
         far, _ = self._quality_of(chance, sharpness)
-        if closed or self.geometry.is_flat:
+        if self.geometry.is_closed or self.geometry.is_flat:
             # Votes on different items agree by a common share of what those on one item do, as errors enter both alike.
             met = table.usable & (near > LEAST_QUALITY**2)
             share = float(np.median(far[met] / near[met])) if met.any() else 0.0
@@ -127,18 +109,11 @@ class ManifoldLaw(Law):
         if gold_value is not None and gold_error is not None:
             gold_value, gold_slope = self._quality_of(gold_value, sharpness)
             gold_error = _scaled(gold_error, gold_slope)
-        diagonal = np.eye(len(near), dtype=bool)
-        count = np.maximum(statistics["agreement_count"], 1.0)
-        return replace(
-            table,
-            value=np.where(diagonal, 1.0, near),
-            # at least half an item's worth: votes that never differ may differ on the next
-            error=np.maximum(_scaled(table.error, slope), 0.5 / (table.both + 1.0)),
-            gold_value=gold_value,
-            gold_error=gold_error,
-            linked=(statistics["same"] >= MIN_IDENTICAL) & ~diagonal if self.distinct else None,
-            cost=np.where(diagonal, 0.0, statistics["pair_cost"] / count if closed else table.value),
-        )
+        linked = None
+        if self.distinct:
+            linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
+        found = PairTable(near, _scaled(table.error, slope), table.both, gold_value, gold_error, linked)
+        return self.finished(found, statistics)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
         """Return the agreement of votes so far apart, and the size of its slope."""
@@ -198,12 +173,6 @@ class ManifoldLaw(Law):
         sign = quality / np.maximum(np.abs(quality), LEAST_QUALITY)
         return Forward.of_table(grid, np.outer(sign, sign) * np.exp(-sharpness * between))
 
-    def constant_sources(self, statistics: Statistics) -> BoolArray:
-        if self.mismatch is None:
-            return super().constant_sources(statistics)
-        still = np.diag(self.mismatch) <= 1e-12 * max(float(self.mismatch.max()), 1e-300)
-        return still & (np.diag(statistics["both"]) >= MIN_VOTES)
-
     # --- level 2 ----------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ManifoldParameters:
@@ -227,17 +196,17 @@ class ManifoldLaw(Law):
         own = np.diag(self.mismatch)
         if self.geometry.is_closed:
             near = self.geometry.closeness(np.sqrt(cost))
-            truth = float(np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, 0.0, 1.0 - 1e-6)))
-            return 0.5 * self.geometry.radius**2 * float(np.arccos(truth)) ** 2
-        return max(float(np.median(own / 2.0 - cost)), 0.05 * float(np.median(own)), 1e-300)
+            truth = float(np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, LEAST_QUALITY, 1.0 - 1e-6)))
+            return 0.5 * float(self.geometry.cost_of_scale(self.geometry.scale_of_closeness(np.array([truth])))[0])
+        # Who knows nothing is off by the squared distance between items, so that errors make at most two thirds of it.
+        return max(float(np.median(own / 2.0 - cost)), float(np.median(own)) / 6.0, 1e-300)
 
-    def merge(self, mixture: Mixture) -> Mixture:
+    def merge(self, mixture: Any) -> Any:
         """Average precisions and correlations over the hypotheses."""
         if len(mixture) == 1:
             return mixture
-        each: Any = mixture
-        precise = tuple((share, replace(one, scale=one.scale**-2.0)) for share, one in each)
-        merged: Any = merged_weights(precise)[0][1]
+        precise = tuple((share, replace(one, scale=one.scale**-2.0)) for share, one in mixture)
+        merged: Any = super().merge(precise)[0][1]
         return ((1.0, replace(merged, scale=merged.scale**-0.5)),)
 
     # --- level 3 ----------------------------------------------------------------------------------------
@@ -254,13 +223,14 @@ class ManifoldLaw(Law):
             labels = np.broadcast_to(geometry.origin, (*observed.shape, *geometry.point_shape))
         counted = discount_correlated(observed, parameters.correlation)
         weights = counted / (2.0 * parameters.scale**2)
-        volume = counted if self.wrapped else None
+        volume = counted if geometry.noise == "wrapped" else None
         found = geometry.means(labels, weights, volume)
         information = np.maximum(geometry.information(found.points, labels, weights, volume), 1e-300)
         voted = observed.any(axis=1)
         variance = np.where(voted, geometry.dimension / information, 0.0)
         chance = 2.0 * parameters.dispersion
-        confidence = np.where(voted, chance / (chance + variance), 0.0)
+        removed = 1.0 - geometry.cost_of_scale(np.sqrt(variance / geometry.dimension)) / chance
+        confidence = np.where(voted, np.maximum(removed, 0.0), 0.0)
         deviation = np.sqrt(np.where(voted, variance, parameters.dispersion))
         details = {"standard_deviation": deviation, "converged": found.converged, "unique": found.unique}
         return Posterior(found.points, confidence, None, details)

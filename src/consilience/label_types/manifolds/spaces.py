@@ -24,8 +24,9 @@ __all__ = ["SO3", "SPD", "GeometricSpace", "Hyperbolic", "Sphere", "checked_size
 #: Numbers may be off the manifold by these shares, as after rounding to single precision: lengths of unit vectors,
 #: time-like coordinates, and symmetric entries.
 UNIT_TOLERANCE, TIME_TOLERANCE, SKEW_TOLERANCE = 1e-4, 1e-5, 1e-6
-#: Largest coordinate of hyperbolic space, in curvature radii; squares of larger ones overflow.
-FARTHEST = 1e130
+#: Largest coordinate of hyperbolic space, in curvature radii: 30 radii from the origin, where a point is known to a
+#: thousandth of a radius. Beyond 36 rounding moves it by more than a radius, and means are worse than votes.
+FARTHEST = 5e12
 #: Votes whose angles to the truth have this root mean square (in radians) tell nothing, in simulations: for uniform
 #: directions in space it is 1.7, for rotations 2.1.
 UNRELATED_DIRECTION, UNRELATED_ROTATION = 1.6, 2.0
@@ -59,11 +60,15 @@ class GeometricSpace(LabelSpace):
 
     @cached_property
     def law(self) -> ManifoldLaw:
-        # Wrapped noise: labels take account of how fast volume grows with distance.
-        return ManifoldLaw(self.geometry, wrapped=getattr(self, "noise", "") == "wrapped", chance=self.chance)
+        return ManifoldLaw(self.geometry, self.chance)
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return self.geometry.distance(np.asarray(left, dtype=np.float64), np.asarray(right, dtype=np.float64))
+
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return tangent coordinates at the origin, or those of the surrounding space on spheres and for rotations."""
+        points = np.asarray(batch, dtype=np.float64)
+        return self.geometry.log(np.broadcast_to(self.geometry.origin, points.shape), points).reshape(len(points), -1)
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the weighted Frechet means: the points of least weighted squared distance to the votes."""
@@ -81,7 +86,7 @@ class GeometricSpace(LabelSpace):
             array = self._stacked(array)
         elif array.shape[1:] != shape:
             raise InvalidLabelError(
-                f"Labels of shape {array.shape[1:]} are no points of {self!r}, which have shape {shape}. "
+                f"Labels of shape {array.shape[1:]} are not points of {self!r}, which have shape {shape}. "
                 "Pass an array with one such point per item and source.",
                 0 if array.ndim == 1 and len(array) else None,
             )
@@ -224,11 +229,13 @@ class Hyperbolic(GeometricSpace):
         return self.radius * points[..., 1:] / (self.radius + points[..., :1])
 
     def as_points(self, numbers: FloatArray) -> FloatArray:
-        if self.coordinates == "ball":
-            return self.from_poincare(numbers)
-        far = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers overflow"
-        too_far = ~(np.abs(numbers).max(axis=1) < FARTHEST * self.radius)
+        ball = self.coordinates == "ball"
+        points = self.from_poincare(numbers) if ball else numbers
+        far = f"is more than {np.log(2 * FARTHEST):.0f} curvature radii from the origin, where numbers are too coarse"
+        too_far = ~(np.abs(points).max(axis=1) < FARTHEST * self.radius)
         self._refuse(too_far, numbers, lambda _: far, "Use a curvature nearer to zero, or move the points.")
+        if ball:
+            return points
         time, projected = numbers[:, 0], self.project(numbers)
 
         def reason(index: int) -> str:
@@ -311,6 +318,9 @@ class Sphere(_UnitVectors):
         object.__setattr__(self, "d", checked_size("d", self.d))
         _check_choice("noise", self.noise)
 
+    def embed(self, batch: Batch) -> FloatArray:
+        return np.asarray(batch, dtype=np.float64)
+
     @cached_property
     def geometry(self) -> SphereGeometry:
         return SphereGeometry(self.d, self.noise)
@@ -379,6 +389,9 @@ class SO3(_UnitVectors):
         unit = self.project(quaternions)
         scalar_last = np.roll(unit, -1, axis=-1).reshape(-1, 4)
         return np.asarray(Rotation.from_quat(scalar_last).as_matrix()).reshape(*unit.shape[:-1], 3, 3)
+
+    def embed(self, batch: Batch) -> FloatArray:
+        return self.to_matrix(batch).reshape(len(batch), 9)
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         return self.geometry.project(batch)

@@ -10,32 +10,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_sums, agreement_table
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
+    Diagnostic,
     Hypothesis,
     Law,
-    Mixture,
     Parameters,
     Posterior,
     Request,
     Statistics,
     Summary,
-    count_statistics,
 )
 from consilience.exceptions import DistanceError
-from consilience.label_types.cost_curve import CostCurve, pair_cost
-from consilience.label_types.metric.curve import SteppedCurve, cost_step, pooled_curve
-from consilience.label_types.metric.landmarks import Landmarks
-from consilience.label_types.pair_costs import CostFunction, best_vote, cost_table, merged_weights, mismatched_costs
+from consilience.label_types.cost_curve import CostCurve, SteppedCurve, conditional, cost_step, pair_cost, pooled_curve
+from consilience.label_types.landmarks import Landmarks, first_of_each
+from consilience.label_types.pair_costs import CostFunction, MismatchLaw, cost_table, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["MetricLaw", "MetricParameters", "best_candidate"]
+__all__ = ["MetricLaw", "MetricParameters"]
 
 #: Labels that stand for the whole space, and random ones that do before any vote is seen; budgets of time, as the
 #: table of their costs grows with the square.
@@ -44,6 +42,8 @@ REFERENCES, POOL = 48, 128
 MAX_LISTED, MAX_RECURRING = 256, 64
 #: Votes that are looked through for labels that the references lack, and items for the smallest cost.
 LOOKED, LOOKED_ITEMS = 1000, 60
+#: One label in so many judges how well an embedding keeps the costs of labels that it was not made from.
+JUDGING = 4
 #: Share of negative spectrum that squared distances of a flat space may have, for rounding of the labels.
 BENT = 0.03
 #: Qualities at which votes are simulated, and truths around which they are drawn: an agreement to about .05, which a
@@ -53,47 +53,45 @@ SIMULATED_QUALITIES, SIMULATED_TRUTHS = 12, 400
 BORROWED_GOLD = 10.0
 #: A source whose votes scatter by less than this share of the usual hardly varies, and agrees with nobody.
 STILL = 0.05
-#: Votes before a source can be called constant.
-MIN_VOTES = 10
 
 
 @dataclass(frozen=True)
 class MetricParameters(Parameters):
     """Expected costs and weights of m sources, each ``(m,)`` if nothing else is said."""
 
-    expected_cost: FloatArray
-    weight: FloatArray
-    correlation: FloatArray  # (m, m) of errors given the truth
-    cost_slope: FloatArray  # how fast the cost falls with the quality of a source
-    gauge_error: FloatArray  # standard error of the cost for given qualities: the scatter of the truth is not known
-    weight_slope: FloatArray  # how fast the weight falls with the cost
-    chance: float  # mean cost between unrelated labels
+    expected_cost: Annotated[FloatArray, Axes("m", 0.0)]
+    weight: Annotated[FloatArray, Axes("m")]
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    cost_slope: Annotated[FloatArray, Axes("m")]  # how fast the cost falls with the quality of a source
+    # Standard error of the cost for given qualities: the scatter of the truth is not known
+    gauge_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
+    weight_slope: Annotated[FloatArray, Axes("m")]  # how fast the weight falls with the cost
+    chance: Annotated[float, Axes("", 0.0, infinite=True)]  # mean cost between unrelated labels
+    # The labels over which votes follow the exact law, with their costs; None where there is no list
+    listed: Annotated[Batch, Axes("labels ...")] | None = None
+    listed_costs: Annotated[FloatArray, Axes("labels labels", 0.0)] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class MetricLaw(Law):
+class MetricLaw(MismatchLaw):
     """Votes known through their pairwise cost."""
 
     cost: CostFunction  # (n, ...), (n, ...) -> (n,)
+    mean: Callable[[Batch, FloatArray], Batch]  # votes (n, m, ...), weights (n, m) -> (n, ...)
     # (n, ...) -> (n, d) embedding, None, or "mds" to learn one (`Landmarks`) from a sample
     coordinates: Callable[[Batch], FloatArray] | str | None = None
-    # votes (n, m, ...), weights (n, m) -> (n, ...); None picks the best vote
-    mean: Callable[[Batch, FloatArray], Batch] | None = None
     candidates: Batch | None = None  # labels to choose from instead of the votes, or None
-    # size, seed -> labels that represent the space before any vote is seen, or None
-    pool: Callable[[int, int], Batch | None] | None = None
+    # size, rng -> labels that represent the space before any vote is seen, or None
+    pool: Callable[[int, np.random.Generator], Batch] | None = None
     # centers, weight, rng -> votes of the space's own, or None
     sample: Callable[[Batch, float, np.random.Generator], Batch] | None = None
     exponent: float = 1.0  # power of the cost that is the squared distance of a flat space, or 1
-    # What `adapt` takes from the votes: votes on different items, one each; the measure (m, m) between votes of two
-    # sources on different items; the step of costs, or 0; the different labels where they are few and recur, or None
+    # What `adapt` takes from the votes: votes on different items, one each; the step of costs, or 0; the different
+    # labels where they are few and recur, or None
     references: Batch | None = None
-    mismatch: FloatArray | None = None
     step: float = 0.0
     recurring: Batch | None = None
     parameter_class = MetricParameters
-    methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
-    adapts_to_votes: ClassVar[bool] = True
 
     def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> MetricLaw:
         """Look at votes on different items, and learn coordinates where asked for."""
@@ -112,7 +110,7 @@ class MetricLaw(Law):
         references, rng = _references(sample, seed), np.random.default_rng(seed)
         _check_symmetric(self.cost, references[:12])
         mismatch, _ = mismatched_costs(law.measure, sample, rng)
-        rows, columns = np.nonzero(sample.observed)
+        rows, columns = sample.places()
         some = rng.permutation(len(rows))[:LOOKED]
         recurring = _recurring(self.cost, references, sample.labels[rows[some], columns[some]])
         step = _smallest_cost(self.cost, sample)
@@ -122,12 +120,15 @@ class MetricLaw(Law):
         """Return the law with coordinates, or with the exponent that makes costs squared distances of a flat space."""
         if labels is None or len(labels) < 2 or callable(self.coordinates):
             return self
-        if self.coordinates == "mds":
-            return replace(self, coordinates=Landmarks.of(self.cost, labels))
-        # Over a list of labels the agreement of two sources is worked out exactly, for costs as they are.
         few = self.candidates is not None and len(self.candidates) <= MAX_LISTED
-        if few or _recurring(self.cost, labels[:REFERENCES], labels) is not None:
-            return self
+        listed = self.candidates if few else _recurring(self.cost, labels[:REFERENCES], labels)
+        if self.coordinates == "mds":
+            different = labels[first_of_each(labels)[0]] if listed is None else listed
+            judging = different[::JUDGING] if listed is None and len(different) > 2 * JUDGING else None
+            landmarks = different if judging is None else np.delete(different, np.s_[::JUDGING], axis=0)
+            return replace(self, coordinates=Landmarks.of(self.cost, landmarks, judging))
+        if listed is not None:
+            return self  # the agreement of two sources is worked out exactly, for costs as they are
         squared = cost_table(self.cost, labels, labels) ** 2
         centered = squared - squared.mean(axis=0) - squared.mean(axis=1)[:, None] + squared.mean()
         values = np.linalg.eigvalsh(-(centered + centered.T) / 4.0)
@@ -153,7 +154,7 @@ class MetricLaw(Law):
     @cached_property
     def pool_labels(self) -> Batch | None:
         """Random labels that stand for the space before any vote is seen, where it can make some."""
-        return None if self.pool is None else self.pool(POOL, 0)
+        return None if self.pool is None else self.pool(POOL, np.random.default_rng(0))
 
     @cached_property
     def reference_costs(self) -> FloatArray:
@@ -162,14 +163,17 @@ class MetricLaw(Law):
         costs = np.zeros((0, 0)) if labels is None else cost_table(self.cost, labels, labels)
         return costs if costs.max(initial=0.0) > 0 else np.array([[0.0, 1.0], [1.0, 0.0]])
 
+    @property
+    def listed(self) -> Batch | None:
+        """All labels, where they are known: few candidates, or few labels that recur."""
+        labels = self.recurring if self.candidates is None else self.candidates
+        return None if labels is None or not 1 < len(labels) <= MAX_LISTED else labels
+
     @cached_property
     def listed_costs(self) -> FloatArray | None:
-        """``(K, K)`` costs between all labels, where they are known: few candidates, or few labels that recur."""
-        labels = self.recurring if self.candidates is None else self.candidates
-        if labels is None or not 1 < len(labels) <= MAX_LISTED:
-            return None
-        costs = cost_table(self.cost, labels, labels)
-        return costs if costs.max() > 0 else None
+        """``(K, K)`` costs between them."""
+        costs = None if self.listed is None else cost_table(self.cost, self.listed, self.listed)
+        return costs if costs is not None and costs.max() > 0 else None
 
     @cached_property
     def curve(self) -> CostCurve | SteppedCurve:
@@ -180,13 +184,13 @@ class MetricLaw(Law):
 
     @property
     def _is_listed(self) -> bool:
-        return not callable(self.coordinates) and self.exponent == 1.0 and self.listed_costs is not None
+        return self.exponent == 1.0 and self.listed_costs is not None
 
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
         labels, observed, known, gold = chunk.labels, chunk.observed, chunk.known, chunk.gold_rows
-        pair_costs = np.zeros((observed.shape[1], observed.shape[1]))
+        total = np.zeros((observed.shape[1], observed.shape[1]))
         placed: FloatArray | None = None
         if callable(self.coordinates):
             points = self.coordinates(labels[observed])
@@ -195,14 +199,12 @@ class MetricLaw(Law):
 
         def between(rows: IntArray, a: int, b: int) -> FloatArray:
             cost = self.cost(labels[rows, a], labels[rows, b])
-            pair_costs[a, b] = pair_costs[b, a] = cost.sum()
+            total[a, b] = total[b, a] = cost.sum()
             if placed is None:
                 return cost**self.exponent
             return ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
 
-        to_gold = None if known is None else lambda rows, a: self.measure(labels[rows, a], known[rows])
-        parts = count_statistics(chunk) | agreement_sums(between, observed, to_gold, gold)
-        parts["pair_cost"] = pair_costs
+        parts = self.pair_sums(chunk, between) | {"pair_cost": total}
         if known is not None and len(gold) > 1:
             apart = self.measure(known[gold], known[np.roll(gold, 1)])
             parts["gold_chance"] = np.array([apart.sum(), len(apart)])
@@ -223,17 +225,8 @@ class MetricLaw(Law):
             gold_unit = np.maximum(gold_unit, 1e-300)
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
-        diagonal = np.eye(len(value), dtype=bool)
-        cost = statistics["pair_cost"] / np.maximum(statistics["agreement_count"], 1.0)
-        return replace(
-            table,
-            value=np.where(diagonal, 1.0, value),
-            # at least half an item's worth: votes that never differ may differ on the next
-            error=np.maximum(error, 0.5 / (table.both + 1.0)),
-            gold_value=gold_value,
-            gold_error=gold_error,
-            cost=np.where(diagonal, 0.0, cost),
-        )
+        error = np.where(unit > 1e-300, error, np.inf)  # votes that are all the same say nothing about anybody
+        return self.finished(PairTable(value, error, table.both, gold_value, gold_error), statistics)
 
     def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return the measure between votes on different items ``(m, m)``, in sources ``(m,)``, its unit, and a power.
@@ -264,8 +257,10 @@ class MetricLaw(Law):
 
         The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
         """
-        if self._is_listed and self.listed_costs is not None:
-            between = partial(pair_cost, self.listed_costs)
+        if self._is_listed and self.listed is not None and self.listed_costs is not None:
+            measure = cost_table(self.measure, self.listed, self.listed)
+            measure *= self.chance_cost / max(float(measure.mean()), 1e-300)
+            between = partial(pair_cost, self.listed_costs, measure=measure)
             return Forward.of_pair_cost(self.weight_from_cost, between, self.chance_cost, points=81)
         sample, references, power = self.sample, self.references, self._units(statistics)[-1]
         if callable(self.coordinates) or sample is None or references is None:
@@ -298,12 +293,6 @@ class MetricLaw(Law):
         table = np.clip(shape(np.abs(np.tanh(grid)) ** (1.0 / power)) @ factor, 0.0, 1.0) ** power
         return Forward.of_table(grid, np.outer(np.sign(grid), np.sign(grid)) * table)
 
-    def constant_sources(self, statistics: Statistics) -> BoolArray:
-        if self.mismatch is None:
-            return super().constant_sources(statistics)
-        own = np.diag(self.mismatch)
-        return (np.diag(statistics["both"]) >= MIN_VOTES) & (own <= 1e-9 * max(float(own.max()), 1e-300))
-
     # --- level 2 ----------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> MetricParameters:
@@ -312,6 +301,8 @@ class MetricLaw(Law):
             return replace(self._of_costs(np.full(m, 0.5 * chance)), weight=np.ones(m))
         if self._is_listed:
             found = self._of_costs(chance * (1.0 - quality), chance)
+            if m > 1 and not request.prior_is("gibbs"):  # a single source, of which nothing can be learned, is believed
+                found = replace(found, listed=self.listed, listed_costs=self.listed_costs)
             return replace(found, correlation=hypothesis.correlation)
         _, own, _, power = self._units(statistics)
         raised, quality = quality, np.sign(quality) * np.abs(quality) ** (1.0 / power)
@@ -347,9 +338,6 @@ class MetricLaw(Law):
         slope = float(np.clip(np.polyfit(np.log(measure[kept]), np.log(costs[kept]), 1)[0], 0.1, 2.0))
         return float(costs[kept].mean()) / float(measure[kept].mean()) ** slope * squared**slope
 
-    def merge(self, mixture: Mixture) -> Mixture:
-        return merged_weights(mixture)
-
     # --- level 3 ----------------------------------------------------------------------------------------
 
     def posterior(self, parameters: MetricParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
@@ -358,18 +346,39 @@ class MetricLaw(Law):
         # Sources without any weight still vote where nobody else does.
         silent = observed.any(axis=1) & ~(weights > 0).any(axis=1)
         weights[silent] = observed[silent] * 1e-6
-        if decode == "bayes":
-            best = self._least_expected_cost(labels, weights)
-        elif self.candidates is not None:
-            best = best_candidate(self.cost, self.candidates, labels, weights)
-        elif self.mean is not None:
-            best = self.mean(labels, weights)
-        else:
-            best = best_vote(self.cost, labels, weights)
+        if parameters.listed is not None and parameters.listed_costs is not None and decode != "map":
+            return self._among_all(parameters.listed, parameters.listed_costs, parameters, labels, counted)
+        best = self._least_expected_cost(labels, weights) if decode == "bayes" else self.mean(labels, weights)
         rows, sources = np.nonzero(weights > 0)
         cost = self.cost(labels[rows, sources], best[rows]) if len(rows) else np.zeros(0)
         spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed)).astype(np.float64)
         return Posterior(best, _confidence(spent, weights, counted, parameters.expected_cost, parameters.chance))
+
+    def _among_all(
+        self, listed: Batch, costs: FloatArray, parameters: MetricParameters, votes: Batch, counted: FloatArray
+    ) -> Posterior:
+        """Return the candidate (or vote) of least expected cost, where every label of a list may be the truth."""
+        scores = np.zeros((len(counted), len(listed)))
+        voted = [np.flatnonzero(column > 0) for column in counted.T]
+        for source, rows in enumerate(voted):
+            if len(rows):
+                weight = float(parameters.weight[source])
+                evidence = weight * cost_table(self.cost, votes[rows, source], listed)
+                evidence += conditional(costs, weight).log_normalizer
+                scores[rows] -= counted[rows, source, None] * evidence
+        belief = softmax(scores)
+        if self.candidates is not None:
+            expected = belief @ costs
+            best = listed[expected.argmin(axis=1)]
+        else:
+            expected = np.full(counted.shape, np.inf)
+            for source, rows in enumerate(voted):
+                if len(rows):
+                    apart = cost_table(self.cost, votes[rows, source], listed)
+                    expected[rows, source] = (belief[rows] * apart).sum(axis=1)
+            best = votes[np.arange(len(votes)), expected.argmin(axis=1)]
+        spared = 1.0 - expected.min(axis=1) / max(parameters.chance, 1e-100)
+        return Posterior(best, np.clip(np.where(np.isfinite(spared), spared, 0.0), 0.0, 1.0))
 
     def _least_expected_cost(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the candidate (or vote) of least posterior expected cost."""
@@ -383,6 +392,16 @@ class MetricLaw(Law):
             else:
                 best.append(mine[0])
         return as_object_array(best) if votes.dtype == object else np.array(best)
+
+    def notes(self) -> tuple[Diagnostic, ...]:
+        if not isinstance(self.coordinates, Landmarks):
+            return ()
+        dimension, eps = len(self.coordinates.projection), self.coordinates.distortion
+        message = (
+            f"Sources were judged by {dimension} coordinates that stand for labels, with a distortion of {eps:.2f}. "
+            f"Up to scale, their squared distances are {1.0 - eps:.2f} to 1 times the costs of the labels."
+        )
+        return (Diagnostic("embedding", "info", (), message),)
 
     # --- in shared words ----------------------------------------------------------------------------------
 
@@ -404,16 +423,6 @@ class MetricLaw(Law):
 
     def weight_from_cost(self, cost: FloatArray) -> FloatArray:
         return self.curve.weight_from_cost(cost)
-
-
-def best_candidate(cost: CostFunction, candidates: Batch, votes: Batch, weights: FloatArray) -> Batch:
-    """Return the candidate of least weighted cost to the votes of each item."""
-    totals = np.zeros((len(weights), len(candidates)))
-    for source in range(weights.shape[1]):
-        rows = np.flatnonzero(weights[:, source] > 0)
-        if len(rows):
-            totals[rows] += weights[rows, source, None] * cost_table(cost, votes[rows, source], candidates)
-    return np.asarray(candidates[totals.argmin(axis=1)])
 
 
 def _confidence(
@@ -441,7 +450,7 @@ def _confidence(
 def _references(sample: Chunk, seed: int) -> Batch:
     """Return votes on different items, one each: votes on one item are too alike to represent the space."""
     rng = np.random.default_rng(seed)
-    rows, columns = np.nonzero(sample.observed)
+    rows, columns = sample.places()
     order = rng.permutation(len(rows))
     _, first = np.unique(rows[order], return_index=True)
     chosen = order[rng.permutation(first)][:REFERENCES]

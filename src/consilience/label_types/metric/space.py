@@ -12,8 +12,8 @@ from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import DistanceError, InvalidLabelError, ModelFormatError, UnsupportedError
 from consilience.label_types.base import LabelSpace, as_numbers, check_distances
 from consilience.label_types.codes import plain_value
-from consilience.label_types.metric.law import MetricLaw, best_candidate
-from consilience.label_types.pair_costs import drawn_from
+from consilience.label_types.metric.law import MetricLaw
+from consilience.label_types.pair_costs import cost_table, drawn_from
 from consilience.label_types.registry import distance_by_name, name_of_distance
 
 __all__ = ["Metric"]
@@ -85,7 +85,8 @@ class Metric(LabelSpace):
     @property
     def law(self) -> MetricLaw:
         coordinates = self._coordinates if callable(self.embedding) else self.embedding
-        return MetricLaw(cost=self.cost, coordinates=coordinates, candidates=self.candidates, pool=self.random_pool)
+        pool = None if self.candidates is None else self.random
+        return MetricLaw(self.cost, self.weighted_mean, coordinates, self.candidates, pool)
 
     def embed(self, batch: Batch) -> FloatArray | None:
         if not callable(self.embedding):
@@ -110,9 +111,9 @@ class Metric(LabelSpace):
                 if np.ndim(value) != 0:
                     raise TypeError
                 numbers[index] = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise DistanceError(
-                    f"The distance function returned {value!r} between {_pair(one, two, index)}; "
+                    f"The distance function returned {value!r:.60} between {_pair(one, two, index)}; "
                     "expected one number. If it takes whole batches, pass vectorized=True."
                 ) from None
         return check_distances(numbers, left, right)
@@ -145,9 +146,6 @@ class Metric(LabelSpace):
             )
         return self.candidates[rng.integers(len(self.candidates), size=n)]
 
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        return None if self.candidates is None else super().random_pool(size, seed)
-
     def as_batch(self, labels: Any) -> Batch:
         return as_numbers(labels)
 
@@ -157,7 +155,13 @@ class Metric(LabelSpace):
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         if self.candidates is None:
             return super().weighted_mean(votes, weights)
-        return best_candidate(self.cost, self.candidates, votes, weights)
+        totals = np.zeros((len(weights), len(self.candidates)))
+        for source in range(weights.shape[1]):
+            rows = np.flatnonzero(weights[:, source] > 0)
+            if len(rows):
+                costs = cost_table(self.cost, votes[rows, source], self.candidates)
+                totals[rows] += weights[rows, source, None] * costs
+        return self.candidates[totals.argmin(axis=1)]
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         if self.candidates is None:

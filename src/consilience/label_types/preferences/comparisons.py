@@ -15,11 +15,11 @@ import numpy as np
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import first_few, plain_value, refuse_twice
 from consilience.label_types.preferences.likelihood import PairVotes
 
 #: Outcomes by name; a reply that could not be read is not a tie.
-OUTCOMES = {"first": 1, "second": -1, "tie": 0}
+OUTCOMES = {"first": 1, "second": -1, "tie": 0, "both bad": 0}
 UNPARSABLE = 2
 
 EXPECTED = (
@@ -37,9 +37,7 @@ class Comparisons:
     outcome: tuple[int, ...]  # 1 if the first won, -1 if the second did, 0 for a tie, 2 if it could not be read
     question: tuple[Hashable, ...] | None = None  # what it was about, where a judge was asked several times
     run: tuple[Hashable, ...] | None = None  # and which time it is
-    ranking: tuple[tuple[Any, ...], ...] | None = (
-        None  # groups of tied items, best first, where the comparisons are those of a ranking
-    )
+    ranking: tuple[tuple[Any, ...], ...] | None = None  # groups of tied items, best first, where it is a ranking
 
     @classmethod
     def of_ranking(cls, groups: Iterable[Iterable[Hashable]]) -> Comparisons:
@@ -99,8 +97,7 @@ def as_item_names(items: Any) -> tuple[Hashable, ...] | None:
     names = tuple(_name(item) for item in items)
     if len(names) < 2:
         raise InvalidLabelError(f"items={list(names)!r}: two items are needed to compare any.")
-    if (twice := _repeated(names)) is not None:
-        raise InvalidLabelError(f"Item {twice!r} is named twice. Name each one once.")
+    refuse_twice(names, "Item")
     return names
 
 
@@ -125,8 +122,8 @@ def read_comparisons(label: Any, items: tuple[Hashable, ...] | None = None) -> C
         found = _of_records(entries) if all(records) else _of_order(entries)
     unknown = [] if items is None else [item for item in found.items if item not in items]
     if items is not None and unknown:
-        shown = ", ".join(map(repr, items[:6])) + (", ..." if len(items) > 6 else "")
-        raise InvalidLabelError(f"item {unknown[0]!r} is unknown; known are {shown}. Correct the name, or add it.")
+        known = first_few(items)
+        raise InvalidLabelError(f"item {unknown[0]!r} is unknown; known are {known}. Correct the name, or add it.")
     return found
 
 
@@ -202,13 +199,10 @@ def _of_order(entries: list[Any]) -> Comparisons:
     names = [name for group in groups for name in group]
     if not all(groups) or len(names) < 2:
         raise InvalidLabelError(f"label {str(entries)[:80]} ranks fewer than two items. Use None to abstain.")
-    if (twice := _repeated(names)) is not None:
-        raise InvalidLabelError(f"label {str(entries)[:80]} ranks {twice!r} twice. Name each item once.")
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise InvalidLabelError(f"label {str(entries)[:80]} ranks {twice[0]!r} twice. Name each item once.")
     return Comparisons.of_ranking(groups)
-
-
-def _repeated(names: Sequence[Hashable]) -> Hashable | None:
-    return next((name for at, name in enumerate(names) if name in names[:at]), None)
 
 
 def _name(item: Any) -> Hashable:

@@ -96,7 +96,7 @@ def about(
             "Look at them if they are many.",
             request.named(np.flatnonzero(lost)),
         )
-    never = [item for at, item in enumerate(items or ()) if not compared[:, at].any()]
+    never = [item for at, item in enumerate(items or ()) if at >= compared.shape[1] or not compared[:, at].any()]
     if never:
         message = f"{_listed(never)}: never compared with anything; the place in the ranking means nothing. "
         tell("never-compared", "warning", message + "Collect comparisons.")
@@ -107,8 +107,8 @@ def about(
             f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'}, {often[judge]:.0%})"
             for judge in np.flatnonzero(large)
         ]
-        message = f"Prefer the item shown in one place (which, and how often between equals): {_listed(who)}. "
-        tell("position-bias", "info", message + "It is allowed for; show both orders.", request.named(large))
+        message = f"Pick an item by its place (which, and how often between equals): {_listed(who)}. "
+        tell("position-bias", "info", message + "The model corrects for it; show both orders.", request.named(large))
     if tau < DIFFERENT:
         tell(
             "disagrees-with-plain-vote",

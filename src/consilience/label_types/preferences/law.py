@@ -8,15 +8,15 @@ says who repeats whom.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
     Diagnostic,
@@ -26,11 +26,10 @@ from consilience.estimation.protocol import (
     Parameters,
     Posterior,
     Request,
-    Statistics,
     Summary,
     Trust,
-    count_statistics,
 )
+from consilience.label_types.base import NORMAL_95
 from consilience.label_types.preferences import findings, likelihood
 from consilience.label_types.preferences.comparisons import ComparisonCounts, Comparisons, tabulate
 from consilience.label_types.preferences.likelihood import JudgeTraits, PairVotes, ScoreBelief, outcome_moments, totals
@@ -44,14 +43,18 @@ SAME_NOISE = 4.0
 POOLED_VOTES = 2
 #: Discriminations beyond this are not told apart: such a judge swaps one pair in a hundred.
 STEEPEST = 60.0
+#: Share of pairs in the wrong order from which on a judge hardly does better than a coin: a quality of .15.
+NEARLY_HALF = 0.425
+#: Standard errors below zero from which on a discrimination is negative, as for a bias that is reported.
+REVERSED = 3.0
 #: Discrimination and tie parameter of known rankings, which are taken as nearly certain.
 CERTAIN, NO_TIES = 6.0, 1e-4
 #: Least variance of a judge's outcomes, and least spread of a discrimination: neither is ever known exactly.
 LEAST_VARIANCE, LEAST_SPREAD = 0.05, 0.05
 #: Spread of qualities where the trust engine has none, in its units: that of its prior of the mean quality.
 USUAL_SPREAD = 0.5
-#: Differences of scores over which costs are averaged, and discriminations and qualities of the tables.
-NODES, CURVE_POINTS, GRID_POINTS = 400, 2001, 161
+#: Differences of scores over which costs are averaged, and discriminations of the table.
+NODES, CURVE_POINTS = 400, 2001
 #: Groups of at most this many items are drawn, larger ones are taken as normal.
 DRAWN_ITEMS = 8
 #: Groups worked on at a time, comparisons on which judges are polished, and rounds of the scores: memory and time only.
@@ -70,15 +73,17 @@ STEP = 1e-4
 class BradleyTerryParameters(JudgeTraits, Parameters):
     """Traits of m judges; one who contradicts the others has a negative discrimination, and is used."""
 
-    slope_error: FloatArray  # (m,) as the next: standard errors
-    bias_error: FloatArray
-    share: FloatArray  # (m,) what a vote of each judge counts; below one for copies
-    correlation: FloatArray  # (m, m) of the errors of two judges given the scores
-    comparisons: IntArray  # (m,) as all that follow: numbers of votes, and of replies that could not be read
-    unparsable: IntArray
-    cycles: FloatArray  # share of triples that go round in a circle
-    order_flips: FloatArray  # share of pairs shown in both orders of which the answer went with the order
-    run_correlation: float = 0.0  # between answers of one judge to one question
+    slope_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # as the next: standard errors
+    bias_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
+    share: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # what a vote of each judge counts; below one for copies
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two judges given the scores
+    # Numbers of votes, and of replies that could not be read
+    comparisons: Annotated[IntArray, Axes("m", 0)]
+    unparsable: Annotated[IntArray, Axes("m", 0)]
+    cycles: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]  # share of triples that go round in a circle
+    # Share of pairs shown in both orders of which the answer went with the order
+    order_flips: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]
+    run_correlation: Annotated[float, Axes("", -1.0, 1.0)] = 0.0  # between answers of one judge to one question
     effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
     per_prompt: bool = True  # whether there were many small groups of items rather than one arena
     equal: bool = False  # whether all judges have one discrimination and no position bias
@@ -89,7 +94,9 @@ class BradleyTerryLaw(Law):
     """Comparisons by judges."""
 
     items: tuple[Hashable, ...] | None = None  # of every row, where they are known
+    parameter_class = BradleyTerryParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "em", "labelled")
+    needs_overlap: ClassVar[bool] = False  # a judge is compared with the ranking, whoever else compared the same pairs
 
     # --- level 0 ------------------------------------------------------------------------------------
 
@@ -104,7 +111,7 @@ class BradleyTerryLaw(Law):
         seen = np.zeros((m, int(pairs.unit.max(initial=-1)) + 1), dtype=np.float32)
         seen[pairs.judge, pairs.unit] = 1.0
         shared = np.rint(seen @ seen.T).astype(np.int64)
-        return Statistics({**count_statistics(chunk), "counts": as_object_array([counts]), "shared": shared})
+        return Statistics({**chunk.counts(), "counts": as_object_array([counts]), "shared": shared})
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return how far judges agree on the pairs of items that both compared, given how they like places and ties.
@@ -142,7 +149,7 @@ class BradleyTerryLaw(Law):
         return replace(found, error=error, gold_error=gold_error)
 
     def forward(self, statistics: Statistics) -> Forward:
-        grid = np.linspace(-LIMIT, LIMIT, GRID_POINTS)
+        grid = Forward.USUAL_GRID
         mean = np.tanh(np.outer(_discrimination(np.tanh(grid)), _differences()) / 2.0)
         return Forward.of_table(grid, mean @ mean.T / NODES)
 
@@ -232,8 +239,7 @@ class BradleyTerryLaw(Law):
         names = ("cycles", "order_flips", "unparsable", "share")
         columns = {
             "comparisons": parameters.comparisons,
-            "discrimination": slope.copy(),
-            "position_bias": parameters.bias,
+            "picks_first": 1.0 / (1.0 + np.exp(-parameters.bias)),  # of two equal items, ties aside
             "tie_rate": tie / (2.0 + tie),
         }
         return Summary(
@@ -252,6 +258,14 @@ class BradleyTerryLaw(Law):
         finite = np.isfinite(own)
         fall = np.abs(_fall(parameters.slope, parameters.tie))
         return np.where(finite, fall * np.where(finite, own, 0.0), np.inf), own.copy()
+
+    def guessing_sources(self, parameters: Any) -> BoolArray | None:
+        """Return who may have no discrimination, and is wrong about nearly half of the pairs; not if all are."""
+        wrong = cost_of_judge(parameters.slope, parameters.tie)
+        slope, error = parameters.slope, parameters.slope_error
+        # Who is below zero by more than chance explains is not guessing, but votes upside down.
+        guessing: BoolArray = (slope <= NORMAL_95 * error) & (slope >= -REVERSED * error) & (wrong > NEARLY_HALF)
+        return guessing & ~guessing.all()
 
     def findings(
         self, trust: Trust, mixture: Mixture, statistics: Statistics, request: Request
@@ -290,10 +304,6 @@ class BradleyTerryLaw(Law):
             equal=bool(np.ptp(slope) == 0.0) if m else True,
             **rest,
         )
-
-    def restore(self, fields: Mapping[str, Any]) -> BradleyTerryParameters:
-        low, high = fields["effective_judges"]
-        return BradleyTerryParameters(**{**fields, "effective_judges": (float(low), float(high))})
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return cost_of_judge(weight)
@@ -376,13 +386,13 @@ def _fitted(
     start = likelihood.starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
     traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
-    if table.per_prompt:
-        if polished and pairs.width <= DRAWN_ITEMS:
-            # As many prompts as are needed; they come in no order that means anything.
-            step = max(round(len(pairs) / POLISHED_VOTES), 1)
-            some = pairs.where(pairs.group % step == 0)
-            some = replace(some, group=some.group // step, names=pairs.names[::step])
-            traits = likelihood.polish_judges(some, traits, fixed=fixed)
+    if table.per_prompt and polished and pairs.width <= DRAWN_ITEMS:
+        # As many prompts as are needed; they come in no order that means anything.
+        step = max(round(len(pairs) / POLISHED_VOTES), 1)
+        some = pairs.where(pairs.group % step == 0)
+        some = replace(some, group=some.group // step, names=pairs.names[::step])
+        traits = likelihood.polish_judges(some, traits, fixed=fixed)
+    if table.per_prompt or len(scores.mean) == 0:  # nobody compares anything
         errors = _root(traits.covariance).T
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]

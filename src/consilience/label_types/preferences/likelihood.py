@@ -13,12 +13,12 @@ The bound underrates judges of small groups; there, EM over weighted draws of th
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, BoolArray, FloatArray, IntArray
 
 #: Variance of the position biases before any vote: a bias of 0.5 lets the place win 62% of the time between equals.
 BIAS_VARIANCE = 0.25
@@ -141,16 +141,16 @@ class JudgeTraits:
     and factor are learned.
     """
 
-    slope: FloatArray  # (m,) discrimination s
-    bias: FloatArray  # (m,) position bias b
-    tie: FloatArray  # (m,) tie parameter nu
-    covariance: FloatArray  # (m, 2, 2) of slope and bias
-    center: FloatArray
-    spread: FloatArray
-    scale: float = 1.0
-    factor: float = 0.5
-    bias_mean: float = 0.0
-    bias_variance: float = BIAS_VARIANCE
+    slope: Annotated[FloatArray, Axes("m")]  # discrimination s
+    bias: Annotated[FloatArray, Axes("m")]  # position bias b
+    tie: Annotated[FloatArray, Axes("m", 0.0)]  # tie parameter nu
+    covariance: Annotated[FloatArray, Axes("m 2 2", covariance=True)]  # of slope and bias
+    center: Annotated[FloatArray, Axes("m")]
+    spread: Annotated[FloatArray, Axes("m", 0.0)]
+    scale: Annotated[float, Axes()] = 1.0
+    factor: Annotated[float, Axes("", 0.0)] = 0.5
+    bias_mean: Annotated[float, Axes()] = 0.0
+    bias_variance: Annotated[float, Axes("", 0.0)] = BIAS_VARIANCE
 
     @property
     def slope_prior(self) -> tuple[FloatArray, FloatArray]:
@@ -186,10 +186,9 @@ class JudgeTraits:
 
     def of(self, chosen: IntArray) -> JudgeTraits:
         """Return some of the judges."""
-        names = ("slope", "bias", "tie", "covariance", "center", "spread")
-        some: list[Any] = [getattr(self, name)[chosen] for name in names]
-        some += [self.scale, self.factor, self.bias_mean, self.bias_variance]
-        return JudgeTraits(*some)
+        traits = {item.name: getattr(self, item.name) for item in fields(JudgeTraits)}
+        some: Any = {name: one[chosen] if isinstance(one, np.ndarray) else one for name, one in traits.items()}
+        return JudgeTraits(**some)
 
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""

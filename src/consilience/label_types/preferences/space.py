@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,13 @@ import numpy.typing as npt
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.estimation.protocol import Law
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.codes import read_each
 from consilience.label_types.preferences import comparisons
 from consilience.label_types.preferences.comparisons import OUTCOMES, Comparisons, net_outcomes
 from consilience.label_types.preferences.law import BradleyTerryLaw
 from consilience.label_types.rankings.kemeny import minimize_disagreement
-from consilience.label_types.rankings.labels import read_each, read_orders
+from consilience.label_types.rankings.labels import read_orders
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +60,7 @@ class Preferences(LabelSpace):
     ['tea', 'milk', 'juice']
     """
 
+    votes_are_labels: ClassVar[bool] = False
     items: Sequence[Hashable] | None = None
     by: str | None = None
 
@@ -80,6 +82,9 @@ class Preferences(LabelSpace):
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return np.array([_apart(one, two) for one, two in zip(left, right, strict=True)], dtype=np.float64)
+
+    def unit(self, parameters: Any) -> Unit:
+        return Unit("pairs_wrong", "how often a judge prefers the worse of two items")
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         names = RANDOM_ITEMS if self.items is None else tuple(self.items)
@@ -146,16 +151,14 @@ class Preferences(LabelSpace):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])
         words = {code: word for word, code in OUTCOMES.items()}
         names = ("first", "second", "outcome", "question", "run")
-        rows: list[list[dict[str, Any]] | None] = []
-        for cell in read:
-            if cell is None:
-                rows.append(None)
-                continue
+
+        def records(cell: Comparisons) -> list[dict[str, Any]]:
             nothing = (None,) * len(cell)
             said = [words.get(outcome) for outcome in cell.outcome]
             columns = (cell.first, cell.second, said, cell.question or nothing, cell.run or nothing)
-            rows.append([dict(zip(names, entry, strict=True)) for entry in zip(*columns, strict=True)])
-        return pa.array(rows)
+            return [dict(zip(names, entry, strict=True)) for entry in zip(*columns, strict=True)]
+
+        return pa.array([None if cell is None else records(cell) for cell in read])
 
     def from_arrow(self, column: pa.Array) -> Batch:
         rows = []

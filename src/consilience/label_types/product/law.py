@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import PairTable
 from consilience.estimation.protocol import (
     Chunk,
@@ -27,9 +27,8 @@ from consilience.estimation.protocol import (
     Request,
     Statistics,
     Summary,
-    count_statistics,
 )
-from consilience.exceptions import ConsilienceError, ModelFormatError, UnsupportedError
+from consilience.exceptions import ConsilienceError, UnsupportedError
 
 __all__ = ["Factor", "ProductLaw", "any_part", "is_packed", "layout", "of_field", "pack", "part_labels", "part_there"]
 
@@ -54,7 +53,7 @@ class Factor:
         """Return the cost of unrelated labels: as the law knows it, else the mean cost of votes on different items."""
         if 0.0 < self.law.chance_cost < np.inf:
             return self.law.chance_cost
-        rows, columns = np.nonzero(sample.observed)
+        rows, columns = sample.places()
         rng = np.random.default_rng(seed)
         pairs = np.stack([rng.permutation(len(rows))[:UNRELATED_PAIRS] for _ in range(2)])
         left, right = pairs[:, rows[pairs[0]] != rows[pairs[1]]]
@@ -69,18 +68,11 @@ class ProductParameters(Parameters):
     """What is known about the sources, field by field; ``parameters["stars"]`` is what is most probable of one."""
 
     factors: Mapping[str, Mixture]
-    scale: FloatArray  # (fields,) cost of unrelated true labels, by which costs are divided
-    votes: IntArray  # (fields, m) how many votes each source cast on each field
+    scale: Annotated[FloatArray, Axes("fields", 0.0)]  # cost of unrelated true labels, by which costs are divided
+    votes: Annotated[IntArray, Axes("fields m", 0)]  # how many votes each source cast on each field
 
     def __getitem__(self, name: str) -> Parameters:
         return self.factors[name][0][1]
-
-    def as_dict(self) -> dict[str, Any]:
-        factors = {
-            name: [{"probability": share, "parameters": one.as_dict()} for share, one in mixture]
-            for name, mixture in self.factors.items()
-        }
-        return {"factors": factors, "scale": self.scale, "votes": self.votes}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +82,12 @@ class ProductLaw(CompositeLaw):
     factors: Mapping[str, Factor]
     dtype: np.dtype[Any]  # of records in which nobody votes
     given_scale: FloatArray | None = None  # (fields,) cost of unrelated labels, once votes were seen
+    parameter_class = ProductParameters
     adapts_to_votes: ClassVar[bool] = True
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return {"fields": len(self.factors)}
 
     @property
     def methods(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -156,7 +153,7 @@ class ProductLaw(CompositeLaw):
     # --- field by field -------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        parts = count_statistics(self._readable(chunk))
+        parts = self._readable(chunk).counts()
         for name, law in self.fields.items():
             with of_field(name):
                 own = law.statistics(self.field_chunk(chunk, name))
@@ -173,9 +170,9 @@ class ProductLaw(CompositeLaw):
         chunk = self._readable(chunk)
         labels, observed = part_labels(chunk.labels, name), chunk.observed & part_there(chunk.labels, name)
         if chunk.known is None or chunk.is_known is None:
-            return Chunk(labels, observed)
+            return Chunk(labels, observed, items=chunk.items, by_name=chunk.by_name)
         is_known = chunk.is_known & part_there(chunk.known, name)
-        return Chunk(labels, observed, part_labels(chunk.known, name), is_known)
+        return Chunk(labels, observed, part_labels(chunk.known, name), is_known, chunk.items, chunk.by_name)
 
     def _readable(self, chunk: Chunk) -> Chunk:
         """Return a chunk of records in which a vote says something: empty records are abstentions."""
@@ -264,19 +261,6 @@ class ProductLaw(CompositeLaw):
             for rate, (name, law) in zip(self.rate, self.fields.items(), strict=True)
         }
         return ProductParameters(factors, self.scale, np.ones((len(factors), len(weight)), dtype=np.int64))
-
-    def restore(self, fields: Mapping[str, Any]) -> ProductParameters:
-        stored = fields["factors"]
-        if list(stored) != list(self.factors):
-            raise ModelFormatError(
-                f"The model's records have the fields {', '.join(stored)}, and those of the given space "
-                f"{', '.join(self.factors)}. Pass the space that the model was fitted with."
-            )
-        factors: dict[str, Mixture] = {
-            name: tuple((float(one["probability"]), law.restore(one["parameters"])) for one in stored[name])
-            for name, law in self.fields.items()
-        }
-        return ProductParameters(factors, np.asarray(fields["scale"]), np.asarray(fields["votes"]))
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the mean cost of records drawn with probability proportional to ``exp(-weight * cost)``."""

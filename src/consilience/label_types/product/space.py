@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError, UnsupportedError, did_you_mean
-from consilience.label_types.base import LabelSpace, is_missing
+from consilience.label_types.base import LabelSpace, Unit, is_missing
 from consilience.label_types.codes import plain_value
 from consilience.label_types.product.law import (
     Factor,
@@ -60,8 +60,9 @@ class Product(LabelSpace):
     >>> topic = (rng.integers(2, size=(400, 1)) + (rng.random((400, 3)) > [0.7, 0.8, 0.9])) % 2
     >>> votes = space.records(stars=stars, topic=topic)
     >>> model = LabelModel(space).fit(votes)
-    >>> [int(np.argmin(model.sources_.columns[f"{field} expected_cost"])) for field in space.factors]
-    [0, 2]
+    >>> sources = model.sources_.columns
+    >>> [sources["source"][np.argmin(sources[name])] for name in ("stars error", "topic error_rate")]
+    ['source_0', 'source_2']
     >>> sorted(model.predict(votes)[0])
     ['stars', 'topic']
     """
@@ -151,6 +152,9 @@ class Product(LabelSpace):
             observed[name] = _spread(any_part(found), rows, len(records))
         return pack(batches, observed)
 
+    def has_opinion(self, batch: Batch) -> BoolArray:
+        return any_part(batch)
+
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
         return labels if is_packed(labels, tuple(self.factors)) else None
 
@@ -210,6 +214,11 @@ class Product(LabelSpace):
             if len(rows):
                 total[rows] += rate * space.cost(part_labels(left, name)[rows], part_labels(right, name)[rows])
         return total
+
+    def unit(self, parameters: Any) -> Unit:
+        parts = {name: space.unit(parameters[name]) for name, space in self.factors.items()}
+        meaning = "the costs of the fields together, each relative to that of unrelated labels"
+        return Unit("relative_cost", meaning, is_share=False, parts=parts)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         batches = {}

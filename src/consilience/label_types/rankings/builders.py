@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.exceptions import InvalidLabelError, UnsupportedError
-from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions, read_each
+from consilience.label_types.codes import read_each
+from consilience.label_types.rankings.labels import MOST_ITEMS, UNSEEN, ItemCodes, Positions
 
 _ORDERS = (list, tuple, np.ndarray)
+#: Numbers of a PrefLib file fit into 64 bits; more voters than this are counted, not listed.
+MOST_DIGITS, MOST_VOTERS = 18, 1 << 31
 
 
 def positions_from_orders(orders: Any, items: int | Sequence[str] | None = None) -> Positions:
@@ -236,6 +239,10 @@ class PrefLibProfile:
 
     def expanded(self) -> Positions:
         """Return one ranking per voter."""
+        if self.counts.sum(dtype=np.float64) > MOST_VOTERS:
+            raise InvalidLabelError(
+                f"{self.counts.sum(dtype=np.float64):.3g} voters are too many to list. Use positions and counts."
+            )
         return np.repeat(self.positions, self.counts, axis=0)
 
 
@@ -251,14 +258,16 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
     >>> profile.positions.tolist(), profile.counts.tolist(), profile.names
     ([[0, 1], [0, 0]], [2, 1], ('tea', 'milk'))
     """
+    if not isinstance(text, str):
+        raise InvalidLabelError(f"read_preflib takes the text of a file, not {type(text).__name__}.")
     if unlisted not in ("unseen", "below"):
         raise UnsupportedError(f"unlisted={unlisted!r} is unknown. Use 'unseen' or 'below'.")
     names: dict[int, str] = {}
     declared, orders, counts = 0, [], []
     for number, line in enumerate(text.splitlines(), start=1):
-        if named := re.match(r"#\s*ALTERNATIVE NAME\s+(\d+)\s*:\s*(.*?)\s*$", line):
+        if named := re.match(r"#\s*ALTERNATIVE NAME\s+(\d{1,9})\s*:\s*(.*?)\s*$", line):
             names[int(named[1])] = named[2]
-        elif total := re.match(r"#\s*NUMBER ALTERNATIVES\s*:\s*(\d+)", line):
+        elif total := re.match(r"#\s*NUMBER ALTERNATIVES\s*:\s*(\d{1,9})\b", line):
             declared = int(total[1])
         if not line.strip() or line.startswith("#"):
             continue
@@ -269,6 +278,9 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
                 f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that "
                 "PrefLib used before 2022 have to be downloaded again."
             )
+        digits = max(map(len, re.findall(r"\d+", line)))
+        if digits > MOST_DIGITS:
+            raise InvalidLabelError(f"Line {number} holds a number of {digits} digits; numbers have {MOST_DIGITS}.")
         order = [tuple(int(item) - 1 for item in re.findall(r"\d+", entry)) for entry in entries]
         items = [item + 1 for group in order for item in group]
         wrong = next((item for item in items if item < 1 or item > (declared or item)), None)
@@ -282,6 +294,8 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
         raise InvalidLabelError("The text holds no ranking. PrefLib lines look like '12: 1,3,{2,4}'.")
     listed = 1 + max(item for order in orders for group in order for item in group)
     size = declared or max(listed, *names, 0)
+    if size > MOST_ITEMS:
+        raise InvalidLabelError(f"The text ranks {size} items; rankings have at most {MOST_ITEMS}.")
     build = positions_from_orders if unlisted == "unseen" else positions_from_top_k
     called = tuple(names.get(item, str(item)) for item in range(1, size + 1))
     return PrefLibProfile(build(orders, size), np.array(counts), called)

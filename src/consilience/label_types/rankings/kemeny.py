@@ -12,7 +12,6 @@ preference and never the index of an item.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from typing import Literal
@@ -22,6 +21,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
+from consilience.partitions.threads import map_in_threads
 
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
@@ -49,6 +49,13 @@ class KemenyRankings:
         No ranking costs less.
     optimal : array of shape (n,)
         Whether the ranking is proven to be the best.
+
+    Examples
+    --------
+    >>> from consilience import kemeny
+    >>> result = kemeny([[0, 1, 2], [1, 0, 2], [0, 2, 1]])
+    >>> result.positions[0].tolist(), result.cost.tolist(), result.optimal.tolist()
+    ([0, 1, 2], [2.0], [True])
     """
 
     positions: IntArray
@@ -140,11 +147,7 @@ def minimize_disagreement(
         rows = np.flatnonzero(count == size)
         parts = np.array_split(rows, max(n_threads, len(rows) * size**2 // _MAX_CELLS))
         jobs += [part for part in parts if len(part)]
-    if n_threads > 1:
-        with ThreadPoolExecutor(n_threads) as pool:
-            list(pool.map(solve, jobs))
-    else:
-        list(map(solve, jobs))
+    list(map_in_threads(solve, jobs, n_threads) if n_threads > 1 else map(solve, jobs))
     proven |= cost - bound <= _EQUAL * cost
     return KemenyRankings(positions, cost, np.where(proven, cost, np.minimum(bound, cost)), proven)
 

@@ -151,18 +151,22 @@ def bucket_counts(positions: npt.NDArray[np.int16], sizes: int) -> IntArray:
 
 
 @numba.njit(cache=True, nogil=True)
-def _combine(values: FloatArray, first: int, last: int, multiply: bool) -> FloatArray:
-    """Return ``(size, sets, lanes)``: sums or products of ``values[i]`` over the sets of items first .. last - 1."""
+def _combine(values: FloatArray, half: int, nothing: float) -> tuple[FloatArray, FloatArray]:
+    """Return ``(size, sets, lanes)`` of ``values[i]`` over all sets of the first `half` items, and of the others.
+
+    They are combined by products if `nothing`, the value of the empty set, is one, and otherwise by sums.
+    """
     size, _, lanes = values.shape
-    table = np.full((size, 1 << (last - first), lanes), 1.0 if multiply else 0.0)
+    low, high = np.full((size, 1 << half, lanes), nothing), np.full((size, 1 << (size - half), lanes), nothing)
     for i in range(size):
-        for item in range(first, last):
-            bit = 1 << (item - first)
+        for item in range(size):
+            table = low if item < half else high
+            bit = 1 << (item if item < half else item - half)
             for rest in range(bit):
                 for lane in range(lanes):
                     one, two = table[i, rest, lane], values[i, item, lane]
-                    table[i, rest | bit, lane] = one * two if multiply else one + two
-    return table
+                    table[i, rest | bit, lane] = one * two if nothing == 1.0 else one + two
+    return low, high
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -174,7 +178,7 @@ def _pair_masses(factor: FloatArray, before: FloatArray) -> FloatArray:
     """
     size, _, lanes = factor.shape
     n_low = size // 2
-    low, high = _combine(factor, 0, n_low, True), _combine(factor, n_low, size, True)
+    low, high = _combine(factor, n_low, 1.0)
     low_mass, high_mass = np.zeros_like(low), np.zeros_like(high)
     mask, full = (1 << n_low) - 1, (1 << size) - 1
     forward, backward = np.zeros((full + 1, lanes)), np.zeros((full + 1, lanes))
@@ -201,11 +205,12 @@ def _pair_masses(factor: FloatArray, before: FloatArray) -> FloatArray:
     before[:] = 0.0
     for i in range(size):
         for j in range(i):
-            mass, bit = (low_mass[i], 1 << j) if j < n_low else (high_mass[i], 1 << (j - n_low))
-            for rest in range(len(mass)):
+            mass = low_mass if j < n_low else high_mass
+            bit = 1 << (j if j < n_low else j - n_low)
+            for rest in range(mass.shape[1]):
                 if rest & bit:
                     for lane in range(lanes):
-                        before[j, i, lane] += mass[rest, lane]
+                        before[j, i, lane] += mass[i, rest, lane]
     return forward[full]
 
 
@@ -345,7 +350,7 @@ def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: 
             for i in range(size):
                 for j in range(size):
                     price[i, j, lane] = max(square[t, orders[t, start + i], orders[t, start + j]], 0.0)
-        low, high = _combine(price, 0, n_low, False), _combine(price, n_low, size, False)
+        low, high = _combine(price, n_low, 0.0)
         best = np.full((full + 1, lanes), np.inf)
         best[0] = 0.0
         for chosen in range(1, full + 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, IntArray, as_object_array
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.codes import plain_value
+from consilience.label_types.codes import first_few, plain_value, read_each, read_names
 
 Positions = npt.NDArray[np.int16]
 
@@ -39,22 +39,10 @@ class ItemCodes:
         """Return the codes of this many items, or of items with these names, or say what is wrong with them."""
         if items is None:
             return cls(None, None)
-        if isinstance(items, (int, np.integer)) and not isinstance(items, bool):
-            if not 2 <= items <= MOST_ITEMS:
-                raise InvalidLabelError(f"items={items}: a ranking has 2 to {MOST_ITEMS} items.")
-            return cls(int(items), None)
-        if isinstance(items, (bool, str, bytes)) or not isinstance(items, Iterable):
-            raise InvalidLabelError(
-                f"items={items!r} says neither how many items there are nor how they are called. "
-                "Give a whole number or a list of names."
-            )
-        names = tuple(plain_value(name) for name in items)
-        for place, name in enumerate(names):
-            if not isinstance(name, str):
-                raise InvalidLabelError(f"An item cannot be called {name!r}. Names are text.")
-            if name in names[:place]:
-                raise InvalidLabelError(f"Item {name!r} is named twice. Name each one once.")
-        return cls(cls.of(len(names)).number, names)
+        names, number = read_names(items, "item", f"items={items!r}", text=True)
+        if not 2 <= number <= MOST_ITEMS:
+            raise InvalidLabelError(f"items={number}: a ranking has 2 to {MOST_ITEMS} items.")
+        return cls(number, names)
 
     @cached_property
     def by_name(self) -> dict[str, int]:
@@ -65,8 +53,8 @@ class ItemCodes:
         """Return the number of an item."""
         if self.names is not None and isinstance(item, str):
             if item not in self.by_name:
-                shown = ", ".join(map(repr, self.names[:6])) + (", ..." if len(self.names) > 6 else "")
-                raise InvalidLabelError(f"item {item!r} is unknown; known are {shown}. Correct the name, or add it.")
+                known = first_few(self.names)
+                raise InvalidLabelError(f"item {item!r} is unknown; known are {known}. Correct the name, or add it.")
             return self.by_name[item]
         whole = isinstance(item, (int, np.integer)) and not isinstance(item, bool)
         if not whole or item < 0 or item >= (self.number or MOST_ITEMS):
@@ -95,6 +83,56 @@ class ItemCodes:
             raise InvalidLabelError(f"item {self.name(twice)!r} is listed twice. List each item once; ties are tuples.")
         return groups
 
+    def positions(self, order: Any) -> list[int]:
+        """Return one position per item; what an order leaves out is not seen."""
+        place_of = {item: place for place, group in enumerate(self.groups(order)) for item in group}
+        return [place_of.get(item, UNSEEN) for item in range(self.number or 0)]
+
+
+class NamedOrder(list[Any]):
+    """An order of names, best first, which knows all names of its row; what it leaves out is not seen."""
+
+    def __init__(self, order: Iterable[Any], names: tuple[str, ...]) -> None:
+        super().__init__(order)
+        self.names = names
+
+
+def order_of(positions: Iterable[int], names: tuple[str, ...]) -> list[Any]:
+    """Return the order of names at these positions; tied ones as a tuple."""
+    groups: dict[int, list[str]] = {}
+    for name, place in zip(names, positions, strict=False):
+        if place >= 0:
+            groups.setdefault(int(place), []).append(name)
+    return [tuple(own) if len(own) > 1 else own[0] for _, own in sorted(groups.items())]
+
+
+def names_of(cell: Any) -> list[str]:
+    """Return the names in an order, or in a dict of positions; none where it has none."""
+    if isinstance(cell, NamedOrder):
+        return list(cell.names)
+    entries = cell if isinstance(cell, (list, tuple, dict)) else ()
+    listed = [one for entry in entries for one in (entry if isinstance(entry, _GROUPS) else (entry,))]
+    return [one for one in listed if isinstance(one, str)]
+
+
+def with_names_of_rows(labels: Batch, names: Iterable[tuple[str, ...]]) -> Batch:
+    """Return labels of rows that have names: orders know the names of their row, positions become orders.
+
+    What is not a name of the row is left out.
+    """
+
+    def of_row(label: Any, own: tuple[str, ...]) -> Any:
+        if not own or label is None:
+            return label
+        if isinstance(label, dict):
+            label = order_of((plain_value(label.get(name, UNSEEN)) for name in own), own)
+        elif not names_of(label):
+            return NamedOrder(order_of(label, own), own)
+        known = [tuple(one for one in (e if isinstance(e, _GROUPS) else (e,)) if one in own) for e in label]
+        return NamedOrder((group if len(group) > 1 else group[0] for group in known if group), own)
+
+    return as_object_array(of_row(label, own) for label, own in zip(labels, names, strict=True))
+
 
 def order_of_text(text: str) -> list[Any]:
     """Return an order written as text (``tea > milk = juice``), best first; names that are tied as a tuple."""
@@ -102,17 +140,6 @@ def order_of_text(text: str) -> list[Any]:
     if not all(name for group in groups for name in group):
         raise InvalidLabelError(f"the order {text!r} has a gap. Write it as 'a > b = c': best first, = for ties.")
     return [tuple(group) if len(group) > 1 else group[0] for group in groups]
-
-
-def read_each(cells: Iterable[Any], read: Callable[[Any], Any]) -> list[Any]:
-    """Return what `read` makes of every cell; an error carries the position of the cell."""
-    result = []
-    for index, cell in enumerate(cells):
-        try:
-            result.append(read(cell))
-        except InvalidLabelError as error:
-            raise InvalidLabelError(str(error), index) from None
-    return result
 
 
 def read_orders(cells: Batch) -> Batch:
@@ -242,14 +269,16 @@ def _read_cell(cell: Any, codes: ItemCodes, expected: str) -> list[Any]:
             f"label {plain_value(cell)!r} is not a ranking. Give {expected}, for each row and source."
         )
     entries = [plain_value(entry) for entry in cell]
-    if any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
+    names = tuple(sorted(set(names_of(cell) or names_of(entries))))
+    if codes.number is None and names:
+        codes = ItemCodes(len(names), names)
+    if isinstance(cell, NamedOrder) or any(isinstance(entry, (str, *_GROUPS)) for entry in entries):
         if codes.names is None:
             raise InvalidLabelError(
                 f"label {str(entries)[:80]} is an order, not a list of positions. To use names, say Rankings([...]); "
                 "Rankings.positions_from_orders turns orders into positions."
             )
-        place_of = {item: place for place, group in enumerate(codes.groups(entries)) for item in group}
-        return [place_of.get(item, UNSEEN) for item in range(len(codes.names))]
+        return codes.positions(entries)
     wrong = [entry for entry in entries if not _is_number(entry)]
     if wrong:
         raise InvalidLabelError(f"label {str(entries)[:80]} holds {wrong[0]!r}, which is not a position.")

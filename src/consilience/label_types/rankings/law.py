@@ -6,28 +6,16 @@ weight becomes a quality, the mean sign of agreement with the truth, by the exac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, few_votes
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
-from consilience.estimation.protocol import (
-    Chunk,
-    Hypothesis,
-    Law,
-    Mixture,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-    count_statistics,
-)
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, few_votes
+from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
+from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError
 from consilience.label_types.rankings.kemeny import minimize_disagreement, square_margins, sum_by_item
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
@@ -38,14 +26,12 @@ from consilience.label_types.vote_correlation import gls_weights
 MAX_WEIGHT = 8.0
 #: A source at or below chance still decides where nobody else speaks.
 LEAST_WEIGHT = 1e-6
-#: Rankings of more items than this need the number of items declared.
+#: Where no number of items is declared, rankings of so many are expected at least; a sample of the votes shows more.
 MAX_RAGGED = 128
 #: Items of a ranking to which `expected_cost` refers before any vote was seen, where the number is not declared.
 USUAL_ITEMS = 5
 #: Sweeps of the sampler in a round of learning, and for a prediction; the first quarter is left out.
 LEARNING_SWEEPS, PREDICTION_SWEEPS = 60, 240
-#: Points of u at which the forward map is tabulated.
-POINTS = 161
 #: Up to this many items the posterior is computed exactly, by the recursion over subsets.
 EXACT_ITEMS = 12
 #: Longer lists have fewer sweeps of the sampler, down to so many, as a sweep takes the square of their length.
@@ -64,15 +50,18 @@ Prepared = tuple[Positions, BoolArray, IntArray, FloatArray, IntArray, npt.NDArr
 class RankingParameters(Parameters):
     """Weights of sources of rankings, under each of h hypotheses."""
 
-    probability: FloatArray  # (h,) of the hypotheses
-    weight: FloatArray  # (h, m)
-    correlation: FloatArray  # (h, m, m) of errors given the truth
+    probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
+    weight: Annotated[FloatArray, Axes("h m")]
+    correlation: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]  # of errors given the truth
     #: ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
     #: together; zero under a hypothesis of independent sources.
-    agreement: FloatArray
-    pairs: FloatArray  # (m, gaps) mean number of pairs of items 1, 2, ... places apart in a vote of each source
-    spread: FloatArray  # (m,) how far EM may move the weights; zero where the pairs of sources have said all
-    share: FloatArray  # (gaps,) share of the pairs of items at each gap, in all votes together
+    agreement: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]
+    # Mean number of pairs of items 1, 2, ... places apart in a vote of each source
+    pairs: Annotated[FloatArray, Axes("m gaps", 0.0)]
+    # How far EM may move the weights; zero where the pairs of sources have said all
+    spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
+    # Share of the pairs of items at each gap, in all votes together
+    share: Annotated[FloatArray, Axes("gaps", 0.0, 1.0)]
     plain: bool = False  # whether labels are those of the plain vote, unweighted Kemeny
 
     @property
@@ -90,12 +79,11 @@ class RankingLaw(Law):
     exact: Literal["dp", "milp"] = "dp"  # see `consilience.label_types.rankings.kemeny`
     time_limit: float | None = None
     typical: int = USUAL_ITEMS  # the number of items to which `expected_cost` refers
+    widest: int = MAX_RAGGED  # the largest number of items there can be, where none is declared
+    parameter_class = RankingParameters
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
-
-    @property
-    def side_by_side(self) -> bool:
-        return True
+    side_by_side: ClassVar[bool] = True
 
     @property
     def adapts_to_votes(self) -> bool:  # type: ignore[override]
@@ -104,7 +92,7 @@ class RankingLaw(Law):
     @property
     def largest(self) -> int:
         """The largest number of items there can be."""
-        return MAX_RAGGED if self.max_items is None else self.max_items
+        return self.widest if self.max_items is None else self.max_items
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -116,7 +104,9 @@ class RankingLaw(Law):
             return self
         sizes = self._row_sizes(votes_of(sample.labels, sample.observed)).astype(np.float64)
         pairs = float((sizes * (sizes - 1.0)).mean()) if len(sizes) else 0.0
-        return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2))
+        # Room for rows of the rest that are twice as long.
+        widest = max(MAX_RAGGED, 2 * int(sizes.max(initial=0)))
+        return replace(self, typical=max(round(0.5 + np.sqrt(0.25 + pairs)), 2), widest=widest)
 
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, RankingLaw) and other.max_items == self.max_items
@@ -134,7 +124,7 @@ class RankingLaw(Law):
                 "Declare the largest number: Rankings(n, ragged=True)."
             )
         sums = pair_sums(votes, chunk.observed)
-        parts = count_statistics(chunk, sums[5])
+        parts = chunk.counts(sums[5])
         parts |= {"buckets": bucket_counts(votes, self.largest), "sums": sums[:5]}
         if len(chunk.gold_rows) and chunk.known is not None:
             told = pair_order(of_width(chunk.known[chunk.gold_rows], width)).astype(np.float64)
@@ -146,25 +136,15 @@ class RankingLaw(Law):
     def pair_table(self, statistics: Statistics) -> PairTable:
         sums = {"agreement_votes": np.diag(statistics["both"]).astype(np.float64)}
         for prefix in ("", "gold_"):
-            if f"{prefix}sums" not in statistics:
-                continue
-            # Every pair of items that both order counts once, so that rows with more such pairs weigh more;
-            # (sum C)^2 / sum C^2 rows of one weight would be as precise.
-            sign, common, sign_sign, sign_common, common_common = statistics[f"{prefix}sums"].astype(np.float64)
-            items = common**2 / np.maximum(common_common, 1.0)
-            mean = sign / np.maximum(common, 1.0)
-            scatter = sign_sign - 2.0 * mean * sign_common + mean**2 * common_common
-            # Where all rows agree alike the next one may not: one pair of items in the other order changes S by 2.
-            variance = np.maximum(scatter, 4.0) / np.maximum(common_common, 1.0)
-            sums[f"{prefix}agreement"] = items * mean
-            sums[f"{prefix}agreement_square"] = items * (variance + mean**2)
-            sums[f"{prefix}agreement_count"] = items
+            if f"{prefix}sums" in statistics:
+                # One pair of items in the other order changes a sum of signs by 2.
+                sums |= ratio_sums(statistics[f"{prefix}sums"].astype(np.float64), 4.0, prefix)
         table = agreement_table(sums)
         return replace(table, cost=self.chance_cost * (1.0 - table.value))
 
     def forward(self, statistics: Statistics) -> Forward:
         curve = RetentionCurve.of_pairs(pairs_at_gaps(statistics["buckets"].sum(axis=0)))
-        grid = np.linspace(-LIMIT, LIMIT, POINTS)
+        grid = Forward.USUAL_GRID
         return Forward.of_table(grid, curve.agreement(curve.weight(np.tanh(grid))))
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -267,14 +247,9 @@ class RankingLaw(Law):
             parts.append(self._decode(probability, decided, some.max(axis=1) >= 0, size))
         if len(parts) == 1:
             return parts[0]
-        labels, confidence = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "confidence")
-        )
         details = {name: np.concatenate([part.details[name] for part in parts]) for name in parts[0].details}
-        return Posterior(labels, confidence, None, details)
-
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # pair probabilities are averaged instead, by `merge`
+        labels, confidence = np.concatenate([part.labels for part in parts]), [part.confidence for part in parts]
+        return Posterior(labels, np.concatenate(confidence), None, details)
 
     def _decode(self, probability: FloatArray, margins: FloatArray, ranked: BoolArray, sizes: IntArray) -> Posterior:
         """Return the Kemeny orders of margins; `ranked` ``(n, width)`` says which items some source ranks."""
@@ -322,9 +297,6 @@ class RankingLaw(Law):
         nobody, pairs = np.zeros((1, m, m)), np.arange(self.typical - 1.0, 0.0, -1.0)
         alike = (np.tile(pairs, (m, 1)), np.zeros(m), pairs / pairs.sum())
         return RankingParameters(np.ones(1), np.clip(weight, *self.bounds)[None], nobody, nobody, *alike)
-
-    def restore(self, fields: Mapping[str, Any]) -> RankingParameters:
-        return RankingParameters(**fields)
 
     @cached_property
     def typical_curve(self) -> RetentionCurve:

@@ -11,18 +11,21 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.rankings import builders
 from consilience.label_types.rankings.kemeny import add_up, among_seen, minimize_disagreement
 from consilience.label_types.rankings.labels import (
     ABSENT,
     UNSEEN,
     ItemCodes,
+    names_of,
     of_width,
+    order_of,
     pair_order,
     rank_items,
     read_orders,
     read_rankings,
+    with_names_of_rows,
 )
 from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
 from consilience.label_types.rankings.mallows import sample_mallows
@@ -48,7 +51,8 @@ class Rankings(LabelSpace):
     ``{name: position}``; items that it leaves out are not seen. Predictions come back as lists of names then, and as
     positions where the votes were numbers.
 
-    Where the number of items differs from row to row (the documents of a query), labels are lists or arrays of
+    Where rows have items of their own (the documents of a query), ``Rankings(None)`` takes orders of names as well, and
+    returns them: the names of a row are those that some source lists there. As positions, labels are lists or arrays of
     different lengths. All sources must rank the same items of a row in the same sequence, with -1 for those they did
     not see; -2 at the end of a row of a rectangular array pads it.
 
@@ -132,6 +136,11 @@ class Rankings(LabelSpace):
         """Return how many pairs of items stand in opposite order; only pairs that both put in an order count."""
         return np.asarray((_agreed(left, right) < 0).sum(axis=1), dtype=np.float64)
 
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return one sign per pair of items i < j: 1 if i is ranked above j, -1 if below, 0 if neither."""
+        earlier, later = np.triu_indices(batch.shape[1], 1)
+        return pair_order(batch)[:, np.lexsort((earlier, later))].astype(np.float64)  # more items add coordinates
+
     def kendall_error(self, predicted: Any, gold: Any) -> float:
         """Return which fraction of the pairs that the gold rankings order is wrong, averaged over the rankings.
 
@@ -156,10 +165,17 @@ class Rankings(LabelSpace):
         both = _present(columns[0]) & _present(columns[1])
         if not both.any():
             return float("nan")
-        guess, truth = (self.as_batch(column[both]) for column in columns)
+        found, told = (column[both] for column in columns)
+        if told.ndim == 1:  # perhaps names, those of each row
+            found = self.in_words_of(found, told[:, None], np.ones((len(told), 1), dtype=bool))
+        guess, truth = self.as_batch(found), self.as_batch(told)
         agreed, ordered = _agreed(guess, truth).sum(axis=1, dtype=int), (pair_order(truth) != 0).sum(axis=1)
         counted = ordered > 0
         return float(((ordered - agreed)[counted] / (2.0 * ordered[counted])).mean()) if counted.any() else float("nan")
+
+    def unit(self, parameters: Any) -> Unit:
+        pairs = np.maximum(parameters.pairs.sum(axis=1), 1e-12)
+        return Unit("pairs_wrong", "the share of pairs that a vote puts in the wrong order", lambda cost: cost / pairs)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random rankings without ties.
@@ -177,6 +193,26 @@ class Rankings(LabelSpace):
     def as_batch(self, labels: Any) -> Batch:
         return read_rankings(labels, ItemCodes.of(self.items), ragged=self.ragged, allow_ties=self.allow_ties)
 
+    def in_rows(self, labels: Batch, observed: BoolArray) -> Batch:
+        names = self._row_names(labels, observed)
+        if names is None:
+            return labels
+        return np.stack([with_names_of_rows(column, names) for column in labels.T], axis=1)
+
+    def in_words_of(self, labels: Batch, votes: Batch, observed: BoolArray) -> Batch:
+        names = self._row_names(votes, observed)
+        return labels if names is None else with_names_of_rows(labels, names)
+
+    def _row_names(self, votes: Batch, observed: BoolArray) -> list[tuple[str, ...]] | None:
+        """Return the names that occur in each row of votes; None where these are positions or all rows share names."""
+        if self.items is not None or votes.dtype != object or votes.ndim != 2:
+            return None
+        names = [
+            tuple(sorted({name for cell in row[seen] for name in names_of(cell)}))
+            for row, seen in zip(votes, observed, strict=True)
+        ]
+        return names if any(names) else None
+
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
         if self.ragged:
             sizes = (batch != ABSENT).sum(axis=1)
@@ -186,14 +222,7 @@ class Rankings(LabelSpace):
             batch = np.full((len(batch), self.n_items), UNSEEN, dtype=np.int16)
         if self.names is None or (like is not None and np.dtype(like).kind in "iuf"):
             return batch.astype(np.int64)
-        orders = []
-        for row in batch.tolist():
-            groups: list[list[str]] = [[] for _ in range(max(row) + 1)]
-            for name, place in zip(self.names, row, strict=True):
-                if place >= 0:
-                    groups[place].append(name)
-            orders.append([tuple(group) if len(group) > 1 else group[0] for group in groups])
-        return as_object_array(orders)
+        return as_object_array(order_of(row, self.names) for row in batch.tolist())
 
     def weighted_mean(self, votes: Batch, weights: FloatArray) -> Batch:
         """Return the weighted Kemeny ranking: the one of least weighted distance to the votes.

@@ -49,6 +49,8 @@ def bio_to_spans(tags: Sequence[str | None]) -> list[tuple[int, int, str]]:
     >>> bio_to_spans(["B-PER", "I-PER", "I-LOC", "O"])
     [(0, 2, 'PER'), (2, 3, 'LOC')]
     """
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise InvalidLabelError(f"{tags!r} is not a list of BIO tags. Give one per position, such as ['B-PER', 'O'].")
     spans: list[tuple[int, int, str]] = []
     begun: tuple[int, str] | None = None
     for place, tag in enumerate([*tags, OUTSIDE]):
@@ -83,7 +85,7 @@ def _tag(mark: str, kind: str) -> str:
 def _split(tag: str | None) -> tuple[str, str]:
     if tag is None or tag == OUTSIDE:
         return OUTSIDE, ""
-    mark, _, kind = tag.partition("-")
+    mark, _, kind = tag.partition("-") if isinstance(tag, str) else ("", "", "")
     if mark not in ("B", "I"):
         raise InvalidLabelError(f"tag {tag!r} is not a BIO tag. Use 'O', 'B-type' and 'I-type'.")
     return mark, kind

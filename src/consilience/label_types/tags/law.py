@@ -10,29 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
-from consilience.estimation.pair_table import PairTable, agreement_table
-from consilience.estimation.protocol import (
-    METHODS,
-    Chunk,
-    Hypothesis,
-    Law,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-    count_statistics,
-)
-from consilience.exceptions import InvalidLabelError, ModelFormatError, UnsupportedError
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
+from consilience.estimation.pair_table import PairTable, Statistics, agreement_table
+from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
+from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
-
-__all__ = ["ABSENT", "UNKNOWN", "TagLaw"]
 
 #: A source has no opinion on this tag or position.
 UNKNOWN = -1
@@ -69,11 +56,14 @@ class Questions(NamedTuple):
 class AnswerParameters(Parameters):
     """What is known about sources that answer questions."""
 
-    table: FloatArray  # (m, kinds, k, k) P(answer | true answer) by source, kind, true answer and answer given
-    prior: FloatArray  # (kinds, k) how frequent the true answers are
-    correlation: FloatArray  # (m, m) of the errors of two sources
-    initial: FloatArray = field(default_factory=lambda: np.zeros(0))  # (k,) law of the first tag of a chain
-    transition: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))  # (k, k), rows the tag before
+    # P(answer | true answer) by source, kind, true answer and answer given
+    table: Annotated[FloatArray, Axes("m kinds k k", 1e-12, 1.0)]
+    prior: Annotated[FloatArray, Axes("kinds k", 0.0, 1.0)]  # how frequent the true answers are
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources
+    # Law of the first tag of a chain
+    initial: Annotated[FloatArray, Axes("chain", 0.0, 1.0)] = field(default_factory=lambda: np.zeros(0))
+    # Rows are the tag before
+    transition: Annotated[FloatArray, Axes("chain chain", 0.0, 1.0)] = field(default_factory=lambda: np.zeros((0, 0)))
     shares: bool = False  # probabilities are shares of votes: the plain vote
 
 
@@ -94,15 +84,18 @@ class TagLaw(Law):
     steps: BoolArray
     methods: ClassVar[tuple[str, ...]] = (*METHODS[:4], "quadratic", *METHODS[4:])
     has_em: ClassVar[bool] = True
+    side_by_side: ClassVar[bool] = True
+    parameter_class = AnswerParameters
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        kinds, answers = self.shape
+        return {"kinds": kinds, "k": answers, "chain": answers if self.chain else 0}
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of kinds of questions, and of answers to each."""
         return self.n_tags or 1, self.n_answers
-
-    @property
-    def side_by_side(self) -> bool:
-        return True
 
     def measures_like(self, other: Law) -> bool:
         return isinstance(other, TagLaw) and (other.n_tags, other.n_answers) == (self.n_tags, self.n_answers)
@@ -147,7 +140,7 @@ class TagLaw(Law):
         pairs = count_pairs(codes, kind, starts, joint)
         answers = np.zeros((m, d, 1, k))
         count_answers(codes, kind, np.ones((len(kind), 1)), answers)
-        parts = count_statistics(chunk) | {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0]}
+        parts = chunk.counts() | {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0]}
         told = known >= 0
         if told.any():
             gold = np.zeros((m, d, k, k))
@@ -192,8 +185,7 @@ class TagLaw(Law):
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         answers = statistics["answers"]
-        constant: BoolArray = ((answers > 0).sum(axis=2) <= 1).all(axis=1) & (answers.sum(axis=(1, 2)) >= 10)
-        return constant
+        return np.asarray(((answers > 0).sum(axis=2) <= 1).all(axis=1) & (answers.sum(axis=(1, 2)) >= 10))
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         if not len(statistics["joint"]):
@@ -355,20 +347,6 @@ class TagLaw(Law):
         quality = 1.0 - self.expected_cost(weight) / self.chance_cost
         even = np.full(self.shape, 1.0 / self.n_answers)
         return self._with_chain(AnswerParameters(_coins(quality, even), even, np.zeros((len(weight), len(weight)))))
-
-    def restore(self, fields: Mapping[str, Any]) -> AnswerParameters:
-        parameters = AnswerParameters(**fields)
-        if parameters.prior.shape != self.shape:
-            raise ModelFormatError(
-                f"The model was fitted on {parameters.prior.shape} tags and values, the given space has {self.shape}. "
-                "Pass the space that it was fitted with."
-            )
-        if (len(parameters.initial) > 0) != self.chain:
-            raise ModelFormatError(
-                f"The model was fitted {'without' if self.chain else 'with'} a chain over the positions, unlike the "
-                "given space. Pass the space that it was fitted with."
-            )
-        return parameters
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         others = self.n_answers - 1.0

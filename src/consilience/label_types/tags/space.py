@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError, did_you_mean
-from consilience.label_types.base import LabelSpace
-from consilience.label_types.codes import Codebook, plain_value
+from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.codes import first_few, plain_value, read_each, read_names, read_rows
 from consilience.label_types.tags.bio import follows_bio, may_follow
 from consilience.label_types.tags.law import ABSENT, UNKNOWN, TagLaw
 
@@ -36,6 +36,14 @@ class _TagSpace(LabelSpace):
 
     names: tuple[str, ...] | None
     size: int
+
+    def _set_tags(self, tags: Any, least: int) -> None:
+        space = type(self).__name__
+        names, size = read_names(tags, "tag", f"{space}({tags!r})", text=True)
+        if size < least:
+            raise InvalidLabelError(f"{space} needs at least {least} tag(s), got {size}.")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "size", size)
 
     @property
     @abstractmethod
@@ -73,12 +81,7 @@ class _TagSpace(LabelSpace):
                 row, place = (int(index) for index in np.argwhere(wrong)[0])
                 raise InvalidLabelError(self._wrong(array[row].tolist(), place), row)
             return values.astype(self._dtype)
-        rows = []
-        for index, value in enumerate(array):
-            try:
-                rows.append(self._read(value))
-            except InvalidLabelError as error:
-                raise InvalidLabelError(str(error), index) from None
+        rows = read_each(array, self._read)
         table = np.full((len(rows), width or max(map(len, rows), default=0)), ABSENT, dtype=self._dtype)
         for row, codes in zip(table, rows, strict=True):
             row[: len(codes)] = codes
@@ -110,9 +113,8 @@ class _TagSpace(LabelSpace):
         names = self.names or ()
         if name in names:
             return names.index(name)
-        hint = did_you_mean(name, names)
-        known = ", ".join(map(repr, names[:8])) + (", ..." if len(names) > 8 else "")
-        raise InvalidLabelError(f"label {_shown(given)} holds {name!r}, which is not a tag.{hint} Tags: {known}.")
+        hint = f"{did_you_mean(name, names)} Tags: {first_few(names, 8)}."
+        raise InvalidLabelError(f"label {_shown(given)} holds {name!r}, which is not a tag.{hint}")
 
     def has_opinion(self, batch: Batch) -> BoolArray:
         return np.asarray((batch >= 0).any(axis=1))
@@ -120,6 +122,14 @@ class _TagSpace(LabelSpace):
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         both = (left >= 0) & (right >= 0)
         return np.asarray(((left != right) & both).sum(axis=1) / np.maximum(both.sum(axis=1), 1))
+
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return one sign per place, or one indicator per place and tag where there are several; 0 means no opinion."""
+        codes = np.stack(batch.tolist()) if batch.dtype == object else batch
+        if self.law.n_answers == 2:
+            return np.where(codes < 0, 0.0, 2.0 * codes - 1.0)
+        placed = (codes[..., None] == np.arange(self.law.n_answers)).astype(np.float64)
+        return placed.reshape(len(codes), -1)
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         wrong = rng.random(centers.shape) < self.law.expected_cost(np.array([weight]))[0]
@@ -185,9 +195,7 @@ class Tags(_TagSpace):
     size: int
 
     def __init__(self, tags: int | Iterable[str]) -> None:
-        names, size = _read_tags(tags, "Tags", least=1)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "size", size)
+        self._set_tags(tags, least=1)
 
     def __repr__(self) -> str:
         return f"Tags({self.size if self.names is None else list(self.names)})"
@@ -196,6 +204,9 @@ class Tags(_TagSpace):
     def law(self) -> TagLaw:
         free = np.ones((2, 2), dtype=bool)
         return TagLaw(2, self.size, binary=True, chain=False, first=free[0], steps=free)
+
+    def unit(self, parameters: Any) -> Unit:
+        return Unit("error_rate", "the share of tags that are wrong")
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         return rng.integers(2, size=(n, self.size)).astype(np.int8)
@@ -278,9 +289,7 @@ class Sequences(_TagSpace):
     chain: bool
 
     def __init__(self, tags: int | Iterable[str] | None = None, *, chain: bool = False) -> None:
-        names, size = _read_tags(2 if tags is None else tags, "Sequences", least=2)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "size", size)
+        self._set_tags(2 if tags is None else tags, least=2)
         object.__setattr__(self, "chain", bool(chain))
 
     def __repr__(self) -> str:
@@ -327,6 +336,9 @@ class Sequences(_TagSpace):
         width = int(sizes[0].max(initial=0))
         return super().distance(left[:, :width], right[:, :width])
 
+    def unit(self, parameters: Any) -> Unit:
+        return Unit("error_rate", "the share of positions with a wrong tag")
+
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` random possible sequences; row t of every call has the same length."""
         law, codes = self.law, np.empty((n, LONGEST), dtype=np.int64)
@@ -338,26 +350,16 @@ class Sequences(_TagSpace):
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch:
         """Return a table of sequences, padded to the longest, or say which differs in length from its row."""
-        n, m = observed.shape
-        rows, columns = np.nonzero(observed)
-        try:
-            batch = self.as_batch(labels[rows, columns])
-        except InvalidLabelError as error:
-            if error.index is None:
-                raise
-            raise InvalidLabelError(str(error), int(rows[error.index] * m + columns[error.index])) from None
-        sizes = (batch != ABSENT).sum(axis=1)
-        first = np.searchsorted(rows, rows)  # the first vote on the same item
-        wrong = np.flatnonzero(sizes != sizes[first])
-        if len(wrong):
-            cell = int(wrong[0])
-            raise InvalidLabelError(
-                f"this sequence has {sizes[cell]} tags, but that of the first source that votes on the item has "
-                f"{sizes[first[cell]]}. Give every source the same positions; None where it has no opinion.",
-                int(rows[cell] * m + columns[cell]),
-            )
-        table = np.full((n, m, batch.shape[1]), ABSENT, dtype=batch.dtype)
-        table[rows, columns] = batch
+        batch = read_rows(
+            self.as_batch,
+            labels,
+            observed,
+            lambda rows: (rows != ABSENT).sum(axis=1),
+            "this sequence has {} tags, but that of the first source that votes on the item has {}. Give every source "
+            "the same positions; None where it has no opinion.",
+        )
+        table = np.full((*observed.shape, batch.shape[1]), ABSENT, dtype=batch.dtype)
+        table[observed] = batch
         return table
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
@@ -373,24 +375,6 @@ class Sequences(_TagSpace):
 
     def spec(self) -> dict[str, Any]:
         return super().spec() | {"chain": self.chain}
-
-
-def _read_tags(tags: Any, space: str, least: int) -> tuple[tuple[str, ...] | None, int]:
-    if isinstance(tags, (int, np.integer)) and not isinstance(tags, bool):
-        names, size = None, int(tags)
-    elif isinstance(tags, (str, bytes)) or not isinstance(tags, Iterable):
-        raise InvalidLabelError(f"{space}({tags!r}) is neither a number of tags nor a list of names. Give one of them.")
-    else:
-        given = list(tags)
-        unfit = next((name for name in given if not isinstance(name, str)), None)
-        if unfit is not None:
-            raise InvalidLabelError(
-                f"A tag cannot be called {plain_value(unfit)!r}: names are text. Give {space}(d) for numbered tags."
-            )
-        names, size = Codebook.of_names(given, "tag", f"{space}([...])").names, len(given)
-    if size < least:
-        raise InvalidLabelError(f"{space} needs at least {least} tag(s), got {size}.")
-    return names, size
 
 
 def _shown(cells: list[Any]) -> str:

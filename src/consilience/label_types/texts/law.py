@@ -1,4 +1,4 @@
-"""The law of texts: sources are known by how similar their texts are, and labels may be written anew.
+"""The law of texts: sources are known by how similar their texts are, and a label may be a new text.
 
 The similarity of two texts on an item, one minus their distance, is the product of three factors: one for the item and
 one for each source. Averaged over items, the agreement of two sources is therefore a product of their qualities.
@@ -7,29 +7,20 @@ one for each source. Averaged over items, the agreement of two sources is theref
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
-from typing import Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.protocol import (
-    Hypothesis,
-    Law,
-    Mixture,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-)
-from consilience.label_types.pair_costs import merged_weights
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.estimation.protocol import Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
+from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.vote_correlation import discount_correlated
-from consilience.label_types.vote_pairs import SimilarityLaw, vote_pairs
 
-__all__ = ["KINDS", "TextLaw", "TextParameters", "exact_words", "plain_words"]
+__all__ = ["KINDS", "TextLaw", "TextParameters", "exact_spelling", "plain_spelling", "plain_words"]
 
 #: Similarities to the truth are kept within these, so that weights stay finite: a word in common counts at most
 #: log(.97 / (.03 * .02)) = 7.4 nats.
@@ -47,9 +38,9 @@ _BLANKS = re.compile(r"\s+")
 class TextParameters(Parameters):
     """How similar the texts of m sources are to the truth."""
 
-    similarity: FloatArray  # (m,)
-    weight: FloatArray  # (m,) how much each source counts
-    correlation: FloatArray  # (m, m) of errors given the truth
+    similarity: Annotated[FloatArray, Axes("m", 0.0, 1.0)]
+    weight: Annotated[FloatArray, Axes("m")]  # how much each source counts
+    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +50,9 @@ class TextLaw(SimilarityLaw):
     kind: str = "words"  # "words", "gleu" or "given"
     given: Callable[[Batch, Batch], FloatArray] | None = None  # texts, texts -> distances for the kind "given"
     exact: bool = False  # whether words are compared as they are written
-    write: bool = True  # whether labels may be written anew
+    write: bool = True  # whether a label may be a new text
     unrelated: float = field(default=0.05, kw_only=True)  # before any vote, the similarity of short sentences
+    parameter_class = TextParameters
     methods: ClassVar[tuple[str, ...]] = ("auto", "majority", "isotropic", "triplets", "labelled")
 
     def adapt_to_costs(self, apart: FloatArray) -> Self:
@@ -73,10 +65,6 @@ class TextLaw(SimilarityLaw):
             getattr(self, name) == getattr(other, name) for name in ("kind", "exact", "scale", "given")
         )
 
-    def table(self, texts: Batch) -> WordTable:
-        """Return texts as words."""
-        return WordTable.of(texts, exact_words if self.exact else plain_words)
-
     def pair_costs(self, labels: Batch, pairs: IntArray, table: WordTable | None = None) -> FloatArray:
         from consilience.label_types.texts.kernels import text_costs
 
@@ -84,8 +72,8 @@ class TextLaw(SimilarityLaw):
             return np.zeros(0)
         if self.given is not None:
             return np.asarray(self.given(labels[pairs[:, 0]], labels[pairs[:, 1]]), dtype=np.float64)
-        table = table or self.table(labels)
-        return text_costs(table.words, table.starts, pairs, KINDS[self.kind])
+        table = table or WordTable.of(labels.tolist(), self.exact)
+        return text_costs(table.words, table.starts, np.ascontiguousarray(pairs), KINDS[self.kind])
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -100,9 +88,6 @@ class TextLaw(SimilarityLaw):
         weight = self.weight_from_cost(self.scale * (1.0 - similarity))
         return TextParameters(similarity, weight, hypothesis.correlation)
 
-    def merge(self, mixture: Mixture) -> Mixture:
-        return merged_weights(mixture)  # a label is one text, which cannot be averaged over hypotheses
-
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: TextParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
@@ -116,7 +101,7 @@ class TextLaw(SimilarityLaw):
         weight = np.maximum(parameters.weight, 1e-9) * discount_correlated(observed, parameters.correlation)
         weights, texts = weight[rows, sources], labels[rows, sources]
         starts = np.searchsorted(rows, np.arange(n + 1))
-        table = self.table(texts)
+        table = WordTable.of(texts.tolist(), self.exact)
         pairs = vote_pairs(starts)
         left, right = pairs.T
         cost = self.pair_costs(texts, pairs, table)
@@ -152,7 +137,7 @@ class TextLaw(SimilarityLaw):
         share = weights / weights.sum()
         own = table.text(int(best[0]))
         if self.kind == "words":
-            own = vote_on_words(table.words, table.starts, best, share, len(table.names))
+            own = vote_on_words(table.words, table.starts, best, share, table.n_words)
         own = self._improved(own, table, texts, share)
         heaviest = [int(best[0]), *np.argsort(-weights, kind="stable").tolist()]
         same = next((vote for vote in heaviest if np.array_equal(table.text(vote), own)), None)
@@ -172,7 +157,7 @@ class TextLaw(SimilarityLaw):
 
         least = float(costs([text])[0])
         for _ in range(MOST_STEPS):
-            flat, ends = neighbors(text, table.words, table.starts, share, len(table.names))
+            flat, ends = neighbors(text, table.words, table.starts, share, table.n_words)
             options = [flat[first:last] for first, last in pairwise(ends.tolist())]
             found = costs(options)
             if found.min(initial=np.inf) >= least - 1e-9:
@@ -180,23 +165,16 @@ class TextLaw(SimilarityLaw):
             text, least = options[int(found.argmin())], float(found.min())
         return text
 
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # hypotheses were merged before
-
     # --- in shared words --------------------------------------------------------------------------------
 
     def summary(self, parameters: TextParameters) -> Summary:
         unknown = np.full(len(parameters.weight), np.inf)
         cost = self.scale * (1.0 - parameters.similarity)
-        columns = {"similarity": parameters.similarity}
-        return Summary(cost, parameters.weight, unknown, unknown, parameters.correlation, columns=columns)
+        return Summary(cost, parameters.weight, unknown, unknown, parameters.correlation)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TextParameters:
         similarity = np.clip(1.0 - self.expected_cost(weight) / self.scale, LEAST, MOST)
         return TextParameters(similarity, np.maximum(weight, 1e-9), np.zeros((len(weight), len(weight))))
-
-    def restore(self, fields: Mapping[str, Any]) -> TextParameters:
-        return TextParameters(**fields)
 
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return one minus the similarity s that solves ``weight = log(s / ((1 - s) c))``."""
@@ -217,20 +195,30 @@ class TextLaw(SimilarityLaw):
 # --- words ----------------------------------------------------------------------------------------------
 
 
-def plain_words(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text as they are compared, in small letters and without punctuation, and as written.
+@lru_cache(maxsize=2**14)  # a fit goes over its votes a dozen times; so many sentences take some twenty megabytes
+def plain_words(text: str) -> tuple[str, ...]:
+    """Return the words of a text as they are compared: in small letters and without punctuation.
+
+    Examples
+    --------
+    >>> plain_words("Don't stop, Ann!")
+    ('dont', 'stop', 'ann')
+    """
+    words = [word.lower() for word in _WORD.findall(text)]
+    return tuple(_APOSTROPHE.sub("", word) if "'" in word or "\u2019" in word else word for word in words)
+
+
+def plain_spelling(text: str) -> list[str]:
+    """Return the words of a text as written, as many as `plain_words` returns.
 
     A written word holds the punctuation around it, and ends with a blank unless the next one is attached to it.
 
     Examples
     --------
-    >>> plain_words("Don't stop, Ann!")
-    (['dont', 'stop', 'ann'], ["Don't ", 'stop, ', 'Ann! '])
-    >>> plain_words("a well-known end.Then")
-    (['a', 'well', 'known', 'end', 'then'], ['a ', 'well-', 'known ', 'end.', 'Then '])
+    >>> plain_spelling("a well-known end.Then")
+    ['a ', 'well-', 'known ', 'end.', 'Then ']
     """
     found = list(_WORD.finditer(text))
-    compared = [_APOSTROPHE.sub("", word.group().lower()) for word in found]
     gaps = [text[one.end() : two.start()] for one, two in pairwise(found)]
     gaps = [text[: found[0].start()], *gaps, text[found[-1].end() :] + " "] if found else []
     around = [_BLANKS.split(gap) for gap in gaps]  # what belongs to the word before, and to the one behind
@@ -239,13 +227,12 @@ def plain_words(text: str) -> tuple[list[str], list[str]]:
         before, behind = around[place], around[place + 1]
         lead = before[-1] if len(before) > 1 or place == 0 else ""
         written.append(f"{lead}{word.group()}{behind[0]}{' ' if len(behind) > 1 else ''}")
-    return compared, written
+    return written
 
 
-def exact_words(text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a text as they are, and with a blank behind each."""
-    words = text.split()
-    return words, [f"{word} " for word in words]
+def exact_spelling(text: str) -> list[str]:
+    """Return the words of a text as they are, with a blank behind each."""
+    return [f"{word} " for word in text.split()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,22 +241,20 @@ class WordTable:
 
     words: IntArray  # (k,) numbers
     starts: IntArray  # (texts + 1,) first word of each text
-    names: Sequence[str]  # the words by number, as they are compared
-    spellings: Sequence[Sequence[str]]  # the words of each text as written
+    n_words: int  # how many different ones there are
+    texts: Sequence[str]
+    exact: bool
 
     @classmethod
-    def of(cls, texts: Batch, split: Callable[[str], tuple[list[str], list[str]]]) -> WordTable:
-        """Split texts into words and number these."""
+    def of(cls, texts: Sequence[str], exact: bool) -> WordTable:
+        """Split texts into words, as they are compared, and number these."""
         numbers: dict[str, int] = {}
         flat: list[int] = []
         starts = [0]
-        spellings = []
-        for text in texts.tolist():
-            compared, written = split(text)
-            flat.extend(numbers.setdefault(word, len(numbers)) for word in compared)
+        for words in map(str.split if exact else plain_words, texts):
+            flat += [numbers.setdefault(word, len(numbers)) for word in words]
             starts.append(len(flat))
-            spellings.append(written)
-        return cls(np.array(flat, dtype=np.int64), np.array(starts, dtype=np.int64), list(numbers), spellings)
+        return cls(np.array(flat, dtype=np.int64), np.array(starts, dtype=np.int64), len(numbers), texts, exact)
 
     def text(self, vote: int) -> IntArray:
         """Return the words of one text."""
@@ -280,14 +265,17 @@ class WordTable:
         numbers: dict[int, int] = {}
         begin, end = self.starts[first], self.starts[last]
         words = [numbers.setdefault(word, len(numbers)) for word in self.words[begin:end].tolist()]
-        names = [self.names[number] for number in numbers]
         starts = self.starts[first : last + 1] - begin
-        return WordTable(np.array(words, dtype=np.int64), starts, names, self.spellings[first:last])
+        return WordTable(np.array(words, dtype=np.int64), starts, len(numbers), self.texts[first:last], self.exact)
 
     def spelled(self, text: IntArray, votes: Sequence[int]) -> str:
         """Return words as a text: every word as the first of these votes has it that uses it."""
         known: dict[int, str] = {}
+        needed = set(text.tolist())
+        spell = exact_spelling if self.exact else plain_spelling
         for vote in votes:
-            for word, written in zip(self.text(vote).tolist(), self.spellings[vote], strict=True):
-                known.setdefault(word, written)
+            own = self.text(vote).tolist()
+            if not needed.difference(known).isdisjoint(own):
+                for word, written in zip(own, spell(self.texts[vote]), strict=True):
+                    known.setdefault(word, written)
         return "".join(known[word] for word in text.tolist()).rstrip()

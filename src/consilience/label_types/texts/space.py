@@ -11,7 +11,8 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError
-from consilience.label_types.base import LabelSpace
+from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.codes import arrow_column
 from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.texts.law import KINDS, TextLaw
@@ -42,7 +43,7 @@ class Texts(LabelSpace):
     exact
         Whether words are compared as they are written; else without punctuation, whatever the case.
     write
-        Whether labels may be written anew; else one of the votes is picked.
+        Whether a label may be a new text; else one of the votes is picked.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Texts(LabelSpace):
         function = None if isinstance(distance, str) and distance in KINDS else distance
         if isinstance(function, str):
             function = distance_by_name(function)
-        if function is not None and not callable(function):
+        if distance is None or (function is not None and not callable(function)):
             raise DistanceError(f"distance={distance!r} is neither 'words' nor 'gleu' nor a function of two texts.")
         object.__setattr__(self, "kind", "given" if function is not None else distance)
         object.__setattr__(self, "function", function)
@@ -80,6 +81,13 @@ class Texts(LabelSpace):
 
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         return self.law.cost(left, right)
+
+    def unit(self, parameters: Any) -> Unit:
+        if self.kind == "gleu":
+            return Unit("GLEU", "the GLEU of a vote against the true text", lambda cost: 1.0 - cost)
+        if self.kind == "words":
+            return Unit("word_error_rate", "the share of words to change")
+        return super().unit(parameters)
 
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         sizes = rng.integers(FEWEST, MOST + 1, n)
@@ -107,9 +115,7 @@ class Texts(LabelSpace):
         return {"distance": distance, "exact": self.exact, "write": self.write}
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        import pyarrow as pa
-
-        return pa.array([None if is_null(text) else str(text) for text in batch], type=pa.string())
+        return arrow_column([None if is_null(text) else str(text) for text in batch]).cast("string")
 
     def from_arrow(self, column: pa.Array) -> Batch:
         return as_object_array(column.to_pylist())

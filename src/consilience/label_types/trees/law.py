@@ -13,34 +13,20 @@ are. Labels are the trees with the largest expected number of right heads (maxim
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
-from consilience.estimation.protocol import (
-    Chunk,
-    Hypothesis,
-    Law,
-    Mixture,
-    Parameters,
-    Posterior,
-    Request,
-    Statistics,
-    Summary,
-    count_statistics,
-)
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
+from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidVotesError
+from consilience.label_types.pair_costs import above_chance
 from consilience.label_types.vote_correlation import discount_correlated
-from consilience.label_types.vote_pairs import above_chance
-
-__all__ = ["TokenTable", "TreeLaw", "TreeParameters", "cut"]
 
 Heads = npt.NDArray[np.int16]
 
@@ -75,14 +61,16 @@ LOG_NODE_PROBABILITY = np.log(LOG_NODE_PROBABILITY / LOG_NODE_PROBABILITY.sum())
 class TreeParameters(Parameters):
     """Error rates of sources that vote on the heads of tokens, under each of h hypotheses."""
 
-    probability: FloatArray  # (h,) of the hypotheses
-    log_odds: FloatArray  # (h, m) log-odds of a wrong head on a token of middle difficulty
-    spread: FloatArray  # (h, m) how far EM may move the log-odds apart: their standard deviation after the pair table
-    plausible: FloatArray  # (h,) number of plausible wrong heads
-    difficulty: FloatArray  # (h,) standard deviation of the difficulty of tokens
-    nearness: FloatArray  # (h,) by how much the log-odds of a named head fall with the logarithm of its distance
-    middle: FloatArray  # (h,) mean of that logarithm
-    correlation: FloatArray  # (h, m, m) of errors given the truth
+    probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
+    log_odds: Annotated[FloatArray, Axes("h m")]  # log-odds of a wrong head on a token of middle difficulty
+    # How far EM may move the log-odds apart: their standard deviation after the pair table
+    spread: Annotated[FloatArray, Axes("h m", 0.0, infinite=True)]
+    plausible: Annotated[FloatArray, Axes("h", 1e-3)]  # number of plausible wrong heads
+    difficulty: Annotated[FloatArray, Axes("h", 0.0)]  # standard deviation of the difficulty of tokens
+    # By how much the log-odds of a named head fall with the logarithm of its distance
+    nearness: Annotated[FloatArray, Axes("h")]
+    middle: Annotated[FloatArray, Axes("h")]  # mean of that logarithm
+    correlation: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]  # of errors given the truth
     weighted: bool = False  # whether votes on edges are simply weighted: the plain vote, and weights of the user
 
     @property
@@ -140,12 +128,13 @@ class TreeLaw(Law):
 
     plausible_heads: float | None = None  # number K of plausible wrong heads, or None to learn it from the votes
     n_relations: int = 0  # how many relations edges may have; 0 if they have none
+    # Sources that hardly differ from another one, as a few of the votes show; one of them counts where coincidences do
+    twins: tuple[int, ...] = ()
+    parameter_class = TreeParameters
     rows: ClassVar[int] = 1 << 12
     has_em: ClassVar[bool] = True
-
-    @property
-    def side_by_side(self) -> bool:
-        return True
+    adapts_to_votes: ClassVar[bool] = True
+    side_by_side: ClassVar[bool] = True
 
     @property
     def heads(self) -> float:
@@ -165,45 +154,53 @@ class TreeLaw(Law):
 
     # --- level 0 ------------------------------------------------------------------------------------
 
+    def adapt(self, sample: Chunk | None, n_items: int, seed: int) -> Law:
+        """Look for sources that hardly differ: which they are must not depend on how the votes come in pieces."""
+        if sample is None:
+            return self
+        votes = self.prepare(sample)[0]
+        seen = (votes.votes >= 0).astype(np.float64)
+        weight = seen * votes.count[:, None]
+        same = [weight[:, a] @ (seen * (votes.votes == votes.votes[:, [a]])) for a in range(seen.shape[1])]
+        alike = np.array(same) > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0)
+        return replace(self, twins=tuple(np.flatnonzero(np.tril(alike, -1).any(axis=1)).tolist()))
+
     def statistics(self, chunk: Chunk) -> Statistics:
         """Return agreement by sentence; those of one token, which have one tree, are left out."""
         table = TokenTable.of(chunk.labels, chunk.observed)
-        known = table.known(chunk.known, chunk.is_known)
+        known = table.known(chunk)
         sums = sentence_agreement(np.column_stack([table.heads, known]), table.starts)
         m = chunk.observed.shape[1]
-        parts = {**count_statistics(chunk), "sentence_sums": sums[:, :m, :m]}
+        parts = {**chunk.counts(), "sentence_sums": sums[:, :m, :m]}
         parts["shared"] = np.rint(sums[1, :m, :m]).astype(np.int64)
-        parts |= _coincidences(Patterns.of(table.heads[np.repeat(table.lengths > 1, table.lengths)]))
+        twins = np.isin(np.arange(m), self.twins)
+        parts |= _coincidences(Patterns.of(table.heads[np.repeat(table.lengths > 1, table.lengths)]), twins)
         if (known >= 0).any():
             parts["gold_sentence_sums"] = sums[:, m, :m]
         return Statistics(parts)
 
     def pair_table(self, statistics: Statistics) -> PairTable:
         """Return shares of equal heads, corrected for chance: of K + 1 heads with equal chances one is hit by luck."""
-        count, total, square = _as_items(statistics["sentence_sums"])
-        sums = {
-            "agreement": total,
-            "agreement_square": square,
-            "agreement_count": count,
-            "agreement_votes": np.diag(count).copy(),
-        }
-        if "gold_sentence_sums" in statistics:
-            names = ("gold_agreement_count", "gold_agreement", "gold_agreement_square")
-            sums |= dict(zip(names, _as_items(statistics["gold_sentence_sums"]), strict=True))
-        table = agreement_table(sums, above_chance(self.plausible(statistics)[1]))
-        cost = 1.0 - total / np.maximum(count, 1e-12)
-        return replace(table, value=np.where(np.eye(len(count), dtype=bool), 1.0, table.value), cost=cost)
+        sums: dict[str, FloatArray] = {}
+        for prefix in ("", "gold_"):
+            if f"{prefix}sentence_sums" in statistics:
+                same, tokens = statistics[f"{prefix}sentence_sums"][:2]
+                # A few sentences may agree by luck: tokens scatter at least as if they were independent.
+                smooth = (same + 1.0) / (tokens + 2.0)
+                sums |= ratio_sums(statistics[f"{prefix}sentence_sums"], tokens * smooth * (1.0 - smooth), prefix)
+        sums["agreement_votes"] = np.diag(sums["agreement_count"]).copy()
+        cost = 1.0 - sums["agreement"] / np.maximum(sums["agreement_count"], 1e-12)
+        return replace(agreement_table(sums, above_chance(self.plausible(statistics)[1])), cost=cost)
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
         heads, chance = self.plausible(statistics)
         difficulty = _seen_difficulty(statistics["triples"], heads)
-        grid = np.linspace(-LIMIT, LIMIT, 161)
-        log_odds = _log_odds(_error(np.tanh(grid), chance), difficulty)
+        log_odds = _log_odds(_error(np.tanh(Forward.USUAL_GRID), chance), difficulty)
         wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty * NODES)))
         share = np.exp(LOG_NODE_PROBABILITY)
         agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / heads
-        return Forward.of_table(grid, (agree - chance) / (1.0 - chance))
+        return Forward.of_table(Forward.USUAL_GRID, (agree - chance) / (1.0 - chance))
 
     # --- level 2 ------------------------------------------------------------------------------------
 
@@ -232,7 +229,7 @@ class TreeLaw(Law):
         """Return the patterns of the votes, and sums of the log distances of heads and of their squares."""
         table = TokenTable.of(chunk.labels, chunk.observed)
         counted = np.repeat(table.lengths > 1, table.lengths)
-        patterns = Patterns.of(table.heads[counted], table.known(chunk.known, chunk.is_known)[counted])
+        patterns = Patterns.of(table.heads[counted], table.known(chunk)[counted])
         distance = table.log_distance[counted]
         return patterns, np.stack([patterns.head_sums(distance), patterns.head_sums(distance**2)])
 
@@ -328,9 +325,6 @@ class TreeLaw(Law):
         confidence = np.clip(total / np.maximum(table.lengths, 1), 0.0, 1.0)
         return Posterior(trees, confidence, None, {"head_probability": cut(probability, table.starts)})
 
-    def average(self, posteriors: Sequence[tuple[float, Posterior]], decode: str) -> Posterior:
-        return posteriors[0][1]  # hypotheses are averaged head by head instead, after `merge`
-
     def _consensus(self, table: TokenTable, score: FloatArray, weights: FloatArray) -> tuple[Batch, IntArray]:
         """Return the trees of largest score ``(n,)``, and all heads ``(t,)``.
 
@@ -382,9 +376,6 @@ class TreeLaw(Law):
         log_odds = np.log(self.heads) - np.asarray(weight, dtype=np.float64)
         return replace(self._of_log_odds(log_odds), weighted=True)
 
-    def restore(self, fields: Mapping[str, Any]) -> TreeParameters:
-        return TreeParameters(**{**fields, "weighted": bool(fields["weighted"])})
-
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         """Return the share of wrong heads, ``K / (K + exp(weight))``."""
         odds = np.exp(np.clip(np.asarray(weight, dtype=np.float64), -500.0, 500.0))
@@ -435,32 +426,18 @@ def _nearness(sums: FloatArray) -> tuple[float, float]:
 # --- sums -----------------------------------------------------------------------------------------------
 
 
-def _as_items(sums: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return count, sum and sum of squares of as many equal items as the sentences are worth, weighted by tokens."""
-    same, tokens, same_square, product, token_square = sums
-    count = tokens**2 / np.maximum(token_square, 1.0)
-    mean = same / np.maximum(tokens, 1.0)
-    scatter = same_square - 2.0 * mean * product + mean**2 * token_square
-    # A few sentences may agree by luck: tokens scatter at least as if they were independent.
-    smooth = (same + 1.0) / (tokens + 2.0)
-    scatter = np.maximum(scatter, tokens * smooth * (1.0 - smooth))
-    return count, count * mean, count * (mean**2 + scatter / np.maximum(token_square, 1.0))
-
-
-def _coincidences(patterns: Patterns) -> dict[str, FloatArray]:
+def _coincidences(patterns: Patterns, twins: BoolArray) -> dict[str, FloatArray]:
     """Return the sums that tell how wrong heads coincide and how much tokens differ.
 
     ``contradictions``: ``(2, m, m)`` tokens on which two sources contradict most of the others, and on which they do so
     by the same head. ``triples``: ``(3, k, k, k)`` tokens on which three of the first k sources vote, on which the
-    first two of them agree, and all three. Copies agree for another reason; of sources that hardly differ one counts.
+    first two of them agree, and all three. Copies agree for another reason; the `twins` of others do not count.
     """
     votes, count = patterns.votes, patterns.count
     m = votes.shape[1]
     seen = (votes >= 0).astype(np.float64)
     weight = seen * count[:, None]
     same = [seen * (votes == votes[:, [a]]) for a in range(m)]
-    agree = np.array([weight[:, a] @ same[a] for a in range(m)]).reshape(m, m)
-    twins = np.asarray(np.tril(agree > HARDLY_DIFFERENT * np.maximum(weight.T @ seen, 1.0), -1).any(axis=1))
     few = min(m, MOST_SOURCES)
     triples = np.zeros((3, few, few, few))
     for a in np.flatnonzero(~twins[:few]):
@@ -599,12 +576,10 @@ class TokenTable:
             support[:, source] = np.where(self.heads == self.heads[:, [source]], wide, 0.0).sum(axis=1)
         return np.where(self.heads >= 0, support, 0.0)
 
-    def known(self, truth: Batch | None, is_known: BoolArray | None) -> Heads:
+    def known(self, chunk: Chunk) -> Heads:
         """Return ``(t,)`` the true heads, -1 where they are not known or nobody votes."""
-        heads = np.full(len(self.heads), -1, dtype=np.int16)
-        if truth is None or is_known is None:
-            return heads
-        for row in np.flatnonzero(is_known & (self.lengths > 0)):
+        heads, truth = np.full(len(self.heads), -1, dtype=np.int16), np.asarray(chunk.known)
+        for row in chunk.gold_rows[self.lengths[chunk.gold_rows] > 0]:
             tree = np.asarray(truth[row])
             length = int(self.lengths[row])
             if len(tree) != length:

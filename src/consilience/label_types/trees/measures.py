@@ -110,7 +110,9 @@ def maximum_arborescence(score: npt.ArrayLike) -> IntArray:
     try:
         table = np.array(score, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidLabelError("The scores are no table of numbers. Give an array of shape (n + 1, n + 1).") from None
+        raise InvalidLabelError(
+            "The scores are not a table of numbers. Give an array of shape (n + 1, n + 1)."
+        ) from None
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
         raise InvalidLabelError(
             f"Scores of shape {table.shape} are not those of a sentence. Give (n + 1, n + 1) for n tokens, n >= 1."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,22 +12,24 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.base import LabelSpace
-from consilience.label_types.codes import checked_names
+from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.codes import checked_names, first_few, is_listed, plain_value, read_each, read_rows
 from consilience.label_types.trees.law import TreeLaw, cut
 from consilience.label_types.trees.measures import las, uas
-from consilience.label_types.trees.reading import TreeReader, flatten
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DependencyTrees", "expected_share_right", "strength_for_error"]
+__all__ = ["DependencyTrees"]
 
 #: Numbers of tokens of random trees.
 FEWEST, MOST = 3, 12
 #: Strengths beyond these make a vote right, or wrong, with certainty.
 WEAKEST, STRONGEST = -12.0, 25.0
 STEPS = 30
+#: The most tokens whose heads fit the type, and what to do about a wrong label.
+MOST_TOKENS = 32_767
+STEP = "Correct it, or leave the cell empty (None) where the source abstains."
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,6 @@ class DependencyTrees(LabelSpace):
     def law(self) -> TreeLaw:
         return TreeLaw(self.plausible_heads, len(self.relations or ()))
 
-    @cached_property
-    def _reader(self) -> TreeReader:
-        return TreeReader(self.relations)
-
     def distance(self, left: Batch, right: Batch) -> FloatArray:
         """Return the share of tokens whose head differs, whatever the relations."""
         one, starts = flatten(list(left))
@@ -95,6 +93,17 @@ class DependencyTrees(LabelSpace):
         differ = np.bincount(np.repeat(np.arange(len(sizes)), sizes), one != two, minlength=len(sizes))
         return differ / np.maximum(sizes, 1)
 
+    def embed(self, batch: Batch) -> FloatArray:
+        """Return one indicator per edge."""
+        heads, starts = flatten(list(batch))
+        sizes = np.diff(starts)
+        tokens = np.arange(len(heads)) - np.repeat(starts[:-1], sizes) + 1
+        # Edges in squares that grow with the later of the two tokens, so that longer sentences only add coordinates.
+        edges = np.where(tokens < heads, heads**2 + tokens, tokens**2 + tokens + heads)
+        placed = np.zeros((len(sizes), int((sizes.max(initial=0) + 1) ** 2)))
+        placed[np.repeat(np.arange(len(sizes)), sizes), edges] = 1.0
+        return placed
+
     def random(self, n: int, rng: np.random.Generator) -> Batch:
         """Return `n` trees of 3 to 12 tokens, uniform among those of their length; row t always has the same length."""
         return self.random_trees(FEWEST + np.arange(n) % (MOST - FEWEST + 1), rng)
@@ -105,9 +114,6 @@ class DependencyTrees(LabelSpace):
         starts = np.concatenate([[0], np.cumsum(sizes)])
         chain = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)  # any tree will do as a center without pull
         return self._drawn(chain, starts, np.ones(len(sizes)), rng, None)
-
-    def random_pool(self, size: int, seed: int) -> Batch | None:
-        return None  # trees of different sentences have no distance
 
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one vote per center: P(vote) grows exponentially with the number of right heads.
@@ -149,30 +155,30 @@ class DependencyTrees(LabelSpace):
         return self.law.weighted_trees(votes, counted)
 
     def as_batch(self, labels: Any) -> Batch:
-        return self._reader.read(list(labels))
+        """Return an object array of integer arrays: ``(length,)``, or ``(length, 2)`` with relations."""
+        from consilience.label_types.trees.kernels import tree_faults
+
+        cells = read_each(labels, self._tree)
+        flat, starts = flatten(cells)
+        sizes = np.diff(starts)
+        if sizes.max(initial=0) > MOST_TOKENS:
+            longest = int(sizes.argmax())
+            raise InvalidLabelError(f"the tree has {sizes[longest]} tokens, more than {MOST_TOKENS}. {STEP}", longest)
+        tree, fault, token = tree_faults(flat, starts).tolist()
+        if tree >= 0:
+            raise InvalidLabelError(f"{_fault(flat[starts[tree] : starts[tree + 1]], fault, token)} {STEP}", tree)
+        return as_object_array(cells)
 
     def as_cells(self, labels: Batch, observed: BoolArray) -> Batch | None:
-        rows, columns = np.nonzero(observed)
-        m = observed.shape[1]
-        try:
-            batch = self._reader.read(list(labels[rows, columns]))
-        except InvalidLabelError as error:
-            place = None if error.index is None else int(rows[error.index] * m + columns[error.index])
-            raise InvalidLabelError(str(error), place) from None
-        sizes = np.fromiter(map(len, batch), dtype=np.int64, count=len(batch))
-        first = np.zeros(len(labels), dtype=np.int64)
-        first[rows[::-1]] = sizes[::-1]
-        uneven = np.flatnonzero(sizes != first[rows])
-        if len(uneven):
-            cell = int(uneven[0])
-            size, other = int(sizes[cell]), int(first[rows[cell]])
-            raise InvalidLabelError(
-                f"the tree has {size} tokens, that of the first source {other}: token {min(size, other) + 1} is only "
-                "in one of them. All sources must parse the same tokens.",
-                int(rows[cell] * m + columns[cell]),
-            )
         cells = np.empty(observed.shape, dtype=object)
-        cells[rows, columns] = batch
+        cells[observed] = read_rows(
+            self.as_batch,
+            labels,
+            observed,
+            lambda trees: [len(tree) for tree in trees],
+            "the tree has {} tokens, that of the first source {}: token {} is only in one of them. All sources must "
+            "parse the same tokens.",
+        )
         return cells
 
     def as_labels(self, batch: Batch, like: npt.DTypeLike | None = None) -> Batch:
@@ -193,6 +199,9 @@ class DependencyTrees(LabelSpace):
             None if is_null(tree) else [(int(head), names[code]) for head, code in self.as_batch([tree])[0].tolist()]
             for tree in labels
         ]
+
+    def unit(self, parameters: Any) -> Unit:
+        return Unit("error_rate", "the share of tokens with a wrong head")
 
     def score(self, predicted: Batch, gold: Batch) -> float:
         """Return the unlabeled attachment score, or the labeled one where there are relations."""
@@ -221,9 +230,69 @@ class DependencyTrees(LabelSpace):
             None if row is None else [(token["head"], token["relation"]) for token in row] for row in rows
         )
 
-    def spec(self) -> dict[str, Any]:
-        relations = None if self.relations is None else list(self.relations)
-        return {"relations": relations, "plausible_heads": self.plausible_heads}
+    # --- trees as users write them ------------------------------------------------------------------
+
+    @property
+    def _expected(self) -> str:
+        if self.relations is None:
+            return "a list of heads such as [2, 0, 2], one per token, 0 for the root"
+        return f"a list of (head, relation) pairs such as [(2, {self.relations[0]!r}), (0, 0)], one per token"
+
+    def _tree(self, cell: Any) -> IntArray:
+        width = 1 if self.relations is None else 2
+        if isinstance(cell, np.ndarray) and cell.dtype == np.int64 and cell.ndim == width:
+            return cell if self.relations is None else self._with_known_relations(cell)
+        if not is_listed(cell):
+            raise InvalidLabelError(f"label {plain_value(cell)!r} is not {self._expected}. {STEP}")
+        if self.relations is None:
+            return self._heads(cell)
+        pairs = cell.tolist() if isinstance(cell, np.ndarray) else list(cell)
+        for token, pair in enumerate(pairs, start=1):
+            if not is_listed(pair) or len(pair) != 2:
+                raise InvalidLabelError(f"token {token} is {pair!r}; the label is not {self._expected}. {STEP}")
+        heads = self._heads([pair[0] for pair in pairs])
+        codes = [self._code(pair[1], token) for token, pair in enumerate(pairs, start=1)]
+        return self._with_known_relations(np.column_stack([heads, np.array(codes, dtype=np.int64)]))
+
+    def _heads(self, cell: Any) -> IntArray:
+        array = cell if isinstance(cell, np.ndarray) else as_object_array(cell)
+        if array.ndim != 1:
+            raise InvalidLabelError(
+                f"a label of shape {array.shape} is not {self._expected}. "
+                "For heads with relations name them: DependencyTrees(relations=[...])."
+            )
+        if array.dtype.kind in "iu":
+            return array.astype(np.int64)
+        for token, value in enumerate(array.tolist(), start=1):
+            number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+            if not number or not float(value).is_integer() or abs(value) > MOST_TOKENS:
+                raise InvalidLabelError(f"token {token} has head {value!r}, not the number of a token. {STEP}")
+        return array.astype(np.int64)
+
+    def _code(self, value: Any, token: int) -> int:
+        names = self.relations or ()
+        if isinstance(value, str):
+            if value not in names:
+                raise InvalidLabelError(
+                    f"token {token} has relation {value!r}, which is none of {first_few(names)}. "
+                    "Name it in DependencyTrees(relations=[...])."
+                )
+            return names.index(value)
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise InvalidLabelError(f"token {token} has relation {value!r}, neither a name nor a code. {STEP}")
+        return int(value)
+
+    def _with_known_relations(self, cell: IntArray) -> IntArray:
+        count = len(self.relations or ())
+        if cell.shape[1] != 2:
+            raise InvalidLabelError(f"a label of shape {cell.shape} is not {self._expected}. {STEP}")
+        wrong = np.flatnonzero((cell[:, 1] < 0) | (cell[:, 1] >= count))
+        if len(wrong):
+            token = int(wrong[0])
+            raise InvalidLabelError(
+                f"token {token + 1} has relation {cell[token, 1]}; codes are 0 .. {count - 1}. {STEP}"
+            )
+        return cell
 
 
 def expected_share_right(heads: IntArray, strength: FloatArray) -> FloatArray:
@@ -237,8 +306,6 @@ def expected_share_right(heads: IntArray, strength: FloatArray) -> FloatArray:
     0.75
     """
     batch, n = heads.shape
-    if n == 1:
-        return np.ones(batch)
     rows, tokens = np.arange(batch)[:, None], np.arange(n)[None, :]
     weight = np.ones((batch, n + 1, n))
     weight[rows, heads, tokens] = np.exp(strength)[:, None]
@@ -271,3 +338,34 @@ def strength_for_error(heads: IntArray, error: float) -> FloatArray:
         # The log-odds of a right head rise a little faster than the strength, as heads are right or wrong together.
         strength = np.clip(strength + 0.8 * gap, WEAKEST, STRONGEST)
     return strength
+
+
+def flatten(cells: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """Return the heads of all trees one after the other, and where each begins."""
+    sizes = np.fromiter(map(len, cells), dtype=np.int64, count=len(cells))
+    flat: npt.NDArray[Any] = np.concatenate(list(cells)) if len(cells) else np.zeros(0, dtype=np.int64)
+    heads = flat if flat.ndim == 1 else np.ascontiguousarray(flat[:, 0])
+    return heads, np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _fault(heads: IntArray, fault: int, token: int) -> str:
+    if fault == 1:
+        hint = " Sentences of different lengths go into an object array, without padding." if heads[-1] < 0 else ""
+        return (
+            f"token {token} has head {heads[token - 1]}; with {len(heads)} tokens a head is 0 (the root) to "
+            f"{len(heads)}.{hint}"
+        )
+    if fault == 2:
+        return f"token {token} is its own head."
+    if fault == 3:
+        return f"none of the {len(heads)} tokens has head 0; exactly one, the root, must have it."
+    if fault == 4:
+        first = int(np.flatnonzero(heads == 0)[0]) + 1
+        return f"tokens {first} and {token} both have head 0; a tree has one root."
+    if fault == 5:
+        cycle = [token]
+        while len(cycle) < 2 or cycle[-1] != token:
+            cycle.append(int(heads[cycle[-1] - 1]))
+        shown = " -> ".join(map(str, cycle[:8])) + (" ..." if len(cycle) > 8 else "")
+        return f"token {token} lies on a cycle ({shown}), so this is not a tree."
+    return "there are no tokens in it."

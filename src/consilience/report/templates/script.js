@@ -22,10 +22,13 @@
   // Hide what does not contain the text that was typed, and what is not marked where only that is asked for.
   for (const controls of document.querySelectorAll(".controls")) {
     const search = controls.querySelector("[data-filters]");
+    if (!search) continue;
     const marked = controls.querySelector("[data-marked]");
     const output = controls.querySelector("output");
     const targets = [...document.querySelectorAll(search.dataset.filters)];
+    const more = document.querySelector(`${search.dataset.filters.split(" ")[0]} details.more`);
     const apply = () => {
+      if (more && search.value) more.open = true;
       const wanted = search.value.trim().toLocaleLowerCase();
       let shown = 0;
       for (const target of targets) {
@@ -39,4 +42,25 @@
     search.addEventListener("input", apply);
     if (marked) marked.addEventListener("change", apply);
   }
+  // Say what a threshold of confidence would keep.
+  const threshold = document.getElementById("threshold");
+  const numbers = (name) => threshold.dataset[name].split(" ").map(Number);
+  const percent = (share) => `${Math.round(1000 * share) / 10}%`;
+  const tell = () => {
+    const [kept, mean] = [numbers("kept"), numbers("mean")];
+    const level = Number(threshold.value);
+    const count = Math.round(kept[level] * Number(threshold.dataset.count)).toLocaleString("en");
+    document.getElementById("kept").textContent =
+      `${(level / 100).toFixed(2)}: keeps ${percent(kept[level])} of the items (${count}) at ${
+        threshold.dataset.means.startsWith("e") ? "an" : "a"} ${threshold.dataset.means} of ${percent(mean[level])}`;
+  };
+  if (threshold) { threshold.addEventListener("input", tell); tell(); }
+  // A link to an item that is folded away opens the fold.
+  const unfold = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    const fold = target && target.closest("details");
+    if (fold) { fold.open = true; target.scrollIntoView(); }
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
 })();

@@ -1,0 +1,143 @@
+"""The site: `make docs` builds it with this file, from the root of the repository.
+
+The root is the source, so that links between pages, tables of results and CONTRIBUTING.md are the same on the site and
+in the repository. Nothing is loaded from a network, neither by the build nor by the pages.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from click.testing import CliRunner
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from docutils.utils.math import latex2mathml
+from sphinx.application import Sphinx
+
+import consilience
+from consilience.cli import main
+
+ROOT = Path(__file__).resolve().parents[1]
+# Kernels of the notebooks take the package from where this build has it.
+os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+
+project = "consilience"
+author = "The consilience authors"
+copyright = author
+version = release = consilience.__version__
+language = "en"
+
+root_doc = "docs/index"
+include_patterns = [
+    "docs/**",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "CODE_OF_CONDUCT.md",
+    "SECURITY.md",
+    "benchmarks/**.md",
+    "experiments/**.md",
+]
+exclude_patterns = ["docs/_*", "docs/gallery/*.ipynb", "docs/gallery/*.py", "docs/gallery/searchindex*"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_nb",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".rst": "restructuredtext", ".md": "myst-nb"}  # the first one is that of generated pages
+default_role = "py:obj"  # single backticks in docstrings name objects
+suppress_warnings = ["config.cache", "sphinx_gallery.config"]  # its settings hold functions; thumbnails by path
+
+myst_enable_extensions = ["colon_fence", "dollarmath", "attrs_block"]
+myst_heading_anchors = 4
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+nb_merge_streams = True
+
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"  # the docstrings say it in words
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+templates_path = [str(ROOT / "docs" / "_templates")]
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["examples/gallery"],
+    "gallery_dirs": ["docs/gallery"],
+    "filename_pattern": ".py",
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+    "only_warn_on_example_error": False,
+    "abort_on_example_error": True,
+    "min_reported_time": 10_000,
+    "write_computation_times": False,
+}
+
+html_title = "consilience"
+html_theme = "pydata_sphinx_theme"
+html_favicon = "_static/icon.svg"
+html_context = {"default_mode": "auto"}
+html_static_path = ["_static"]
+html_extra_path = ["_extra"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"image_light": "_static/icon.svg", "image_dark": "_static/icon.svg", "text": "consilience"},
+    "navbar_align": "left",
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_toc_level": 2,
+    "collapse_navigation": True,  # with the whole tree on each of its hundreds of pages, the build takes twice as long
+}
+html_math_renderer = "mathml"
+
+
+class CommandHelp(Directive):
+    """The `--help` of every command, as the terminal shows it."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return one section per command."""
+        found: list[nodes.Node] = []
+        for name in main.list_commands(click.Context(main)):
+            shown = CliRunner().invoke(main, [name, "--help"], prog_name="consilience", terminal_width=100).output
+            section = nodes.section(ids=[f"consilience-{name}"])
+            section += nodes.title("", "", nodes.literal(text=f"consilience {name}"))
+            section += nodes.literal_block(text=shown, language="text")
+            found.append(section)
+        return found
+
+
+def show_formula(translator: Any, node: nodes.Element) -> None:
+    """Write a formula as MathML, which browsers draw without a script."""
+    block = isinstance(node, nodes.math_block)
+    mathml = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="formula">{mathml}</div>' if block else str(mathml))
+    raise nodes.SkipNode
+
+
+def without_docstring_of_type(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
+    """Leave out what Python says about tuples and lists, where a constant is shown."""
+    if what == "data":
+        lines.clear()
+
+
+def setup(app: Sphinx) -> None:
+    """Add what this site has of its own."""
+    app.connect("autodoc-process-docstring", without_docstring_of_type)
+    app.add_directive("command-help", CommandHelp)
+    app.add_html_math_renderer("mathml", (show_formula, None), (show_formula, None))

@@ -1,0 +1,29 @@
+"""
+Sphere: directions
+==================
+
+Four instruments measure 200 directions. The label is the point of largest likelihood on the sphere, and each has a
+standard deviation: the right picture compares it with the real error.
+"""
+
+import numpy as np
+from matplotlib import pyplot
+
+import consilience as cs
+
+space, rng = cs.Sphere(2), np.random.default_rng(0)
+truth = space.random(200, rng)
+votes = cs.simulate(
+    space, truth, [30.0, 12.0, 6.0, 2.0], rng, coverage=0.7, sources=["gyro", "stars", "sun", "compass"]
+)
+model = cs.LabelModel(space).fit(votes)
+belief = model.posterior(votes)
+
+figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4), layout="constrained")
+cs.plot.compare(model, votes, truth, left)
+voted = votes.observed.any(axis=1)
+error = np.degrees(space.distance(belief.labels[voted], truth[voted]))
+expected = np.degrees(belief.details["standard_deviation"][voted])
+right.plot(expected, error, ".")
+right.axline((0, 0), slope=1, color="grey", linewidth=1)
+right.set(xlabel="expected error in degrees", ylabel="real error in degrees")

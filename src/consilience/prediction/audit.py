@@ -1,0 +1,390 @@
+"""How good the labels really are: from items labeled by hand, over all items, with intervals that hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority, is_null
+from consilience.estimation.calibration import share_right
+from consilience.estimation.protocol import Diagnostic, Posterior
+from consilience.exceptions import InvalidVotesError, UnsupportedError
+from consilience.label_types.base import LabelSpace
+from consilience.prediction.inference import infer, vote_distances
+from consilience.prediction.intervals import Estimate, estimate_mean
+from consilience.prediction.source_model import SourceModel
+from consilience.tables.display import Cell, aligned, findings_fragment, table_fragment
+from consilience.tables.encoding import encode
+from consilience.votes import Votes
+
+__all__ = ["Audit", "audit", "expected_distance", "usual_distance"]
+
+#: Parts into which known labels are cut where the model learned from them.
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the items labeled by hand say about all items; every number has a 95% interval.
+
+    Parameters
+    ----------
+    measure
+        "accuracy" where a label is right or wrong (larger is better), else "mean distance" (smaller is better).
+    labels, plain_vote, difference
+        The measure of the labels, of the plain vote, and the first less the second.
+    sources, classes, slices
+        The same measure for the votes of each source, for the items that got each label, and for each value of `by`.
+    shares
+        How frequent each label really is, of finite label types.
+    mean_score
+        The mean of the true scores; None for other label types.
+    stated, confidence
+        The mean confidence that the model states, and what it should be.
+    cross_fitted
+        How many known labels the model had learned from. They were compared with labels of models that had not.
+    """
+
+    measure: str
+    labels: Estimate
+    plain_vote: Estimate
+    difference: Estimate
+    sources: Mapping[str, Estimate]
+    classes: Mapping[Any, Estimate]
+    slices: Mapping[Any, Estimate]
+    shares: Mapping[Any, Estimate]
+    mean_score: Estimate | None
+    stated: float
+    confidence: Estimate
+    cross_fitted: int = 0
+
+    def labels_needed(self, margin: float) -> int:
+        """Return about how many more items to label by hand until `labels` is known to plus or minus `margin`."""
+        if not isinstance(margin, (int, float)) or not margin > 0:
+            raise UnsupportedError(f"margin={margin!r} is not a width. Use a positive number, such as 0.02.")
+        return self.labels.labels_needed(float(margin))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Whether the stated confidence lies outside of the interval, with the next step."""
+        real = self.confidence
+        if real.known == 0 or real.low <= self.stated <= real.high:
+            return ()
+        message = (
+            f"The stated confidence is {self.stated:.3f} on average, and {real.low:.3f} to {real.high:.3f} comes true. "
+            "Fit again with these known labels (gold=), which calibrate it."
+        )
+        return (Diagnostic("audit-disagrees", "warning", (), message),)
+
+    def rows(self) -> Iterator[tuple[str, str, Estimate]]:
+        """Yield what is estimated (``"source ann"``), of which measure, and the estimate."""
+        yield "labels", self.measure, self.labels
+        yield "plain vote", self.measure, self.plain_vote
+        yield "labels - plain vote", self.measure, self.difference
+        for kind, found in (("items of", self.slices), ("labeled", self.classes), ("source", self.sources)):
+            for name, one in found.items():
+                yield f"{kind} {name}", self.measure, one
+        for name, one in self.shares.items():
+            yield f"truth {name}", "share", one
+        if self.mean_score is not None:
+            yield "truth", "mean score", self.mean_score
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Return the rows as columns of a table."""
+        rows = list(self.rows())
+        return {
+            "about": [about for about, _, _ in rows],
+            "measure": [measure for _, measure, _ in rows],
+            **{name: [getattr(one, name) for _, _, one in rows] for name in ("value", "low", "high", "known", "items")},
+        }
+
+    def _shown(self) -> dict[str, list[str]]:
+        return {
+            name: [f"{one:.3f}" if isinstance(one, float) else str(one) for one in values]
+            for name, values in self.columns().items()
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([*aligned(self._shown()), *map(str, self.diagnostics)])
+
+    def _repr_html_(self) -> str:
+        table = table_fragment((name, list(map(Cell.text, texts))) for name, texts in self._shown().items())
+        return table + findings_fragment(self.diagnostics)
+
+
+@dataclass(frozen=True)
+class _View:
+    """What one model says about the items with a vote: encoded labels, those of its plain vote, and its belief."""
+
+    labels: Batch
+    plain: Batch
+    belief: Posterior
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A number to estimate: over which items, and how it is bounded.
+
+    `of` returns its values on the known items and what a view expects of all items.
+    """
+
+    inside: BoolArray
+    of: Callable[[_View], tuple[FloatArray, FloatArray]]
+    zero_one: bool = False
+    scale: float = 0.0
+    limits: tuple[float, float] = (-np.inf, np.inf)
+
+
+def audit(
+    model: SourceModel,
+    space: LabelSpace,
+    votes: Votes,
+    told: Votes | None,
+    decode: str,
+    refit: Callable[[Votes | None], SourceModel],
+    weights: Any = None,
+    by: Any = None,
+) -> Audit:
+    """Return how good the labels of these votes are, by the known labels `told`.
+
+    `refit` learns again from other known labels; it is asked where the model learned from those given here.
+    """
+    if told is None:
+        raise InvalidVotesError("An audit needs known labels and gold holds none. Label a few items by hand first.")
+    encoded = encode(votes, space)
+    rows = np.flatnonzero(votes.observed.any(axis=1))
+    weight = _weights(weights, len(votes))
+    is_known = told.observed[:, 0] & np.isfinite(weight)
+    known = np.flatnonzero(is_known[rows])
+    if len(known) == 0:
+        raise InvalidVotesError(
+            "No item has a known label, a vote and a weight. Label items by hand that model.suggest(votes, k) names."
+        )
+    slices = _slices(by, len(votes))
+    said, truth, weight = encoded[rows], told.labels[rows[known], 0], weight[rows[known]]
+
+    def look(one: SourceModel) -> _View:
+        own, plain = (infer(each, space, votes, decode).posterior for each in (one, one.as_baseline()))
+        cut = replace(
+            own,
+            labels=space.as_batch(own.labels[rows]),
+            confidence=own.confidence[rows],
+            probabilities=None if own.probabilities is None else own.probabilities[rows],
+            details={},
+        )
+        return _View(cut.labels, space.as_batch(plain.labels[rows]), cut)
+
+    main = look(model)
+    _, clusters = np.unique(votes.items[rows[known]], return_inverse=True)
+    used = np.isin(hash_priority(votes.items[rows[known]]), model.known_items)
+    fold = np.where(used, _folds(votes.items[rows[known]]), FOLDS)
+    views = [main] * (FOLDS + 1)
+    for number in np.unique(fold[used]):
+        held_out = rows[known[fold == number]]
+        seen = told.observed.copy()
+        seen[held_out] = False
+        seen[rows[known[~used]]] = False
+        views[number] = look(refit(replace(told, observed=seen) if seen.any() else None))
+
+    scale = usual_distance(space, said, main.labels)
+    settled = space.right_or_wrong and said.labels.ndim == 2
+
+    def expects(view: _View, batch: Batch, which: IntArray | slice = slice(None)) -> FloatArray:
+        return expected_distance(space, view.belief, batch, which, scale)
+
+    def loss(pick: Callable[[_View], Batch]) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+        return lambda view: (space.distance(pick(view)[known], truth), expects(view, pick(view)))
+
+    def of_source(source: int) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+        seen = np.flatnonzero(said.observed[:, source])
+        both = np.flatnonzero(said.observed[known, source])
+
+        def values(view: _View) -> tuple[FloatArray, FloatArray]:
+            found, expected = np.zeros(len(known)), np.zeros(len(rows))
+            if len(both):
+                found[both] = space.distance(said.labels[known[both], source], truth[both])
+            expected[seen] = expects(view, said.labels[seen, source], seen)
+            return found, expected
+
+        return values
+
+    everything = np.ones(len(rows), dtype=bool)
+    bounds: dict[str, Any] = {"zero_one": settled, "scale": scale, "limits": (0.0, np.inf)}
+
+    def measured(target: _Target) -> Estimate:
+        inside, values, control = target.inside[known], np.zeros(len(known)), np.zeros(len(known))
+        variance = 0.0
+        for number in np.unique(fold[inside]):
+            value, expected = target.of(views[number])
+            own = fold == number
+            values[own] = value[own]
+            control[own] = expected[known[own]] - expected[target.inside].mean()
+            variance = max(variance, float(expected[target.inside].var()))
+        return estimate_mean(
+            values[inside],
+            control[inside],
+            weight[inside],
+            int(target.inside.sum()),
+            variance=variance,
+            zero_one=target.zero_one,
+            scale=target.scale,
+            limits=target.limits,
+            clusters=clusters[inside] if clusters.max() + 1 < len(clusters) else None,
+        )
+
+    def shown(one: Estimate) -> Estimate:
+        return one.transformed(-1.0, 1.0) if space.right_or_wrong else one
+
+    def over(groups: npt.NDArray[Any]) -> dict[Any, Estimate]:
+        names = {name: None for name in groups.tolist() if not is_null(name)}
+        return {
+            name: shown(measured(_Target(groups == name, loss(lambda view: view.labels), **bounds))) for name in names
+        }
+
+    n_labels = space.n_labels if main.belief.probabilities is not None else None
+    classes: dict[Any, Estimate] = {}
+    shares: dict[Any, Estimate] = {}
+    if n_labels is not None:
+        spelled = space.as_labels(np.arange(n_labels), votes.spelling or votes.labels.dtype).tolist()
+        classes = {spelled[int(code)]: one for code, one in over(main.labels.astype(np.int64)).items()}
+        for code in np.unique(np.concatenate([main.labels, truth]).astype(np.int64)).tolist():
+            shares[spelled[code]] = measured(_Target(everything, _share_of(code, truth), zero_one=True))
+    mean_score = None
+    if space.continuous and main.labels.ndim == 1 and main.labels.dtype.kind == "f":
+        mean_score = measured(_Target(everything, lambda view: (truth.astype(float), view.labels.astype(float))))
+    columns = [source for source in range(said.n_sources) if said.observed[:, source].any()]
+    doubt = _Target(
+        everything,
+        lambda view: (
+            1.0 - share_right(space, space.law, _cut(view.belief, known), truth),
+            1.0 - view.belief.confidence,
+        ),
+        zero_one=n_labels is not None,
+        scale=1.0,
+        limits=(0.0, 1.0),
+    )
+    return Audit(
+        measure="accuracy" if space.right_or_wrong else "mean distance",
+        labels=shown(measured(_Target(everything, loss(lambda view: view.labels), **bounds))),
+        plain_vote=shown(measured(_Target(everything, loss(lambda view: view.plain), **bounds))),
+        difference=_difference(space, views, known, truth, expects, measured),
+        sources={said.sources[one]: shown(measured(_Target(said.observed[:, one], of_source(one), **bounds)))
+                 for one in columns},
+        classes=classes,
+        slices={} if slices is None else over(slices[rows]),
+        shares=shares,
+        mean_score=mean_score,
+        stated=float(main.belief.confidence.mean()),
+        confidence=measured(doubt).transformed(-1.0, 1.0),
+        cross_fitted=int(used.sum()),
+    )  # fmt: skip
+
+
+def expected_distance(
+    space: LabelSpace, belief: Posterior, batch: Batch, which: IntArray | slice = slice(None), scale: float = 1.0
+) -> FloatArray:
+    """Return how far the model expects labels to be from the truth, up to a factor where there are no probabilities.
+
+    `which` are the items that the labels are of, and `scale` is a usual distance.
+    """
+    if belief.probabilities is None:
+        apart: FloatArray = space.distance(batch, belief.labels[which])
+        return apart + scale * (1.0 - belief.confidence[which])
+    probabilities = belief.probabilities[which]
+    total = np.zeros(len(probabilities))
+    for code in range(probabilities.shape[1]):
+        total += probabilities[:, code] * space.distance(batch, np.full(len(total), code, dtype=belief.labels.dtype))
+    return total
+
+
+def usual_distance(space: LabelSpace, votes: Votes, labels: Batch) -> float:
+    """Return the size of a wrong vote: the mean distance of votes to labels, each weighted by itself."""
+    apart = vote_distances(space, votes, labels)
+    total = float(np.nansum(apart))
+    return float(np.nansum(apart**2)) / total if total > 0 else 0.0
+
+
+def _difference(
+    space: LabelSpace,
+    views: list[_View],
+    known: IntArray,
+    truth: Batch,
+    expects: Callable[[_View, Batch], FloatArray],
+    measured: Callable[[_Target], Estimate],
+) -> Estimate:
+    """Return by how much labels and plain vote differ in the measure; only items where they say different things can.
+
+    As the distance of the two labels bounds the difference of their losses, so does its mean over these items.
+    """
+    apart = np.max([space.distance(view.labels, view.plain) for view in views], axis=0)
+    inside = apart > 0.0
+    sign = -1.0 if space.right_or_wrong else 1.0
+    if not inside.any():
+        return Estimate(0.0, 0.0, 0.0, len(known), len(inside))
+
+    def values(view: _View) -> tuple[FloatArray, FloatArray]:
+        own, plain = (space.distance(batch[known], truth) for batch in (view.labels, view.plain))
+        return own - plain, expects(view, view.labels) - expects(view, view.plain)
+
+    most = float(apart[inside].mean())
+    if space.right_or_wrong:  # -1, 0 or 1, counted as 0, 1/2 or 1
+        half = _Target(inside, lambda view: tuple((one + 1.0) / 2.0 for one in values(view)), zero_one=True)  # type: ignore[arg-type,return-value]
+        found = measured(half).transformed(2.0, -1.0)
+    else:
+        found = measured(_Target(inside, values, limits=(-most, most)))
+    if found.known == 0:
+        found = Estimate(0.0, -most, most, 0, 0)
+    return replace(found.transformed(sign * float(inside.mean())), known=len(known), items=len(inside))
+
+
+def _share_of(code: int, truth: Batch) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+    def values(view: _View) -> tuple[FloatArray, FloatArray]:
+        probabilities = view.belief.probabilities
+        expected = np.zeros(len(view.labels)) if probabilities is None else probabilities[:, code]
+        return (truth == code).astype(np.float64), expected
+
+    return values
+
+
+def _cut(belief: Posterior, which: IntArray) -> Posterior:
+    probabilities = None if belief.probabilities is None else belief.probabilities[which]
+    return Posterior(belief.labels[which], belief.confidence[which], probabilities)
+
+
+def _folds(items: npt.NDArray[Any]) -> IntArray:
+    """Return the part of each item, at random but the same each time, all rows of one item in one part."""
+    _, first = np.unique(hash_priority(items, seed=1), return_inverse=True)
+    return first % FOLDS
+
+
+def _weights(weights: Any, n_items: int) -> FloatArray:
+    if weights is None:
+        return np.ones(n_items)
+    try:
+        found = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidVotesError(
+            f"weights={weights!r} are not numbers. Give one over the probability of each item, NaN where it has none."
+        ) from None
+    if found.shape != (n_items,):
+        raise InvalidVotesError(f"weights has shape {found.shape} for {n_items} items. Give one per item.")
+    bad = np.flatnonzero(~((found > 0) & (found < np.inf)) & ~np.isnan(found))
+    if len(bad):
+        raise InvalidVotesError(
+            f"weights[{bad[0]}] is {found[bad[0]]}. A weight is one over a probability, or NaN for an item that was "
+            "not drawn at random."
+        )
+    return found
+
+
+def _slices(by: Any, n_items: int) -> npt.NDArray[Any] | None:
+    if by is None:
+        return None
+    found = np.array(list(by), dtype=object)
+    if found.shape != (n_items,):
+        raise InvalidVotesError(f"by has shape {found.shape} for {n_items} items. Give one value per item.")
+    return found

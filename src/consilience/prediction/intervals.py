@@ -1,0 +1,177 @@
+"""A mean over all items from the few whose true value is known, with a 95% interval that assumes nothing of the model.
+
+Prediction-powered estimation: what the model expects of every item is a control variate, whose coefficient is fitted in
+closed form, so that a good model makes the interval shorter and a bad one leaves it valid. With relative weights g_i
+(Horvitz and Thompson's, divided by their mean, as Hajek has it), values y_i, and expected values c_i less their mean
+over all items,
+
+    estimate = mean(g y) - slope mean(g c),    e_i = g_i ((y_i - mean(g y)) - slope (c_i - mean(g c))) / (1 - h_i)
+
+where h_i is the leverage of item i on the slope. The interval holds the means t for which
+
+    (t - estimate)^2 <= z^2 / n (V + S (t - estimate) - Q (t - estimate)^2),   V = mean(e^2), S = mean(e^3) / V
+
+For values of 0 and 1, equal weights and no control (Q = 1) this is Wilson's interval; otherwise (Q = 0, Student's
+quantile) the linear term corrects for skewness. A rare loss that the sample missed would be as large as `scale` times
+the largest weight, so S is averaged with that over `PSEUDO` items more than those with a loss, or than the residuals
+that carry the noise. The slope is shrunk in the same proportion, as few losses say little about it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import FloatArray
+
+#: Normal quantile of a 95% interval.
+Z = NormalDist().inv_cdf(0.975)
+#: Items that Wilson's interval adds to a sample (z squared): what a handful of losses is averaged with.
+PSEUDO = Z**2
+#: Largest leverage of one item on the slope that its residual is corrected for.
+MOST_LEVERAGE = 0.9
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over `items` items with its 95% interval, from the `known` ones among them."""
+
+    value: float
+    low: float
+    high: float
+    known: int
+    items: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ({self.low:.3f} to {self.high:.3f})"
+
+    @property
+    def margin(self) -> float:
+        """Half the length of the interval."""
+        return (self.high - self.low) / 2.0
+
+    def labels_needed(self, margin: float) -> int:
+        """Return how many more items to label for an interval of plus or minus `margin`."""
+        if not self.known or not np.isfinite(self.margin):
+            return self.items
+        drawn = 1.0 / self.known - 1.0 / self.items
+        if drawn <= 0.0 or self.margin <= margin:
+            return 0
+        # margin ** 2 is proportional to 1 / known - 1 / items, as in every sample without replacement.
+        needed = 1.0 / (margin**2 * drawn / self.margin**2 + 1.0 / self.items)
+        return int(np.ceil(needed)) - self.known
+
+    def transformed(self, slope: float, shift: float = 0.0) -> Estimate:
+        """Return the estimate of ``slope * mean + shift``."""
+        ends = sorted((slope * self.low + shift, slope * self.high + shift))
+        return Estimate(slope * self.value + shift, ends[0], ends[1], self.known, self.items)
+
+
+def estimate_mean(
+    values: FloatArray,
+    control: FloatArray,
+    weights: FloatArray,
+    items: int,
+    *,
+    variance: float = 0.0,
+    zero_one: bool = False,
+    scale: float = 0.0,
+    limits: tuple[float, float] = (-np.inf, np.inf),
+    clusters: npt.NDArray[np.int64] | None = None,
+) -> Estimate:
+    """Return the mean of a value over all items, from those where it is known.
+
+    Parameters
+    ----------
+    values
+        ``(n,)`` known values.
+    control
+        ``(n,)`` what the model expected of these items, less its mean over all items.
+    weights
+        ``(n,)`` one over the probability with which each item was drawn; only their ratios matter, and how many items
+        they stand for.
+    items
+        How many items there are.
+    variance
+        Of what the model expects, over all items. A sample that happens to have less of it does not say more about the
+        slope.
+    zero_one
+        Whether every value is 0 or 1.
+    scale
+        Size of a value that the sample may have missed; 0 where values have no natural zero.
+    limits
+        The least and the largest mean that is possible; 0 and 1 where every value is one of them.
+    clusters
+        ``(n,)`` number of the group of each item, where items of one group are not independent.
+
+    Examples
+    --------
+    >>> nothing = np.zeros(30)
+    >>> right = np.repeat([1.0, 0.0], [27, 3])
+    >>> print(estimate_mean(right, nothing, np.ones(30), 10**9, zero_one=True))  # Wilson's interval
+    0.900 (0.744 to 0.965)
+    """
+    n = len(values)
+    if zero_one:
+        scale, limits = 1.0, (0.0, 1.0)
+    if n == 0:
+        return Estimate(float("nan"), *limits, 0, items)
+    share = weights / weights.sum() if n < items else np.full(n, 1.0 / n)
+    heavy = n * share
+    drawn = np.minimum(1.0 / (items * share), 1.0) if n < items else np.ones(n)
+    mean, shift = float(share @ values), float(share @ control)
+    rest, spread = values - mean, control - shift
+    seen = float(min((values > 0).sum(), (values < 1).sum()) if zero_one else (values != 0).sum())
+    square = max(float(share @ spread**2), variance)
+    kept = seen / (seen + PSEUDO) if square > 1e-12 * float(share @ control**2) else 0.0
+    slope = max(kept * float(share @ (spread * rest)) / square, 0.0) if kept else 0.0
+    value = mean - slope * shift
+    leverage = np.minimum(kept * share * spread**2 / square, MOST_LEVERAGE) if slope else np.zeros(n)
+    residual = heavy * (rest - slope * spread) / (1.0 - leverage)
+    missing = 1.0 - drawn
+    if clusters is not None:
+        _, clusters = np.unique(clusters, return_inverse=True)
+        missing = np.bincount(clusters, missing) / np.bincount(clusters)
+        residual = np.bincount(clusters, residual) * np.sqrt(clusters.max() + 1.0) / np.sqrt(n)
+    count = len(residual)
+    second = float((residual**2).mean())
+    skew = float((residual**3).mean()) / second if second > 0.0 else 0.0
+    # Few large residuals carry the noise where the model explains most: then as few were seen as there are of them.
+    seen = min(seen, float((residual**2).sum() ** 2 / (residual**4).sum())) if second > 0.0 else 0.0
+    heaviest = float(heavy.max())
+    unseen = max(scale * heaviest - (2.0 * min(mean, 1.0 - mean) if zero_one else 0.0), abs(skew))
+    # In the other direction, a loss that was expected and did not come, once the model explains more than half.
+    left = float(share @ (rest - slope * spread) ** 2) / max(float(share @ rest**2), 1e-300)
+    explained = max(1.0 - 2.0 * left, 0.0)
+    against = explained * max(slope * heaviest * float(np.abs(spread).max()), abs(skew))
+    rare = -1.0 if zero_one and mean > 0.5 else 1.0  # the direction in which losses are rare
+    borrowed = {rare: rare * unseen if scale > 0.0 else skew, -rare: (1.0 - explained) * skew - rare * against}
+    noise = float((residual**2 * missing).mean())
+    if zero_one:
+        reach, bend = Z**2 / n, 1.0
+    elif count < 2:
+        return Estimate(min(max(value, limits[0]), limits[1]), *limits, n, items)
+    else:
+        reach, bend = _student(count - 1) ** 2 / n, 0.0
+        noise *= count / (count - 1.0)
+    finite = float(missing.mean())
+    ends = []
+    for sign in (-1.0, 1.0):
+        slant = (seen * skew + PSEUDO * borrowed[sign]) / (seen + PSEUDO)
+        a, b = 1.0 + reach * bend * finite, reach * slant * finite
+        ends.append(value + (b + sign * float(np.sqrt(b * b + 4.0 * a * reach * noise))) / (2.0 * a))
+    least, most = limits
+    low, middle, high = (min(max(one, least), most) for one in (ends[0], value, ends[1]))
+    return Estimate(middle, min(low, middle), max(high, middle), n, items)
+
+
+@cache
+def _student(freedom: int) -> float:
+    """Return the quantile of Student's t distribution that stands for `Z`."""
+    from scipy.stats import t  # loaded by the first audit, not by `import consilience`
+
+    return float(t.ppf(0.975, freedom))

@@ -1,0 +1,155 @@
+"""What a file may hold, checked before any use: the declarations of the classes are the schema.
+
+A field has a type, and a stored array or number has `Axes` beside it: its shape and the range of its numbers.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Axes
+from consilience.estimation.protocol import CompositeLaw, Law, Mixture, Parameters
+from consilience.exceptions import ModelFormatError
+
+#: Numbers may go beyond their range by this share of its end, and eigenvalues below zero by this share of the largest.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in a file a value stands, the law of the labels there, and the sizes that are known so far."""
+
+    file: str
+    name: str = ""
+    law: Law | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def __truediv__(self, name: object) -> Place:
+        return replace(self, name=f"{self.name}.{name}" if self.name else str(name))
+
+    def refused(self, value: Any, expected: str) -> ModelFormatError:
+        """Return the error about a value that is something else than expected."""
+        shown = f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else f"{value!r:.60}"
+        return ModelFormatError(
+            f"{self.file!r}: field {self.name!r} is {shown}; expected {expected}. Pass the space that it was fitted "
+            "with if you gave another one; else the file is damaged or was changed, so fit and save again."
+        )
+
+
+def checked(hint: Any, value: Any, place: Place) -> Any:
+    """Return a value of a file as the type that a class declares for it, or say which field is something else."""
+    if hint is Any:
+        return value
+    if hint is Parameters and place.law is not None:
+        sizes = {"m": place.sizes["m"], **place.law.sizes}
+        return checked(place.law.parameter_class, value, replace(place, sizes=sizes))
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _numbers(arguments[0], arguments[1], value, place)
+    if origin in (Union, UnionType):
+        return None if value is None else checked(arguments[0], value, place)
+    if origin is Literal:
+        if not isinstance(value, str) or value not in arguments:
+            raise place.refused(value, f"one of {', '.join(map(repr, arguments))}")
+        return value
+    if origin is tuple:
+        return _tuple(hint, value, place)
+    if origin is collections.abc.Mapping:
+        return _mapping(arguments[1], value, place)
+    if is_dataclass(hint):
+        return _record(hint, value, place)
+    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
+        raise place.refused(value, f"a value of type {hint.__name__}")
+    return value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _record(kind: Any, value: Any, place: Place) -> Any:
+    names = [item.name for item in fields(kind)]
+    if not isinstance(value, dict):
+        raise place.refused(value, f"a table of the fields {', '.join(names)}")
+    for odd in sorted(set(value) ^ set(names)):
+        raise (place / odd).refused(
+            value.get(odd), "no such field" if odd in value else "a value, and the file lacks it"
+        )
+    return kind(**{name: checked(_hints(kind)[name], value[name], place / name) for name in names})
+
+
+def _tuple(hint: Any, value: Any, place: Place) -> tuple[Any, ...]:
+    kinds = get_args(hint)
+    any_number = kinds[1:] == (...,)
+    if not isinstance(value, tuple) or (not any_number and len(value) != len(kinds)):
+        raise place.refused(value, "a tuple" if any_number else f"a tuple of {len(kinds)}")
+    each = kinds[:1] * len(value) if any_number else kinds
+    made = tuple(checked(one, value[index], place / index) for index, one in enumerate(each))
+    if hint == Mixture and not np.isclose(sum(share for share, _ in made), 1.0):
+        raise place.refused([share for share, _ in made], "probabilities that add up to 1")
+    return made
+
+
+def _mapping(kind: Any, value: Any, place: Place) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise place.refused(value, "a table of names and values")
+    if kind != Mixture or not isinstance(place.law, CompositeLaw):
+        return {name: checked(kind, one, place / name) for name, one in value.items()}
+    laws = place.law.fields
+    if list(value) != list(laws):
+        raise place.refused(", ".join(value), f"the fields {', '.join(laws)}")
+    return {name: checked(kind, one, replace(place / name, law=laws[name])) for name, one in value.items()}
+
+
+def _numbers(kind: Any, axes: Axes, value: Any, place: Place) -> Any:
+    """Return an array, or a single number, after a look at its type, its shape and its range."""
+    if get_origin(kind) is not np.ndarray:
+        right = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
+        if not right or (isinstance(value, int) and abs(value) >= 1 << 63):
+            raise place.refused(value, f"a value of type {kind.__name__}")
+        _check_range(np.array([value]), axes, place)
+        return value
+    (wanted,) = get_args(get_args(kind)[1]) or (Any,)
+    if not isinstance(value, np.ndarray) or (wanted is not Any and value.dtype != wanted):
+        raise place.refused(value, "an array" if wanted is Any else f"an array of {wanted.__name__}")
+    if axes.optional and value.size == 0:
+        return value
+    names = axes.shape.split()
+    shape = value.shape
+    if names[-1:] == ["..."]:  # whatever the shape of a label is
+        names, shape = names[:-1], shape[: len(names) - 1]
+    sizes = [int(name) if name.isdigit() else place.sizes.get(name) for name in names]
+    if len(names) != len(shape) or any(size not in (None, own) for size, own in zip(sizes, shape, strict=True)):
+        known = ", ".join(name if size is None else str(size) for name, size in zip(names, sizes, strict=True))
+        raise place.refused(value, f"an array of shape ({known})")
+    for name, own in zip(names, shape, strict=True):  # a name that occurs twice is one size
+        if not name.isdigit() and place.sizes.setdefault(name, own) != own:
+            raise place.refused(value, f"an array of shape ({', '.join(names)})")
+    if value.dtype.kind in "fiu":
+        _check_range(value, axes, place)
+    return np.ascontiguousarray(value)  # kernels are compiled for one layout
+
+
+def _check_range(array: npt.NDArray[Any], axes: Axes, place: Place) -> None:
+    low, high = axes.low - ROUNDING * abs(axes.low), axes.high + ROUNDING * abs(axes.high)
+    wrong = ((array < low) | (array > high)) & np.isfinite(array)
+    wrong |= np.isinf(array) & ~(axes.infinite & (array > axes.low))
+    if not axes.missing:
+        wrong |= np.isnan(array)
+    if wrong.any():
+        span = f"a number from {axes.low:g} to {axes.high:g}" if np.isfinite(array[wrong][0]) else "a finite number"
+        raise place.refused(array[wrong][0].item(), span)
+    if axes.covariance and array.size:
+        values = np.linalg.eigvalsh(0.5 * (array + np.swapaxes(array, -1, -2)))
+        even = np.abs(array - np.swapaxes(array, -1, -2)) <= ROUNDING * np.abs(array).max()
+        least = values[..., 0] <= 0.0 if axes.definite else values[..., 0] < -ROUNDING * values[..., -1]
+        if not even.all() or least.any():
+            raise place.refused(array, "a covariance matrix")

@@ -1,0 +1,374 @@
+"""From cells as people type them to votes, the same for every file format: what is missing, numbers inside text,
+spellings, columns that are not votes. Nothing is lost in silence; the receipt of the votes counts it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consilience.arrays import Batch, as_object_array
+from consilience.exceptions import FileFormatError, InvalidLabelError
+from consilience.label_types.base import LabelSpace
+from consilience.label_types.linear.space import Scores
+from consilience.label_types.rankings.labels import names_of
+from consilience.tables.cells import tighten
+from consilience.tables.encoding import encode, wrong_labels
+from consilience.tables.files import typed_cells
+from consilience.tables.notation import MOST_CLASSES, Declared, word_for
+from consilience.tables.receipt import Receipt
+from consilience.tables.replies import MISSING, NUMBERS, Unread, off_scale, read_score, scale_named
+from consilience.votes import Votes
+
+#: Label types whose cells are names, so that two spellings of one name are suspicious.
+_NAMED = (None, "classes", "ordinal")
+#: A missing word that this share of the cells holds is perhaps a label.
+FREQUENT = 0.1
+#: Spellings listed in a note.
+LISTED = 3
+#: What becomes of things that a list leaves out.
+UNLISTED = ("below", "unseen")
+#: So many different labels are checked one by one, which is faster than all cells.
+FEW_WORDS = 1000
+#: Rows that show which columns are texts that were voted on.
+SHOWING_ROWS = 5000
+#: Lists are the top of longer ones where at least this share of them has one length, below that of all names together.
+TOP = 0.9
+
+
+def cleaned(
+    votes: Votes,
+    declared: Declared,
+    *,
+    abstain: Any = None,
+    decimal: str = ".",
+    fold: bool = False,
+    may_leave_out: bool = False,
+    strict: bool = False,
+) -> Votes:
+    """Return votes without cells that say nothing, numbers read from text, and spellings joined if `fold` says so.
+
+    Words such as "N/A" are missing, unless they are labels that were `declared`. With `may_leave_out`, columns that do
+    not look like votes are left out. With `strict`, only what equals `abstain` is missing.
+    """
+    if votes.labels.ndim != 2:
+        return votes
+    if votes.labels.dtype != object:
+        same = (
+            np.flatnonzero(votes.labels[votes.observed] == _as_number(abstain)).tolist() if abstain is not None else []
+        )
+        return _without(votes, same, [repr(abstain)] * len(same))
+    if may_leave_out and not strict:
+        votes = _leave_out(votes, odd_columns(votes) if declared.kind in _NAMED or declared.numeric else [])
+    seen = _scalars(_listed(votes))
+    out = {cell: reason for cell in seen if (reason := _missing(cell, declared, abstain, strict)) is not None}
+    left = Counter({cell: count for cell, count in seen.items() if cell not in out})
+    read: dict[Any, Any] = {}
+    notes: list[str] = []
+    scale = None
+    if any(isinstance(cell, str) for cell in left):
+        numbers, why = _numbers(left, decimal)
+        refused = sum(left[cell] for cell, reason in why.items() if reason == "refused")
+        answered = left.total() - refused
+        share = sum(left[cell] for cell in numbers) / max(answered, 1)
+        if not strict and (declared.numeric or (declared.numeric is None and share >= NUMBERS and numbers)):
+            scale = declared.scale or scale_named(numbers.values())
+            why |= {cell: reason for cell, (value, end) in numbers.items() if (reason := off_scale(value, end, scale))}
+            _check_most_are_used(votes, why, left, "number")
+            read = {cell: value for cell, (value, _) in numbers.items()}
+            out |= why
+            if may_leave_out:
+                votes = _leave_out(votes, _without_numbers(votes, read))
+            commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
+            notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
+        elif strict or declared.kind in _NAMED:
+            read, told = ({}, []) if strict else _folded(left, declared, fold)
+            notes += told + [
+                f"{reason} was taken as missing; name it among the labels (--space classes:...) if it is one."
+                for cell, reason in out.items()
+                if cell != abstain and reason and seen[cell] >= FREQUENT * seen.total()
+            ]
+            if not read:
+                texts = [cell for cell in left if isinstance(cell, str)]
+                read = dict(zip(texts, typed_cells(texts), strict=True)) if out else {}
+    if not out and not read and not notes:
+        return votes
+    receipt = replace(_receipt(votes), scale=scale, notes=(*_receipt(votes).notes, *notes))
+    return _applied(replace(votes, receipt=receipt), out, read)
+
+
+def read_by(votes: Votes, space: LabelSpace, name: str, *, strict: bool = False, unlisted: str | None = None) -> Votes:
+    """Return votes whose cells are labels of the space; unless `strict`, others abstain and are counted.
+
+    If most of them are none, the label type is wrong, which is refused as if strict.
+    """
+    try:
+        read = as_the_space_reads(votes, space, name)
+        listed = _listed(votes) if votes.labels.dtype == object else []
+        words = _scalars(listed)
+        known = 0 < words.total() == len(listed) and len(words) <= FEW_WORDS
+        if not known or wrong_labels(as_object_array(words), space):
+            encode(read, space)
+    except (FileFormatError, InvalidLabelError):
+        if strict:
+            raise
+        cells = _cells(votes)[0]
+        bad = list(wrong_labels(cells, space))
+        if not bad or len(bad) > len(cells) / 2:
+            raise
+        read = as_the_space_reads(_without(votes, bad, ["not a label"] * len(bad)), space, name)
+    if isinstance(space, Scores) and space.range is not None and read.labels.dtype.kind in "iuf":
+        numbers = read.labels[read.observed]
+        low, high = space.range
+        beyond = np.flatnonzero((numbers < low) | (numbers > high)).tolist()
+        reason = f"outside {low:g}-{high:g}"
+        if beyond and strict:
+            _, rows, columns = _cells(read)
+            place = beyond[0]
+            raise FileFormatError(
+                f"{name!r}, item {read.items.tolist()[rows[place]]!r}, source {read.sources[columns[place]]!r}: "
+                f"{numbers[place]:g} is {reason}. Correct the cell, or give a wider range."
+            )
+        read = _without(read, beyond, [reason] * len(beyond))
+    return with_unlisted(read, unlisted) if word_for(space) == "rankings" else read
+
+
+def with_unlisted(votes: Votes, unlisted: str | None) -> Votes:
+    """Return orders of names in which what a source leaves out of a row comes last ("below"), or is "unseen".
+
+    None decides: where nearly all orders have one length, and rows hold more names than that, they are the top of
+    longer lists, so that the rest is below.
+    """
+    if unlisted not in (None, *UNLISTED):
+        raise FileFormatError(f"unlisted={unlisted!r} is unknown. Use 'below' or 'unseen'.")
+    if votes.labels.dtype != object or votes.labels.ndim != 2 or unlisted == "unseen":
+        return votes
+    cells, rows, columns = _cells(votes)
+    listed = [names_of(cell) for cell in cells]
+    if not any(listed):
+        return votes
+    names: dict[int, dict[str, None]] = {}
+    for row, own in zip(rows.tolist(), listed, strict=True):
+        names.setdefault(row, {}).update(dict.fromkeys(own))
+    lengths = [len(own) for own in listed]
+    longest = max(lengths)
+    shorter = [row for row, own in names.items() if len(own) > longest]
+    top = lengths.count(longest) >= TOP * len(lengths) and len(shorter) >= TOP * len(names)
+    if unlisted is None and not top:
+        return votes
+    labels = votes.labels.copy()
+    for row, column, cell, own in zip(rows.tolist(), columns.tolist(), cells, listed, strict=True):
+        rest = tuple(name for name in names[row] if name not in set(own))
+        labels[row, column] = [*cell, *([rest] if len(rest) > 1 else rest)]
+    receipt = _receipt(votes)
+    if unlisted is None:
+        note = f"Lists look like the top {longest} of longer ones; what a list leaves out is ranked below its end."
+        note += " Use --unlisted unseen if it was never seen."
+        receipt = replace(receipt, notes=(*receipt.notes, note))
+    return replace(votes, labels=labels, receipt=receipt)
+
+
+def as_the_space_reads(votes: Votes, space: LabelSpace | None, name: str) -> Votes:
+    """Return votes whose cells of text are read by the space, or by what they look like."""
+    if votes.labels.dtype != object:
+        return votes
+    cells, rows, columns = _cells(votes)
+    if space is None:
+        is_number = np.array([_as_number(cell) is not None for cell in cells.tolist()], dtype=bool)
+        for column, source in enumerate(votes.sources):
+            mine = columns == column
+            if mine.any() and NUMBERS < is_number[mine].mean() < 1.0:  # a few that are no numbers are mistakes
+                odd = int(np.flatnonzero(mine & ~is_number)[0])
+                raise FileFormatError(
+                    f"{name!r}: source {source!r} mixes numbers and text: {cells[odd]!r} for item "
+                    f"{votes.items.tolist()[rows[odd]]!r}. Correct the cell, leave it empty, or pass "
+                    f"abstain={cells[odd]!r} if it means that the source abstains."
+                )
+        return votes
+    if not any(isinstance(cell, str) for cell in cells.tolist()):
+        return votes
+    try:
+        read = space.read_text(cells)
+    except InvalidLabelError as error:
+        if error.index is None:
+            raise
+        item, source = votes.items.tolist()[rows[error.index]], votes.sources[columns[error.index]]
+        raise FileFormatError(f"{name!r}, item {item!r}, source {source!r}: {error}") from None
+    labels: Batch = np.empty(votes.labels.shape, dtype=object)
+    labels[rows, columns] = as_object_array(read)
+    return replace(votes, labels=tighten(labels, ~votes.observed))
+
+
+def odd_columns(votes: Votes) -> list[int]:
+    """Return columns of the texts that were voted on, among columns of votes: each has words that no other has."""
+    if votes.labels.dtype != object or votes.labels.ndim != 2:
+        return []
+    columns = zip(votes.labels[:SHOWING_ROWS].T, votes.observed[:SHOWING_ROWS].T, strict=True)
+    texts = [[cell for cell in labels[observed] if isinstance(cell, str)] for labels, observed in columns]
+    unique = [set(cells) for cells in texts]
+    odd = []
+    for place, cells in enumerate(texts):
+        alone = unique[place].difference(*unique[:place], *unique[place + 1 :])
+        if len(alone) >= 0.9 * len(unique[place]) and len(unique[place]) >= max(10, 0.9 * len(cells)):
+            odd.append(place)
+    others = set(range(votes.n_sources)) - set(odd)
+    return odd if len(others) > 1 and all(len(unique[place]) <= MOST_CLASSES for place in others) else []
+
+
+def _missing(cell: Any, declared: Declared, abstain: Any, strict: bool) -> str | None:
+    """Return why a cell is not a vote, "" if it is blank, None if it may be one."""
+    word = cell.strip() if isinstance(cell, str) else cell
+    if abstain is not None and (cell == abstain or str(word) == str(abstain) or word == _as_number(abstain)):
+        return repr(word)
+    if (
+        isinstance(word, str)
+        and not strict
+        and word not in declared.labels
+        and (not word or word.casefold() in MISSING)
+    ):
+        return repr(word) if word else ""
+    return None
+
+
+def _numbers(cells: Counter[Any], decimal: str) -> tuple[dict[Any, tuple[float, float | None]], dict[Any, str]]:
+    """Return the numbers in cells with the ends of their scales, and why other cells hold none."""
+    numbers: dict[Any, tuple[float, float | None]] = {}
+    why: dict[Any, str] = {}
+    for cell in cells:
+        text = cell
+        if isinstance(cell, str):
+            text = cell.replace(".", "").replace(decimal, ".") if decimal != "." else cell
+            if not any(sign.isdigit() for sign in text) or (len(text) > 1 and text[0] == "0" and text.isdigit()):
+                text = None  # number words and ids such as 007 are names
+        try:
+            numbers[cell] = read_score("not a number" if text is None else text)
+        except Unread as fault:
+            reason = "refused" if str(fault) == "refused" or _refuses(cell) else str(fault)
+            why[cell] = "not a number" if reason.startswith("no ") else reason
+    return numbers, why
+
+
+def _refuses(cell: Any) -> bool:
+    try:
+        read_score(cell)
+    except Unread as fault:
+        return str(fault) == "refused"
+    return False
+
+
+def _folded(cells: Counter[Any], declared: Declared, fold: bool) -> tuple[dict[Any, str], list[str]]:
+    """Return the spelling that stands for each text that differs from it only in case or blanks, and what to say."""
+    groups: dict[str, list[str]] = {}
+    for cell in [*declared.labels, *(cell for cell in cells if isinstance(cell, str))]:
+        groups.setdefault(" ".join(cell.casefold().split()), []).append(cell)
+    several = [list(dict.fromkeys(group)) for group in groups.values() if len(set(group)) > 1]
+    if not several:
+        return {}, []
+    for group in several:
+        group.sort(key=lambda cell: (cell not in declared.labels, -cells[cell]))
+    shown = [" and ".join(map(repr, group)) for group in several[:LISTED]]
+    named = "; ".join(shown) + ("; ..." if len(several) > LISTED else "")
+    if not fold:
+        return {}, [f"These labels differ only in case or blanks; --fold joins them: {named}."]
+    joined = [f"Joined spellings: {named}."]
+    return {cell: group[0] for group in several for cell in group[1:] if cell not in declared.labels}, joined
+
+
+def _check_most_are_used(votes: Votes, why: dict[Any, str], cells: Counter[Any], what: str) -> None:
+    wrong = Counter({cell: cells[cell] for cell, reason in why.items() if reason != "refused"})
+    if wrong.total() > cells.total() / 2:
+        shown = ", ".join(f"{str(cell)!r} ({count})" for cell, count in wrong.most_common(LISTED))
+        raise FileFormatError(
+            f"{wrong.total()} of {cells.total()} cells are not a {what} that fits: {shown}. Choose another label type "
+            "or scale, or leave out columns that are not votes with drop='NAME'."
+        )
+
+
+def _without_numbers(votes: Votes, read: dict[Any, Any]) -> list[int]:
+    """Return the columns in which no cell is a number, among columns of numbers."""
+    columns = zip(votes.labels.T, votes.observed.T, strict=True)
+    has = [any(isinstance(cell, (str, int, float)) and cell in read for cell in cells[seen]) for cells, seen in columns]
+    return [place for place, any_number in enumerate(has) if not any_number and votes.observed[:, place].any()]
+
+
+def _leave_out(votes: Votes, odd: Sequence[int]) -> Votes:
+    if not odd:
+        return votes
+    names = [votes.sources[place] for place in odd]
+    kept = votes.select([name for name in votes.sources if name not in names])
+    receipt = _receipt(votes)
+    cells = receipt.cells - votes.n_items * len(odd)
+    empty = receipt.empty - int((~votes.observed[:, list(odd)]).sum())
+    return replace(kept, receipt=replace(receipt, cells=cells, empty=empty, left_out=(*receipt.left_out, *names)))
+
+
+def _applied(votes: Votes, out: dict[Any, str], read: dict[Any, Any]) -> Votes:
+    """Return votes without the cells that are `out`, and with those of `read` in place of others."""
+    cells, rows, columns = _cells(votes)
+    listed = cells.tolist()
+    hashed = [cell if isinstance(cell, (str, int, float)) else None for cell in listed]
+    places = [place for place, cell in enumerate(hashed) if cell is not None and cell in out]
+    reasons = [out[listed[place]] for place in places]
+    values = [cell if key is None else read.get(key, cell) for cell, key in zip(listed, hashed, strict=True)]
+    stay = [value for value, key in zip(values, hashed, strict=True) if key is None or key not in out]
+    if read and all(isinstance(value, (int, float)) and value == int(value) for value in stay):
+        values = [int(value) if isinstance(value, float) else value for value in values]
+    labels: Batch = np.empty(votes.labels.shape, dtype=object)
+    labels[rows, columns] = as_object_array(values)
+    kept = _without(votes, places, reasons)
+    return replace(kept, labels=tighten(labels, ~kept.observed))
+
+
+def _without(votes: Votes, places: Sequence[int], reasons: Sequence[str]) -> Votes:
+    """Return votes without some of the observed cells, counted in the receipt; a blank one is empty."""
+    if not places:
+        return votes
+    cells, rows, columns = _cells(votes)
+    items = votes.items.tolist()
+    listed = list(places)
+    observed = votes.observed.copy()
+    observed[rows[listed], columns[listed]] = False
+    faults = [
+        (votes.sources[columns[place]], items[rows[place]], reason, cells[place])
+        for place, reason in zip(listed, reasons, strict=True)
+        if reason
+    ]
+    receipt = _receipt(votes)
+    receipt = replace(receipt, empty=receipt.empty + len(listed) - len(faults)) + faults
+    return replace(votes, observed=observed, receipt=receipt)
+
+
+def _receipt(votes: Votes) -> Receipt:
+    if votes.receipt is not None:
+        return votes.receipt
+    return Receipt(votes.observed.size, int(np.count_nonzero(~votes.observed)))
+
+
+def _cells(votes: Votes) -> tuple[Batch, npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    rows, columns = np.nonzero(votes.observed)
+    return votes.labels[rows, columns], rows, columns
+
+
+def _listed(votes: Votes) -> list[Any]:
+    return _cells(votes)[0].tolist()
+
+
+def _scalars(cells: list[Any]) -> Counter[Any]:
+    """Return how often each text or number occurs."""
+    try:
+        return Counter({cell: count for cell, count in Counter(cells).items() if isinstance(cell, (str, int, float))})
+    except TypeError:  # lists among them
+        return Counter(cell for cell in cells if isinstance(cell, (str, int, float)))
+
+
+def _as_number(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,60 @@
+"""Rankings of documents from TREC run files: one line per query and document, with rank, score and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from consilience.arrays import as_object_array
+from consilience.exceptions import FileFormatError
+from consilience.tables.annotations import by_annotator
+from consilience.tables.cleaning import with_unlisted
+from consilience.tables.files import SHOWN, read_text
+from consilience.votes import Votes
+
+_FORM = "A line of a run file is: query Q0 document rank score run."
+
+
+def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | None = "below") -> Votes:
+    r"""Return the rankings in run files as votes for ``Rankings(None)``: queries are the items, runs the sources.
+
+    `files` is one file, whose last column names the runs; a folder of files; or a dict of a file per run. Documents
+    are ordered by score, as trec_eval does. What a run does not list is ranked `unlisted`: "below" its list, or
+    "unseen".
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "bm25.run"
+    >>> _ = file.write_text("q1 Q0 d7 1 9.5 bm25\nq1 Q0 d2 2 8.1 bm25\n")
+    >>> read_trec(file).labels.tolist()
+    [[['d7', 'd2']]]
+    """
+    scores: dict[tuple[str, str], dict[str, float]] = {}
+    for run, path in by_annotator(files).items():
+        for number, line in enumerate(read_text(path).splitlines(), start=1):
+            fields = line.split()
+            if not fields:
+                continue
+            try:
+                query, _, document, _, score, tag = fields
+                value = float(score)
+            except ValueError:
+                shown = line.strip()[:SHOWN]
+                raise FileFormatError(f"{str(path)!r}, line {number}: {shown!r} does not fit. {_FORM}") from None
+            own = scores.setdefault((query, run or tag), {})
+            if document in own:
+                raise FileFormatError(
+                    f"{str(path)!r}, line {number}: {document!r} is listed twice for query {query!r}. Keep one of them."
+                )
+            own[document] = value
+    if not scores:
+        raise FileFormatError(f"{str(files)!r} holds no rankings. {_FORM}")
+    queries, runs = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
+    cells = [[_order(scores[query, run]) if (query, run) in scores else None for run in runs] for query in queries]
+    table = as_object_array(cell for row in cells for cell in row).reshape(len(queries), len(runs))
+    return with_unlisted(Votes.from_array(table, sources=runs, items=queries), unlisted)
+
+
+def _order(scores: Mapping[str, float]) -> list[str]:
+    return sorted(scores, key=lambda document: -scores[document])

@@ -1,0 +1,93 @@
+"""How often the intervals of an audit hold, on items whose true labels are all known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from consilience.arrays import FloatArray
+from consilience.exceptions import InvalidVotesError
+from consilience.label_model import LabelModel
+from consilience.prediction.audit import expected_distance, usual_distance
+from consilience.prediction.inference import believe
+from consilience.prediction.intervals import estimate_mean
+from consilience.prediction.suggest import audit_sizes
+from consilience.tables.encoding import align_sources, encode, read_gold
+
+
+@dataclass(frozen=True)
+class AuditCoverage:
+    """Of many audits with the same number of known labels: how often the interval held the mean loss of all items.
+
+    `covered` and `width` are of random samples with the control variate, `covered_suggested` and `width_suggested` of
+    those that `suggest` draws, and `covered_plain` and `width_plain` of random samples without the model.
+    """
+
+    loss: float
+    covered_plain: float
+    covered: float
+    covered_suggested: float
+    width_plain: float
+    width: float
+    width_suggested: float
+
+
+def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: int, seed: int = 0) -> AuditCoverage:
+    """Return how often 95% intervals of `LabelModel.audit` hold the truth, over draws of `known` labels.
+
+    Parameters
+    ----------
+    model
+        Fitted without these known labels.
+    gold
+        The true label of every item that has a vote.
+
+    Examples
+    --------
+    >>> from consilience import Classes, simulate
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 500)
+    >>> votes = simulate(Classes(2), truth, [1.0, 1.5, 2.0], rng)
+    >>> found = audit_coverage(LabelModel(Classes(2)).fit(votes), votes, truth, known=50, draws=200)
+    >>> 0.9 < found.covered <= 1.0
+    True
+    """
+    space, source_model = model.space, model.source_model_
+    table = align_sources(votes, space, source_model.sources, source_model.names_given)
+    rows = np.flatnonzero(table.observed.any(axis=1))
+    told = read_gold(gold, space, len(table))
+    if told is None or not told.observed[rows, 0].all():
+        raise InvalidVotesError("Coverage needs the true label of every item with a vote, and gold lacks some.")
+    if not 0 < known < len(rows):
+        raise InvalidVotesError(f"known={known!r} labels cannot be drawn from {len(rows)} items. Ask for fewer.")
+    said = encode(table[rows], space)
+    belief = believe(source_model, space.law, said.labels, said.observed, model.decode)
+    loss = space.distance(belief.labels, told.labels[rows, 0])
+    scale = usual_distance(space, said, belief.labels)
+    expected = expected_distance(space, belief, belief.labels, scale=scale)
+    bounds: dict[str, Any] = {"zero_one": space.right_or_wrong, "scale": scale, "limits": (0.0, np.inf)}
+    even, suggested = np.full(len(rows), known / len(rows)), audit_sizes(space, belief, known)
+    rng, truth = np.random.default_rng(seed), float(loss.mean())
+    designs: tuple[tuple[FloatArray, FloatArray], ...] = (
+        (even, np.zeros(len(rows))),
+        (even, expected - expected.mean()),
+        (suggested, expected - expected.mean()),
+    )
+    held, width = np.zeros((draws, 3)), np.zeros((draws, 3))
+    for draw in range(draws):
+        for place, (probability, control) in enumerate(designs):
+            key = np.where(probability < 1.0, rng.random(len(rows)) / probability, 0.0)
+            chosen = np.argpartition(key, known)[:known]
+            found = estimate_mean(
+                loss[chosen],
+                control[chosen],
+                1.0 / probability[chosen],
+                len(rows),
+                variance=float(control.var()),
+                **bounds,
+            )
+            held[draw, place] = found.low - 1e-12 <= truth <= found.high + 1e-12
+            width[draw, place] = found.high - found.low
+    return AuditCoverage(truth, *held.mean(axis=0).tolist(), *width.mean(axis=0).tolist())

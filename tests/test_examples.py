@@ -1,0 +1,68 @@
+"""Tutorials, explanations with code and the gallery run, and the notebooks are those of the tutorials."""
+
+import ast
+import re
+import runpy
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.test_docs import PAGES, ROOT
+from tests.test_public_names import LABEL_TYPES
+
+import make_notebooks
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+WITH_CELLS = [page for page in PAGES if "```{code-cell}" in page.read_text(encoding="utf-8")]
+GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+
+# What the votes cannot tell is part of several stories.
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+@pytest.fixture
+def picture() -> Iterator[None]:
+    from matplotlib import pyplot
+
+    yield
+    drawn = pyplot.get_fignums()
+    pyplot.close("all")
+    assert drawn, "an example ends with a picture"
+
+
+@pytest.mark.usefixtures("picture")
+@pytest.mark.parametrize("page", WITH_CELLS, ids=lambda page: page.stem)
+def test_code_cells_of_a_page_run_in_order(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Classes of a page are pickled and compared by their module, so it has to be there.
+    module = type(sys)("page")
+    monkeypatch.setitem(sys.modules, "page", module)
+    for number, cell in enumerate(re.findall(r"^```\{code-cell\}\n(.*?)^```$", page.read_text(), re.M | re.S)):
+        exec(compile(cell, f"{page.name}, cell {number}", "exec"), vars(module))
+
+
+@pytest.mark.usefixtures("picture")
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
+def test_gallery_example_draws_with_public_names(path: Path) -> None:
+    imported = {
+        alias.name if isinstance(node, ast.Import) else node.module
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+    }
+    assert imported <= {"consilience", "numpy", "matplotlib", "matplotlib.patches"}
+    runpy.run_path(str(path))
+
+
+def test_every_label_type_has_an_example_in_the_gallery() -> None:
+    titles = [path.read_text(encoding="utf-8").splitlines()[1] for path in GALLERY]
+    assert sorted(title.partition(":")[0] for title in titles) == sorted(LABEL_TYPES)
+
+
+def test_notebooks_are_those_that_the_tutorials_give() -> None:
+    notebooks = {path.stem: path.read_text(encoding="utf-8") for path in make_notebooks.NOTEBOOKS.glob("*.ipynb")}
+    made = {page.stem: make_notebooks.notebook(page) for page in make_notebooks.tutorials()}
+    assert len(made) >= 7
+    assert notebooks == made, "run python tools/make_notebooks.py"

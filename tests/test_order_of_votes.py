@@ -1,0 +1,78 @@
+"""The labels of a table do not depend on the order of its rows or columns, on chunks, threads or the hash seed."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import consilience as cs
+from consilience.partitions import InMemoryPartitions
+from fuzzing.targets import SPACES, sample
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+KINDS = list(SPACES)
+
+
+def labels_of(kind: str, votes: cs.Votes, given: object = None) -> tuple[dict[object, object], dict[object, float]]:
+    """Return label and confidence of each item."""
+    model = cs.LabelModel(SPACES[kind]).fit(votes if given is None else given)
+    table = cs.tables.label_table(model, votes)
+    items = table.column("item").to_pylist()
+    return (
+        dict(zip(items, table.column("label").to_pylist(), strict=True)),
+        dict(zip(items, table.column("confidence").to_pylist(), strict=True)),
+    )
+
+
+def close(left: object, right: object) -> bool:
+    """Whether two labels are the same; numbers up to the draws behind the weights, which go by the order of sources."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(close(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(close, left, right))
+    if isinstance(left, float) and isinstance(right, float):
+        return bool(np.isclose(left, right, rtol=1e-4, atol=1e-3))
+    return left == right
+
+
+def assert_same(kind: str, found: tuple, expected: tuple) -> None:
+    for item, label in expected[0].items():
+        assert close(found[0][item], label), (kind, item, found[0][item], label)
+        assert found[1][item] == pytest.approx(expected[1][item], abs=0.02)  # spans are matched source by source
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_do_not_depend_on_the_order_of_rows_and_columns_or_on_chunks_and_threads(kind):
+    votes = replace(sample(kind), sources=("ann", "bob", "cleo", "dan"), names_given=True)
+    expected = labels_of(kind, votes)
+    rng = np.random.default_rng(1)
+    for _ in range(3):
+        assert_same(kind, labels_of(kind, votes[rng.permutation(len(votes))]), expected)
+        assert_same(kind, labels_of(kind, votes.select([votes.sources[at] for at in rng.permutation(4)])), expected)
+    for rows, workers in ((5, 1), (3, 2)):
+        assert_same(kind, labels_of(kind, votes, InMemoryPartitions.of(votes, rows=rows, workers=workers)), expected)
+
+
+def test_labels_do_not_depend_on_the_hash_seed():
+    script = (
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "import consilience as cs\n"
+        "from fuzzing.targets import SPACES, sample\n"
+        "for kind in ('classes', 'texts', 'preferences', 'records', 'tags', 'spans'):\n"
+        "    votes = sample(kind)\n"
+        "    print(cs.tables.label_table(cs.LabelModel(SPACES[kind]).fit(votes), votes).to_pylist())\n"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "7")
+    }
+    assert len(said) == 1

@@ -1,0 +1,171 @@
+"""The promises of SECURITY.md, one by one."""
+
+import csv
+import io
+import json
+import socket
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.running import files_in, run
+from tests.refusals import refused
+
+import consilience as cs
+from consilience import storage
+from consilience.exceptions import ModelFormatError
+
+pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """Return the path of a saved model."""
+    cs.LabelModel(cs.Classes(["ham", "spam"])).fit([["ham", "spam", "spam"]] * 9).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def archive(path: Path, entries: dict[str, bytes], packed: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", packed) as file:
+        for name, content in entries.items():
+            file.writestr(name, content)
+    return path
+
+
+def array_bytes(array: np.ndarray) -> bytes:
+    out = io.BytesIO()
+    np.lib.format.write_array(out, array, allow_pickle=True)
+    return out.getvalue()
+
+
+class Poison:
+    """Leaves a file behind when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_poisoned_model_files_are_refused_and_execute_nothing(tmp_path):
+    mark = tmp_path / "mark"
+    header = array_bytes(np.frombuffer(b'{"format": 1, "document": {}}', dtype=np.uint8))
+    objects = array_bytes(np.array([Poison(mark)], dtype=object))
+    deep = array_bytes(np.frombuffer(b"[" * 100_000, dtype=np.uint8))
+    bomb = array_bytes(np.zeros(1 << 22))
+    huge = (
+        b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }".ljust(127)
+        + b"\n"
+    )
+    for name, entries, packed in (
+        ("objects", {"header.json.npy": header, "x.npy": objects}, zipfile.ZIP_STORED),
+        ("object header", {"header.json.npy": objects}, zipfile.ZIP_STORED),
+        ("traversal", {"header.json.npy": header, "../../mark.npy": array_bytes(np.zeros(1))}, zipfile.ZIP_STORED),
+        ("deep", {"header.json.npy": deep}, zipfile.ZIP_STORED),
+        ("bomb", {"header.json.npy": header, "x.npy": bomb}, zipfile.ZIP_DEFLATED),
+        ("huge", {"header.json.npy": header, "x.npy": huge}, zipfile.ZIP_STORED),
+    ):
+        path = archive(tmp_path / name, entries, packed)
+        with pytest.raises(ModelFormatError):
+            cs.LabelModel.load(path)
+    assert not mark.exists()
+    assert sorted(path.name for path in tmp_path.parent.glob("mark*")) == []
+
+
+def test_every_field_of_a_model_file_is_checked_and_named(model):
+    with np.load(model, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    fields = {name: array for name, array in arrays.items() if array.dtype == np.float64 and name != "header.json"}
+    for name, array in fields.items():
+        for changed in (array[:-1], array.astype(np.float32), np.full_like(array, np.nan), array[None]):
+            with open(model, "wb") as file:
+                np.savez(file, **{**arrays, name: changed})
+            with refused(ModelFormatError, name.split(".")[-1], "expected", "fit and save again"):
+                cs.LabelModel.load(model)
+
+
+def test_model_file_that_names_another_space_or_setting_is_refused(model):
+    document = storage.read_document(model)
+    for change, part in (
+        ({"space": "os.system"}, "not part of consilience"),
+        ({"space_arguments": {"names_or_k": 10**12}}, "2 labels"),
+        ({"space_arguments": {"names_or_k": {"x": 1}}}, "space_arguments"),
+        ({"settings": {**document["settings"], "decode": "rm"}}, "settings.decode"),
+        ({"settings": {**document["settings"], "more": 1}}, "settings.more"),
+        ({"model": {**document["model"], "sources": ("a", "a", "b")}}, "sources"),
+        ({"model": {**document["model"], "n_items": -1}}, "n_items"),
+    ):
+        storage.write_document(model, {**document, **change})
+        with refused(ModelFormatError, part):
+            cs.LabelModel.load(model)
+
+
+def test_formulas_are_quoted_in_csv_on_request_only(tmp_path):
+    cells = ["=1+1", "@sum", "+2", "-x", "plain"]
+    rows = "\n".join(f"{name},{name},{name}" for name in cells)
+    (tmp_path / "v.csv").write_text(f"item,a,=b\n{rows}\n")
+    for options, expected in (((), cells), (("--safe-csv",), ["'=1+1", "'@sum", "'+2", "'-x", "plain"])):
+        ran = run("label", tmp_path / "v.csv", "-o", tmp_path / "l.csv", "--force", "--space", "classes", *options)
+        assert ran.exit_code in (0, 1), ran.output
+        with open(tmp_path / "l.csv", newline="") as file:
+            found = list(csv.DictReader(file))
+        assert [row["item"] for row in found] == expected
+        assert [row["label"] for row in found] == expected
+    ran = run("label", tmp_path / "v.csv", "-o", tmp_path / "l.parquet", "--safe-csv")
+    assert ran.exit_code == 2
+    assert "--safe-csv is for labels in a CSV file" in ran.stderr
+
+
+def test_only_named_files_are_touched_and_there_is_no_network(tmp_path, monkeypatch):
+    def forbidden(*given, **more):
+        raise AssertionError("the network was asked for")
+
+    for name in ("connect", "connect_ex", "sendto", "bind"):
+        monkeypatch.setattr(socket.socket, name, forbidden, raising=False)
+    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
+    (tmp_path / "v.csv").write_text("item,a,b,c\n1,x,x,y\n2,y,y,y\n3,x,x,x\n")
+    before = files_in(tmp_path)
+    names = ["l.csv", "p.html", "m"]
+    target, page, saved = (tmp_path / name for name in names)
+    assert run("label", tmp_path / "v.csv", "-o", target, "--report", page, "--save", saved).exit_code in (0, 1)
+    assert set(files_in(tmp_path)) == {*before, *names}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Score: " + "1" * 40_000,
+        "*" * 40_000,
+        "[[" * 20_000,
+        "a " * 20_000 + ">",
+        "verdict: " * 8_000,
+        " " * 40_000 + "x",
+    ],
+    ids=["digits", "stars", "brackets", "words", "verdicts", "blanks"],
+)
+def test_replies_are_read_in_time_that_grows_with_their_length(reply, tmp_path):
+    def seconds(text: str) -> float:
+        path = tmp_path / "j.jsonl"
+        path.write_text("\n".join(json.dumps({"item": item, "judge": "m", "reply": text}) for item in range(2)))
+        start = time.perf_counter()
+        cs.tables.read_judges(path)
+        return time.perf_counter() - start
+
+    seconds("warm up")
+    short, long = seconds(reply[: len(reply) // 8]), seconds(reply)
+    assert long < 2.0 + 24.0 * short  # 8 times the text; 64 times the seconds would be a square
+
+
+def test_importing_runs_no_program():
+    script = (
+        "import subprocess, os\n"
+        "def forbidden(*given, **more): raise AssertionError(given)\n"
+        "subprocess.Popen = os.system = os.popen = forbidden\n"
+        "import consilience\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
