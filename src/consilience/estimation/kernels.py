@@ -14,7 +14,7 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["fit_hypothesis", "is_compiled", "start_point"]
+__all__ = ["COPIES", "KINDS", "SCHOOLS", "fit_hypothesis", "is_compiled", "start_point"]
 
 #: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
 SLOPE = 1.702
@@ -27,9 +27,13 @@ MANY = 200
 #: Agreements of the pairs, which of them count, their sampling variances; which part of a source's votes is on items of
 #: the other one; power of the likelihood of the pairs; variance of realised quality times ``1 - q^2``.
 Pairs = tuple[FloatArray, BoolArray, FloatArray, FloatArray, float, FloatArray]
-#: Number of each source's group, sizes of groups, place of each source's share among the unknowns (-1: none); whether
-#: members vote around one version of the truth (schools), or repeat each other.
-Groups = tuple[IntArray, IntArray, IntArray, bool]
+#: What the members of a group have in common: they repeat each other, vote around one version of the truth, or are just
+#: about equally good.
+COPIES, SCHOOLS, KINDS = 0, 1, 2
+#: Correlation of quality inside a kind.
+PEERS = 0.9
+#: Number of each source's group, sizes of groups, place of each source's share among the unknowns (-1: none), form.
+Groups = tuple[IntArray, IntArray, IntArray, int]
 #: The forward map: its grid (empty for tanh), the features there, and their signs.
 Map = tuple[FloatArray, FloatArray, FloatArray]
 SAFE = {"reassoc", "contract", "nsz", "arcp"}
@@ -145,11 +149,12 @@ def start_point(value: FloatArray, weight: FloatArray, groups: Groups, point: Fl
 
     `weight` is zero where a pair does not count.
     """
-    group, _, slot, school = groups
+    group, _, slot, form = groups
+    school = form == SCHOOLS
     m, total, whole = len(value), 0.0, 1e-9
     for a in range(m):
         for b in range(a):
-            if group[a] != group[b]:
+            if group[a] != group[b] or slot[a] < 0:
                 total += weight[a, b] * value[a, b]
                 whole += weight[a, b]
     level = math.sqrt(min(max(total / whole, 0.05), 0.9))
@@ -160,7 +165,7 @@ def start_point(value: FloatArray, weight: FloatArray, groups: Groups, point: Fl
         for a in range(m):
             above, below = 0.0, 0.0
             for b in range(m):
-                if group[a] != group[b]:
+                if a != b and (group[a] != group[b] or slot[a] < 0):
                     above += weight[a, b] * value[a, b] * point[b]
                     below += weight[a, b] * point[b] ** 2
             if below > 1e-9:
@@ -197,7 +202,8 @@ def _majority(
 
     A source counts as far as it follows anything: its quality and its share of the group's error against `chance`.
     """
-    group, _, slot, school = groups
+    group, _, slot, form = groups
+    school = form == SCHOOLS
     m, whole, sign, most = len(slot), 1e-9, 0.0, 0.0
     for g in range(m):
         follows[g] = 0.0
@@ -282,7 +288,8 @@ def _variances(
     Returns the log determinants: those of the pairs (each counted once) and minus that of the prior.
     """
     value, usable, variance, overlap, power, luck = pairs
-    group, size, slot, school = groups
+    group, size, slot, form = groups
+    school = form == SCHOOLS
     m = len(luck)
     precision, load, quad = matrices[0], matrices[1], matrices[2]
     rest, alone, lucky, ones = work[0], work[1], work[2], work[3]
@@ -337,6 +344,8 @@ def _variances(
             if group[a] == g:
                 # Who repeats a share k of the votes of one original and has its own quality on the rest.
                 alike = share[a] ** 2 / (share[a] ** 2 + (1.0 - share[a]) ** 2)
+                if form == KINDS and size[g] > 1:
+                    alike = PEERS
                 common[a], spare[a] = scale[a] * math.sqrt(alike), scale[a] ** 2 * (1.0 - alike)
                 spare[a] += lucky[a] ** 2 * (1.0 - shared[a] ** 2)
                 first += common[a] ** 2 / spare[a]
@@ -407,12 +416,13 @@ def _terms(
 ) -> float:
     """Fill the downhill direction and the Gauss-Newton Hessian at a point; return the cost (minus log posterior)."""
     value, usable, _, _, power, _ = pairs
-    group, size, slot, school = groups
+    group, size, slot, form = groups
+    school = form == SCHOOLS
     grid, table, sign = forward
     m, length, rank = len(value), len(point), len(sign)
-    alike = 0.0 if school else ALIKE
+    alike = ALIKE if form == COPIES else 0.0
     precision, load, quad, residual, by = matrices[0], matrices[1], matrices[2], matrices[3], matrices[4]
-    part, part_by, part_by_x, slopes, share = work[0], work[1], work[2], work[4], work[5]
+    part, part_by, part_by_x, share, slopes = work[0], work[1], work[2], work[5], work[9]
     phi, slope = features[0], features[1]
     _features(point, grid, table, phi, slope)
     cost = 0.0
@@ -447,7 +457,7 @@ def _terms(
                 by_a += sign[c] * slope[a, c] * phi[b, c]
                 by_b += sign[c] * phi[a, c] * slope[b, c]
             count = 2
-            if group[a] == group[b]:
+            if group[a] == group[b] and slot[a] >= 0:
                 both = part[a] * part[b]
                 fitted += both
                 by_a += part_by[a] * part[b]
@@ -591,7 +601,8 @@ def fit_hypothesis(
     empty without any. `quality_prior` is scale and degrees of freedom of the t distribution of u, mean and spread of
     its middle, and the largest u; `truth_prior` says that the truth is the main common factor, see `_majority`. The
     variances are taken at `reference`; if it is empty, where the fit is, first at its beginning and then at its end.
-    Returns point, evidence, Hessian, prior precision of the realised u, shares and spreads of the sources in it.
+    Returns point, evidence, Hessian, prior precision of the realised u, and the spread of each source there: with its
+    group, and in all.
     """
     tau, tails, mean, spread, limit, _ = quality_prior
     chance, half, contrary = truth_prior
@@ -600,7 +611,7 @@ def fit_hypothesis(
     gradient, gradient_new = begin.copy(), begin.copy()
     matrices, squares = np.zeros((5, m, m)), np.zeros((3, length, length))
     hessian, hessian_new, factor = squares[0], squares[1], squares[2]
-    work, features = np.zeros((9, m + 4)), np.zeros((2, m, len(forward[2])))
+    work, features = np.zeros((10, m + 4)), np.zeros((2, m, len(forward[2])))
     places = np.zeros(m + 4, dtype=np.int64)
     evidence = 0.0
     # First with the tails of a normal distribution: who begins far out would stay there. Then with those of t, and with
@@ -640,4 +651,4 @@ def fit_hypothesis(
         evidence = -cost - 0.5 * log
     evidence += _useless(point, groups, hessian, quality_prior, pairs[5], work[7], work[0])
     evidence += _majority(point, groups, chance, half, contrary, work[0]) - 0.5 * _cholesky(hessian, 0.0, factor)
-    return point, evidence, hessian, matrices[2], work[5, :m], work[7, :m]
+    return point, evidence, hessian, matrices[2], work[4, :m], work[7, :m]

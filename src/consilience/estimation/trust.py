@@ -44,7 +44,7 @@ from scipy.spatial.distance import squareform
 from scipy.special import gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.estimation.kernels import SLOPE, Map, fit_hypothesis, start_point
+from consilience.estimation.kernels import COPIES, KINDS, SCHOOLS, SLOPE, Map, fit_hypothesis, start_point
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
@@ -70,8 +70,10 @@ OMEGA_DECAY = 0.35
 INDEPENDENT = 0.7
 #: Among dependent sources, the probability that everyone belongs to a school; otherwise some repeat others.
 SCHOOLED = 0.2
-#: Numbers of schools that are thought of, all equally probable.
-SCHOOLS = (2, 3, 4)
+#: Among independent sources, the probability that they come in kinds, such as a few experts among many others.
+SORTED = 0.5
+#: Numbers of schools or kinds that are thought of, all equally probable.
+NUMBERS = (2, 3, 4)
 #: Softness of "more than half of the sources": one source of twenty.
 HALF = 0.05
 #: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
@@ -85,7 +87,7 @@ KEPT, NATS = 6, 7.0
 #: Posterior draws: 90% limits are known to about a tenth of a standard deviation.
 DRAWS = 400
 #: Search: spreads and misfits at which partitions are compared, copies first, then schools.
-COARSE = ((0.2, 0.02, False), (0.6, 0.02, False), (0.4, 0.02, True), (0.4, 0.1, True))
+COARSE = ((0.2, 0.02, COPIES), (0.6, 0.02, COPIES), (0.4, 0.02, SCHOOLS), (0.4, 0.1, SCHOOLS))
 #: Up to so many sources every candidate is fitted, and up to so many more than one step is looked ahead.
 FEW, MANY = 25, 200
 
@@ -129,7 +131,10 @@ def trust(
     search = _Search(problem, base)
     if learn and m > 3 and problem.usable.any():
         search.run()
-    rows = _all_rows(problem, search.best(), base)
+    layouts = [(partition, form) for partition in search.best() for form in (COPIES, SCHOOLS)]
+    if m <= MANY and problem.usable.any():
+        layouts += [(partition, KINDS) for partition in _kinds(problem, base, max(search.score.values()))]
+    rows = _all_rows(problem, layouts, base)
     return _summarize(problem, rows, back, seed)
 
 
@@ -214,11 +219,11 @@ class _Problem:
         rounds: int = 25,
     ) -> _Fit:
         """Return the maximum of one hypothesis, with many sources roughly."""
-        groups = (layout.group, layout.size, layout.slot, layout.school)
+        groups = (layout.group, layout.size, layout.slot, layout.form)
         if begin is None:
             begin = np.zeros(layout.length)
             start_point(self.value, self.weight, groups, begin)
-        point, evidence, hessian, quad, share, scale = fit_hypothesis(
+        point, evidence, hessian, quad, inside, scale = fit_hypothesis(
             (self.value, self.usable, self.variance, self.overlap, self.power, self.luck),
             groups,
             self.features,
@@ -233,32 +238,40 @@ class _Problem:
         u, k = point[: self.m], np.zeros(self.m)
         member = layout.slot >= 0
         odds = np.exp(SLOPE * point[layout.slot[member]])
-        if layout.school:
+        if layout.form == SCHOOLS:
             k[member] = np.minimum(np.sqrt(odds) * np.abs(np.sinh(u[member])), 0.995)
         else:
             k[member] = np.sqrt(odds / (1.0 + odds))
-        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, share, scale)
+        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, inside, scale)
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """A partition in one of its two forms: a share of every member (copies), or a version of the truth (schools)."""
+    """A partition in one of its forms: a share of every member (copies), a version of the truth (schools), or none."""
 
     partition: Partition
-    school: bool
+    form: int
     group: IntArray
     size: IntArray
     slot: IntArray
     length: int
 
     @classmethod
-    def of(cls, partition: Partition, school: bool) -> _Layout:
+    def of(cls, partition: Partition, form: int) -> _Layout:
         group = np.array(partition, dtype=np.int64)
         m, size = len(group), np.bincount(group)
-        member = size[group] > 1
+        member = (size[group] > 1) & (form != KINDS)
         slot = np.full(m, -1, dtype=np.int64)
-        slot[member] = m + (np.unique(group[member], return_inverse=True)[1] if school else np.arange(member.sum()))
-        return cls(partition, school, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
+        if form == SCHOOLS:
+            slot[member] = m + np.unique(group[member], return_inverse=True)[1]
+        else:
+            slot[member] = m + np.arange(member.sum())
+        return cls(partition, form, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
+
+    @property
+    def errors(self) -> Partition:
+        """Who shares errors with whom: nobody among kinds."""
+        return tuple(range(len(self.partition))) if self.form == KINDS else self.partition
 
 
 @dataclass(frozen=True)
@@ -274,7 +287,7 @@ class _Fit:
     evidence: float
     hessian: FloatArray
     quad: FloatArray
-    share: FloatArray
+    inside: FloatArray
     scale: FloatArray
 
     @property
@@ -286,8 +299,7 @@ class _Fit:
     def posterior(self) -> tuple[FloatArray, FloatArray]:
         """Return mean and covariance of the lasting u."""
         m, group = len(self.u), self.layout.group
-        inside = self.scale * self.share / np.sqrt(self.share**2 + (1.0 - self.share) ** 2)
-        alike = np.where(group[:, None] == group, np.outer(inside, inside), 0.0)
+        alike = np.where(group[:, None] == group, np.outer(self.inside, self.inside), 0.0)
         np.fill_diagonal(alike, self.scale**2)
         lasting = alike + SPREAD**2  # its prior covariance
         keep = lasting @ self.quad
@@ -304,17 +316,20 @@ class _Fit:
         return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
 
 
-def _partition_prior(partition: Partition, base: Partition, school: bool) -> float:
-    """Return the log probability of a partition in one of its forms: nothing but the links, copies, or schools."""
+def _partition_prior(partition: Partition, base: Partition, form: int) -> float:
+    """Return the log probability of a partition in one of its forms: nothing but the links, kinds, copies, schools."""
     m = len(partition)
     sizes = np.bincount(partition)
     blocks = len(sizes)
-    if school and blocks == m:
-        return -np.inf
-    if school:
-        numbers = [number for number in SCHOOLS if number >= blocks]
-        ways = [_uniform_sizes(sizes, number) for number in numbers]
-        grouped = np.logaddexp.reduce(ways) - np.log(len(SCHOOLS)) if ways else -np.inf
+    linked = max(base, default=-1) + 1 < m
+    if form != COPIES:
+        # Everyone belongs to a school, or is of some kind; kinds are looked for where nobody is known to share errors.
+        numbers = [number for number in NUMBERS if number >= blocks]
+        if blocks == m or not numbers or (form == KINDS and (linked or blocks == 1)):
+            return -np.inf
+        grouped = np.logaddexp.reduce([_uniform_sizes(sizes, number) for number in numbers]) - np.log(len(NUMBERS))
+        if form == KINDS:
+            return float(grouped + np.log(INDEPENDENT * SORTED))
     else:
         large = sizes[sizes > 1]
         inside, number = int(large.sum()), len(large)
@@ -323,11 +338,12 @@ def _partition_prior(partition: Partition, base: Partition, school: bool) -> flo
         if number:
             grouped -= np.log(m - 2 * number + 1) + gammaln(m + 1) - gammaln(inside + 1) - gammaln(m - inside + 1)
             grouped += _uniform_sizes(large, number)
-    grouped += np.log((1.0 - INDEPENDENT) * (SCHOOLED if school else 1.0 - SCHOOLED))
+    grouped += np.log((1.0 - INDEPENDENT) * (SCHOOLED if form == SCHOOLS else 1.0 - SCHOOLED))
     if partition != base:
         return float(grouped)
     # Without any group the two forms are one.
-    return float(np.logaddexp(grouped, np.log(INDEPENDENT / (1.0 if blocks == m else 2.0))))
+    alone = INDEPENDENT / 2.0 if linked else INDEPENDENT * (1.0 - SORTED)
+    return float(np.logaddexp(grouped, np.log(alone)))
 
 
 def _uniform_sizes(sizes: IntArray, number: int) -> float:
@@ -375,10 +391,10 @@ class _Search:
             everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
             if partition not in self.score and not everyone:
                 scores = []
-                for tau, omega, school in COARSE if self.problem.m <= FEW else (COARSE[0], COARSE[2]):
-                    before = _partition_prior(partition, self.base, school)
+                for tau, omega, form in COARSE if self.problem.m <= FEW else (COARSE[0], COARSE[2]):
+                    before = _partition_prior(partition, self.base, form)
                     if np.isfinite(before):
-                        fit = self.problem.fit(_Layout.of(partition, school), tau, omega, rounds=8)
+                        fit = self.problem.fit(_Layout.of(partition, form), tau, omega, rounds=8)
                         scores.append(fit.evidence + before)
                 self.score[partition] = max(scores)
 
@@ -399,7 +415,7 @@ class _Search:
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(_Layout.of(self.base, True), 0.4, 0.05)
+        fit = problem.fit(_Layout.of(self.base, SCHOOLS), 0.4, 0.05)
         quality = np.tanh(fit.u)
         expected = problem.forward.agreement(fit.u)
         residual = np.where(problem.usable, problem.value - expected, 0.0)
@@ -445,10 +461,10 @@ class _Search:
         m = self.problem.m
         label, taken = np.array(self.base), np.zeros(m, dtype=bool)
         path: list[Partition] = []
-        alone = _partition_prior(self.base, self.base, False)
+        alone = _partition_prior(self.base, self.base, COPIES)
         for members in found:
             worth = gains[members] - 0.5 * np.log(len(members)) - alone
-            worth += _partition_prior(self.join(self.base, members), self.base, False)
+            worth += _partition_prior(self.join(self.base, members), self.base, COPIES)
             if (worth > 0.0 or not path) and not taken[list(members)].any():
                 label[list(members)] = m + len(path)
                 taken[list(members)] = True
@@ -504,6 +520,37 @@ def _dendrogram(similarity: FloatArray, clusters: dict[tuple[int, ...], None], c
             cuts[_canonical(label.tolist())] = None
 
 
+def _kinds(problem: _Problem, base: Partition, best: float) -> list[Partition]:
+    """Return the best partition into two, three and four kinds, as far as it is near the `best` score of the search.
+
+    Sources are sorted by their quality as independent ones, and cut where the parts have the least squares.
+    """
+    m = problem.m
+    u = problem.fit(_Layout.of(tuple(range(m)), COPIES), TAUS[-1], OMEGAS[1], rounds=8).u
+    order = np.argsort(u, kind="stable")
+    ends = np.arange(m + 1)
+    total, square = (np.concatenate([[0.0], np.cumsum(u[order] ** power)]) for power in (1, 2))
+    size = np.maximum(ends - ends[:, None], 1)
+    cost = np.where(ends > ends[:, None], square - square[:, None] - (total - total[:, None]) ** 2 / size, np.inf)
+    reached, cuts = cost[0], np.zeros((max(NUMBERS) + 1, m + 1), dtype=np.int64)
+    found = []
+    for number in range(2, min(max(NUMBERS), m - 1) + 1):
+        options = reached[:, None] + cost
+        cuts[number], reached = options.argmin(axis=0), options.min(axis=0)
+        label, end = np.zeros(m, dtype=np.int64), m
+        for part in range(number, 1, -1):
+            label[order[cuts[part, end] : end]] = part
+            end = cuts[part, end]
+        partition = _canonical(label.tolist())
+        before = _partition_prior(partition, base, KINDS)
+        if np.isfinite(before):
+            layout = _Layout.of(partition, KINDS)
+            scores = [problem.fit(layout, tau, OMEGAS[1], rounds=8).evidence for tau in TAUS[-3:]]
+            if max(scores) + before > best - NATS:
+                found.append(partition)
+    return found
+
+
 @dataclass(frozen=True)
 class _Row:
     """One hypothesis with its log posterior."""
@@ -517,49 +564,48 @@ class _Row:
     score: float
 
 
-def _all_rows(problem: _Problem, partitions: list[Partition], base: Partition) -> list[_Row]:
-    """Fit the best partitions with every spread and misfit, in both forms and, where it is in doubt, turned around."""
+def _all_rows(problem: _Problem, layouts: list[tuple[Partition, int]], base: Partition) -> list[_Row]:
+    """Fit the best partitions with every spread and misfit, in their forms and, where it is in doubt, turned around."""
     omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
     decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
     log_omega = np.log(decay / decay.sum())
     log_tau = np.log([SPIKE] + [(1.0 - SPIKE) / (len(TAUS) - 1)] * (len(TAUS) - 1))
     rows: list[_Row] = []
     best = -np.inf
-    for partition in partitions:
-        for school in (False, True):
-            layout = _Layout.of(partition, school)
-            before = _partition_prior(partition, base, school)
-            if not np.isfinite(before):
-                continue
-            straight: list[_Row] = []
-            # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes
-            # its own pairs look exact, which would favor unlike sources.
-            reference = problem.fit(layout, REFERENCE, OMEGAS[1]).point
-            begin: FloatArray | None = None
-            for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
-                tau, previous, start = TAUS[index], -np.inf, begin
-                # With many sources the table decides about misfit and spread, one after the other.
-                alone = problem.m > MANY and bool(straight)
-                best_omega = max(straight, key=lambda row: row.score).omega if straight else 0.0
-                for place, omega in enumerate(omegas):
-                    if alone and omega != best_omega:
-                        continue
-                    fit = problem.fit(layout, tau, omega, start, reference)
-                    score = fit.evidence + before + log_tau[index] + log_omega[place]
-                    straight.append(_Row(layout, False, tau, omega, fit.point, reference, score))
-                    start = fit.point
-                    begin = fit.point if begin is None else begin
-                    best = max(best, score)
-                    if score < previous and score < best - NATS - 2.0:
-                        break
-                    previous = score
-            rows += straight
-            top = max(straight, key=lambda row: row.score)
-            quality = np.tanh(top.point[: problem.m])
-            sign = quality / np.sqrt(quality**2 + problem.follows**2)
-            doubtful = problem.has_gold or log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY)
-            if top.score > best - NATS and doubtful:
-                rows += _turned(problem, straight, best)
+    for partition, form in layouts:
+        layout = _Layout.of(partition, form)
+        before = _partition_prior(partition, base, form)
+        if not np.isfinite(before):
+            continue
+        straight: list[_Row] = []
+        # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes
+        # its own pairs look exact, which would favor unlike sources.
+        reference = problem.fit(layout, REFERENCE, OMEGAS[1]).point
+        begin: FloatArray | None = None
+        for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
+            tau, previous, start = TAUS[index], -np.inf, begin
+            # With many sources the table decides about misfit and spread, one after the other.
+            alone = problem.m > MANY and bool(straight)
+            best_omega = max(straight, key=lambda row: row.score).omega if straight else 0.0
+            for place, omega in enumerate(omegas):
+                if alone and omega != best_omega:
+                    continue
+                fit = problem.fit(layout, tau, omega, start, reference)
+                score = fit.evidence + before + log_tau[index] + log_omega[place]
+                straight.append(_Row(layout, False, tau, omega, fit.point, reference, score))
+                start = fit.point
+                begin = fit.point if begin is None else begin
+                best = max(best, score)
+                if score < previous and score < best - NATS - 2.0:
+                    break
+                previous = score
+        rows += straight
+        top = max(straight, key=lambda row: row.score)
+        quality = np.tanh(top.point[: problem.m])
+        sign = quality / np.sqrt(quality**2 + problem.follows**2)
+        doubtful = problem.has_gold or log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY)
+        if top.score > best - NATS and doubtful:
+            rows += _turned(problem, straight, best)
     return rows
 
 
@@ -603,12 +649,12 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
         positive = max(float(ndtr(middle / scale)), 1e-12)
         below = float(ndtr((NO_SIGNAL - middle) / scale) - ndtr(-middle / scale))
         no_signal += float(share[index]) * min(max(below / positive, 0.0), 1.0)
-    kinds: dict[tuple[Partition, bool, bool], list[int]] = {}
+    alike: dict[tuple[Partition, bool, bool], list[int]] = {}
     for index, row in enumerate(kept):
-        kinds.setdefault((row.layout.partition, row.layout.school, row.turned), []).append(index)
+        alike.setdefault((row.layout.errors, row.layout.form == SCHOOLS, row.turned), []).append(index)
     hypotheses = []
     together = np.zeros((m, m))
-    for (partition, _, _), own in kinds.items():
+    for (partition, _, _), own in alike.items():
         weight = share[own] / share[own].sum()
         u = weight @ means[own]
         variance = weight @ (variances[own] + means[own] ** 2) - u**2
@@ -636,7 +682,7 @@ def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -
         np.sqrt(np.maximum(variance, 1e-12))[back],
         np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
         together[np.ix_(back, back)],
-        float(share @ [len(row.layout.size) == m for row in kept]),
+        float(share @ [max(row.layout.errors) == m - 1 for row in kept]),
         float(share @ [row.tau == TAUS[0] for row in kept]),
         no_signal,
         float(share @ [row.omega for row in kept]),
