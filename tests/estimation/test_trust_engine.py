@@ -120,6 +120,17 @@ def test_experts_among_useless_sources_are_not_taken_for_copies() -> None:
     assert failures < 3
 
 
+def test_experts_among_weak_sources_are_not_taken_for_copies() -> None:
+    # The weak ones are better than chance, so that "everyone is weak and some repeat each other" fits the table, too.
+    # None of 60 other draws failed, so that three of six do with a probability below .001.
+    failures = 0
+    for seed in range(6):
+        rng = np.random.default_rng([13, seed])
+        quality = np.concatenate([rng.uniform(0.1, 0.25, 10), rng.uniform(0.85, 0.97, 8)])
+        failures += trust(table_of(votes_of(quality, 2000, rng)[0])).independent < 0.5
+    assert failures < 3
+
+
 def test_links_of_the_table_count_too() -> None:
     votes, _ = votes_of(np.full(5, 0.5), 300, np.random.default_rng(0))
     table = table_of(votes)

@@ -6,12 +6,14 @@ It knows no label type and no votes. With ``q_a = tanh(u_a)`` the correlation of
     y_ab  = phi(u_a) . phi(u_b) + [one group] k_a k_b sqrt((1 - q_a^2)(1 - q_b^2)) + error_ab
     u     ~ t(mu 1, tau^2 R),    R_ab = k_a k_b in a group: who repeats another is as good as that one;
              or 0, for a share of the sources ~ Beta(1, USELESS)
+             or, where nobody shares errors, in kinds of about equally good sources: R_ab = PEERS in a kind
     mu    ~ N(MEAN, SPREAD^2)
     copies:  k_a^2 ~ U(0, 1) for every member
     schools: members vote around their own version of the truth, of squared quality v^2 ~ U(0, 1) for every group, so
              that k_a k_b sqrt(...) = q_a q_b (1 / v^2 - 1)
     var error_ab = s_ab^2 + omega^2,   s_ab from the table, omega the misfit of the whole explanation
-    groups ~ none but those given, with probability INDEPENDENT; otherwise
+    groups ~ none but those given, with probability INDEPENDENT; among these, with probability SORTED,
+             kinds: everyone is of one of two to four, whose shares are uniform on the simplex; otherwise
              copies: one group more is half as probable; all numbers of members, then all choices of them, are alike
              schools: everyone belongs to one of two to four, whose shares are uniform on the simplex
 
@@ -69,7 +71,7 @@ OMEGA_DECAY = 0.35
 #: Probability that nobody shares errors beyond the links that were given.
 INDEPENDENT = 0.7
 #: Among dependent sources, the probability that everyone belongs to a school; otherwise some repeat others.
-SCHOOLED = 0.2
+SCHOOLED = 0.02
 #: Among independent sources, the probability that they come in kinds, such as a few experts among many others.
 SORTED = 0.5
 #: Numbers of schools or kinds that are thought of, all equally probable.
