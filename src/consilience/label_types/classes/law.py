@@ -243,7 +243,8 @@ class ClassesLaw(Law):
         value = np.where(np.eye(m, dtype=bool), 1.0, table.value / spread)
         if table.gold_value is not None and table.gold_error is not None:
             table = replace(table, gold_value=table.gold_value / gold_spread, gold_error=table.gold_error / gold_spread)
-        return replace(table, value=value, error=table.error / spread)
+        uneven = _uneven_agreement(statistics["pairs"].reshape(m, k, m, k), value) if "pairs" in statistics else 0.0
+        return replace(table, value=value, error=np.sqrt(table.error**2 + uneven) / spread)
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         votes = statistics["votes"].astype(np.float64)
@@ -440,6 +441,50 @@ def _agreement_sums(
         agreement = agree / np.maximum(both, 1.0)
         square = both * (agreement * (1.0 - agreement) + (total / np.maximum(both, 1.0)) ** 2)
     return {"agreement": total, "agreement_square": square, "agreement_count": both, "agreement_votes": np.diag(both)}
+
+
+def _uneven_agreement(pairs: FloatArray, agreement: FloatArray) -> FloatArray:
+    """Return the variance ``(m, m)`` that confusions of their own bring into the agreement of two sources.
+
+    With votes in units of their chance scatter, the covariance of two sources that err evenly is a multiple of the
+    identity. Let each add noise of variance ``w_a = w (1 - q_a)^2`` to what it makes of the truth. Then all of the
+    ``(k - 1)^2 - 1`` directions other than that of agreement have the variance ``q_a^2 w_b + q_b^2 w_a + (k - 1) w_a
+    w_b`` beyond chance, which tells w. In agreements the first two terms are part of the qualities; the last is not.
+    """
+    m, k = pairs.shape[:2]
+    excess, length, weight = np.zeros((3, m, m))
+    for a in range(m):
+        joint = pairs[a].transpose(1, 0, 2).astype(np.float64)  # other source, vote of a, vote of the other
+        count = np.maximum(joint.sum(axis=(1, 2)), 1.0)
+        left, right = joint.sum(axis=2) / count[:, None], joint.sum(axis=1) / count[:, None]
+        chance = left[:, :, None] * right[:, None, :]
+        # Half a vote is the least that scatters, so that a single vote for a rare class is no surprise.
+        found = joint / count[:, None, None] - chance
+        found = found / np.sqrt(np.maximum(chance, 0.5 / count[:, None, None]))
+        both = np.sqrt(left * right)
+        straight = np.trace(found, axis1=1, axis2=2) ** 2 / (k - 2 + both.sum(axis=1) ** 2)
+        excess[a] = ((found**2).sum(axis=(1, 2)) - straight) / ((k - 1) ** 2 - 1) - 1.0 / count
+        length[a] = (both**2 * (1.0 - left - right)).sum(axis=1) + (both**2).sum(axis=1) ** 2
+        weight[a] = count
+    np.fill_diagonal(weight, 0.0)
+    quality = _leading_factor(agreement)
+    blur = (1.0 - quality) ** 2
+    first = 2.0 * float(quality**2 @ weight @ blur)
+    second = (k - 1) * float(blur @ weight @ blur)
+    total = max(float((weight * excess).sum()), 0.0)
+    noise = 2.0 * total / max(first + np.sqrt(first**2 + 4.0 * second * total), 1e-12)
+    return (k - 1) * noise**2 * np.outer(blur, blur) * length
+
+
+def _leading_factor(agreement: FloatArray) -> FloatArray:
+    """Return the qualities ``(m,)`` whose products are closest to the agreements of different sources."""
+    filled = agreement.copy()
+    quality: FloatArray = np.zeros(len(filled))
+    for _ in range(FITTING_ROUNDS):
+        np.fill_diagonal(filled, quality**2)
+        values, vectors = np.linalg.eigh(filled)
+        quality = np.clip(np.abs(vectors[:, -1]) * np.sqrt(max(float(values[-1]), 0.0)), 0.0, 0.99)
+    return quality
 
 
 def _gold_sums(statistics: Statistics, share: FloatArray, base: FloatArray) -> tuple[dict[str, FloatArray], float]:
