@@ -68,6 +68,21 @@ def test_learning_that_a_class_is_frequent_does_not_push_ties_away_from_it(seed)
     assert told.score(votes[covered], truth[covered]) > plain.score(votes[covered], truth[covered]) - 0.01
 
 
+def test_copies_and_functions_of_one_class_do_not_make_votes_look_precise():
+    # Poor functions, most of them of one class: they agree always, and a lone vote is right about half of the time.
+    rng = np.random.default_rng(0)
+    truth = rng.integers(3, size=3000)
+    votes = np.full((3000, 9), -1)
+    for a, label in enumerate([0, 0, 0, 0, 1, 2]):
+        fires = rng.random(3000) < np.where(truth == label, 0.3, 0.2)
+        votes[fires, a] = label
+    votes[:, 6:] = np.where(rng.random((3000, 3)) < 0.97, votes[:, :1], -1)
+    model = fit(votes, 3)
+    lone = np.full((3, 9), -1)
+    lone[[0, 1, 2], [1, 4, 5]] = 0, 1, 2
+    assert model.predict_proba(lone).max(axis=1).max() < 0.7
+
+
 def test_copies_among_functions_count_once():
     # Nine functions of one class each, and five copies of the first: half of the votes for class 0 are one vote.
     votes, truth = functions(0, n=2000, count=9, right=0.4, wrong=0.15)

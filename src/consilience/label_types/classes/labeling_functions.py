@@ -21,8 +21,8 @@ from consilience.label_types.dirichlet import shrink_counts
 #: Sources are judges if they use more than this share of the vocabulary: halfway between half of it (of two classes,
 #: one) and all of it.
 WHOLE_VOCABULARY = 0.75
-#: Precision before any two votes were compared, and the items that this guess is worth.
-USUAL_PRECISION, GUESS_ITEMS = 0.8, 50.0
+#: Quality before any two votes were compared, as the trust engine has it, and the items that this guess is worth.
+USUAL_QUALITY, GUESS_ITEMS = 0.5, 50.0
 #: Precisions outside are not believed: below, functions would be of no use; above, agreement is shared error.
 PRECISION_RANGE = (0.6, 0.95)
 #: Functions that give the same vote on this share of the items where either votes repeat each other; any value between
@@ -51,15 +51,26 @@ def vote_only_some_classes(votes: FloatArray) -> bool:
     return bool((votes > 0).sum() < WHOLE_VOCABULARY * by_chance.sum())
 
 
-def common_precision(agree: FloatArray, both: FloatArray, k: int) -> float:
+def common_precision(agree: FloatArray, both: FloatArray, votes: FloatArray, apart: BoolArray) -> float:
     """Return the precision of a vote from how often each two sources agree, and on how many items both vote.
 
-    Two votes that are right with probability A agree with probability ``A^2 + (1 - A)^2 / (k - 1)``.
+    Two functions of one class always agree, however good they are, so that what counts is how much more often votes on
+    one item agree than votes on different items do. If classes are equally frequent and a vote is right with
+    probability ``(1 + (k - 1) q) / k``, the odds of agreement are ``(1 + (k - 1) q^2) / (1 - q^2)`` times those of
+    chance. `votes` ``(m, k)`` are counted by source and class; only pairs that are `apart` are compared.
     """
-    off = ~np.eye(len(both), dtype=bool)
-    usual = USUAL_PRECISION**2 + (1 - USUAL_PRECISION) ** 2 / (k - 1)
-    agreement = (agree[off].sum() / 2 + GUESS_ITEMS * usual) / (both[off].sum() / 2 + GUESS_ITEMS)
-    skill = np.sqrt(max(agreement - 1.0 / k, 0.0) / (1.0 - 1.0 / k))
+    k = votes.shape[1]
+    cast, skill = votes.sum(axis=1), USUAL_QUALITY
+    share = votes.sum(axis=0) / max(float(cast.sum()), 1.0)
+    alike = np.einsum("ac,bc,ab->c", votes, votes, apart)
+    others = float((np.outer(cast, cast) * apart).sum()) - float(alike.sum())
+    if alike.any() and others > 0.0:  # otherwise no quality could change who agrees
+        gain = float(alike @ (1.0 / np.maximum(share, 1e-12) - 1.0))
+        odds = (alike.sum() + skill**2 * gain) / (others * (1.0 - skill**2))
+        agreed, compared = (float((pairs * apart).sum()) / 2.0 for pairs in (agree, both))
+        agreement = (agreed + GUESS_ITEMS * odds / (1.0 + odds)) / (compared + GUESS_ITEMS)
+        odds = agreement / max(1.0 - agreement, 1e-12) * others
+        skill = float(np.sqrt(max(odds - alike.sum(), 0.0) / (odds + gain)))
     return float(np.clip((1.0 + (k - 1) * skill) / k, *PRECISION_RANGE))
 
 
