@@ -225,6 +225,8 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
         reason = f"{reason}, then EM"
         findings += notes
     mixture = law.merge(mixture)
+    if estimate.refine and trust is not None and passes is not None:
+        mixture = law.foresee(mixture, trust.together, passes.small_sample(ADAPT_ITEMS))
     votes = np.diag(statistics["both"])
     guessing = None if trust is None else guessing_sources(trust)
     if trust is not None and (own := law.guessing_sources(mixture[0][1])) is not None:
