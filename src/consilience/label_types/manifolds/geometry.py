@@ -17,7 +17,7 @@ __all__ = ["Geometry", "LogEuclideanGeometry", "Means", "SPDGeometry", "matrix_f
 #: Steps of a mean shorter than this, in curvature radii, end the search.
 TOLERANCE, MAX_STEPS = 1e-10, 5000
 #: Scales, root mean squared distances in curvature radii, at which pairs of votes are simulated, and how many of them:
-#: from where space is flat to a hundred times the squared distance at which it is not. 1000 pairs show a factor to 1.5%.
+#: from where space is flat to a hundred times the squared distance at which it is not. 1000 pairs show 1.5%.
 SIMULATED_REACH, SIMULATED_PAIRS = np.geomspace(0.1, 12.0, 14), 1000
 
 

@@ -125,7 +125,8 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
         linked = None
         if self.distinct:
             linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
-        found = PairTable(near, _scaled(table.error, slope), table.both, gold_value, gold_error, linked)
+        error = _scaled(table.error, slope)
+        found = replace(table, value=near, error=error, gold_value=gold_value, gold_error=gold_error, linked=linked)
         return self.finished(found, statistics)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:

@@ -226,7 +226,8 @@ class MetricLaw(MismatchLaw):
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
         error = np.where(unit > 1e-300, error, np.inf)  # votes that are all the same say nothing about anybody
-        return self.finished(PairTable(value, error, table.both, gold_value, gold_error), statistics)
+        found = replace(table, value=value, error=error, gold_value=gold_value, gold_error=gold_error)
+        return self.finished(found, statistics)
 
     def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return the measure between votes on different items ``(m, m)``, in sources ``(m,)``, its unit, and a power.
