@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
@@ -250,10 +250,10 @@ class _Closed(_Curved):
         products = points[..., :, None] * points[..., None, :] - np.eye(4) / 4.0
         return np.sqrt(4.0 / 3.0) * products.reshape(*points.shape[:-1], 16)
 
-    def _log_density(self, angle: FloatArray, scale: FloatArray) -> FloatArray:
+    def _log_density(self, angle: FloatArray, scale: FloatArray, noise: str = "wrapped") -> FloatArray:
         """Return the log density of votes at these angles from the truth, for scales in radii, up to a constant."""
         d = self.degree
-        if self.noise == "riemannian":
+        if noise == "riemannian":
             middle = (np.arange(ANGLES) + 0.5) * self.farthest / ANGLES
             mass = np.exp(-(middle**2) / (2.0 * scale[..., None] ** 2)) * np.sin(middle) ** (d - 1)
             return -(angle**2) / (2.0 * scale**2) - np.log(mass.mean(axis=-1))
@@ -282,11 +282,11 @@ class _Closed(_Curved):
 
         d, apart = self.degree, angle(points)
         volume = np.log(2.0 / (2.0 if self.folded else 1.0)) + (d + 1) / 2.0 * np.log(np.pi) - gammaln((d + 1) / 2.0)
-        normal = replace(self, noise="wrapped")._log_density(apart, np.broadcast_to(own[:, None], apart.shape))
+        normal = self._log_density(apart, np.broadcast_to(own[:, None], apart.shape))
         height = -np.logaddexp(normal - d / 2.0 * np.log(2.0 * np.pi), -volume)
         grid = np.linspace(0.0, self.farthest, ANGLES)
         for source, each in enumerate(scale / self.size):
-            density = self._log_density(grid, np.full(ANGLES, each))
+            density = self._log_density(grid, np.full(ANGLES, each), self.noise)
             rows = np.flatnonzero(counted[:, source] > 0)
             there = np.zeros_like(height)
             there[rows] = np.interp(angle(votes[:, source])[rows], grid, density)
