@@ -75,7 +75,7 @@ class ManifoldLaw(MismatchLaw, HeldOutLaw):
     def _unrelated_closeness(self, sample: Chunk) -> FloatArray:
         """Return the mean closeness ``(m, m)`` of all votes of two sources on different items of a sample."""
         seen = sample.observed.astype(np.float64)
-        filled = np.where(self.geometry.widen(sample.observed), sample.labels, self.geometry.origin)
+        filled = np.where(self.geometry.widen(seen) > 0, sample.labels, self.geometry.origin)
         features = self.geometry.features(filled) * seen[:, :, None]
         total, count = features.sum(axis=0), seen.sum(axis=0)
         same = np.einsum("nad,nbd->ab", features, features)
