@@ -67,6 +67,8 @@ class PairTable:
     gold_error: FloatArray | None = None
     linked: BoolArray | None = None  # (m, m) pairs that certainly share errors: identical votes on continuous labels
     cost: FloatArray | None = None  # (m, m) mean cost between two sources, where the label type has one
+    # (m,) by how much more qualities scatter than if the pairs of a source were independent, where that is known
+    widened: FloatArray | None = None
 
     @property
     def n_sources(self) -> int:
@@ -168,13 +170,23 @@ def agreement_sums(
     """
     m = observed.shape[1]
     total, square, count = np.zeros((m, m)), np.zeros((m, m)), np.zeros((m, m))
+    with_others = np.zeros(observed.shape)
     for a in range(m):
         for b in range(a + 1, m):
             rows = np.flatnonzero(observed[:, a] & observed[:, b])
             if len(rows):
                 value = agreement(rows, a, b)
                 total[a, b], square[a, b], count[a, b] = value.sum(), value @ value, len(rows)
+                with_others[rows, a] += value
+                with_others[rows, b] += value
+    others = observed * (observed.sum(axis=1, keepdims=True) - 1.0)
     sums = {
+        "agreement_rows": np.stack(
+            [
+                (left * right).sum(axis=0)
+                for left, right in ((with_others, with_others), (with_others, others), (others, others))
+            ]
+        ),
         "agreement": total + total.T,
         "agreement_square": square + square.T,
         "agreement_count": count + count.T,
@@ -230,7 +242,29 @@ def agreement_table(
         if gold_mean is not None and gold_error is not None:
             gold_mean, gold_error = transform(gold_mean, gold_error)
     both = np.where(off, count, 0.0) + np.diag(votes)
-    return PairTable(np.where(off, mean, 1.0), error, both, gold_mean, gold_error)
+    widened = _widened(sums["agreement_rows"], sums["agreement"], count, scatter) if "agreement_rows" in sums else None
+    return PairTable(np.where(off, mean, 1.0), error, both, gold_mean, gold_error, widened=widened)
+
+
+def _widened(rows: FloatArray, total: FloatArray, count: FloatArray, scatter: FloatArray) -> FloatArray:
+    """Return by how much more qualities scatter than if the agreements of a source with others were independent.
+
+    A vote that is off agrees less with all others. With S the sum of the agreements of a source on an item with T
+    others, `rows` are the sums of S^2, S T and T^2. Two agreements of a source then have some correlation r, so that
+    each is the sum of a part r for each source and a rest. Of m sources a quality, found by least squares from all
+    pairs of variance 1, has the variance g of their rests, and that of its own part in full.
+    """
+    off = ~np.eye(len(count), dtype=bool)
+    square, product, size_square = rows
+    pairs = (count * off).sum(axis=1)
+    mean = (total * off).sum(axis=1) / np.maximum(pairs, 1.0)
+    partners = size_square / np.maximum(pairs, 1.0)
+    together = np.maximum(square - 2.0 * mean * product + mean**2 * size_square, 0.0)
+    alone = np.maximum((scatter * off).sum(axis=1), 1e-300)
+    shared = np.clip((together / alone - 1.0) / np.maximum(partners - 1.0, 1e-9), 0.0, 0.5)
+    shared = np.where(partners > 1.5, shared, 0.0)
+    g = (partners - 2.0 + (partners + 1.0) / (2.0 * np.maximum(partners, 1.0))) / np.maximum(partners - 1.0, 0.5) ** 2
+    return np.sqrt(np.maximum(1.0 + shared * (1.0 / np.maximum(g, 1e-3) - 2.0), 1.0))
 
 
 def _mean_and_scatter(total: FloatArray, square: FloatArray, count: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -225,6 +225,8 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
         reason = f"{reason}, then EM"
         findings += notes
     mixture = law.merge(mixture)
+    if estimate.refine and trust is not None and passes is not None:
+        mixture = law.foresee(mixture, trust.together, passes.small_sample(ADAPT_ITEMS))
     votes = np.diag(statistics["both"])
     guessing = None if trust is None else guessing_sources(trust)
     if trust is not None and (own := law.guessing_sources(mixture[0][1])) is not None:
@@ -327,6 +329,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         table = replace(table, linked=None)  # independent by decree, identical votes or not
     with working("weighing the sources" if is_compiled() else "compiling, once for this installation"):
         found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
+    if table.widened is not None and not law.has_em:  # the engine takes pairs as independent; EM sees whole votes
+        found = replace(found, draws=found.u + (found.draws - found.u) * table.widened)
     mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
     if method == "labelled":
         return _Estimate(mixture, f"{request.n_gold} known labels", found)

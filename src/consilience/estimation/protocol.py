@@ -346,6 +346,13 @@ class Law(ABC):
         """Return a shorter mixture where parameters themselves can be averaged, as for weighted means."""
         return mixture
 
+    def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
+        """Return parameters whose confidence comes true on votes left out, for laws without exact probabilities.
+
+        `together` ``(m, m)`` are the probabilities that two sources share errors.
+        """
+        return mixture
+
     # --- level 3: from parameters to labels -------------------------------------------------------------
 
     @abstractmethod
@@ -398,6 +405,13 @@ class Law(ABC):
     def chance_costs(self, labels: Batch) -> FloatArray:
         """Return ``(n,)`` the costs at which confidence is 0: those of unrelated votes to each of these labels."""
         return np.full(len(labels), self.chance_cost)
+
+    def spared(self, belief: Posterior) -> FloatArray:
+        """Return the share of the cost of unrelated labels that each label is expected to spare.
+
+        It is the confidence, unless that is a probability or a share of another cost.
+        """
+        return belief.confidence
 
     def label_indicators(self, statistics: Statistics, request: Request) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what Algorithm 3 needs, for types that offer "quadratic".

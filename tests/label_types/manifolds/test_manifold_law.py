@@ -95,3 +95,46 @@ def test_confidence_in_rotations_is_the_share_of_the_squared_angle_that_is_avoid
     chance = space.cost(truth, truth[rng.permutation(600)]).mean()
     avoided = 1.0 - space.cost(space.as_batch(model.predict(votes)), truth).mean() / chance
     assert abs(model.confidence(votes).mean() - avoided) < 0.035
+
+
+def _wrapped(angle):
+    return (angle + np.pi) % (2.0 * np.pi) - np.pi
+
+
+TORUS = cs.Manifold(
+    exp=lambda points, tangents: _wrapped(points + tangents),
+    log=lambda points, others: _wrapped(others - points),
+    distance=lambda left, right: np.linalg.norm(_wrapped(left - right), axis=1),
+    random=lambda k, rng: rng.uniform(-np.pi, np.pi, (k, 2)),
+    name="torus",
+)
+
+
+@pytest.mark.parametrize(
+    ("space", "scales"),
+    [
+        (cs.Sphere(2), [0.7, 0.9, 1.0, 1.1, 1.1, 0.9, 0.8]),
+        (cs.Sphere(2, noise="riemannian"), [0.7, 0.9, 1.0, 1.1, 1.1, 0.9, 0.8]),
+        (cs.SO3(), [0.7, 0.9, 1.0, 1.1, 1.1, 0.9, 0.8]),
+        (TORUS, [0.7, 0.9, 1.0, 1.1, 1.1, 0.9, 0.8]),
+        (cs.Hyperbolic(2), [0.5, 0.7, 0.8, 0.9, 0.9, 0.6, 0.7]),
+    ],
+    ids=repr,
+)
+def test_confidence_is_the_share_of_chance_that_labels_remove(space, scales):
+    # Noise so wide that votes lie on the far side of the space now and then. The share is known to .02 from 800 items.
+    votes, truth = noisy(space, 800, scales)
+    model = cs.LabelModel(space, random_state=0).fit(votes)
+    stated = model.confidence(votes)
+    chance = space.cost(truth, np.roll(truth, 1, axis=0)).mean()
+    removed = 1.0 - space.cost(model.predict(votes), truth) / chance
+    assert abs(stated.mean() - removed.mean()) < 0.06
+    doubtful = stated <= np.quantile(stated, 0.25)
+    assert abs(stated[doubtful].mean() - removed[doubtful].mean()) < 0.12
+
+
+def test_costs_of_a_closed_space_have_a_limit():
+    # Two points anywhere on the torus are 2 pi^2 / 3 apart in the mean of squares, and no noise is wider than that.
+    cost = TORUS.geometry.cost_of_scale(np.array([0.01, 50.0]))
+    assert cost == pytest.approx([2e-4, 2.0 * np.pi**2 / 3.0], rel=0.1)
+    assert TORUS.geometry.scale_of_cost(cost[:1]) == pytest.approx([0.01], rel=0.01)

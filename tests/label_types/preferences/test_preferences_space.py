@@ -292,3 +292,22 @@ def test_decoding_for_least_expected_error_goes_by_expected_wins():
     belief = model.posterior(votes)
     wins = belief.details["pair_probability"][0].sum(axis=1)
     assert (np.diff(wins) <= 1e-12).all()
+
+
+def test_judges_of_one_prompt_see_the_same_scores():
+    # What is hard to tell for one judge is hard for the other: errors on the same pair of items go together.
+    space, rng = cs.Preferences(list("abcde")), np.random.default_rng(0)
+    truth = space.as_labels(space.random(400, rng))
+    votes = cs.simulate(space, truth, [1.5, 1.5], rng).labels
+
+    def wrong(cell, order):
+        place = {name: at for at, name in enumerate(order)}
+        return {
+            frozenset(pair): (place[pair[0]] < place[pair[1]]) != (outcome > 0)
+            for *pair, outcome in zip(cell.first, cell.second, cell.outcome, strict=True)
+        }
+
+    both = [(wrong(one, order), wrong(two, order)) for (one, two), order in zip(votes, truth, strict=True)]
+    pairs = np.array([(one[key], two[key]) for one, two in both for key in one])
+    alone = pairs.mean(axis=0)
+    assert pairs.all(axis=1).mean() > 1.3 * alone[0] * alone[1]

@@ -145,14 +145,15 @@ def test_an_empty_field_is_missing_and_says_nothing_about_the_record():
     assert [label["topic"] for label in belief.labels[5:9]] == [None] * 4
     assert belief.labels[9] is None
     assert belief.details["stars/confidence"][:5].tolist() == [0.0] * 5
-    assert np.array_equal(belief.confidence[:5], belief.details["topic/confidence"][:5])
+    wrong = 1.0 - belief.details["topic/confidence"][:5]  # of four classes three are wrong by chance
+    assert np.allclose(belief.confidence[:5], 1.0 - wrong / 0.75)
     assert belief.confidence[9] == 0.0
-    both = (belief.details["stars/confidence"][10:] + belief.details["topic/confidence"][10:]) / 2
-    assert np.allclose(belief.confidence[10:], both)
-    weighted = cs.Product(**REVIEW.factors, weights={"stars": 3.0})
-    belief = fitted(weighted, votes).posterior(votes)
-    mean = (3.0 * belief.details["stars/confidence"] + belief.details["topic/confidence"])[10:] / 4.0
-    assert np.allclose(belief.confidence[10:], mean)
+    for weight, space in ((1.0, REVIEW), (3.0, cs.Product(**REVIEW.factors, weights={"stars": 3.0}))):
+        belief = fitted(space, votes).posterior(votes)
+        stars, topic = (belief.details[f"{name}/confidence"][10:] for name in ("stars", "topic"))
+        # Unrelated stars cost two variances, of which the confidence of a score has one.
+        spared = (weight * (1.0 + stars) / 2.0 + 1.0 - (1.0 - topic) / 0.75) / (weight + 1.0)
+        assert np.allclose(belief.confidence[10:], spared)
 
 
 def test_a_record_without_fields_is_an_abstention():

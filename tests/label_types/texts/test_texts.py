@@ -135,3 +135,12 @@ def test_known_labels_alone_are_about_as_good_as_the_plain_vote():
         for labels in (model.predict(votes), model.predict_baseline(votes))
     )
     assert ours < 1.3 * plain
+
+
+@pytest.mark.parametrize("copies", [0, 2])
+def test_confidence_is_the_share_of_chance_that_labels_remove(copies):
+    # One good source of five makes texts that look surer than they are; 200 texts show the share to .03.
+    votes, truth = crowd(200, 4, [0.75, 0.5, 0.6, 0.65, 0.7], copies)
+    model = fit(cs.Texts(), votes, random_state=0)
+    removed = 1.0 - cs.Texts().cost(np.asarray(model.predict(votes), dtype=object), truth).mean()
+    assert abs(model.confidence(votes).mean() - removed) < 0.1

@@ -374,6 +374,9 @@ class ClassesLaw(Law):
         u, habit = np.arctanh(np.clip((k * accuracy - 1) / (k - 1), -0.999, 0.999)), np.full((m, k), 1.0 / k)
         return ClassParameters.of(u, prior, habit, table=table, accuracy=accuracy, spread=np.full(m, np.inf))
 
+    def spared(self, belief: Posterior) -> FloatArray:
+        return np.maximum(1.0 - (1.0 - belief.confidence) / self.chance_cost, 0.0)
+
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return np.asarray(1.0 - 1.0 / (1.0 + (self.n_classes - 1) * np.exp(-np.clip(weight, -700.0, 700.0))))
 

@@ -221,6 +221,12 @@ class FiniteLaw(Law):
         weight = np.clip(weight, -MAX_WEIGHT, MAX_WEIGHT)
         return FiniteParameters(weight, self._prior(request), np.zeros((m, m)), np.zeros(m), normalized)
 
+    def spared(self, belief: Posterior) -> FloatArray:
+        if belief.probabilities is None:
+            return belief.confidence
+        expected = (belief.probabilities * self.matrix[np.asarray(belief.labels)]).sum(axis=1)
+        return np.maximum(1.0 - expected / self.chance_cost, 0.0)
+
     def expected_cost(self, weight: FloatArray) -> FloatArray:
         return self.curve.expected_cost(weight)
 

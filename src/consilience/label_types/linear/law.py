@@ -299,6 +299,9 @@ class LinearLaw(Law):
         learned = parameters.votes.any()  # given weights say nothing about y
         return 2.0 * self.label_variance(parameters) if learned else self.chance_cost
 
+    def spared(self, belief: Posterior) -> FloatArray:
+        return (1.0 + belief.confidence) / 2.0  # unrelated labels cost two variances, of which confidence has one
+
     def quality_errors(
         self, parameters: LinearParameters, quality: FloatArray, error: FloatArray
     ) -> tuple[FloatArray, FloatArray]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
-from consilience.estimation.protocol import Chunk, Hypothesis, Parameters, Posterior, Request, Statistics, Summary
+from consilience.estimation.protocol import Chunk, Hypothesis, Mixture, Posterior, Request, Statistics, Summary
+from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.manifolds.geometry import Geometry
 from consilience.label_types.pair_costs import MismatchLaw, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
@@ -35,7 +36,7 @@ LEAST_QUALITY = 0.01
 
 
 @dataclass(frozen=True)
-class ManifoldParameters(Parameters):
+class ManifoldParameters(HeldOutParameters):
     """Scales of m sources."""
 
     scale: Annotated[FloatArray, Axes("m", 0.0)]  # standard deviation of the noise in each direction
@@ -46,7 +47,7 @@ class ManifoldParameters(Parameters):
 
 
 @dataclass(frozen=True, eq=False)
-class ManifoldLaw(MismatchLaw):
+class ManifoldLaw(MismatchLaw, HeldOutLaw):
     """Noise of one scale per source around points of a manifold."""
 
     geometry: Geometry  # distances, geodesics and means
@@ -67,7 +68,19 @@ class ManifoldLaw(MismatchLaw):
         if not sample.observed.any():
             return law
         mismatch, distinct = mismatched_costs(self.measure, sample, np.random.default_rng(seed))
+        if self.geometry.is_closed:
+            mismatch = 1.0 - self._unrelated_closeness(sample)
         return replace(law, mismatch=mismatch, distinct=distinct)
+
+    def _unrelated_closeness(self, sample: Chunk) -> FloatArray:
+        """Return the mean closeness ``(m, m)`` of all votes of two sources on different items of a sample."""
+        seen = sample.observed.astype(np.float64)
+        filled = np.where(self.geometry.widen(seen) > 0, sample.labels, self.geometry.origin)
+        features = self.geometry.features(filled) * seen[:, :, None]
+        total, count = features.sum(axis=0), seen.sum(axis=0)
+        same = np.einsum("nad,nbd->ab", features, features)
+        pairs = np.outer(count, count) - seen.T @ seen
+        return np.asarray((total @ total.T - same) / np.maximum(pairs, 1.0))
 
     def measure(self, left: Batch, right: Batch) -> FloatArray:
         return self._apart(self.geometry.distance(left, right))
@@ -112,7 +125,8 @@ class ManifoldLaw(MismatchLaw):
         linked = None
         if self.distinct:
             linked = (statistics["same"] >= MIN_IDENTICAL) & ~np.eye(len(near), dtype=bool)
-        found = PairTable(near, _scaled(table.error, slope), table.both, gold_value, gold_error, linked)
+        error = _scaled(table.error, slope)
+        found = replace(table, value=near, error=error, gold_value=gold_value, gold_error=gold_error, linked=linked)
         return self.finished(found, statistics)
 
     def _quality_of(self, apart: FloatArray, sharpness: float) -> tuple[FloatArray, FloatArray]:
@@ -185,21 +199,34 @@ class ManifoldLaw(MismatchLaw):
         # exponential; the engine has it as q_a q_b + shared sqrt((1 - q_a^2) (1 - q_b^2)).
         rest, root = np.sqrt(1.0 - quality**2), np.sqrt(-np.log(quality))
         gain = np.log1p(hypothesis.correlation * np.outer(rest, rest) / np.outer(quality, quality))
-        correlation = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
+        seen = np.clip(gain / (2.0 * np.outer(root, root)), 0.0, 1.0)
+        # What any two sources may share is a belief about noise already, and no agreement that was seen.
+        correlation = np.where(hypothesis.in_group, seen, hypothesis.correlation)
         return ManifoldParameters(scale, correlation, self._dispersion(scale), sharpness)
 
     def _dispersion(self, scale: FloatArray) -> float:
-        """Return how far true labels scatter: half the squared distance between items, less the errors of the votes."""
+        """Return half the mean squared distance between true labels, from that between votes on different items.
+
+        Labels scatter around their center by noise of some scale and votes around the labels, so that the distance is
+        that of two votes with both. Where space bends noise adds more than its cost, or less.
+        """
         cost = self.geometry.cost_of_scale(scale)
         if self.mismatch is None:
             return 4.0 * float(np.median(cost)) if len(cost) else 1.0
         own = np.diag(self.mismatch)
         if self.geometry.is_closed:
             near = self.geometry.closeness(np.sqrt(cost))
-            truth = float(np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, LEAST_QUALITY, 1.0 - 1e-6)))
-            return 0.5 * float(self.geometry.cost_of_scale(self.geometry.scale_of_closeness(np.array([truth])))[0])
+            truth = np.median(np.clip((1.0 - own) / np.maximum(near, 0.1) ** 2, 0.0, 1.0 - 1e-6))
+            return 0.5 * float(self.geometry.cost_of_closeness(truth))
+        tried = float(np.median(own)) * np.geomspace(1e-3, 1e3, 121) + 1e-300
+        scales = self.geometry.scale_of_cost(tried)
+        tried = self.geometry.cost_of_scale(scales)  # which may have a limit
+        apart = 2.0 * tried * np.diag(self.geometry.stretch(scales, scales))
+        votes = np.add.outer(tried, cost) * self.geometry.stretch(scales, scale)
+        short = np.median(np.interp(votes, tried, apart) - own, axis=1)
+        found = float(apart[min(int(np.searchsorted(np.maximum.accumulate(short), 0.0)), len(tried) - 1)])
         # Who knows nothing is off by the squared distance between items, so that errors make at most two thirds of it.
-        return max(float(np.median(own / 2.0 - cost)), float(np.median(own)) / 6.0, 1e-300)
+        return max(found / 2.0, float(np.median(own)) / 6.0, 1e-300)
 
     def merge(self, mixture: Any) -> Any:
         """Average precisions and correlations over the hypotheses."""
@@ -229,11 +256,24 @@ class ManifoldLaw(MismatchLaw):
         voted = observed.any(axis=1)
         variance = np.where(voted, geometry.dimension / information, 0.0)
         chance = 2.0 * parameters.dispersion
-        removed = 1.0 - geometry.cost_of_scale(np.sqrt(variance / geometry.dimension)) / chance
-        confidence = np.where(voted, np.maximum(removed, 0.0), 0.0)
-        deviation = np.sqrt(np.where(voted, variance, parameters.dispersion))
+        lost = geometry.expected_cost(found.points, labels, counted, parameters.scale, variance)
+        confidence = parameters.come_true(np.where(voted, np.maximum(1.0 - lost / chance, 0.0), 0.0))
+        deviation = np.sqrt(np.where(voted, lost, parameters.dispersion))
         details = {"standard_deviation": deviation, "converged": found.converged, "unique": found.unique}
         return Posterior(found.points, confidence, None, details)
+
+    def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
+        # In closed spaces the truth is drawn from its law, and confidence is exact as it is.
+        return mixture if self.geometry.is_closed else super().foresee(mixture, together, sample)
+
+    def agreement(self, parameters: ManifoldParameters, votes: Batch, labels: Batch) -> FloatArray:
+        return -(self.geometry.distance(votes, labels) ** 2)
+
+    def expected_agreement(self, parameters: ManifoldParameters, share: FloatArray) -> FloatArray:
+        geometry = self.geometry
+        left = np.maximum((1.0 - share) * 2.0 * parameters.dispersion, 1e-300)
+        stretch = geometry.stretch(parameters.scale, geometry.scale_of_cost(left))
+        return -np.add.outer(geometry.cost_of_scale(parameters.scale), left) * stretch
 
     # --- in shared words ----------------------------------------------------------------------------------
 

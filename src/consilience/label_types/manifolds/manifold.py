@@ -11,7 +11,7 @@ import numpy as np
 
 from consilience.arrays import Batch, FloatArray
 from consilience.exceptions import DistanceError
-from consilience.label_types.manifolds.geometry import Geometry
+from consilience.label_types.manifolds.geometry import SIMULATED_REACH, Geometry
 from consilience.label_types.manifolds.spaces import GeometricSpace, checked_size
 
 __all__ = ["GivenGeometry", "Manifold"]
@@ -61,6 +61,26 @@ class GivenGeometry(Geometry):
     def unit(self) -> float:
         """Root mean squared distance between two random points."""
         return float(np.sqrt(np.mean(self.distance(self._probe[:-1], self._probe[1:]) ** 2)))
+
+    @property
+    def _simulated_scales(self) -> FloatArray:
+        return SIMULATED_REACH * self.unit / np.sqrt(self.dimension)
+
+    @cached_property
+    def _costs(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of scales and of what votes of these cost, which may have a limit."""
+        scales, cost, _ = self.simulated
+        return np.log(scales), np.maximum.accumulate(np.log(cost) + 1e-9 * np.arange(len(cost)))
+
+    def cost_of_scale(self, scale: FloatArray) -> FloatArray:
+        knots, cost = self._costs
+        wanted = np.log(np.maximum(scale, 1e-300))
+        return np.exp(np.interp(wanted, knots, cost) + 2.0 * np.minimum(wanted - knots[0], 0.0))
+
+    def scale_of_cost(self, cost: FloatArray) -> FloatArray:
+        knots, known = self._costs
+        wanted = np.log(np.maximum(cost, 1e-300))
+        return np.exp(np.interp(wanted, known, knots) + 0.5 * np.minimum(wanted - known[0], 0.0))
 
     def distance(self, left: FloatArray, right: FloatArray) -> FloatArray:
         return self._call(self.distance_function, "distance", left, right)

@@ -21,7 +21,7 @@ from consilience.estimation.protocol import (
     Diagnostic,
     Hypothesis,
     Law,
-    Parameters,
+    Mixture,
     Posterior,
     Request,
     Statistics,
@@ -29,6 +29,7 @@ from consilience.estimation.protocol import (
 )
 from consilience.exceptions import DistanceError
 from consilience.label_types.cost_curve import CostCurve, SteppedCurve, conditional, cost_step, pair_cost, pooled_curve
+from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.landmarks import Landmarks, first_of_each
 from consilience.label_types.pair_costs import CostFunction, MismatchLaw, cost_table, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
@@ -56,7 +57,7 @@ STILL = 0.05
 
 
 @dataclass(frozen=True)
-class MetricParameters(Parameters):
+class MetricParameters(HeldOutParameters):
     """Expected costs and weights of m sources, each ``(m,)`` if nothing else is said."""
 
     expected_cost: Annotated[FloatArray, Axes("m", 0.0)]
@@ -73,7 +74,7 @@ class MetricParameters(Parameters):
 
 
 @dataclass(frozen=True, eq=False)
-class MetricLaw(MismatchLaw):
+class MetricLaw(MismatchLaw, HeldOutLaw):
     """Votes known through their pairwise cost."""
 
     cost: CostFunction  # (n, ...), (n, ...) -> (n,)
@@ -226,7 +227,8 @@ class MetricLaw(MismatchLaw):
             gold_value = ((own + truth) / 2.0 - gold_value) / gold_unit
             gold_value, gold_error = _raised(gold_value, gold_error / gold_unit, power)
         error = np.where(unit > 1e-300, error, np.inf)  # votes that are all the same say nothing about anybody
-        return self.finished(PairTable(value, error, table.both, gold_value, gold_error), statistics)
+        found = replace(table, value=value, error=error, gold_value=gold_value, gold_error=gold_error)
+        return self.finished(found, statistics)
 
     def _units(self, statistics: Statistics) -> tuple[FloatArray, FloatArray, FloatArray, float]:
         """Return the measure between votes on different items ``(m, m)``, in sources ``(m,)``, its unit, and a power.
@@ -352,7 +354,23 @@ class MetricLaw(MismatchLaw):
         rows, sources = np.nonzero(weights > 0)
         cost = self.cost(labels[rows, sources], best[rows]) if len(rows) else np.zeros(0)
         spent = np.bincount(rows, weights[rows, sources] * cost, minlength=len(observed)).astype(np.float64)
-        return Posterior(best, _confidence(spent, weights, counted, parameters.expected_cost, parameters.chance))
+        stated = _confidence(spent, weights, counted, parameters.expected_cost, parameters.chance)
+        return Posterior(best, parameters.come_true(stated))
+
+    def foresee(self, mixture: Mixture, together: FloatArray, sample: Chunk) -> Mixture:
+        # Over a list confidence is exact as it is.
+        listed = getattr(mixture[0][1], "listed", None) is not None
+        return mixture if listed else super().foresee(mixture, together, sample)
+
+    def agreement(self, parameters: MetricParameters, votes: Batch, labels: Batch) -> FloatArray:
+        return -self.cost(votes, labels)
+
+    def expected_agreement(self, parameters: MetricParameters, share: FloatArray) -> FloatArray:
+        """Return minus the costs of pairs: squares add up in a flat space, elsewhere the shares spared multiply."""
+        chance, cost = parameters.chance, parameters.expected_cost
+        if self.exponent != 1.0:
+            return -np.sqrt(np.add.outer(cost**2, (chance * (1.0 - share)) ** 2))
+        return chance * (np.outer(np.maximum(1.0 - cost / max(chance, 1e-100), 0.0), share) - 1.0)
 
     def _among_all(
         self, listed: Batch, costs: FloatArray, parameters: MetricParameters, votes: Batch, counted: FloatArray

@@ -397,6 +397,10 @@ def _fitted(
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]
         errors = _root(likelihood.joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
+    # The engine saw the same comparisons: what it says of the discriminations is not counted a second time.
+    known = 1.0 / np.maximum(errors[0] ** 2, 1e-300) - 1.0 / traits.slope_prior[1]
+    own = np.minimum(1.0 / np.maximum(known, 1e-12), (traits.scale * traits.spread) ** 2)
+    errors = np.stack([np.where(fixed, errors[0], np.sqrt(own)), errors[1]])
     return _described(table, traits.of(place[:m]), errors[:, place[:m]], shared)
 
 

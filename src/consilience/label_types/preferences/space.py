@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -124,16 +125,18 @@ class Preferences(LabelSpace):
     def sample_around(self, centers: Batch, weight: float, rng: np.random.Generator) -> Batch:
         """Return one judge's comparisons of all pairs, in random order; its discrimination is the weight.
 
-        Scores are drawn anew for every center, normal and in the order of the ranking.
+        Scores are normal and in the order of the ranking. They belong to the center and its place, so that all judges
+        of it see the same ones, and what is hard to tell for one is hard for the others.
         """
         drawn = []
-        for center in centers:
+        for place, center in enumerate(centers):
             wins = dict.fromkeys(center.items, 0.0)
             for (better, worse), outcome in net_outcomes(center).items():
                 wins[better] += outcome
                 wins[worse] -= outcome
             order = center.items if center.ranking is not None else sorted(wins, key=lambda item: -wins[item])
-            score = -np.sort(-rng.normal(size=len(order)))
+            own = np.random.default_rng([place, crc32(repr(tuple(order)).encode())])
+            score = -np.sort(-own.normal(size=len(order)))
             one, two = np.triu_indices(len(order), 1)
             swap = rng.random(len(one)) < 0.5
             one, two = np.where(swap, two, one), np.where(swap, one, two)

@@ -228,7 +228,8 @@ class ProductLaw(CompositeLaw):
     def posterior(self, parameters: ProductParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
         """Return records; ``details`` holds ``name/confidence`` and what else each law tells, by ``name/...``.
 
-        The confidence of a record is the weighted mean of the confidences of the fields that have votes.
+        The confidence of a record is the share of the cost of unrelated records that the fields with votes are expected
+        to spare; ``name/confidence`` is what the law of a field states.
         """
         found, voted, stated = {}, {}, []
         details: dict[str, Any] = {}
@@ -238,9 +239,9 @@ class ProductLaw(CompositeLaw):
             each = [(share, law.posterior(one, part.labels, part.observed, decode)) for share, one in mixture]
             belief = each[0][1] if len(each) == 1 else law.average(each, decode)
             found[name], voted[name] = belief.labels, np.asarray(part.observed.any(axis=1))
-            stated.append(np.where(voted[name], belief.confidence, 0.0))
+            stated.append(np.where(voted[name], law.spared(belief), 0.0))
             details |= {f"{name}/{key}": value for key, value in belief.details.items()}
-            details[f"{name}/confidence"] = stated[-1]
+            details[f"{name}/confidence"] = np.where(voted[name], belief.confidence, 0.0)
             if belief.probabilities is not None:
                 details[f"{name}/probabilities"] = belief.probabilities
         counted = self.weights @ np.stack(list(voted.values()))

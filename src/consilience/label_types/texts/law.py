@@ -16,7 +16,8 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
-from consilience.estimation.protocol import Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
+from consilience.estimation.protocol import Hypothesis, Law, Posterior, Request, Statistics, Summary
+from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -35,7 +36,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True)
-class TextParameters(Parameters):
+class TextParameters(HeldOutParameters):
     """How similar the texts of m sources are to the truth."""
 
     similarity: Annotated[FloatArray, Axes("m", 0.0, 1.0)]
@@ -44,7 +45,7 @@ class TextParameters(Parameters):
 
 
 @dataclass(frozen=True, eq=False)
-class TextLaw(SimilarityLaw):
+class TextLaw(SimilarityLaw, HeldOutLaw):
     """Texts known by their distances."""
 
     kind: str = "words"  # "words", "gleu" or "given"
@@ -125,8 +126,15 @@ class TextLaw(SimilarityLaw):
         own = parameters.similarity[sources]
         close = np.minimum(self.similarity(distance) / np.maximum(mean(own), 1e-300), 1.0)
         somebody = 1.0 - np.exp(np.bincount(rows, np.log1p(-own), minlength=n))
-        confidence = np.clip((close * somebody - self.unrelated) / (1.0 - self.unrelated), 0.0, 1.0)
+        stated = np.clip((close * somebody - self.unrelated) / (1.0 - self.unrelated), 0.0, 1.0)
+        confidence = parameters.come_true(stated)
         return Posterior(chosen, confidence, None, {"written_anew": anew, "expected_distance": distance})
+
+    def agreement(self, parameters: TextParameters, votes: Batch, labels: Batch) -> FloatArray:
+        return (self.similarity(self.cost(votes, labels)) - self.unrelated) / (1.0 - self.unrelated)
+
+    def expected_agreement(self, parameters: TextParameters, share: FloatArray) -> FloatArray:
+        return np.outer((parameters.similarity - self.unrelated) / (1.0 - self.unrelated), share)
 
     def _label(self, table: WordTable, texts: Batch, weights: FloatArray, best: IntArray) -> tuple[str, bool]:
         """Return the label of one item, and whether nobody voted for it; `best` has the best vote first."""

@@ -1,0 +1,41 @@
+"""Pair tables: what the agreements of one source with several others have in common."""
+
+import numpy as np
+import pytest
+
+from consilience.estimation.pair_table import agreement_sums, agreement_table
+
+
+def table(votes, observed):
+    return agreement_table(agreement_sums(lambda rows, a, b: -((votes[rows, a] - votes[rows, b]) ** 2), observed))
+
+
+@pytest.mark.parametrize("seen", [1.0, 0.7])
+def test_errors_are_widened_by_what_agreements_of_a_source_share(seen):
+    # The square of a difference of normal errors has the variance 8, of which the errors of either source make 2: the
+    # correlation of two agreements of a source is 1/4. Of 7 sources least squares over all pairs keep g = .183 of the
+    # variance of a pair, so that the true one is 1 + (1/g - 2) / 4 = 1.86 times as large.
+    rng = np.random.default_rng(0)
+    votes, observed = rng.normal(size=(20_000, 7)), rng.random((20_000, 7)) < seen
+    widened = table(votes, observed).widened
+    assert widened == pytest.approx(np.full(7, np.sqrt(1.86 if seen == 1.0 else 1.45)), rel=0.08)
+
+
+def test_widened_errors_are_those_of_repeated_draws():
+    rng = np.random.default_rng(1)
+    found, stated = [], []
+    for _ in range(400):
+        one = table(rng.normal(size=(60, 5)), np.ones((60, 5), dtype=bool))
+        total = -one.value[np.triu_indices(5, 1)].sum()
+        cost = (-(one.value.sum(axis=1) - 1.0) - total / 4.0) / 3.0  # least squares of cost_a + cost_b
+        found.append(cost[0])
+        g = (4.0 - 2.0 + 5.0 / 8.0) / 9.0
+        stated.append(np.sqrt(g) * np.median(one.error[np.triu_indices(5, 1)]) * one.widened[0])
+    assert np.mean(stated) == pytest.approx(np.std(found), rel=0.15)
+
+
+def test_two_sources_and_constant_votes_are_not_widened():
+    alone = table(np.random.default_rng(2).normal(size=(50, 2)), np.ones((50, 2), dtype=bool))
+    same = table(np.zeros((50, 4)), np.ones((50, 4), dtype=bool))
+    assert np.array_equal(alone.widened, np.ones(2))
+    assert np.array_equal(same.widened, np.ones(4))
