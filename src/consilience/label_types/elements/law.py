@@ -3,8 +3,8 @@
 A real element has a visibility h ~ N(0, visibility^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
 only those that somebody marks are seen, and what nobody marked is counted as in capture-recapture studies. A false
 element belongs to one source, and hardly ever do others mark the same. How often false marks coincide is not identified
-by the votes, so it is a constant; how far visibility varies is then learned. The agreement of two votes is their F1,
-and the label the set of elements with the largest expected F1.
+by the votes, so it is a constant; how far visibility varies shows in how often three sources mark the same.
+The agreement of two votes is their F1, and the label the set of elements with the largest expected F1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from consilience.estimation.pair_table import LIMIT, Forward
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.elements.reader import united
 from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
-from consilience.label_types.triples import difficulty_nodes, seen_difficulty
+from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ElementLaw", "ElementParameters", "select", "spread_of_overlap"]
 
-#: Largest standard deviation of the visibility of real elements in log-odds, and where learning starts: among crowd
+#: Largest standard deviation of the visibility of real elements in log-odds, and that of the plain vote: among crowd
 #: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
 VISIBILITY = 1.5
 #: Points at which the visibility of elements is integrated over.
@@ -44,6 +44,8 @@ FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
 USUAL_NOISE, LEAST_NOISE_SHARE = 0.1, 0.2
 #: Log-odds by which the belief about single elements may be off: their places and visibility are only roughly known.
 MISFIT = 0.3
+#: Precision and recall are alike but for a quarter; of how often three sources find the same element that is an eighth.
+RECALL_LEEWAY = 0.12
 #: Share of a source's cost that comes from inexact corners, where no marks match.
 USUAL_PLACES = 0.3
 #: Votes before a source can be called constant.
@@ -185,14 +187,15 @@ class ElementLaw(SimilarityLaw):
         """
         matched = self.prepare(Chunk(chunk.labels, chunk.observed))
         m, few = chunk.observed.shape[1], min(chunk.observed.shape[1], MOST_SOURCES)
-        marked = np.zeros((len(matched.item), m))
-        marked[matched.group, matched.source] = 1.0
-        mine, seen = marked[:, :few], chunk.observed[matched.item, :few].astype(np.float64)
+        mine, heard = np.zeros((len(matched.item), few)), matched.source < few
+        mine[matched.group[heard], matched.source[heard]] = 1.0
+        seen = chunk.observed[matched.item, :few].astype(np.float64)
         triples = np.zeros((3, few, few, few))
         for a in range(few):
             own = mine[:, [a]]
             triples[:, a] = [(own * seen).T @ seen, (own * mine).T @ seen, (own * mine).T @ mine]
-        parts = {"marks": marked.sum(axis=0).astype(np.int64), "triples": triples, "matches": self._matches(matched, m)}
+        marks = np.bincount(matched.source, minlength=m)
+        parts = {"marks": marks, "triples": triples, "matches": self._matches(matched, m)}
         return Statistics({**super().statistics(chunk).parts, **parts})
 
     def _matches(self, matched: Matched, m: int) -> FloatArray:
@@ -204,21 +207,21 @@ class ElementLaw(SimilarityLaw):
         common = overlaps(matched.values, left, right)
         if self.by_length:
             common = 2.0 * common / (1.0 + common)
-        sums = np.stack([np.bincount(cell, weights, minlength=m * m) for weights in (np.ones_like(common), common)])
-        sums = sums.reshape(2, m, m)
+        sums = np.zeros((2, m, m))
+        sums[0].flat, sums[1].flat = np.bincount(cell, minlength=m * m), np.bincount(cell, common, minlength=m * m)
         return sums + sums.swapaxes(1, 2)
 
     def shape(self, statistics: Statistics) -> Shape:
         """Return how far visibility varies, and how much of the cost comes from inexact corners."""
-        sums = statistics["triples"]
-        a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
-        # Precision and recall are alike on the whole, so that there are as many real elements as marks.
-        total = np.cbrt(sums[0][a, b, c] * sums[0][b, a, c] * sums[0][c, a, b])
-        triples = np.stack([total, sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
         grid, level = np.linspace(0.05, VISIBILITY, 30), np.linspace(-12.0, 12.0, 161)
         points, weight = difficulty_nodes()
         hit = 1.0 / (1.0 + np.exp(-(level[:, None] + grid[:, None, None] * points)))
-        visibility = seen_difficulty(triples, grid, hit**2 @ weight, hit**3 @ weight)
+        sums = statistics["triples"]
+        a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
+        # Precision and recall are alike on the whole, so that there are about as many real elements as marks.
+        total = np.cbrt(sums[0][a, b, c] * sums[0][b, a, c] * sums[0][c, a, b])
+        triples = np.stack([total, sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
+        visibility = seen_difficulty(triples, grid, hit**2 @ weight, hit**3 @ weight, RECALL_LEEWAY)
         count, common = statistics["matches"]
         some = count >= MIN_VOTES
         if not some.any():
@@ -399,24 +402,20 @@ class ElementLaw(SimilarityLaw):
             # good sources are that share errors. As it cannot say how rarely they miss, a mark is not believed before
             # anybody else was heard.
             return replace(parameters, real_share=min(real, 0.5))
-        share = votes / max(votes.sum(), 1.0)
         nodes, _ = _visibility_nodes(parameters.visibility)
         chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + nodes)))
-        gradient = hits - (exposure * chance).sum(axis=1)
-        curvature = (exposure * chance * (1.0 - chance)).sum(axis=1)
-        # The pair table says by how much sources differ; its level mixes misses with inexact places.
-        level = share @ (parameters.logit - start.logit)
-        pull = 1.0 / np.maximum(start.spread, 1e-3) ** 2
-        gradient = gradient - pull * (parameters.logit - start.logit - level)
-        logit = np.clip(parameters.logit + np.clip(gradient / (curvature + pull + 1e-9), -1.0, 1.0), -6.0, 6.0)
+        # The pair table has used most of what the votes tell.
+        left, pull = unused_share(start.spread), 1.0 / np.maximum(start.spread, 1e-3) ** 2
+        gradient = left * (hits - (exposure * chance).sum(axis=1)) - pull * (parameters.logit - start.logit)
+        curvature = left * (exposure * chance * (1.0 - chance)).sum(axis=1) + pull
         false_level = statistics["false"].sum() / max(votes.sum(), 1.0) + 1e-3
         found = (votes @ exposure) / max(votes.sum(), 1.0)
         square = (found @ nodes**2 + QUALITY_ITEMS * start.visibility**2) / (found.sum() + QUALITY_ITEMS)
         return replace(
             parameters,
-            logit=logit,
+            logit=np.clip(parameters.logit + np.clip(gradient / curvature, -1.0, 1.0), -6.0, 6.0),
             false_rate=(statistics["false"] + FALSE_ITEMS * false_level) / (votes + FALSE_ITEMS),
-            visibility=float(np.clip(np.sqrt(square), 0.1, VISIBILITY)),
+            visibility=float(np.clip(np.sqrt(square), 0.05, VISIBILITY)),
             real_share=real,
         )
 

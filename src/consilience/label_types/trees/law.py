@@ -27,7 +27,7 @@ from consilience.estimation.pair_table import Forward, PairTable, Statistics, ag
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.pair_costs import above_chance
-from consilience.label_types.triples import difficulty_nodes, seen_difficulty
+from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
 Heads = npt.NDArray[np.int16]
@@ -36,8 +36,6 @@ Heads = npt.NDArray[np.int16]
 PLAUSIBLE_HEADS = 4.0
 #: Common errors of two sources before any vote, which coincide as often as that.
 BORROWED_ERRORS = 20.0
-#: Standard deviation of the log-odds of errors before any vote: q = .5 give or take .4.
-LOG_ODDS_SPREAD = 1.3
 #: Error rates are kept within these, so that no single vote decides for sure.
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 #: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
@@ -46,6 +44,8 @@ LEAST_WEIGHT = 0.01
 HARDLY_DIFFERENT = 0.9
 #: Sources whose triples are looked at: 455 of them.
 MOST_SOURCES = 15
+#: How well K is known, as a share of it: heads do not attract each other exactly as in Ewens' law.
+HEADS_ERROR = 0.1
 #: Rounds in which K and the difficulty are found from each other.
 ROUNDS = 3
 #: Numbers of plausible wrong heads that are tried.
@@ -249,12 +249,12 @@ class TreeLaw(Law):
         nearness, middle = _nearness(statistics["distance"])
         log_odds, votes = parameters.log_odds[0], statistics["right"] + statistics["wrong"]
         spread = np.maximum(start.spread[0], 1e-3)
-        # The pair table has used the votes already, but for what it left of the variance before any vote.
-        unused, pull = np.minimum((spread / LOG_ODDS_SPREAD) ** 2, 1.0), 1.0 / spread**2
+        # The pair table has used most of what the votes tell.
+        left, pull = unused_share(spread), 1.0 / spread**2
         for _ in range(3):
             rate = 1.0 / (1.0 + np.exp(-(log_odds + float(parameters.difficulty[0]) * NODES[:, None])))
-            gain = unused * (statistics["wrong"] - votes * rate).sum(axis=0) - pull * (log_odds - start.log_odds[0])
-            curve = unused * (votes * rate * (1.0 - rate)).sum(axis=0) + pull
+            gain = left * (statistics["wrong"] - votes * rate).sum(axis=0) - pull * (log_odds - start.log_odds[0])
+            curve = left * (votes * rate * (1.0 - rate)).sum(axis=0) + pull
             log_odds = log_odds + np.clip(gain / curve, -1.0, 1.0)
         limits = _log_odds(np.array([LEAST_ERROR, MOST_ERROR]), float(parameters.difficulty[0]))
         log_odds = np.clip(log_odds, *limits)[None]
@@ -339,8 +339,10 @@ class TreeLaw(Law):
         return Summary(cost, weight, unknown, unknown, np.einsum("h,hab->ab", share, parameters.correlation))
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        cost = self.summary(parameters).expected_cost
-        cost_error = error * parameters.plausible[0] / (parameters.plausible[0] + 1.0)
+        cost, heads = self.summary(parameters).expected_cost, float(parameters.plausible[0])
+        # Two equal sources agree with probability (1 - cost)^2 + cost^2 / K: by how much K moves the cost.
+        by_heads = cost**2 / heads / np.maximum(2.0 * (1.0 - cost) - 2.0 * cost / heads, 0.3)
+        cost_error = np.hypot(error * heads / (heads + 1.0), HEADS_ERROR * by_heads)
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TreeParameters:
@@ -488,7 +490,7 @@ def _seen_difficulty(sums: FloatArray, heads: float) -> float:
     a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
     triples = np.stack([sums[0][a, b, c], sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
     grid = np.linspace(0.05, 3.0, 31)
-    return seen_difficulty(triples, grid, *_agreements(heads, grid)[:2])
+    return seen_difficulty(triples, grid, *_agreements(heads, grid)[:2], 0.0)
 
 
 def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
