@@ -264,3 +264,13 @@ def test_item_on_which_everybody_marks_nothing_has_an_empty_label_and_is_explain
     nothing = cs.Votes.from_array(as_object_array([[], [], []]).reshape(1, 3))
     assert list(model.predict(nothing)[0]) == []
     assert list(model.explain(nothing, 0).label) == []
+
+
+@pytest.mark.parametrize("space", [cs.Boxes(), cs.Spans()])
+def test_costs_of_independent_sources_have_no_common_bias(space):
+    # 250 items, six sources: the mean error of their costs has a standard deviation near 0.005.
+    rng = np.random.default_rng(0)
+    truth = space.as_labels(space.random(250, rng))
+    votes = cs.simulate(space, truth, [0.3, 0.5, 0.7, 1.0, 1.5, 2.0], rng)
+    true = [space.cost(space.as_batch(votes.labels[:, a]), space.as_batch(truth)).mean() for a in range(6)]
+    assert abs(np.mean(fit(space, votes).expected_cost_ - true)) < 0.02

@@ -91,7 +91,7 @@ def test_difficulty_and_coinciding_errors_are_learned():
         assert np.abs(model.expected_cost_ - true).max() < 0.06
         assert uas(model.predict(votes), truth) >= uas(model.predict_baseline(votes), truth) - 0.002
         gaps.append(model.confidence(votes).mean() - uas(model.predict(votes), truth))
-    assert abs(np.mean(gaps)) < 0.05
+    assert abs(np.mean(gaps)) < 0.06
 
 
 def test_sentences_of_one_token_say_nothing():

@@ -14,6 +14,7 @@ __all__ = [
     "length_costs",
     "match_elements",
     "overlap",
+    "overlaps",
     "place_elements",
     "set_costs",
 ]
@@ -42,6 +43,15 @@ def overlap(values: FloatArray, left: int, right: int) -> float:
         return 1.0
     union = one + two - inside
     return inside / union if union > 0.0 else 0.0
+
+
+@numba.njit(cache=True, nogil=True)
+def overlaps(values: FloatArray, left: IntArray, right: IntArray) -> FloatArray:
+    """Return the overlaps of pairs of elements."""
+    found = np.empty(len(left))
+    for pair in range(len(left)):
+        found[pair] = overlap(values, left[pair], right[pair])
+    return found
 
 
 @numba.njit(cache=True, nogil=True)

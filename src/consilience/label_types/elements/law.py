@@ -3,15 +3,16 @@
 A real element has a visibility h ~ N(0, visibility^2), and source s marks it with probability ``sigmoid(logit_s + h)``;
 only those that somebody marks are seen, and what nobody marked is counted as in capture-recapture studies. A false
 element belongs to one source, and hardly ever do others mark the same. How often false marks coincide is not identified
-by the votes, so it is a constant; how far visibility varies is then learned. The agreement of two votes is their F1,
-and the label the set of elements with the largest expected F1.
+by the votes, so it is a constant; how far visibility varies shows in how often three sources mark the same.
+The agreement of two votes is their F1, and the label the set of elements with the largest expected F1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, ClassVar, NamedTuple
+from itertools import combinations
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,12 +20,13 @@ from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.elements.reader import united
-from consilience.label_types.pair_costs import SimilarityLaw
+from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
+from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
 __all__ = ["ElementLaw", "ElementParameters", "select", "spread_of_overlap"]
 
-#: Largest standard deviation of the visibility of real elements in log-odds, and where learning starts: among crowd
+#: Largest standard deviation of the visibility of real elements in log-odds, and that of the plain vote: among crowd
 #: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
 VISIBILITY = 1.5
 #: Points at which the visibility of elements is integrated over.
@@ -40,10 +42,18 @@ SPREADS, DRAWS = np.linspace(0.0, 0.6, 61), 4000
 FALSE_ITEMS, NOISE_ELEMENTS, QUALITY_ITEMS = 3.0, 8.0, 3.0
 #: Noise of corners where no two marks are matched, and the least that a source has, as a share of the usual.
 USUAL_NOISE, LEAST_NOISE_SHARE = 0.1, 0.2
+#: Log-odds by which the belief about single elements may be off: their places and visibility are only roughly known.
+MISFIT = 0.3
+#: Precision and recall are alike but for a quarter; of how often three sources find the same element that is an eighth.
+RECALL_LEEWAY = 0.12
+#: Share of a source's cost that comes from inexact corners, where no marks match.
+USUAL_PLACES = 0.3
 #: Votes before a source can be called constant.
 MIN_VOTES = 10
 #: By how much averaging over the visibility flattens a logistic curve; 1.7^2 = 2.89 makes it normal.
 STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
+#: Sources whose triples are looked at: 455 of them.
+MOST_SOURCES = 15
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,27 @@ class ElementParameters(Parameters):
         """Return ``(m,)`` the log-odds that a vote on the class adds."""
         wrong = np.clip(1.0 - self.class_accuracy, LEAST_ERROR, 0.9)
         return np.maximum(np.log((1.0 - wrong) * max(n_classes - 1, 1) / wrong), 0.01)
+
+
+class Shape(NamedTuple):
+    """What is common to all sources."""
+
+    visibility: float  # standard deviation of the visibility of real elements
+    places: float  # share of a source's cost that comes from corners drawn inexactly
+
+    def overlap(self, quality: FloatArray) -> FloatArray:
+        """Return how far the marks of sources overlap with what is really there: who misses less draws better, too."""
+        return 1.0 - self.places * (1.0 - np.clip(quality, 0.0, 1.0))
+
+    def hit(self, quality: FloatArray) -> FloatArray:
+        """Return the shares of the real elements that sources mark."""
+        return np.clip(quality / self.overlap(quality), 0.005, 0.98)
+
+    def level(self, hit: FloatArray) -> FloatArray:
+        """Return the log-odds at middle visibility with which this share of all elements is marked."""
+        grid = np.linspace(-12.0, 12.0, 481)
+        nodes, log_weight = _visibility_nodes(self.visibility)
+        return np.interp(hit, (1.0 / (1.0 + np.exp(-(grid[:, None] + nodes)))) @ np.exp(log_weight), grid)
 
 
 class Matched(NamedTuple):
@@ -149,27 +180,76 @@ class ElementLaw(SimilarityLaw):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        rows, sources = np.nonzero(chunk.observed)
-        sizes = np.fromiter(map(len, chunk.labels[rows, sources]), dtype=np.int64, count=len(rows))
-        marks = np.bincount(sources, sizes, minlength=chunk.observed.shape[1]).astype(np.int64)
-        return Statistics({**super().statistics(chunk).parts, "marks": marks})
+        """Return agreement, marks, and how marks of two and three sources match.
+
+        ``matches``: ``(2, m, m)`` matched marks of two sources, and their overlaps. ``triples``: ``(3, k, k, k)`` marks
+        of the first of three sources on items that all three saw, those that the second has, too, and all three.
+        """
+        matched = self.prepare(Chunk(chunk.labels, chunk.observed))
+        m, few = chunk.observed.shape[1], min(chunk.observed.shape[1], MOST_SOURCES)
+        mine, heard = np.zeros((len(matched.item), few)), matched.source < few
+        mine[matched.group[heard], matched.source[heard]] = 1.0
+        seen = chunk.observed[matched.item, :few].astype(np.float64)
+        triples = np.zeros((3, few, few, few))
+        for a in range(few):
+            own = mine[:, [a]]
+            triples[:, a] = [(own * seen).T @ seen, (own * mine).T @ seen, (own * mine).T @ mine]
+        marks = np.bincount(matched.source, minlength=m)
+        parts = {"marks": marks, "triples": triples, "matches": self._matches(matched, m)}
+        return Statistics({**super().statistics(chunk).parts, **parts})
+
+    def _matches(self, matched: Matched, m: int) -> FloatArray:
+        """Return ``(2, m, m)`` matched marks of two sources, and their overlaps."""
+        from consilience.label_types.elements.kernels import overlaps
+
+        left, right = np.ascontiguousarray(vote_pairs(matched.starts).T)
+        cell = matched.source[left] * m + matched.source[right]
+        common = overlaps(matched.values, left, right)
+        if self.by_length:
+            common = 2.0 * common / (1.0 + common)
+        sums = np.zeros((2, m, m))
+        sums[0].flat, sums[1].flat = np.bincount(cell, minlength=m * m), np.bincount(cell, common, minlength=m * m)
+        return sums + sums.swapaxes(1, 2)
+
+    def shape(self, statistics: Statistics) -> Shape:
+        """Return how far visibility varies, and how much of the cost comes from inexact corners."""
+        grid, level = np.linspace(0.05, VISIBILITY, 30), np.linspace(-12.0, 12.0, 161)
+        points, weight = difficulty_nodes()
+        hit = 1.0 / (1.0 + np.exp(-(level[:, None] + grid[:, None, None] * points)))
+        sums = statistics["triples"]
+        a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
+        # Precision and recall are alike on the whole, so that there are about as many real elements as marks.
+        total = np.cbrt(sums[0][a, b, c] * sums[0][b, a, c] * sums[0][c, a, b])
+        triples = np.stack([total, sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
+        visibility = seen_difficulty(triples, grid, hit**2 @ weight, hit**3 @ weight, RECALL_LEEWAY)
+        count, common = statistics["matches"]
+        some = count >= MIN_VOTES
+        if not some.any():
+            return Shape(visibility, USUAL_PLACES)
+        # The noise of two sources adds up.
+        overlap = float(np.median(common[some] / count[some]))
+        alone = self._overlap_of(spread_of_overlap(overlap, self.dimension) / np.sqrt(2.0))
+        agreement = float(np.median(self.pair_table(statistics).value[some]))
+        quality = alone * float(np.sqrt(np.clip(agreement / overlap, 0.01, 0.9)))
+        return Shape(visibility, min((1.0 - alone) / (1.0 - quality), 0.9))
+
+    def _overlap_of(self, spread: FloatArray | float) -> Any:
+        return np.interp(spread, SPREADS, _mean_overlaps(self.dimension))
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return how much independent sources agree: they miss the same elements, those that are hard to see.
 
-        Two sources of precision and recall ``r`` have the F1 ``E sigmoid(l_a + h) sigmoid(l_b + h)`` with each other,
-        the mean over the visibility h; with the truth it is ``r``.
+        Beyond chance two sources have the F1 ``E sigmoid(l_a + h) sigmoid(l_b + h)`` with each other, the mean over the
+        visibility h, times how far their marks overlap; with the truth it is ``E sigmoid(l_a + h)``, times how far a
+        mark overlaps with it.
         """
-        grid = np.linspace(-LIMIT, LIMIT, 81)
-        right = np.clip(1.0 - self.chance_cost * (1.0 - np.tanh(grid)), 0.005, 0.995)
-        nodes, log_weight = _visibility_nodes(VISIBILITY)
-        level = STRETCH * _logit(right)
-        seen = 1.0 / (1.0 + np.exp(-(level[:, None] + nodes)))
-        common = (seen * np.exp(log_weight)) @ seen.T
-        # The logistic curve is flattened by averaging, to first order: F1 with the truth stays as it was.
-        scale = right / (seen @ np.exp(log_weight))
-        common *= scale[:, None] * scale
-        return Forward.of_table(grid, (common - self.unrelated) / self.chance_cost)
+        grid, shape = np.linspace(-LIMIT, LIMIT, 81), self.shape(statistics)
+        quality = np.tanh(grid)
+        nodes, log_weight = _visibility_nodes(shape.visibility)
+        seen = 1.0 / (1.0 + np.exp(-(shape.level(shape.hit(quality))[:, None] + nodes)))
+        spread = np.interp(-shape.overlap(quality), -_mean_overlaps(self.dimension), SPREADS)
+        between = self._overlap_of(np.hypot(spread[:, None], spread))
+        return Forward.of_table(grid, between * ((seen * np.exp(log_weight)) @ seen.T))
 
     def constant_sources(self, statistics: Statistics) -> BoolArray:
         """Return which sources never mark anything, where others do."""
@@ -180,26 +260,24 @@ class ElementLaw(SimilarityLaw):
     # --- level 2 ------------------------------------------------------------------------------------
 
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> ElementParameters:
-        quality, spread = hypothesis.quality, hypothesis.spread
-        table = self.pair_table(statistics)
-        usable = table.usable
-        agreement = float(np.average(table.value[usable], weights=table.both[usable])) if usable.any() else 0.25
-        common = self._right(np.full(len(quality), np.sqrt(np.clip(agreement, 0.01, 0.98))))
-        right = common
-        if not hypothesis.is_plain:
-            # The pair table says by how much sources differ; its level depends on how far visibility varies.
-            right = self._right(quality)
-            level = np.average(_logit(common) - _logit(right), weights=np.diag(statistics["both"]) + 1e-9)
-            right = 1.0 / (1.0 + np.exp(-(_logit(right) + level)))
-        # Of what a source marks, the share that is wrong for F1 is false.
+        quality, shape = hypothesis.quality, self.shape(statistics)
         marks = statistics["marks"].sum() / max(float(np.trace(statistics["both"])), 1.0)
-        start = replace(
+        if hypothesis.is_plain:
+            table = self.pair_table(statistics)
+            usable = table.usable
+            agreement = float(np.average(table.value[usable], weights=table.both[usable])) if usable.any() else 0.25
+            right = self._right(np.full(len(quality), np.sqrt(np.clip(agreement, 0.01, 0.98))))
+            return replace(self._of_rights(right), false_rate=marks * (1.0 - right) + 0.01)
+        hit, right = shape.hit(quality), self._right(quality)
+        return replace(
             self._of_rights(right),
+            logit=shape.level(hit),
+            false_rate=marks * (1.0 - hit) + 0.01,
             # What all sources share, elements that are hard to see, is in the visibility; groups share more.
             correlation=np.where(hypothesis.in_group, hypothesis.correlation, 0.0),
-            spread=STRETCH / (right * (1.0 - right)) * self.chance_cost * (1.0 - quality**2) * spread,
+            spread=(1.0 - quality**2) * hypothesis.spread / (hit * (1.0 - hit)),
+            visibility=shape.visibility,
         )
-        return replace(start, false_rate=marks * (1.0 - right) + 0.01)
 
     def _right(self, quality: FloatArray) -> FloatArray:
         """Return precision and recall of sources of a given quality."""
@@ -316,7 +394,7 @@ class ElementLaw(SimilarityLaw):
             class_accuracy=_shares(statistics["right_class"], statistics["judged"], NOISE_ELEMENTS, 0.9),
             precision=_shares(hits, hits + statistics["false"], QUALITY_ITEMS, 0.5),
             recall=_shares(hits, exposure.sum(axis=1), QUALITY_ITEMS, 0.5),
-            cost=np.maximum(1.0 - _shares(statistics["twice_common"], size, items, 0.5), 1e-4),
+            cost=_blended(start, 1.0 - _shares(statistics["twice_common"], size, items, 0.5)),
         )
         real = float(np.clip((statistics["real"] + 1.0) / (statistics["elements"] + 2.0), 0.01, 0.99))
         if start.correlation.any():
@@ -324,24 +402,20 @@ class ElementLaw(SimilarityLaw):
             # good sources are that share errors. As it cannot say how rarely they miss, a mark is not believed before
             # anybody else was heard.
             return replace(parameters, real_share=min(real, 0.5))
-        share = votes / max(votes.sum(), 1.0)
         nodes, _ = _visibility_nodes(parameters.visibility)
         chance = 1.0 / (1.0 + np.exp(-(parameters.logit[:, None] + nodes)))
-        gradient = hits - (exposure * chance).sum(axis=1)
-        curvature = (exposure * chance * (1.0 - chance)).sum(axis=1)
-        # The pair table says by how much sources differ; its level mixes misses with inexact places.
-        level = share @ (parameters.logit - start.logit)
-        pull = 1.0 / np.maximum(start.spread, 1e-3) ** 2
-        gradient = gradient - pull * (parameters.logit - start.logit - level)
-        logit = np.clip(parameters.logit + np.clip(gradient / (curvature + pull + 1e-9), -1.0, 1.0), -6.0, 6.0)
+        # The pair table has used most of what the votes tell.
+        left, pull = unused_share(start.spread), 1.0 / np.maximum(start.spread, 1e-3) ** 2
+        gradient = left * (hits - (exposure * chance).sum(axis=1)) - pull * (parameters.logit - start.logit)
+        curvature = left * (exposure * chance * (1.0 - chance)).sum(axis=1) + pull
         false_level = statistics["false"].sum() / max(votes.sum(), 1.0) + 1e-3
         found = (votes @ exposure) / max(votes.sum(), 1.0)
-        square = (found @ nodes**2 + QUALITY_ITEMS * VISIBILITY**2) / (found.sum() + QUALITY_ITEMS)
+        square = (found @ nodes**2 + QUALITY_ITEMS * start.visibility**2) / (found.sum() + QUALITY_ITEMS)
         return replace(
             parameters,
-            logit=logit,
+            logit=np.clip(parameters.logit + np.clip(gradient / curvature, -1.0, 1.0), -6.0, 6.0),
             false_rate=(statistics["false"] + FALSE_ITEMS * false_level) / (votes + FALSE_ITEMS),
-            visibility=float(np.clip(np.sqrt(square), 0.1, VISIBILITY)),
+            visibility=float(np.clip(np.sqrt(square), 0.05, VISIBILITY)),
             real_share=real,
         )
 
@@ -465,6 +539,13 @@ def _noise(gaps: FloatArray, correlation: FloatArray) -> FloatArray:
     right = (met * square).sum(axis=1) + known * known_square + NOISE_ELEMENTS * level
     variance = np.linalg.solve(matrix, right)
     return np.maximum(np.sqrt(np.maximum(variance, LEAST_NOISE_SHARE**2 * level)), 1e-6)
+
+
+def _blended(start: ElementParameters, cost: FloatArray) -> FloatArray:
+    """Return costs between those of the pair table and these, which the belief about single elements gives."""
+    share = start.spread**2 / (start.spread**2 + MISFIT**2)
+    away = _logit(np.clip(cost, 1e-4, 1.0 - 1e-4)) - _logit(start.cost)
+    return 1.0 / (1.0 + np.exp(-(_logit(start.cost) + share * away)))
 
 
 def _shares(part: FloatArray, whole: FloatArray, pseudo: float, otherwise: float) -> FloatArray:

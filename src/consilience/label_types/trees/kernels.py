@@ -280,20 +280,18 @@ def _token_joint(
 @numba.njit(cache=True, nogil=True)
 def expected_heads(
     blocks: Heads, count: FloatArray, shares: FloatArray, log_right: FloatArray, log_wrong: FloatArray,
-    log_prior: FloatArray, alpha: float, factors: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:  # fmt: skip
+    log_prior: FloatArray, alpha: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:  # fmt: skip
     """Return what is believed about the heads of tokens, and the expected sums of the E-step.
 
-    ``(nodes, m)`` right and wrong votes by level of difficulty; ``(nodes,)`` tokens of each level; expected log
-    probability of how wrong votes coincide for alpha times each factor; and ``(patterns, m + 1)`` probabilities, of
-    the head of each number and at the end of a head without votes.
+    ``(nodes, m)`` right and wrong votes by level of difficulty; and ``(patterns, m + 1)`` probabilities, of the head of
+    each number and at the end of a head without votes.
 
     There are `count` tokens of each pattern of `blocks`. Heads are right and wrong with these log probabilities
     ``(nodes, m)`` at each level of difficulty. Two wrong ones coincide with probability ``1 / (1 + alpha)``.
     """
     nodes, m = log_right.shape
     right, wrong = np.zeros((nodes, m)), np.zeros((nodes, m))
-    mass, coincidence = np.zeros(nodes), np.zeros(len(factors))
     beliefs = np.zeros((len(blocks), m + 1))
     joint = np.zeros((nodes, m + 1))
     size = np.zeros(m + 1)
@@ -301,24 +299,13 @@ def expected_heads(
         found = _token_joint(blocks[p], shares[p], log_right, log_wrong, log_prior, alpha, size, joint)
         for j in range(found + 1):
             beliefs[p, j if j < found else m] = joint[:, j].sum()
-        size[found] = 0.0
-        total = size[:found].sum()
         for g in range(nodes):
             here = joint[g, : found + 1].sum()
-            mass[g] += count[p] * here
             for a in range(m):
                 if blocks[p, a] >= 0:
                     right[g, a] += count[p] * shares[p, a] * joint[g, blocks[p, a]]
                     wrong[g, a] += count[p] * shares[p, a] * (here - joint[g, blocks[p, a]])
-        for k in range(len(factors)):
-            own_alpha = alpha * factors[k]
-            all_wrong = lgamma(own_alpha)
-            for j in range(found):
-                all_wrong += _log_coincidence(size[j], own_alpha)
-            for j in range(found + 1):
-                rest = all_wrong - _log_coincidence(size[j], own_alpha) - lgamma(own_alpha + total - size[j])
-                coincidence[k] += count[p] * joint[:, j].sum() * rest
-    return right, wrong, mass, coincidence, beliefs
+    return right, wrong, beliefs
 
 
 @numba.njit(cache=True, nogil=True)

@@ -20,12 +20,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.pair_costs import above_chance
+from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
 Heads = npt.NDArray[np.int16]
@@ -34,14 +36,6 @@ Heads = npt.NDArray[np.int16]
 PLAUSIBLE_HEADS = 4.0
 #: Common errors of two sources before any vote, which coincide as often as that.
 BORROWED_ERRORS = 20.0
-#: Spread of the difficulty of tokens, on the scale of log-odds, before any vote: an error rate of .1 is .25 one
-#: standard deviation up.
-DIFFICULTY = 1.0
-#: Standard deviation of the logarithms of (K - 1) and of the difficulty before any vote: a factor of two either way.
-LOG_SPREAD = 0.7
-#: Log-odds by which error rates after the pair table may be off beyond its standard errors, for one source and for all
-#: together: K and difficulty are estimates, and agreement cannot tell the level of errors from difficulty.
-SOURCE_MISFIT, LEVEL_MISFIT = 0.3, 1.0
 #: Error rates are kept within these, so that no single vote decides for sure.
 LEAST_ERROR, MOST_ERROR = 0.005, 0.98
 #: What the vote of a source counts at least where votes are only weighted: it decides where nobody else speaks.
@@ -50,11 +44,14 @@ LEAST_WEIGHT = 0.01
 HARDLY_DIFFERENT = 0.9
 #: Sources whose triples are looked at: 455 of them.
 MOST_SOURCES = 15
-#: Steps of log(K - 1) at which the curvature of its likelihood is measured.
-STEPS = np.array([-0.1, 0.0, 0.1])
-#: Gauss-Hermite nodes of the difficulty of a token and their log probabilities.
-NODES, LOG_NODE_PROBABILITY = np.polynomial.hermite_e.hermegauss(7)
-LOG_NODE_PROBABILITY = np.log(LOG_NODE_PROBABILITY / LOG_NODE_PROBABILITY.sum())
+#: How well K is known, as a share of it: heads do not attract each other exactly as in Ewens' law.
+HEADS_ERROR = 0.1
+#: Rounds in which K and the difficulty are found from each other.
+ROUNDS = 3
+#: Numbers of plausible wrong heads that are tried.
+HEADS = np.geomspace(1.05, 30.0, 60)
+#: Points of the difficulty of a token and their probabilities.
+NODES, PROBABILITY = difficulty_nodes()
 
 
 @dataclass(frozen=True)
@@ -141,12 +138,14 @@ class TreeLaw(Law):
         """Plausible wrong heads of a token before any vote; more than one."""
         return PLAUSIBLE_HEADS if self.plausible_heads is None else max(self.plausible_heads, 1.05)
 
-    def plausible(self, statistics: Statistics) -> tuple[float, float]:
-        """Return the plausible wrong heads K, and how often unrelated votes agree: one of K + 1 is hit by luck."""
+    def shape(self, statistics: Statistics) -> tuple[float, float, float]:
+        """Return the plausible wrong heads K, how often unrelated votes agree (one of K + 1), and the difficulty."""
         heads = self.heads
-        if self.plausible_heads is None:
-            heads = max(_coincident_heads(statistics["contradictions"], statistics["sentence_sums"]), 1.05)
-        return heads, 1.0 / (heads + 1.0)
+        difficulty = _seen_difficulty(statistics["triples"], heads)
+        for _ in range(ROUNDS if self.plausible_heads is None else 0):
+            heads = _coincident_heads(statistics["contradictions"], statistics["sentence_sums"], difficulty)
+            difficulty = _seen_difficulty(statistics["triples"], heads)
+        return heads, 1.0 / (heads + 1.0), difficulty
 
     @property
     def chance_cost(self) -> float:
@@ -190,16 +189,14 @@ class TreeLaw(Law):
                 sums |= ratio_sums(statistics[f"{prefix}sentence_sums"], tokens * smooth * (1.0 - smooth), prefix)
         sums["agreement_votes"] = np.diag(sums["agreement_count"]).copy()
         cost = 1.0 - sums["agreement"] / np.maximum(sums["agreement_count"], 1e-12)
-        return replace(agreement_table(sums, above_chance(self.plausible(statistics)[1])), cost=cost)
+        return replace(agreement_table(sums, above_chance(self.shape(statistics)[1])), cost=cost)
 
     def forward(self, statistics: Statistics) -> Forward:
         """Return the expected agreement of two sources that err independently on tokens of the same difficulty."""
-        heads, chance = self.plausible(statistics)
-        difficulty = _seen_difficulty(statistics["triples"], heads)
+        heads, chance, difficulty = self.shape(statistics)
         log_odds = _log_odds(_error(np.tanh(Forward.USUAL_GRID), chance), difficulty)
         wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty * NODES)))
-        share = np.exp(LOG_NODE_PROBABILITY)
-        agree = ((1.0 - wrong) * share) @ (1.0 - wrong).T + (wrong * share) @ wrong.T / heads
+        agree = ((1.0 - wrong) * PROBABILITY) @ (1.0 - wrong).T + (wrong * PROBABILITY) @ wrong.T / heads
         return Forward.of_table(Forward.USUAL_GRID, (agree - chance) / (1.0 - chance))
 
     # --- level 2 ------------------------------------------------------------------------------------
@@ -208,8 +205,8 @@ class TreeLaw(Law):
         quality = hypothesis.quality
         if hypothesis.is_plain:
             return self.from_weights(np.ones(len(quality)), request)
-        heads, chance = self.plausible(statistics)
-        difficulty, error = _seen_difficulty(statistics["triples"], heads), _error(quality, chance)
+        heads, chance, difficulty = self.shape(statistics)
+        error = _error(quality, chance)
         step = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, 0.0) * (1.0 - quality**2)
         return replace(
             self._of_log_odds(_log_odds(error, difficulty)),
@@ -238,7 +235,7 @@ class TreeLaw(Law):
         voted, correlation = patterns.votes >= 0, parameters.correlation[0]
         # Sources of one group count as one: their agreement is no evidence, and wrong heads do not attract them.
         together = discount_correlated(voted, correlation > 0.0)
-        right, wrong, mass, coincidence, belief = _believe(parameters, 0, patterns, together, STEPS)
+        right, wrong, belief = _believe(parameters, 0, patterns, together)
         most = patterns.votes.max(axis=1, initial=-1)[:, None]
         contested = (np.arange(voted.shape[1]) <= most) & (most > 0)
         counts = np.stack([np.broadcast_to(patterns.count[:, None], voted.shape), *distance])
@@ -246,48 +243,22 @@ class TreeLaw(Law):
             (np.where(contested, chance, 0.0) * counts).sum(axis=(1, 2))
             for chance in (belief[:, :-1], 1.0 - belief[:, :-1])
         ]
-        return Statistics(
-            {"right": right, "wrong": wrong, "mass": mass, "coincidence": coincidence, "distance": np.array(each)}
-        )
+        return Statistics({"right": right, "wrong": wrong, "distance": np.array(each)})
 
     def m_step(self, parameters: TreeParameters, statistics: Statistics, start: TreeParameters) -> TreeParameters:
         nearness, middle = _nearness(statistics["distance"])
-        parameters = replace(parameters, nearness=np.array([nearness]), middle=np.array([middle]))
-        if start.correlation.any():
-            return parameters
-        right, wrong, mass = statistics["right"], statistics["wrong"], statistics["mass"]
-        log_odds, difficulty = parameters.log_odds[0], float(parameters.difficulty[0])
-        usual = float(start.difficulty[0])
-        pull = 1.0 / (start.spread[0] ** 2 + SOURCE_MISFIT**2)
-        level = (pull * (log_odds - start.log_odds[0])).sum() / (pull.sum() + LEVEL_MISFIT**-2)
-        votes, at = right + wrong, NODES[:, None]
+        log_odds, votes = parameters.log_odds[0], statistics["right"] + statistics["wrong"]
+        spread = np.maximum(start.spread[0], 1e-3)
+        # The pair table has used most of what the votes tell.
+        left, pull = unused_share(spread), 1.0 / spread**2
         for _ in range(3):
-            rate = 1.0 / (1.0 + np.exp(-(log_odds + difficulty * at)))
-            residual, bend = wrong - votes * rate, votes * rate * (1.0 - rate)
-            slope = (residual * at).sum() * difficulty - np.log(difficulty / usual) / LOG_SPREAD**2
-            curve = (bend * at**2).sum() * difficulty**2 + LOG_SPREAD**-2
-            gain = residual.sum(axis=0) - pull * (log_odds - start.log_odds[0] - level)
-            log_odds = log_odds + np.clip(gain / np.maximum(bend.sum(axis=0) + pull, 1e-9), -1.0, 1.0)
-            difficulty = difficulty * float(np.exp(np.clip(slope / curve, -0.5, 0.5)))
-        if mass.sum() > 0:
-            # The difficulties of these tokens need not have mean 0 and variance 1: what they have instead goes into
-            # the parameters, which takes EM to the same place in fewer rounds.
-            mean = float(mass @ NODES / mass.sum())
-            log_odds = log_odds + difficulty * mean
-            difficulty *= float(np.sqrt(mass @ (NODES - mean) ** 2 / mass.sum()))
-        plausible = parameters.plausible
-        if self.plausible_heads is None:  # one Newton step of log(K - 1)
-            low, center, high = statistics["coincidence"]
-            away = np.log((plausible - 1.0) / (start.plausible - 1.0))
-            slope = (high - low) / (2.0 * STEPS[2]) - away / LOG_SPREAD**2
-            curve = max((2.0 * center - low - high) / STEPS[2] ** 2, 0.0) + LOG_SPREAD**-2
-            plausible = 1.0 + (plausible - 1.0) * np.exp(np.clip(slope / curve, -0.5, 0.5))
-        return replace(
-            parameters,
-            log_odds=np.clip(log_odds, *_log_odds(np.array([LEAST_ERROR, MOST_ERROR]), difficulty))[None],
-            difficulty=np.array([max(difficulty, 0.05)]),
-            plausible=plausible,
-        )
+            rate = 1.0 / (1.0 + np.exp(-(log_odds + float(parameters.difficulty[0]) * NODES[:, None])))
+            gain = left * (statistics["wrong"] - votes * rate).sum(axis=0) - pull * (log_odds - start.log_odds[0])
+            curve = left * (votes * rate * (1.0 - rate)).sum(axis=0) + pull
+            log_odds = log_odds + np.clip(gain / curve, -1.0, 1.0)
+        limits = _log_odds(np.array([LEAST_ERROR, MOST_ERROR]), float(parameters.difficulty[0]))
+        log_odds = np.clip(log_odds, *limits)[None]
+        return replace(parameters, log_odds=log_odds, nearness=np.array([nearness]), middle=np.array([middle]))
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return one set of parameters with all hypotheses, so that heads are averaged and trees decoded once."""
@@ -368,8 +339,10 @@ class TreeLaw(Law):
         return Summary(cost, weight, unknown, unknown, np.einsum("h,hab->ab", share, parameters.correlation))
 
     def quality_errors(self, parameters: Any, quality: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray]:
-        cost = self.summary(parameters).expected_cost
-        cost_error = error * parameters.plausible[0] / (parameters.plausible[0] + 1.0)
+        cost, heads = self.summary(parameters).expected_cost, float(parameters.plausible[0])
+        # Two equal sources agree with probability (1 - cost)^2 + cost^2 / K: by how much K moves the cost.
+        by_heads = cost**2 / heads / np.maximum(2.0 * (1.0 - cost) - 2.0 * cost / heads, 0.3)
+        cost_error = np.hypot(error * heads / (heads + 1.0), HEADS_ERROR * by_heads)
         return cost_error, cost_error / np.maximum(cost * (1.0 - cost), 1e-6)
 
     def from_weights(self, weight: FloatArray, request: Request) -> TreeParameters:
@@ -399,7 +372,7 @@ def _error(quality: FloatArray, chance: float) -> FloatArray:
 
 def _mean_error(log_odds: FloatArray, difficulty: FloatArray) -> FloatArray:
     odds = log_odds[..., None] + difficulty[..., None, None] * NODES
-    return (1.0 / (1.0 + np.exp(-odds))) @ np.exp(LOG_NODE_PROBABILITY)
+    return (1.0 / (1.0 + np.exp(-odds))) @ PROBABILITY
 
 
 def _log_odds(error: FloatArray, difficulty: float) -> FloatArray:
@@ -456,44 +429,68 @@ def _coincidences(patterns: Patterns, twins: BoolArray) -> dict[str, FloatArray]
     return {"contradictions": contradictions, "triples": triples}
 
 
-def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray) -> float:
-    """Return K: two sources that contradict most of the others are wrong, and agree once in K times."""
+def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, difficulty: float) -> float:
+    """Return K: two sources that contradict most of the others agree about once in K times.
+
+    Where most of the others are wrong, these two may be right. That happens as often as the law has it for sources of
+    one quality, with which two of them agree as often as they do here.
+    """
     pairs = np.tril_indices(len(contradictions[0]), -1)
     both, same = contradictions[0][pairs], contradictions[1][pairs]
+    agree, tokens = sentence_sums[0][pairs], sentence_sums[1][pairs]
     enough = both >= BORROWED_ERRORS / 2.0
     total = both[enough].sum()
     coincident = total * float(np.median(same[enough] / both[enough])) if total else 0.0
-    heads = (total + BORROWED_ERRORS) / (coincident + BORROWED_ERRORS / PLAUSIBLE_HEADS)
-    # Where most of the others are wrong, these two may be right. Nobody agrees less than by chance, though, which has
-    # one of K + 1 heads; up to two standard errors.
-    agree, tokens = sentence_sums[0][pairs], sentence_sums[1][pairs]
-    rate = (agree + 1.0) / (tokens + 2.0)
-    chance = float((rate + 2.0 * np.sqrt(rate / (tokens + 2.0))).min(initial=1.0))
+    # On average, so many others vote on a token on which two do.
+    others = round(float(sentence_sums[1].sum() / max(np.trace(sentence_sums[1]), 1.0))) - 2
+    rate = float(np.median(agree[enough] / tokens[enough])) if total else 0.5
+    ratio = np.array([_contradicting_agreement(heads, others, rate, difficulty) for heads in HEADS])
+    seen = (coincident + BORROWED_ERRORS * np.interp(PLAUSIBLE_HEADS, HEADS, ratio)) / (total + BORROWED_ERRORS)
+    heads = HEADS[np.abs(ratio - seen).argmin()] if total else PLAUSIBLE_HEADS
+    # Nobody agrees less than by chance, which has one of K + 1 heads; up to two standard errors.
+    rates = (agree + 1.0) / (tokens + 2.0)
+    chance = float((rates + 2.0 * np.sqrt(rates / (tokens + 2.0))).min(initial=1.0))
     return float(max(heads, 1.0 / chance - 1.0))
 
 
-def _seen_difficulty(sums: FloatArray, heads: float) -> float:
-    """Return the spread of difficulty with which three sources agree as often as they do, given how often two agree."""
-    index = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
-    a, b, c = index[:, sums[0][tuple(index)] > 0]
-    if not len(a):
-        return DIFFICULTY
-    total = sums[0][a, b, c]
-    mean = np.cbrt(sums[1][a, b, c] * sums[1][a, c, b] * sums[1][b, c, a]) / total
-    seen = sums[2][a, b, c] / total
-    grid, log_odds = np.linspace(0.0, 3.0, 31), np.linspace(-8.0, 8.0, 161)
-    wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + grid[:, None, None] * NODES)))
-    share = np.exp(LOG_NODE_PROBABILITY)
-    two = ((1.0 - wrong) ** 2 + wrong**2 / heads) @ share
-    three = ((1.0 - wrong) ** 3 + wrong**3 * 2.0 / (heads * (heads + 1.0))) @ share
-    # Copies only add to the excess, and may be in every second triple.
-    excess = []
+def _contradicting_agreement(heads: float, others: int, rate: float, difficulty: float) -> float:
+    """Return how often two sources agree if they contradict most of the others, and any two agree at this rate."""
+    two, _, wrong = _agreements(heads, np.array([difficulty]))
+    error = np.array([np.interp(rate, two[0], wrong[0, :, node]) for node in range(len(NODES))])
+    size = np.arange(max(2, others // 2 + 1), max(others, 2) + 1)[:, None]
+    ways = np.exp(gammaln(others + 1) - gammaln(size + 1) - gammaln(np.maximum(others - size, 0) + 1))
+    right = ways * (1.0 - error) ** size * error ** (others - size)
+    # A wrong head with many votes attracts more (Ewens' law).
+    joins = size / (heads - 1.0 + size)
+    alike = np.exp(gammaln(size) + gammaln(heads) - gammaln(heads + size - 1.0))
+    misled = ways * error**size * alike * (1.0 - error * joins) ** (others - size)
+    apart = right * error**2 + misled * (1.0 - error * joins) ** 2
+    again = error**2 * (1.0 - joins) / (heads + size)
+    same = right * error**2 / heads + misled * ((1.0 - error) ** 2 + again)
+    return float((same @ PROBABILITY).sum() / max((apart @ PROBABILITY).sum(), 1e-300))
+
+
+def _agreements(heads: float, difficulty: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return how often two and three equal sources agree ``(g, l)``, and their errors at each difficulty.
+
+    Qualities rise up to where agreement does: sources that err always agree on errors.
+    """
+    log_odds = np.linspace(8.0, -8.0, 161)
+    wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty[:, None, None] * NODES)))
+    two = ((1.0 - wrong) ** 2 + wrong**2 / heads) @ PROBABILITY
+    three = ((1.0 - wrong) ** 3 + wrong**3 * 2.0 / (heads * (heads + 1.0))) @ PROBABILITY
     for pair, triple in zip(two, three, strict=True):
-        last = int(pair.argmin()) + 1  # up to where both rise with quality: sources that err always agree on errors
-        excess.append(np.quantile(seen - np.interp(mean, pair[:last][::-1], triple[:last][::-1]), 0.25))
-    spread = 0.5 / np.sqrt(np.median(total))
-    misfit = (np.array(excess) / spread) ** 2 + ((grid - DIFFICULTY) / LOG_SPREAD) ** 2
-    return float(max(grid[misfit.argmin()], 0.05))
+        least = int(pair.argmin())
+        pair[:least], triple[:least] = pair[least], triple[least]
+    return two, three, wrong
+
+
+def _seen_difficulty(sums: FloatArray, heads: float) -> float:
+    """Return how much tokens differ."""
+    a, b, c = np.array(list(combinations(range(sums.shape[1]), 3)), dtype=np.int64).reshape(-1, 3).T
+    triples = np.stack([sums[0][a, b, c], sums[1][a, b, c], sums[1][a, c, b], sums[1][b, c, a], sums[2][a, b, c]])
+    grid = np.linspace(0.05, 3.0, 31)
+    return seen_difficulty(triples, grid, *_agreements(heads, grid)[:2], 0.0)
 
 
 def sentence_agreement(votes: Heads, starts: IntArray) -> FloatArray:
@@ -597,8 +594,8 @@ def cut(flat: npt.NDArray[np.generic], starts: IntArray) -> Batch:
 
 
 def _believe(
-    parameters: TreeParameters, index: int, patterns: Patterns, shares: FloatArray, steps: Any = ()
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    parameters: TreeParameters, index: int, patterns: Patterns, shares: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the expected sums of `expected_heads` under one hypothesis, where votes count by their shares."""
     from consilience.label_types.trees.kernels import expected_heads
 
@@ -609,9 +606,8 @@ def _believe(
         shares,
         -np.logaddexp(0.0, odds),
         -np.logaddexp(0.0, -odds),
-        LOG_NODE_PROBABILITY,
+        np.log(PROBABILITY),
         float(parameters.plausible[index]) - 1.0,
-        np.exp(np.asarray(steps, dtype=np.float64)),
     )
 
 

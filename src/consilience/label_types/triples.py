@@ -1,0 +1,57 @@
+"""Labels of many parts: how much these differ in difficulty, and what the pair table leaves for EM over them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from consilience.arrays import FloatArray
+
+__all__ = ["difficulty_nodes", "seen_difficulty", "unused_share"]
+
+#: Spread of the difficulty of tokens or elements on the scale of log-odds before any vote, and how far it may be off: a
+#: rate of .1 is .25 one standard deviation up.
+USUAL, LEEWAY = 1.0, 0.7
+#: Standard deviation of the log-odds of errors before any vote: q = .5 give or take .4.
+LOG_ODDS_SPREAD = 1.3
+#: The quartile of the standard normal distribution.
+QUARTILE = 0.6745
+#: Points at which the difficulty is integrated over.
+NODES = 7
+
+
+def difficulty_nodes() -> tuple[FloatArray, FloatArray]:
+    """Return the points of a standard normal difficulty ``(7,)`` and their probabilities (Gauss and Hermite)."""
+    points, weights = np.polynomial.hermite_e.hermegauss(NODES)
+    return points, weights / weights.sum()
+
+
+def seen_difficulty(triples: FloatArray, grid: FloatArray, two: FloatArray, three: FloatArray, leeway: float) -> float:
+    """Return the spread of difficulty with which three sources agree as often as they do, given how often two agree.
+
+    Columns of `triples` ``(5, t)`` are three sources each: cases, agreements of each of the three pairs, and of all.
+    For each spread of the grid ``(g,)``, `two` and `three` ``(g, l)`` are how often two and three sources of equal
+    quality agree, at rising qualities. The counts of cases may make that of three wrong by the share `leeway`.
+    """
+    total, *pairs, every = triples[:, triples[0] > 0]
+    if not len(total):
+        return USUAL
+    mean, seen = np.cbrt(np.prod(pairs, axis=0)) / total, every / total
+    away = [seen - np.interp(mean, pair, triple) for pair, triple in zip(two, three, strict=True)]
+    # The agreement of three scatters beyond that of pairs, of which it is about the power 3/2.
+    slope = 1.5 * seen / np.maximum(mean, 1e-9)
+    variance = seen * (1.0 - slope) ** 2 + (mean - seen) * slope**2 / 3.0 - (seen - slope * mean) ** 2
+    single = float(np.median((np.maximum(variance, 0.0) + 1.0 / total) / total))
+    # Copies only add to the excess, and may be in every second triple; a quartile is below the middle by chance alone.
+    # Triples have hardly any chance in common, and a quartile scatters 1.8 times as much as a mean.
+    excess = np.quantile(away, 0.25, axis=1) + QUARTILE * np.sqrt(single) * (1.0 - 1.0 / len(total))
+    error = single * 1.8 / (len(total) + 0.8) + (leeway * float(np.median(seen))) ** 2
+    return float(grid[(excess**2 / error + ((grid - USUAL) / LEEWAY) ** 2).argmin()])
+
+
+def unused_share(spread: FloatArray) -> FloatArray:
+    """Return which part of what votes tell about log-odds the pair table has not used.
+
+    It is what the table left of the variance before any vote. Counting the votes twice would drive sources apart.
+    """
+    share: FloatArray = np.minimum((spread / LOG_ODDS_SPREAD) ** 2, 1.0)
+    return share
