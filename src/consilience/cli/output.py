@@ -32,7 +32,7 @@ STDOUT = Path("-")
 #: Sources and reasons listed below a receipt.
 MOST_FAULTS = 8
 #: Cells are cut after this many signs; labels may be whole texts.
-WIDEST = 80
+WIDEST = 100
 _COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 

@@ -74,6 +74,8 @@ def cleaned(
     scale = None
     if any(isinstance(cell, str) for cell in left):
         numbers, why = _numbers(left, decimal)
+        commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
+        notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
         refused = sum(left[cell] for cell, reason in why.items() if reason == "refused")
         answered = left.total() - refused
         share = sum(left[cell] for cell in numbers) / max(answered, 1)
@@ -85,8 +87,6 @@ def cleaned(
             out |= why
             if may_leave_out:
                 votes = _leave_out(votes, _without_numbers(votes, read))
-            commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
-            notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
         elif strict or declared.kind in _NAMED:
             read, told = ({}, []) if strict else _folded(left, declared, fold)
             notes += told + [
