@@ -61,7 +61,7 @@ def test_labels_are_those_of_the_library_for_wide_and_long_votes(folder, labelle
 def test_guess_is_said_on_stderr_and_sources_are_printed_as_aligned_text_into_a_pipe(labelled):
     guess, receipt = labelled.stderr.splitlines()
     assert guess == "Detected label type: classes (3 different words). Use --space to override."
-    assert receipt == "Used 894 of 1,000 cells: 106 empty; ids from 'item'."
+    assert receipt == "Used 894 of 1,000 cells: 106 empty; ids from column 'item'."
     lines = labelled.stdout.splitlines()
     assert lines[0].startswith("Trust ")
     assert lines[1].split()[:5] == ["source", "votes", "coverage", "error_rate", "weight"]

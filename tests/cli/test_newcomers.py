@@ -1,5 +1,6 @@
 """Five first jobs, each with one command, on the messy data that people have; the receipt says what became of it."""
 
+import numpy as np
 import pytest
 from tests.cli.running import run
 
@@ -80,3 +81,40 @@ def test_refused_replies_are_shown_and_strict_refuses_the_table(tmp_path, monkey
     assert judged.exit_code == 0
     assert "; 10 duplicate rows merged" in judged.stderr
     assert run("inspect", "scores.csv", "--drop", "question,answer_id").stderr.count("rows are numbered") == 1
+
+
+def test_arena_is_inspected_and_explained_as_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    newcomers.arena(tmp_path / "arena.jsonl", comparisons=400, users=4)
+    looked = run("inspect", "arena.jsonl").stdout
+    assert looked.startswith("8 candidates, 400 comparisons, 4 judges\n")
+    wins = looked[looked.index("how often the row beats the column") :].splitlines()
+    assert wins[1].split()[:2] == ["candidate", "gpt-4o"]
+    assert "agreement" not in looked
+    assert run("label", "arena.jsonl", "-o", "board.csv", "--save", "model.npz", "--report", "page.html").exit_code == 0
+    told = run("explain", "model.npz", "arena.jsonl", "--item", "all").stdout.splitlines()
+    assert told[0].startswith("item all: gpt-4o > ")
+    voices = [line for line in told if "weight" in line]
+    assert len(voices) == 4
+    assert all("comparisons, " in line and "contributes" not in line for line in voices)
+    page = (tmp_path / "page.html").read_text()
+    assert page.index("gpt-4o ") < page.index('id="leaderboard"') < page.index('id="sources"')
+    assert 'id="contested"' not in page
+
+
+def test_harsh_and_lenient_judges_are_named_first_and_shown_with_mean_and_correlation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # 200 answers, offsets of three and minus two against a noise below one: named in all but one of 1,000 draws.
+    rng = np.random.default_rng(6)
+    quality = rng.normal(50, 15, 200)
+    judges = {"fair": 0.0, "fine": 0.0, "kind": 30.0, "cold": -20.0}
+    said = {name: quality + offset + rng.normal(0, 5, 200) for name, offset in judges.items()}
+    rows = [",".join(f"{cells[row]:.1f}" for cells in said.values()) for row in range(200)]
+    text = "\n".join(f"a{row},{cells}" for row, cells in enumerate(rows))
+    (tmp_path / "scores.csv").write_text(f"id,{','.join(judges)}\n{text}\n")
+    first = run("label", "scores.csv", "-o", "labels.csv").stdout.splitlines()[0]
+    assert "kind is lenient by " in first
+    assert "cold is harsh by " in first
+    looked = run("inspect", "scores.csv").stdout
+    assert looked.splitlines()[1].split()[-4:] == ["mean", "sd", "min", "max"]
+    assert "correlation" in looked

@@ -68,7 +68,7 @@ _APART = {
 @options.gold()
 @options.printing
 def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Output) -> None:
-    """Look at VOTES before any model: who votes how often, and who agrees with whom.
+    """Summarize VOTES before fitting a model: who votes how often, and who agrees with whom.
 
     With --engine, pairs of sources and findings come from a sample of the items.
     """
@@ -259,7 +259,7 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) ->
         if met[name] < 2 and times < 5 * FEW and name not in silent
     )
     if needs_overlap and lonely and active >= 3:
-        few = f"fewer than two other sources vote on {FEW} or more of the same items, so little can be learned."
+        few = "too little overlap with other sources to learn their quality; collect more common items."
         warn("low-overlap", lonely, few)
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():
