@@ -166,7 +166,8 @@ def label(
     output.text(sentence + (f" See {report}#contested." if report is not None and not ranked else ""))
     if table is not None and ranked:
         output.table(leaderboard(table))
-    output.table(model.sources_.shown())
+    unit = model.space.unit(model.source_model_.parameters).name
+    output.table(model.sources_.shown(), needed=("source", unit, "weight", "advice"))
     output.text(model.sources_.note)
     output.findings(findings)
     output.text(written)

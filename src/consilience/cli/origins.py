@@ -150,6 +150,8 @@ def _seen(path: Path) -> str:
         return "ground-truth"
     if {"annotations", "completions", "predictions"} & keys and ending == ".json":
         return "label-studio"
+    if {"text", "annotations"} <= keys:
+        return "doccano"
     if "fields" in keys and {"responses", "suggestions"} & keys:
         return "argilla"
     return "prodigy" if {"_input_hash", "_task_hash"} & keys else "table"
