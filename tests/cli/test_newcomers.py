@@ -100,6 +100,8 @@ def test_arena_is_inspected_and_explained_as_one(tmp_path, monkeypatch):
     page = (tmp_path / "page.html").read_text()
     assert page.index("gpt-4o ") < page.index('id="leaderboard"') < page.index('id="sources"')
     assert 'id="contested"' not in page
+    assert 'download="leaderboard.csv"' in page
+    assert "<b>400</b> comparisons" in page
 
 
 def test_harsh_and_lenient_judges_are_named_first_and_shown_with_mean_and_correlation(tmp_path, monkeypatch):

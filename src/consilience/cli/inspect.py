@@ -90,8 +90,8 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         output.text(f"{sizes} ({cast / cells:.0%} of cells)")
     else:
         compared = sum(len(said) for said in table.labels[table.observed])
-        sizes = ((len(wins) - 1, "candidate"), (compared, "comparison"), (table.n_sources, "judge"))
-        output.text(", ".join(counted(*one) for one in sizes))
+        counts = ((len(wins["candidate"]), "candidate"), (compared, "comparison"), (table.n_sources, "judge"))
+        output.text(", ".join(counted(*one) for one in counts))
     output.table(_with_habits(_in_units(summary.columns, unit), table, space))
     if wins is not None:
         output.table(wins, title="\nhow often the row beats the column, best first; a tie is half a win")

@@ -90,7 +90,9 @@ def page_of(
         comparison=compare(evidence),
         downloads=[
             ("sources.csv", _download(model.sources_.columns)),
-            ("contested.csv", _download(_contested_columns(contested))),
+            ("contested.csv", _download(_contested_columns(contested)))
+            if ranked is None
+            else ("leaderboard.csv", _download(ranked.to_pydict())),
         ],
         footer={
             "version": version("consilience"),
@@ -125,6 +127,7 @@ def overview(evidence: Evidence, words: Callable[[str], str], ranked: Any = None
         "n_labelled": len(evidence.rows),
         "n_sources": evidence.votes.n_sources,
         "n_votes": votes,
+        "compared": ranked is not None and int(sum(ranked.column("comparisons").to_pylist())) // 2,
         "share": votes / max(evidence.encoded.observed.size, 1),
         "label": describe_label(evidence.space),
         "unit": unit.name.replace("_", " "),

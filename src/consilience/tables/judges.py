@@ -155,7 +155,7 @@ def read_judges(
     given = {"item": item, "judge": judge, "candidate": candidate, "criterion": criterion, "run": run}
     columns, named = _opened(source)
     left_out: tuple[str, ...] = ()
-    places = range(len(next(iter(columns.values()))))  # of the rows in the table
+    places: Sequence[int] = range(len(next(iter(columns.values()))))  # of the rows in the table
     n_rows = len(places)
     roles = {**given, "first": first, "second": second, "error": error}
     try:

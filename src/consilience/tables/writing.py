@@ -119,7 +119,7 @@ def label_frame(model: LabelModel, votes: Any, like: Any = None) -> Any:
 
     if is_dataset(like):
         return needed("datasets", "A data set", "datasets").Dataset(label_table(model, votes))
-    backend = nw.Implementation.PANDAS if like is None else nw.from_native(like).implementation
+    backend: Any = "pandas" if like is None else nw.from_native(like).implementation
     return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
 
 
