@@ -45,7 +45,8 @@ CASES = {
     ),
     "searches.run": (
         (),
-        "Used all 160 answers.",
+        "Used all 160 answers. In run files, what a list leaves out is ranked below its end. Use --unlisted unseen if "
+        "it was never seen.",
         "Trust colbert and splade (pairs wrong ",
         "source pairs_wrong weight",
         40,

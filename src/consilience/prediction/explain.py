@@ -94,7 +94,7 @@ class Explanation:
         for voice in self.voices:
             # On a continuous scale every vote moves the label; elsewhere a vote counts, and may decide.
             moves = voice.alone is not None and voice.label_without is not None
-            without = f"; without it the label would be {_text(voice.label_without)}" if moves or voice.flips else ""
+            without = f"; without it {_text(voice.label_without)}" if moves or voice.flips else ""
             counts = "" if moves or compared else f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  "
             lines.append(f"  {voice.source.ljust(width)}  weight {voice.weight:6.2f}  {counts}{voice.said}{without}")
         if 0 < len(self.abstained) <= SHOWN_SILENT:

@@ -34,6 +34,8 @@ FREQUENT = 0.1
 LISTED = 3
 #: What becomes of things that a list leaves out.
 UNLISTED = ("below", "unseen")
+#: What is said where nobody chose between these.
+RANKED_BELOW = "what a list leaves out is ranked below its end. Use --unlisted unseen if it was never seen."
 #: So many different labels are checked one by one, which is faster than all cells.
 FEW_WORDS = 1000
 #: Rows that show which columns are texts that were voted on.
@@ -168,8 +170,7 @@ def with_unlisted(votes: Votes, unlisted: str | None) -> Votes:
         labels[row, column] = [*cell, *([rest] if len(rest) > 1 else rest)]
     receipt = _receipt(votes)
     if unlisted is None:
-        note = f"Lists look like the top {longest} of longer ones; what a list leaves out is ranked below its end."
-        note += " Use --unlisted unseen if it was never seen."
+        note = f"Lists look like the top {longest} of longer ones; {RANKED_BELOW}"
         receipt = replace(receipt, notes=(*receipt.notes, note))
     return replace(votes, labels=labels, receipt=receipt)
 
