@@ -126,7 +126,7 @@ def test_long_missing_column_offers_the_likely_one(columns, message):
         (np.zeros((3, 3)), r"ndarray is not a table.*from_matrix"),
         (pl.LazyFrame(LONG), r"lazy frame.*\.collect\(\)"),
         ([("x", 1, 0), ("x", "1", 0)], r"source name '1' occurs twice"),
-        ([(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)], r"Source 5 .* item 1: 0.5 in row 0 and 2.5 in row 3"),
+        ([(1, 5, 0.5), (2, 5, 1.5), (2, 5, None), (1, 5, 2.5)], r"Source '5' .* item 1: 0.5 in row 0 and 2.5 in row 3"),
         (pd.DataFrame(LONG).set_index("item"), r"'item' is the index.*reset_index"),
         *((empty, "no items: the table has no rows") for empty in EMPTY),
     ],
@@ -268,8 +268,9 @@ def test_to_long_by_hand():
     assert lists.to_long()["label"].to_pylist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert Votes.from_array([[[1], [2, 3]]]).to_long()["label"].to_pylist() == [[1], [2, 3]]
     assert Votes.from_matrix([[0]])[:0].to_long().num_rows == 0
+    assert Votes.from_array([[1, "a"]]).to_long()["label"].to_pylist() == ["1", "a"]
     with pytest.raises(InvalidVotesError, match=r"one Arrow column.*into text"):
-        Votes.from_array([[1, "a"]]).to_long()
+        Votes.from_array([[1, {2}]]).to_long()
 
 
 @settings(max_examples=50, deadline=None)

@@ -12,13 +12,27 @@ from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import NORMAL_95
 from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons
+from consilience.prediction.verdict import listing
 from consilience.tables.encoding import encode, votes_for
 from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["standings"]
+__all__ = ["leader", "standings"]
+
+
+def leader(table: pa.Table) -> str:
+    """Return who is first in the standings of one row, and who may be, as a sentence.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> leader(pa.table({"candidate": ["m1", "m2", "m3"], "rank_low": [1, 1, 3]}))
+    'm1 is ahead, but m2 may be as good.'
+    """
+    first, *others = [row["candidate"] for row in table.to_pylist() if row["rank_low"] == 1] or ["Nobody"]
+    return f"{first} is ahead, but {listing(list(map(str, others)))} may be as good." if others else f"{first} leads."
 
 
 def standings(model: LabelModel, votes: Any) -> pa.Table:

@@ -31,6 +31,19 @@ FILES = {
     "no_label.csv": "item,label\nt1,\n",
     "odd_label.csv": "item,label\nt1,cta\n",
     "no_columns.csv": "name,colour,size\nt1,cat,3\n",
+    "broken.jsonl": '{"item": "x", "ann": "cat"\n',
+    "ragged.csv": "item,ann,bob\nx,cat,dog\ny,cat,cat,cat\n",
+    "fake.parquet": "item,ann\n",
+    "same.csv": "item,ann,bob\nx,cat,cat\ny,cat,cat\n",
+    "wide_twice.csv": "item,ann,bob\nx,cat,dog\ny,cat,cat\nx,dog,dog\n",
+    "no_item.csv": "item,source,label\nx,ann,cat\n,bob,dog\n",
+    "beyond.csv": "item,ann,bob\n" + "".join(f"i{n},{n}.5,{n}.5\n" for n in range(9)) + "z,1.5,40\n",
+    "title.csv": "item,label\nt1,Cat\n",
+    "battles.csv": "model_a,model_b,winner\nm1,m1,model_a\n",
+    "third.csv": "model_a,model_b,winner\nm1,m2,m3\nm3,m1,m3\n",
+    "replies.csv": "answer_id,note\nx,fine\n",
+    "two_rows.csv": "item,ann,ann\nx,cat,dog\n",
+    "project.json": '[{"id": 1, "annotations": [{"result": [{"from_name": "mood"}]}]}]',
 }
 LABEL = "label votes.csv -o out.csv"
 SCORES = "label scores.csv -o out.csv --space scores"
@@ -46,7 +59,30 @@ CASES = [
     ("predict votes.csv votes.csv -o out.csv", "not a consilience model"),
     ("inspect cut.csv.gz", "'cut.csv.gz' cannot be unpacked", "cut short"),
     ("convert votes.csv votes.parquet.gz", "packed inside", "leave .gz out"),
+    ("label broken.jsonl -o out.csv", "'broken.jsonl', line 1 is not JSON", "one object per line"),
+    ("label fake.parquet -o out.csv", "'fake.parquet' is not a Parquet file", ".csv"),
+    ("report none.npz votes.csv -o page.txt", "'page.txt' does not end in .html", "page.html"),
+    (f"{LABEL} --report page.txt", "'page.txt' does not end in .html", "--report page.html"),
+    (f"{LABEL} --show text", "--show is for the report", "--report page.html"),
+    ("label votes.csv -o nowhere/out.csv", "no folder 'nowhere'", "Create it first"),
+    ("label votes.csv -o out", "'out' has no file extension", ".csv"),
     # votes
+    ("label ragged.csv -o out.csv", "'ragged.csv', line 3: 4 cells", "delimiter"),
+    ("label same.csv -o out.csv", "All votes are 'cat'", "--space"),
+    ("label wide_twice.csv -o out.csv", "'ann' votes twice on item 'x'", "line 2", "line 4", "--repeats"),
+    ("label wide_twice.csv -o out.csv --strict", "'x' occurs twice, in line 2 and line 4", "--repeats 'first'"),
+    ("label wide_twice.csv -o out.csv --repeats average", "needs labels that are numbers", "--repeats"),
+    ("label no_item.csv -o out.csv", "Line 3 has no item", "drop the row"),
+    (
+        "label beyond.csv -o out.csv --space scores:0..10 --strict",
+        "item 'z', source 'bob': 40 is outside 0-10",
+        "range",
+    ),
+    ("label battles.csv -o out.csv", "'m1' is compared with itself", "Drop the row"),
+    ("label third.csv -o out.csv", "the winner 'm3' is neither 'm1' nor 'm2'", "Correct the row"),
+    ("label replies.csv -o out.csv --from judges", "judge and answer", "--source", "--label"),
+    ("label two_rows.csv -o out.csv", "two columns have the name 'ann'", "a name of its own"),
+    ("label votes.csv -o out.csv --from coco", "'votes.csv' is not JSON", "Export it again"),
     ("label pets.csv -o out.csv --delimiter ';'", "one column", "--delimiter ','"),
     ("label pets.csv -o out.csv --delimiter ';;'", "';;' is not one sign"),
     ("label latin.csv -o out.csv", "line 2", "0xe9", "--encoding 'latin-1'"),
@@ -68,6 +104,8 @@ CASES = [
     (f"{LABEL} --gold odd_label.csv", "odd_label.csv", "'t1'", "cta"),
     (f"{LABEL} --gold no_columns.csv", "no column for the items", "'colour'"),
     (f"{SCORES} --gold human_ratng", "neither a file nor a column", "'human_rating'"),
+    (f"{LABEL} --gold title.csv", "'Cat' is not a known class", "Did you mean 'cat'?"),
+    (f"{LABEL} --gold no_columns.csv --gold-item nme", "no column 'nme'", "Did you mean 'name'?"),
     # options
     ("lable votes.csv", "no command 'lable'", "Did you mean 'label'?"),
     ("label votes.csv", "Missing option '-o'"),
@@ -97,6 +135,9 @@ CASES = [
     (f"{LABEL} --prior cat=-1,dog=1,owl=1", "prior[0] is -1.0", "between 0 and 1"),
     (f"{LABEL} --prior 0.5", "'0.5' is not a label"),
 ]
+
+
+assert len(CASES) > 60
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])

@@ -61,7 +61,7 @@ def test_labels_are_those_of_the_library_for_wide_and_long_votes(folder, labelle
 def test_guess_is_said_on_stderr_and_sources_are_printed_as_aligned_text_into_a_pipe(labelled):
     guess, receipt = labelled.stderr.splitlines()
     assert guess == "Detected label type: classes (3 different words). Use --space to override."
-    assert receipt == "Used 894 of 1,000 cells: 106 empty; ids from 'item'."
+    assert receipt == "Used 894 of 1,000 cells: 106 empty; ids from column 'item'."
     lines = labelled.stdout.splitlines()
     assert lines[0].startswith("Trust ")
     assert lines[1].split()[:5] == ["source", "votes", "coverage", "error_rate", "weight"]
@@ -74,10 +74,18 @@ def test_guess_is_said_on_stderr_and_sources_are_printed_as_aligned_text_into_a_
     assert "No source ever votes for 1 of the 4 labels" in ran.stdout
 
 
-def test_terminal_gets_tables_with_lines(folder):
+@pytest.mark.parametrize(
+    ("command", "width", "words"),
+    [
+        ("spaces", 150, ("\u2500",)),
+        ("label votes.csv -o labels.csv", 45, ("\u2500", "hidden in this narrow terminal: coverage", "(1-19%)")),
+    ],
+)
+def test_terminal_gets_tables_with_lines_that_fit(folder, command, width, words):
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(Path(cs.__file__).parents[1]), "TERM": "xterm", "COLUMNS": "150"}
-    command = [sys.executable, "-m", "consilience", "spaces"]
+    source = str(Path(cs.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "TERM": "xterm", "COLUMNS": str(width)}
+    command = [sys.executable, "-m", "consilience", *command.split()]
     done = subprocess.run(command, stdout=theirs, cwd=folder, env=environment, check=False)
     os.close(theirs)
     shown = b""
@@ -88,7 +96,7 @@ def test_terminal_gets_tables_with_lines(folder):
         pass
     os.close(ours)
     assert done.returncode == 0
-    assert "\u2500" in shown.decode()
+    assert all(word in shown.decode() for word in words), shown.decode()
 
 
 def test_json_is_one_document_with_everything_and_quiet_prints_nothing(folder):

@@ -112,7 +112,7 @@ def test_scores_are_told_on_the_common_scale_crowds_by_who_voted_and_arenas_in_o
     voices = {voice.source: voice for voice in story.voices}
     # Noise of .3: alone, each vote says what the others say, within four standard errors of their difference.
     assert abs(voices["lenient"].alone - voices["a"].alone) < 4 * 0.3 * np.sqrt(2)
-    assert f"said {votes[0, 2]:.4g}, which alone would give {voices['lenient'].alone:.4g}" in str(story)
+    assert f"said {votes[0, 2]:.4g}, which is {voices['lenient'].alone:.4g}" in str(story)
     few = np.full((60, 30), -1)
     for row, chosen in enumerate(rng.permuted(np.tile(np.arange(30), (60, 1)), axis=1)[:, :3]):
         few[row, chosen] = row % 2

@@ -250,3 +250,15 @@ def test_contested_items_show_their_content_and_boxes_their_image(tmp_path):
     assert "img-src data:" in shown
     with pytest.raises(cs.exceptions.InvalidVotesError, match="2 rows in column 'caption', and there are 30 items"):
         report_html(plain_model(classes), classes, show={"caption": ["a", "b"]})
+
+
+def test_verdict_compares_with_known_labels_and_labels_that_nobody_voted_for_are_explained(pages):
+    page = pages("taxonomy")
+    verdict = Page(page[page.index('<section id="verdict"') : page.index('<section id="findings"')]).text
+    assert re.search(r"of the labels \(\d+\) would be different, by 0\.\d+ on average\. On 250 known labels: ", verdict)
+    assert re.search(r"known labels: accuracy \d+%, plain vote \d+%\.", verdict)
+    for article in page.split("<article ")[1:]:
+        distances = re.findall(r'<td class="number">([\d.]+)</td></tr>', article)
+        if "more votes" not in article:
+            assert ("Nobody voted for this label." in article) == all(float(one) > 0 for one in distances)
+    assert 'tabindex="0" role="region" aria-label="Sources"' in page

@@ -219,6 +219,9 @@ def test_every_tool_goes_through_the_command_line(tmp_path, monkeypatch):
         looked = run("inspect", *arguments)
         assert looked.exit_code == 0, looked.output
         assert "Used all" in looked.stderr
+    told = [{"user": 1, "label": 3}, {"user": 2, "label": 4}]
+    lines(tmp_path / "users.jsonl", [{"id": 7, "text": "x", "annotations": told}])
+    assert "Used all 2 answers." in run("inspect", "users.jsonl").stderr
     assert "--outside 'clip'" in run("inspect", "coco.json").stderr
     assert "--field 'mood'" in run("inspect", "argilla.json").stderr
 
@@ -227,6 +230,13 @@ def test_every_tool_goes_through_the_command_line(tmp_path, monkeypatch):
 def test_labels_go_back_to_the_tool_through_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argilla(tmp_path)
+    prodigy(tmp_path)
+    (tmp_path / "users").mkdir()
+    for who in ("ann", "bob", "cleo"):
+        lines(tmp_path / "users" / f"{who}.jsonl", [{"id": 1, "text": "Anna went", "label": [[0, 4, "PER"]]}])
+    shown = {"images": [{"id": 1, "width": 50, "height": 50}], "categories": [{"id": 1, "name": "car"}]}
+    marks = [{"image_id": 1, "category_id": 1, "bbox": [5, 5, 20, 10], "annotator": who} for who in "abc"]
+    (tmp_path / "coco.json").write_text(json.dumps({**shown, "annotations": marks}))
     ran = run("label", "argilla.json", "-o", "back.json", "--field", "mood", "--to", "argilla")
     assert ran.exit_code in (0, 1), ran.output
     assert json.loads((tmp_path / "back.json").read_text())[0]["suggestions"][0]["value"] == "good"
@@ -240,5 +250,9 @@ def test_labels_go_back_to_the_tool_through_the_command_line(tmp_path, monkeypat
     assert run("label", "boxes.json", "-o", "back2.json", "--to", "label-studio").exit_code in (0, 1)
     written = json.loads((tmp_path / "back2.json").read_text())[0]["predictions"][0]["result"][0]["value"]
     assert (written["rectanglelabels"], round(written["width"])) == (["Car"], 20)
+    for name, tool in (("spans.jsonl", "prodigy"), ("users", "doccano"), ("coco.json", "coco")):
+        ran = run("label", name, "-o", f"to-{tool}.json", "--from", tool, "--to", tool)
+        assert ran.exit_code in (0, 1), ran.output
+        assert ('"car"' if tool == "coco" else '"PER"') in (tmp_path / f"to-{tool}.json").read_text()
     assert run("convert", "boxes.json", "boxes.csv").exit_code == 0
     assert run("inspect", "boxes.csv", "--space", "boxes").exit_code == 0

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from tests.cli.running import run
 from tests.refusals import refused
 
 import consilience as cs
@@ -89,3 +90,16 @@ def test_files_that_are_no_tables_name_their_reader(tmp_path, name, reader):
     path.write_text("anything")
     with refused(FileFormatError, name, reader):
         cs.read_votes(path)
+
+
+def test_convert_cleans_and_merges_where_options_say_so_and_keeps_the_layout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.csv").write_text("id,ann,bob\nx,Cat,cat\nx,dog,cat\ny,N/A,dog\n")
+    assert run("convert", "v.csv", "same.csv").exit_code == 0
+    assert (tmp_path / "same.csv").read_text() == (tmp_path / "v.csv").read_text()
+    ran = run("convert", "v.csv", "clean.csv", "--repeats", "first", "--fold")
+    assert "Used 3 of 4 cells: 1 'N/A'; 1 duplicate row merged" in ran.stderr
+    assert (tmp_path / "clean.csv").read_text() == "item,ann,bob\nx,cat,cat\ny,,dog\n"
+    (tmp_path / "mixed.csv").write_text("id,ann,bob\nx,7,8/10\ny,3,N/A\n")
+    assert run("convert", "mixed.csv", "long.csv", "--to", "long", "--strict").exit_code == 0
+    assert (tmp_path / "long.csv").read_text() == "item,source,label\nx,ann,7\nx,bob,8/10\ny,ann,3\ny,bob,N/A\n"

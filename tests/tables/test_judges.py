@@ -270,3 +270,15 @@ def test_files_are_read(tmp_path):
 def test_tables_that_cannot_be_read_are_refused(source, options, parts):
     with refused(FileFormatError, *parts):
         read_judges(source, **options)
+
+
+def test_wide_replies_of_any_size_name_the_line_of_a_row_without_an_item(tmp_path):
+    path = tmp_path / "replies.csv"
+    path.write_text(
+        "answer_id,gpt,claude,llama\n" + "".join(f"x{n},{n}/10,{n},{n if n > 4 else 'N/A'}\n" for n in range(1, 10))
+    )
+    table = cs.tables.read_judges(path)
+    assert (len(table.votes), table.votes.sources, table.space.range) == (9, ("gpt", "claude", "llama"), (1.0, 10.0))
+    path.write_text("answer_id,gpt,claude\nx1,1/10,2\nx1,1/10,2\n,3/10,4\nx3,5/10,6\n")
+    with refused(FileFormatError, "Line 4 has no item ('answer_id')"):
+        cs.tables.read_judges(path)

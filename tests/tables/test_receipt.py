@@ -51,7 +51,7 @@ def test_every_format_gives_the_same_votes_and_the_same_receipt(tmp_path, name):
     assert (receipt.cells, receipt.used, receipt.empty, receipt.merged) == (12, 7, 1, 1)
     assert receipt.reasons == {"'N/A'": 1, "'-'": 1, "refused": 1, "outside 1-10": 1}
     assert str(receipt).startswith("Used 7 of 12 cells: 1 empty, 1 ")
-    assert str(receipt).endswith("1 duplicate row merged; ids from 'answer_id'.")
+    assert str(receipt).endswith("1 duplicate row merged; ids from column 'answer_id'.")
     assert receipt.faults.to_arrow().to_pylist()[0] == {
         "source": "kind",
         "reason": "refused",
@@ -156,7 +156,7 @@ def test_column_of_ids_is_the_likeliest_and_is_named(tmp_path, columns, options,
     )
     receipt = read_votes(tmp_path / "v.csv", **options).receipt
     assert receipt.ids == ids
-    assert (f"ids from {ids!r}" if ids else "rows are numbered") in str(receipt)
+    assert (f"ids from column {ids!r}" if ids else "rows are numbered") in str(receipt)
 
 
 def test_labels_that_are_mostly_unknown_are_refused_as_the_wrong_label_type(tmp_path):
@@ -171,3 +171,37 @@ def test_labels_that_are_mostly_unknown_are_refused_as_the_wrong_label_type(tmp_
 def test_mixed_columns_of_json_are_text_as_in_a_csv_file(tmp_path):
     (tmp_path / "v.json").write_text('[{"id": 1, "ann": 3, "bob": "x"}, {"id": 2, "ann": "4/5"}]')
     assert read_table(tmp_path / "v.json").to_pydict() == {"id": [1, 2], "ann": ["3", "4/5"], "bob": ["x", None]}
+
+
+def test_repeated_votes_are_merged_after_their_cells_are_read(tmp_path):
+    wide = "id,ann,bob\nx,8/10,N/A\nx,6/10,4\ny,2,3\ny,2,\nz,9/10,9\n"
+    rows = [
+        "x,ann,8/10",
+        "x,ann,6/10",
+        "x,bob,N/A",
+        "x,bob,4",
+        "y,ann,2",
+        "y,ann,2",
+        "y,bob,3",
+        "z,ann,9/10",
+        "z,bob,9",
+    ]
+    long = "\n".join(["item,source,label", *rows])
+    for text in (wide, long):
+        (tmp_path / "v.csv").write_text(text)
+        for repeats, first in (("average", 7), ("first", 8), ("last", 6)):
+            votes = read_votes(tmp_path / "v.csv", repeats=repeats)
+            assert votes.labels.tolist() == [[first, 4], [2, 3], [9, 9]]
+            assert votes.receipt.used == 6
+            assert votes.receipt.reasons == {"'N/A'": 1}
+        apart = read_votes(tmp_path / "v.csv", repeats="separate")
+        assert apart.sources[:2] == ("ann #1", "ann #2")
+        assert (apart.receipt.used, apart.receipt.merged) == (8, 0)
+        with refused(InvalidVotesError, "'ann' votes twice on item 'x': 8 in line 2 and 6 in line 3"):
+            read_votes(tmp_path / "v.csv")
+
+
+def test_decimal_commas_are_named_where_nobody_said_so(tmp_path):
+    (tmp_path / "v.csv").write_text("id;ann;bob\nx;0,5;0,7\ny;0,9;0,8\n")
+    assert "'0,5' is a number with --decimal ','." in str(read_votes(tmp_path / "v.csv").receipt)
+    assert read_votes(tmp_path / "v.csv", decimal=",").labels.tolist() == [[0.5, 0.7], [0.9, 0.8]]

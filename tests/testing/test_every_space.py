@@ -48,6 +48,19 @@ def test_check_space_names_every_broken_promise_and_passes_a_space_of_two_method
     check_space(Clock())
 
 
+@dataclass(frozen=True)
+class Listed(Crooked):
+    """Draws a list, which no check can compute with."""
+
+    def random(self, n, rng):
+        return rng.integers(6, size=n).tolist()
+
+
+def test_check_space_says_that_random_has_to_return_an_array():
+    with pytest.raises(SpaceCheckError, match=r"Listed\.random\(2, rng\) returned list, not an array of 2 labels"):
+        check_space(Listed())
+
+
 @pytest.mark.parametrize("name", [name for name in SPACES if name.startswith(("records", "boxes", "spans"))])
 def test_labels_as_the_space_computes_with_them_are_stored_like_any_others(name):
     space = SPACES[name]

@@ -21,11 +21,15 @@ DEBUG, NAMES = "consilience.debug", "consilience.names"
 #: Options by topic; what is in none comes after them.
 TOPICS = {
     "Reading votes": (
-        "origin", "space", "item", "item_column", "source", "label", "sources", "drop", "layout", "abstain", "repeats",
-        "delimiter", "encoding",
+        "origin", "field", "space", "item", "item_column", "source", "label", "sources", "drop", "layout", "delimiter",
+        "encoding",
     ),
-    "Known labels and model": ("gold", "method", "depends", "prior", "ties", "seed"),
-    "Results": ("target", "layout_out", "report", "title", "show", "sources_out", "standings", "save", "force"),
+    "Cleaning cells": ("abstain", "repeats", "fold", "decimal", "unlisted", "outside", "strict"),
+    "Known labels and model": ("gold", "gold_item", "gold_label", "method", "depends", "prior", "ties", "seed"),
+    "Results": (
+        "target", "layout_out", "to", "safe_csv", "report", "title", "show", "sources_out", "standings", "save",
+        "force",
+    ),
     "Large tables": ("engine", "scheduler", "master", "on_error", "resume"),
 }  # fmt: skip
 #: Names that messages of the library share with options of the command line.
@@ -60,7 +64,9 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by topic; those of no topic come last."""
         left = {
-            parameter.name: record for parameter in self.get_params(ctx) if (record := parameter.get_help_record(ctx))
+            parameter.name: record
+            for parameter in self.get_params(ctx)
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx))
         }
         topics = [(title, [left.pop(name) for name in names if name in left]) for title, names in TOPICS.items()]
         several = any(rows for _, rows in topics)
@@ -181,6 +187,7 @@ def in_options(message: str) -> str:
         ("predict_baseline(votes)", "--method majority"),
         ("LabelModel.save wrote", "`consilience label --save` wrote"),
         ("add it to classes=", "add it to --space"),
+        ("add it to Classes([...])", "add it to --space"),
         ("(Votes.from_matrix(..., abstain=...))", "with --abstain"),
     ):
         message = message.replace(said, meant)

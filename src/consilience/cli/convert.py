@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ from consilience.cli.commands import Command
 from consilience.cli.label import check_outputs
 from consilience.cli.loading import read_raw, table_of
 from consilience.cli.origins import origin_of
-from consilience.cli.output import Output, write_all
+from consilience.cli.output import Output, counted, write_all
 from consilience.tables.files import write_table
 from consilience.tables.reading import wide_table
 
@@ -42,15 +43,21 @@ def convert(
     """Turn votes or labels into another file format or layout.
 
     The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
-    the standard input or output. Without --to a table stays as it is; what comes from other tools becomes long.
+    the standard input or output. Without --to a table keeps its layout; what comes from other tools becomes long.
     """
     output = check_outputs(target, reading, output, force=force)
-    if layout_out is None and origin_of(source_file, reading) == "table":
+    as_it_is = replace(options.Reading(), delimiter=reading.delimiter, encoding=reading.encoding)
+    if (
+        layout_out is None
+        and origin_of(source_file, reading) == "table"
+        and reading in (as_it_is, replace(as_it_is, origin="table"))
+    ):
         table = table_of(source_file, reading)
     else:
-        votes, space = read_raw(source_file, reading)
+        votes, space, is_long = read_raw(source_file, reading)
         output.receipt(votes.receipt)
-        table = wide_table(votes, space) if layout_out == "wide" else votes.to_long(space)
+        wide = layout_out == "wide" or (layout_out is None and not is_long)
+        table = wide_table(votes, space) if wide else votes.to_long(space)
     write_all({target: lambda path: write_table(path, table)})
-    output.text(f"wrote {table.num_rows} rows, {table.num_columns} columns to {target}")
+    output.text(f"Wrote {counted(table.num_rows, 'row')}, {counted(table.num_columns, 'column')} to {target}")
     output.document({"output": str(target), "rows": table.num_rows, "columns": table.column_names})

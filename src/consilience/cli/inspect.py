@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import click
 import numpy as np
 
-from consilience.arrays import BoolArray
+from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command
 from consilience.cli.loading import describe, load_for_model, opened
@@ -22,6 +22,7 @@ from consilience.estimation.protocol import Diagnostic
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
 from consilience.label_types.base import LabelSpace, Unit
+from consilience.label_types.preferences.comparisons import UNPARSABLE
 from consilience.labeling import summarize
 from consilience.labeling.summary import EQUAL, costs_between
 from consilience.tables.display import figure
@@ -31,6 +32,8 @@ from consilience.votes import Votes
 
 #: Up to so many sources the agreement of all pairs is shown; beyond, only pairs that stand out.
 MOST_SHOWN = 6
+#: Columns of the table of wins.
+MOST_CANDIDATES = 10
 #: Pairs that stand out, at either end.
 PAIRS = 5
 #: Items on which pairs of sources are compared.
@@ -65,7 +68,7 @@ _APART = {
 @options.gold()
 @options.printing
 def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Output) -> None:
-    """Look at VOTES before any model: who votes how often, and who agrees with whom.
+    """Summarize VOTES before fitting a model: who votes how often, and who agrees with whom.
 
     With --engine, pairs of sources and findings come from a sample of the items.
     """
@@ -81,13 +84,28 @@ def inspect(votes: Path, reading: options.Reading, gold: str | None, output: Out
         output.note(f"pairs of sources and findings are of a sample of {len(table)} items")
     cast = sum(summary.columns["votes"])
     cells = max(n_items * table.n_sources, 1)
-    sizes = ", ".join(counted(*one) for one in ((n_items, "item"), (table.n_sources, "source"), (cast, "vote")))
-    output.text(f"{sizes} ({cast / cells:.0%} of cells)")
-    output.table(_with_habits(_in_units(summary.columns, unit), table, space))
-    if table.n_sources <= MOST_SHOWN:
-        shown, title = pairs, "\npairs of sources, most alike first"
+    wins = _wins(table) if isinstance(space, Preferences) and n_items == 1 and reading.engine is None else None
+    if wins is None:
+        sizes = ", ".join(counted(*one) for one in ((n_items, "item"), (table.n_sources, "source"), (cast, "vote")))
+        output.text(f"{sizes} ({cast / cells:.0%} of cells)")
     else:
-        shown = [*pairs[:PAIRS], *pairs[-PAIRS:]]
+        compared = sum(len(said) for said in table.labels[table.observed])
+        counts = ((len(wins["candidate"]), "candidate"), (compared, "comparison"), (table.n_sources, "judge"))
+        output.text(", ".join(counted(*one) for one in counts))
+    output.table(_with_habits(_in_units(summary.columns, unit), table, space))
+    if wins is not None:
+        output.table(wins, title="\nhow often the row beats the column, best first; a tie is half a win")
+    left_out = () if wins is None else ("both", "agreement")
+    met = [
+        {name: cell for name, cell in row.items() if name not in left_out}
+        for row in pairs
+        if row["agreement"] is not None
+    ]
+    if table.n_sources <= MOST_SHOWN:
+        shown, title = met, "\npairs of sources, most alike first"
+    else:
+        often = [row for row in met if row.get("both", FEW) >= FEW] or met
+        shown = [*often[:PAIRS], *often[PAIRS:][-PAIRS:]]
         title = f"\nthe {PAIRS} pairs of sources most alike, and the {PAIRS} least alike"
     output.table(_in_units(columns_of(shown), unit), title=title)
     output.text(": ".join(_APART.get(unit.name, (unit.name, unit.meaning))))
@@ -141,6 +159,8 @@ def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace 
         habits = {
             "mean": [float(own.mean()) if len(own) else None for own in said],
             "sd": [float(own.std()) if len(own) else None for own in said],
+            "min": [float(own.min()) if len(own) else None for own in said],
+            "max": [float(own.max()) if len(own) else None for own in said],
         }
         # Two sources hardly ever say the same number, so that these columns say the same about all.
         return {name: cells for name, cells in columns.items() if name not in ("conflicts", "labels")} | habits
@@ -150,6 +170,30 @@ def _with_habits(columns: dict[str, list[Any]], votes: Votes, space: LabelSpace 
             name: cells for name, cells in columns.items() if name.startswith("pairs_") or name == "known"
         }
     return columns
+
+
+def _wins(votes: Votes) -> dict[str, list[Any]]:
+    """Return how often each candidate beat each other one, those that win most first."""
+    wins: dict[tuple[Any, Any], float] = defaultdict(float)
+    for said in votes.labels[votes.observed]:
+        for one, two, outcome in said.entries():
+            if outcome != UNPARSABLE:
+                wins[one, two] += (1 + outcome) / 2
+                wins[two, one] += (1 - outcome) / 2
+
+    def rate(one: Any, others: Iterable[Any]) -> float | None:
+        pairs = [(wins[one, two], wins[one, two] + wins[two, one]) for two in others if (one, two) in wins]
+        return sum(won for won, _ in pairs) / sum(total for _, total in pairs) if pairs else None
+
+    found = list(dict.fromkeys(name for pair in wins for name in pair))
+    names = sorted(found, key=lambda name: -(rate(name, found) or 0.0))
+    shown = names[:MOST_CANDIDATES]
+    columns = {str(two): [_percent(rate(one, [two])) for one in names] for two in shown}
+    return {"candidate": list(map(str, names)), **columns}
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.0%}"
 
 
 def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, Any]]:
@@ -172,8 +216,18 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
         found.append(row if space is None else {**row, "mean cost": cost})
     # On a continuous scale votes are equal by chance only.
     exact = space is None or not space.continuous
+    if isinstance(space, Scores):
+        for row, (a, b) in zip(found, combinations(range(table.n_sources), 2), strict=True):
+            rows = table.observed[:, a] & table.observed[:, b]
+            row["correlation"] = _correlation(*(table.labels[rows, one].astype(np.float64) for one in (a, b)))
     found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
     return sorted(found, key=lambda row: row["agreement"] is None)
+
+
+def _correlation(left: FloatArray, right: FloatArray) -> float | None:
+    if len(left) < 2 or left.std() == 0.0 or right.std() == 0.0:
+        return None
+    return float(np.corrcoef(left, right)[0, 1])
 
 
 def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:
@@ -196,9 +250,16 @@ def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) ->
         copies = f"If one copies the other, label with --depends {','.join(pair)}."
         warn("copied-source", pair, f"the same vote on every item they share. {copies}")
     met = Counter(name for row in pairs if row["both"] >= FEW for name in (row["source"], row["and"]))
-    lonely = tuple(name for name in votes.sources if met[name] < 2 and name not in silent)
+    # In a large crowd no two meet often, yet everybody meets many: then the sum of all meetings will do.
+    seen = votes.observed
+    meetings = (seen * (seen.sum(axis=1, keepdims=True) - 1)).sum(axis=0)
+    lonely = tuple(
+        name
+        for name, times in zip(votes.sources, meetings.tolist(), strict=True)
+        if met[name] < 2 and times < 5 * FEW and name not in silent
+    )
     if needs_overlap and lonely and active >= 3:
-        few = f"fewer than two other sources vote on {FEW} or more of the same items, so little can be learned."
+        few = "too little overlap with other sources to learn their quality; collect more common items."
         warn("low-overlap", lonely, few)
     voters = votes.observed.sum(axis=1)
     if (voters == 0).any():

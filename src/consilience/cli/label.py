@@ -25,6 +25,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.partitions import predict_to
 from consilience.partitions.label_folder import check_folder
 from consilience.prediction.verdict import verdict
+from consilience.preferences import leader
 from consilience.preferences import standings as standings_of
 from consilience.tables.files import file_format
 from consilience.tables.writing import label_table, write_readable
@@ -42,7 +43,7 @@ HOW_METHODS_DIFFER = {
     "isotropic": "the paper's estimate from mean distances; sources taken as independent",
     "triplets": "the paper's estimate from groups of three; sources taken as independent",
     "quadratic": "the paper's estimate from joint votes; sources taken as independent",
-    "em": "EM from equal qualities; unlike auto, does not look for shared errors or rival explanations",
+    "em": "EM from equal qualities, without the search for shared errors",
 }
 #: Parts into which known labels are cut where a method learns from them.
 FOLDS = 5
@@ -159,10 +160,14 @@ def label(
             )
     findings = model.diagnostics_
     sentence = verdict(model.source_model_, model.space, None if table is None else _confidence(table))
-    output.text(sentence + (f" See {report}#contested." if report is not None else ""))
-    if table is not None and "candidate" in table.column_names:
+    ranked = table is not None and "candidate" in table.column_names
+    if table is not None and ranked:
+        sentence = f"{leader(table)} {sentence}"
+    output.text(sentence + (f" See {report}#contested." if report is not None and not ranked else ""))
+    if table is not None and ranked:
         output.table(leaderboard(table))
-    output.table(model.sources_.shown())
+    unit = model.space.unit(model.source_model_.parameters).name
+    output.table(model.sources_.shown(), needed=("source", unit, "weight", "advice"))
     output.text(model.sources_.note)
     output.findings(findings)
     output.text(written)
@@ -251,7 +256,10 @@ def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output:
         with output.working(f"method {method}"):
             row, labels = _scored(loaded, method, seed)
             auto = labels if method == "auto" else auto
-            rows.append(row | {"other_labels": _other_labels(loaded.space, labels, auto), "note": row["note"]})
+            note = row.pop("note")
+            if not loaded.space.continuous:
+                row["other_labels"] = _other_labels(loaded.space, labels, auto)
+            rows.append({**row, "note": note})
     rows.sort(key=lambda row: (row["mean_distance"] is None, row["mean_distance"] or 0.0))
     output.table(columns_of(rows))
     output.document({"known": loaded.n_gold, "space": describe(loaded.space), "methods": rows})
@@ -395,8 +403,8 @@ def _prior(text: str, space: LabelSpace) -> Any:
 
 
 def _other_labels(space: LabelSpace, labels: Any, others: Any) -> float | None:
-    """Return the share of the labels that differ; nothing where one side has none, or a scale is continuous."""
-    if space.continuous or labels is None or others is None:
+    """Return the share of the labels that differ; nothing where one side has none."""
+    if labels is None or others is None:
         return None
     return float((space.distance(labels, others) > SAME).mean())
 

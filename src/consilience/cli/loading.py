@@ -117,10 +117,10 @@ def load_for_model(path: Path, model: LabelModel, reading: Reading, output: Outp
     return _interpreted(path, raw, space, table, gold, reading, output, found)
 
 
-def read_raw(path: Path, reading: Reading) -> tuple[Votes, LabelSpace | None]:
-    """Read votes, and their label type where the file says what it is."""
-    _, votes, _, found = _read(path, reading, None, Declared.by(reading.space))
-    return votes, None if found is None else found.space
+def read_raw(path: Path, reading: Reading) -> tuple[Votes, LabelSpace | None, bool]:
+    """Read votes, their label type where the file says what it is, and whether the file has a row per vote."""
+    _, votes, is_long, found = _read(path, reading, None, Declared.by(reading.space))
+    return votes, None if found is None else found.space, is_long
 
 
 def _read(

@@ -32,6 +32,7 @@ from consilience.tables import (
     write_label_studio,
     write_prodigy,
 )
+from consilience.tables.cleaning import RANKED_BELOW
 from consilience.tables.files import read_table, read_text
 from consilience.tables.notation import Declared
 from consilience.tables.receipt import Receipt
@@ -72,7 +73,9 @@ def imported(path: Path, reading: Reading) -> Imported | None:
     if origin != "judges":
         cast = int(np.count_nonzero(votes.observed))
         empty = 0 if votes.receipt is None else votes.receipt.empty
-        votes = replace(votes, receipt=Receipt(cast + empty, empty, unit="answers"))
+        # A run file holds the top of longer lists.
+        notes = (f"In run files, {RANKED_BELOW}",) if origin == "trec" and reading.unlisted is None else ()
+        votes = replace(votes, receipt=Receipt(cast + empty, empty, unit="answers", notes=notes))
     return Imported(votes, space, getattr(export, "gold", None), export)
 
 
@@ -150,6 +153,8 @@ def _seen(path: Path) -> str:
         return "ground-truth"
     if {"annotations", "completions", "predictions"} & keys and ending == ".json":
         return "label-studio"
+    if {"text", "annotations"} <= keys:
+        return "doccano"
     if "fields" in keys and {"responses", "suggestions"} & keys:
         return "argilla"
     return "prodigy" if {"_input_hash", "_task_hash"} & keys else "table"

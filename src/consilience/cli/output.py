@@ -32,7 +32,7 @@ STDOUT = Path("-")
 #: Sources and reasons listed below a receipt.
 MOST_FAULTS = 8
 #: Cells are cut after this many signs; labels may be whole texts.
-WIDEST = 80
+WIDEST = 100
 _COLORS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
@@ -133,8 +133,11 @@ class Output:
         if not self.silent:
             click.echo(text, err=self.aside)
 
-    def table(self, columns: Mapping[str, list[Any]], title: str = "") -> None:
-        """Print a table: with lines and colors on a terminal, as aligned text elsewhere."""
+    def table(self, columns: Mapping[str, list[Any]], title: str = "", needed: Iterable[str] | None = None) -> None:
+        """Print a table: with lines and colors on a terminal, as aligned text elsewhere.
+
+        Where a terminal is too narrow, the last columns are hidden that are not `needed`; by default all are.
+        """
         if self.silent:
             return
         shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
@@ -147,13 +150,21 @@ class Output:
         from rich.table import Column, Table
         from rich.text import Text
 
+        console = Console(highlight=False, stderr=self.aside)
+        hidden: list[str] = []
+        spare = [] if needed is None else [name for name in shown if name not in set(needed)]
+        while spare and sum(max(map(len, [name, *texts])) + 3 for name, texts in shown.items()) > console.width:
+            hidden.insert(0, spare.pop())
+            del shown[hidden[0]]
         heads = [
             Column(Text(name), justify="right" if is_numeric(name, texts) else "left") for name, texts in shown.items()
         ]
         drawn = Table(*heads, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title=title or None)
         for row in zip(*shown.values(), strict=True):
             drawn.add_row(*map(Text, row))
-        Console(highlight=False, stderr=self.aside).print(drawn)
+        console.print(drawn)
+        if hidden:
+            click.echo(f"hidden in this narrow terminal: {', '.join(hidden)}", err=self.aside)
 
     def findings(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Print diagnostics: on stdout with the result, or the serious ones on stderr where stdout is not for them."""

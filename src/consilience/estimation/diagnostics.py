@@ -103,10 +103,17 @@ def competing_groups(hypotheses: Sequence[Hypothesis]) -> tuple[BoolArray, BoolA
     return None
 
 
-def guessing_sources(trust: Trust) -> BoolArray:
-    """Return which sources are probably hardly better than guessing and may be no better at all, if not all are."""
+def guessing_sources(trust: Trust, constant: BoolArray) -> BoolArray:
+    """Return which sources are probably hardly better than guessing and may be no better at all, if not all are.
+
+    Where constant sources are the exception, giving one label only speaks for itself: they guess unless it is rather
+    certain that they do not. Labeling functions of one class each are the rule among themselves.
+    """
     quality = np.tanh(trust.draws)
-    guessing: BoolArray = ((quality < WEAK).mean(axis=0) > 0.5) & ((quality < 0.0).mean(axis=0) > 0.05)
+    weak = (quality < WEAK).mean(axis=0)
+    guessing: BoolArray = (weak > 0.5) & ((quality < 0.0).mean(axis=0) > 0.05)
+    if constant.sum() * 2 < len(constant):
+        guessing |= constant & (weak > RIVAL)
     guessing &= ~_reversed(trust)
     return guessing & ~guessing.all()
 
@@ -176,12 +183,12 @@ def _useless_sources(request: Request, useless: BoolArray, same: BoolArray) -> l
     if not names:
         return []
     if names == constant:
-        message = f"Always the same label, whatever the item: {listed(names)}. Such votes tell nothing; drop them."
+        message = f"Always the same label, whatever the item: {listed(names)}. Their votes hardly count; drop them."
         return [Diagnostic("constant-source", "warning", names, message, advice="drop")]
     who = f"{len(names)} sources are" if len(names) > 1 else "One source is"
     always = f"; always the same label: {listed(constant)}" if constant else ""
     drop = "Drop them" if len(names) > 1 else "Drop it"
-    message = f"{who} hardly better than guessing, and counted accordingly: {listed(names)}{always}. {drop}."
+    message = f"{who} hardly better than guessing, and hardly counted: {listed(names)}{always}. {drop}."
     return [Diagnostic("guessing-source", "info", names, message, advice="drop")]
 
 

@@ -228,7 +228,7 @@ def _learn(law: Law, statistics: Statistics, request: Request, passes: VotePasse
     if estimate.refine and trust is not None and passes is not None:
         mixture = law.foresee(mixture, trust.together, passes.small_sample(ADAPT_ITEMS))
     votes = np.diag(statistics["both"])
-    guessing = None if trust is None else guessing_sources(trust)
+    guessing = None if trust is None else guessing_sources(trust, law.constant_sources(statistics))
     if trust is not None and (own := law.guessing_sources(mixture[0][1])) is not None:
         guessing = own
     findings += count_findings(law, statistics, request, guessing)

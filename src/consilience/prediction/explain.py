@@ -16,6 +16,7 @@ from consilience.partitions.base import Part, VotePartitions
 from consilience.prediction.inference import believe
 from consilience.prediction.source_model import SourceModel, connected
 from consilience.tables.encoding import align_sources, encode
+from consilience.tables.vote_tables import order_as_text
 from consilience.votes import Votes
 
 #: Probabilities are not told apart from 0 below this, so that log-odds stay finite.
@@ -49,7 +50,7 @@ class Voice:
         """The vote in words."""
         if isinstance(self.vote, Comparisons) and self.vote.ranking is None:
             return f"{len(self.vote):,} comparisons, {1.0 - self.distance:.0%} of them as in the label"
-        common = "" if self.alone is None else f", which alone would give {_text(self.alone)}"
+        common = "" if self.alone is None else f", which is {_text(self.alone)} on the common scale"
         return f"said {_text(self.vote)}{common}"
 
 
@@ -84,7 +85,9 @@ class Explanation:
     shared: tuple[tuple[str, ...], ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"item {self.item}: {_text(self.label)} (confidence {self.confidence:.2f})"]
+        compared = any(isinstance(voice.vote, Comparisons) for voice in self.voices)
+        label = order_as_text(self.label) if compared and isinstance(self.label, list) else _text(self.label)
+        lines = [f"item {self.item}: {label} (confidence {self.confidence:.2f})"]
         if self.runner_up is not None:
             lines[0] += f"; next best {_text(self.runner_up)} (margin {self.margin:.2f})"
         width = max((len(voice.source) for voice in self.voices), default=0)
@@ -92,7 +95,7 @@ class Explanation:
             # On a continuous scale every vote moves the label; elsewhere a vote counts, and may decide.
             moves = voice.alone is not None and voice.label_without is not None
             without = f"; without it {_text(voice.label_without)}" if moves or voice.flips else ""
-            counts = "" if moves else f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  "
+            counts = "" if moves or compared else f"contributes {round(voice.contribution, 2) + 0.0:+6.2f}  "
             lines.append(f"  {voice.source.ljust(width)}  weight {voice.weight:6.2f}  {counts}{voice.said}{without}")
         if 0 < len(self.abstained) <= SHOWN_SILENT:
             lines.append(f"  abstained: {', '.join(self.abstained)}")

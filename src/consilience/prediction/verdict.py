@@ -42,7 +42,7 @@ def verdict(model: SourceModel, space: LabelSpace, confidence: FloatArray | None
         named = [name for name in model.sources if model.advice.get(name) == advice]
         if named:
             clauses.append(f"{listing(named)} {one if len(named) == 1 else several}")
-    text = "; ".join(filter(None, clauses))
+    text = "; ".join(filter(None, [clauses[0], *_leaning(model, space), *clauses[1:]]))
     return f"{text}. {_labels(space, confidence)}" if confidence is not None and len(confidence) else f"{text}."
 
 
@@ -62,6 +62,8 @@ def _trusted(model: SourceModel, space: LabelSpace) -> str:
     kept = [place for place in model.best_first() if model.votes[place] and model.sources[place] not in model.advice]
     if not kept:
         return "No source stands out"
+    if len(model.sources) == 1:
+        return f"Only {model.sources[0]} votes, so nobody shows how good it is"
     unit = space.unit(model.parameters)
     low, high = unit.interval(model.expected_cost, model.summary.cost_standard_error)
     best = kept[0]
@@ -76,6 +78,20 @@ def _trusted(model: SourceModel, space: LabelSpace) -> str:
         others = " other" if len(kept) < len(model.sources) else ""
         return f"The votes do not show that any{others} source is better than another {quality}"
     return f"Trust {listing([model.sources[place] for place in peers])} {quality}"
+
+
+def _leaning(model: SourceModel, space: LabelSpace) -> list[str]:
+    """Return the clause about judges whose level is off by more than their votes scatter."""
+    bias = model.summary.columns.get("bias")
+    if bias is None:
+        return []
+    error = space.unit(model.parameters).figure(model.expected_cost)
+    off = []
+    for place in model.best_first():
+        level = float(bias[place])
+        if abs(level) > error[place] and model.sources[place] not in model.advice:
+            off.append(f"{model.sources[place]} is {'lenient' if level > 0 else 'harsh'} by {figure('', abs(level))}")
+    return [f"{listing(off)}, which is corrected"] if off else []
 
 
 def _labels(space: LabelSpace, confidence: FloatArray) -> str:

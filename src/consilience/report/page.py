@@ -23,7 +23,7 @@ from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Scores
 from consilience.prediction.verdict import uncertain_below, verdict
-from consilience.preferences import standings
+from consilience.preferences import leader, standings
 from consilience.report.charts import (
     Scale,
     bar,
@@ -72,6 +72,7 @@ def page_of(
     style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
     fingerprint = b64encode(sha256(script.encode()).digest()).decode()
     contested = contested_items(evidence, MAX_ITEMS)
+    ranked = _ranked(model, evidence)
     page = _environment().get_template("page.html")
     return page.render(
         title=TITLE if title is None else title,
@@ -80,8 +81,8 @@ def page_of(
         # User text is escaped; should that ever fail, the browser still runs nothing but this one script.
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{fingerprint}'",
         model=evidence.model,
-        overview=overview(evidence, words),
-        leaderboard=leaderboard(model, evidence),
+        overview=overview(evidence, words, ranked),
+        leaderboard=leaderboard(ranked),
         sources=sources(model, evidence),
         habits=habits(evidence),
         relations=relations(evidence),
@@ -89,7 +90,9 @@ def page_of(
         comparison=compare(evidence),
         downloads=[
             ("sources.csv", _download(model.sources_.columns)),
-            ("contested.csv", _download(_contested_columns(contested))),
+            ("contested.csv", _download(_contested_columns(contested)))
+            if ranked is None
+            else ("leaderboard.csv", _download(ranked.to_pydict())),
         ],
         footer={
             "version": version("consilience"),
@@ -111,18 +114,20 @@ def _environment() -> Environment:
     )
 
 
-def overview(evidence: Evidence, words: Callable[[str], str]) -> dict[str, Any]:
-    """Return what to make of the labels, and what was done, in words and numbers."""
+def overview(evidence: Evidence, words: Callable[[str], str], ranked: Any = None) -> dict[str, Any]:
+    """Return what to make of the labels, and what was done, in words and numbers; `ranked` is a leaderboard."""
     votes = int(evidence.encoded.observed.sum())
     findings = [replace(one, message=words(one.message)) for one in evidence.model.diagnostics if one.code != "method"]
     unit = evidence.space.unit(evidence.model.parameters)
+    said = verdict(evidence.model, evidence.space, evidence.confidence if ranked is None else None)
     return {
-        "verdict": words(verdict(evidence.model, evidence.space, evidence.confidence)),
+        "verdict": words(said if ranked is None else f"{leader(ranked)} {said}"),
         "broken": any(finding.severity == "error" for finding in findings),
         "n_items": len(evidence.votes),
         "n_labelled": len(evidence.rows),
         "n_sources": evidence.votes.n_sources,
         "n_votes": votes,
+        "compared": ranked is not None and int(sum(ranked.column("comparisons").to_pylist())) // 2,
         "share": votes / max(evidence.encoded.observed.size, 1),
         "label": describe_label(evidence.space),
         "unit": unit.name.replace("_", " "),
@@ -133,11 +138,18 @@ def overview(evidence: Evidence, words: Callable[[str], str]) -> dict[str, Any]:
     }
 
 
-def leaderboard(model: LabelModel, evidence: Evidence) -> Markup | None:
-    """Return the table of candidates where all comparisons are about one row; None otherwise."""
+def _ranked(model: LabelModel, evidence: Evidence) -> Any:
+    """Return the standings where all comparisons are about one row; None otherwise."""
     if not isinstance(evidence.space, Preferences) or len(evidence.votes) != 1 or len(evidence.rows) != 1:
         return None
-    rows = standings(model, evidence.votes).to_pylist()
+    return standings(model, evidence.votes)
+
+
+def leaderboard(ranked: Any) -> Markup | None:
+    """Return the table of candidates; None where there are no standings."""
+    if ranked is None:
+        return None
+    rows = ranked.to_pylist()
     ends = np.array([[row["score_low"], row["score_high"]] for row in rows])
     scale = Scale.around(ends, 6.0, 154.0)
     cells = {
@@ -308,6 +320,7 @@ def items(evidence: Evidence, contested: list[Item]) -> dict[str, Any]:
             meter=bar(item.confidence),
             picture=item_picture(space, item),
             equal=EQUAL,
+            nobody=space.n_labels is not None and not item.unlisted and all(one.distance > EQUAL for one in item.votes),
         )
         letters += len(article)
         if shown and letters > MAX_LETTERS:
@@ -337,6 +350,7 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         "n_moved": int((moved > EQUAL).sum()),
         "moved": float((moved > EQUAL).mean()) if len(moved) else 0.0,
         "distance": _figure(float(moved.mean())) if len(moved) else "0",
+        "graded": bool((moved > EQUAL).any()) and not np.isin(moved, (0.0, 1.0)).all(),  # labels are more or less wrong
     }
     if evidence.known is None:
         return result
@@ -359,6 +373,8 @@ def compare(evidence: Evidence) -> dict[str, Any]:
         seen = np.flatnonzero(encoded.observed[:, source])
         compared.append(to_truth(evidence.model.sources[source], encoded.labels[seen, source], seen))
     columns = [(name, [row[name] for row in compared]) for name in compared[0]]
+    measure = "mean distance to known label" if space.continuous else "accuracy"
+    result["measure"], result["known"] = measure, [Markup(row[measure].html) for row in compared[:2]]
     result["table"] = Markup(table_fragment(columns, name="gold-table", marked=[0]))
     result["n_known"] = int(is_known.sum())
     return result

@@ -34,6 +34,8 @@ FREQUENT = 0.1
 LISTED = 3
 #: What becomes of things that a list leaves out.
 UNLISTED = ("below", "unseen")
+#: What is said where nobody chose between these.
+RANKED_BELOW = "what a list leaves out is ranked below its end. Use --unlisted unseen if it was never seen."
 #: So many different labels are checked one by one, which is faster than all cells.
 FEW_WORDS = 1000
 #: Rows that show which columns are texts that were voted on.
@@ -74,6 +76,8 @@ def cleaned(
     scale = None
     if any(isinstance(cell, str) for cell in left):
         numbers, why = _numbers(left, decimal)
+        commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
+        notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
         refused = sum(left[cell] for cell, reason in why.items() if reason == "refused")
         answered = left.total() - refused
         share = sum(left[cell] for cell in numbers) / max(answered, 1)
@@ -85,8 +89,6 @@ def cleaned(
             out |= why
             if may_leave_out:
                 votes = _leave_out(votes, _without_numbers(votes, read))
-            commas = [cell for cell in why if isinstance(cell, str) and re.fullmatch(r"\s*-?\d+,\d+\s*", cell)]
-            notes += [f"{cell!r} is a number with --decimal ','." for cell in commas[:1]]
         elif strict or declared.kind in _NAMED:
             read, told = ({}, []) if strict else _folded(left, declared, fold)
             notes += told + [
@@ -168,8 +170,7 @@ def with_unlisted(votes: Votes, unlisted: str | None) -> Votes:
         labels[row, column] = [*cell, *([rest] if len(rest) > 1 else rest)]
     receipt = _receipt(votes)
     if unlisted is None:
-        note = f"Lists look like the top {longest} of longer ones; what a list leaves out is ranked below its end."
-        note += " Use --unlisted unseen if it was never seen."
+        note = f"Lists look like the top {longest} of longer ones; {RANKED_BELOW}"
         receipt = replace(receipt, notes=(*receipt.notes, note))
     return replace(votes, labels=labels, receipt=receipt)
 

@@ -181,7 +181,8 @@ def read_json(path: str | Path) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}.") from None
+        step = "Export it again, or read it as a table."
+        raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}. {step}") from None
 
 
 def read_text(path: str | Path, encoding: str = "utf-8") -> str:

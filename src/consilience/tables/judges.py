@@ -155,7 +155,8 @@ def read_judges(
     given = {"item": item, "judge": judge, "candidate": candidate, "criterion": criterion, "run": run}
     columns, named = _opened(source)
     left_out: tuple[str, ...] = ()
-    copies = 0
+    places: Sequence[int] = range(len(next(iter(columns.values()))))  # of the rows in the table
+    n_rows = len(places)
     roles = {**given, "first": first, "second": second, "error": error}
     try:
         found, kind = _roles(columns, roles, answer, kind)
@@ -166,10 +167,12 @@ def read_judges(
         wide = None if is_long else _one_row_per_reply(columns, item, drop)
         if wide is None:
             raise
-        columns, left_out, copies = wide
+        columns, left_out, places = wide
         found, kind = _roles(columns, {**roles, "item": item or next(iter(columns))}, answer, kind)
-    columns, merged = _merged(columns, found)
-    rows = _rows(columns, found, "row {}".format if merged or left_out or copies else named)
+    merged = n_rows - len(set(places))
+    columns, kept = _merged(columns, found)
+    merged += len(places) - len(kept)
+    rows = _rows(columns, found, lambda row: named(places[kept[row]]))
     if only is not None:
         if "criterion" not in found:
             raise FileFormatError(f"only={only!r} picks a criterion, but no column is one. Pass criterion=.")
@@ -189,7 +192,7 @@ def read_judges(
         space, candidates = ranked_things(((place[row.key], row.value) for row in rows), len(place))
     else:
         space = _read_points(rows, labels, scale)
-    table = _table(kind, rows, space, candidates, repeats, copies + merged, found)
+    table = _table(kind, rows, space, candidates, repeats, merged, found)
     if table.votes.receipt is None or not left_out:
         return table
     return replace(table, votes=replace(table.votes, receipt=replace(table.votes.receipt, left_out=left_out)))
@@ -341,14 +344,14 @@ def _columns(source: Any) -> dict[str, list[Any]]:
 
 def _one_row_per_reply(
     columns: Mapping[str, list[Any]], item: str | None, drop: Iterable[str]
-) -> tuple[dict[str, list[Any]], tuple[str, ...], int] | None:
-    """Return a table with a column per judge as one with a row per reply, the other columns, and merged rows.
+) -> tuple[dict[str, list[Any]], tuple[str, ...], Sequence[int]] | None:
+    """Return a table with a column per judge as one with a row per reply, the other columns, and whence each row is.
 
-    These are texts, where other columns are replies with a number. None where fewer than two columns are judges.
+    Where some columns hold numbers, those without any are other texts. None where fewer than two columns are judges.
     """
     dropped = set(drop)
     ids = item or likely_column("item", [name for name in columns if name not in dropped])
-    columns, merged = _merged(columns, {} if ids is None else {"item": ids})
+    columns, kept = _merged(columns, {} if ids is None else {"item": ids})
     judges = [name for name in columns if name not in {ids, *dropped}]
     share = {name: _share_of_numbers(columns[name]) for name in judges}
     if max(share.values(), default=0.0) >= NUMBERS:
@@ -363,7 +366,7 @@ def _one_row_per_reply(
         "judge": judges * size,
         "reply": replies,
     }
-    return table, tuple(name for name in share if name not in judges), merged
+    return table, tuple(name for name in share if name not in judges), [row for row in kept for _ in judges]
 
 
 def _share_of_numbers(cells: Sequence[Any]) -> float:
@@ -441,8 +444,10 @@ def _roles(
     return {role: name for role, name in found.items() if role not in unused[kind]}, kind
 
 
-def _merged(columns: Mapping[str, list[Any]], found: Mapping[str, str]) -> tuple[Mapping[str, list[Any]], int]:
-    """Return the columns without rows that are equal to an earlier one, and how many these are.
+def _merged(
+    columns: Mapping[str, list[Any]], found: Mapping[str, str]
+) -> tuple[Mapping[str, list[Any]], Sequence[int]]:
+    """Return the columns without rows that are equal to an earlier one, and the places of those that stay.
 
     Where a judge also gave different answers about one thing, equal ones are runs as well, and stay.
     """
@@ -450,10 +455,10 @@ def _merged(columns: Mapping[str, list[Any]], found: Mapping[str, str]) -> tuple
     rows = list(zip(*(map(repr, columns[name]) for name in columns), strict=True))
     about = list(zip(*(map(repr, columns[name]) for name in roles), strict=True))
     if not about or len(set(rows)) == len(rows) or len(set(about)) < len(set(rows)):
-        return columns, 0
+        return columns, range(len(rows))
     first = {row: place for place, row in reversed(list(enumerate(rows)))}
     kept = sorted(first.values())
-    return {name: [cells[place] for place in kept] for name, cells in columns.items()}, len(rows) - len(kept)
+    return {name: [cells[place] for place in kept] for name, cells in columns.items()}, kept
 
 
 def _rows(columns: Mapping[str, list[Any]], found: Mapping[str, str], place_of: Callable[[int], str]) -> list[_Row]:

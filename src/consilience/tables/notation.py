@@ -363,7 +363,7 @@ def _of_text(cells: list[str], votes: Votes) -> Guess:
     if all(cell.lstrip().startswith("[") for cell in cells):
         raise FileFormatError(f"The votes are lists such as {cells[0]}. Name the label type: {_LISTS}.")
     if all(">" in cell for cell in cells):
-        return Guess(_rankings("", votes), f"orders such as {cells[0][:SHOWN]!r}")
+        return Guess(_rankings("", votes), f"orders such as {cells[0][:SHOWN]!r}{'...' * (len(cells[0]) > SHOWN)}")
     values, counts = np.unique(np.array(cells, dtype=object).astype(str), return_counts=True)
     single = float((counts == 1).mean())
     if len(values) == 1:

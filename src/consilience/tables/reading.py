@@ -16,7 +16,8 @@ from consilience.tables.files import read_table, write_table
 from consilience.tables.frames import is_frame, likely_column, native_frame
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared
-from consilience.tables.vote_tables import LabelTable, wide_arrow
+from consilience.tables.receipt import Receipt
+from consilience.tables.vote_tables import LabelTable, read_long, read_wide, wide_arrow
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
@@ -145,6 +146,13 @@ class Reading:
         names = list(map(str, nw.from_native(table).columns))
         layout, found = self.roles(names)
         repeats = "refuse" if self.strict and self.repeats == "identical" else self.repeats
+        settings = {"abstain": self.abstain, "decimal": self.decimal, "fold": self.fold, "strict": self.strict}
+        may_leave_out = layout == "wide" and self.sources is None
+
+        def clean(cells: LabelTable, receipt: Receipt) -> tuple[LabelTable, Receipt]:
+            votes = cleaned(Votes(*cells, receipt=receipt), declared, may_leave_out=may_leave_out, **settings)
+            return LabelTable(votes.labels, votes.observed, votes.sources, votes.items), votes.receipt or receipt
+
         if layout == "long":
             missing = [role for role, column in found.items() if column is None]
             if missing:
@@ -154,15 +162,14 @@ class Reading:
                     f"Say which it is: {needed}, or layout='wide'."
                 )
             roles = {role: str(column) for role, column in found.items()}
-            votes = Votes.from_long(table, **roles, repeats=repeats)
+            read, pairs, receipt = read_long(table, **roles, repeats=repeats, clean=clean)
         else:
             sources = self.sources
             ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
             if sources is None:
                 sources = tuple(column for column in names if column not in {ids, *self.drop})
-            votes = Votes.from_frame(table, sources=sources, item=ids, repeats=repeats)
-        settings = {"abstain": self.abstain, "decimal": self.decimal, "fold": self.fold, "strict": self.strict}
-        return cleaned(votes, declared, may_leave_out=layout == "wide" and self.sources is None, **settings)
+            read, pairs, receipt = read_wide(table, sources, ids, repeats, clean)
+        return Votes(*read, repeated_pairs=pairs, receipt=receipt)
 
 
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:

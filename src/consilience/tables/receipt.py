@@ -87,7 +87,9 @@ class Receipt:
         if self.left_out:
             parts.append(f"left out {', '.join(map(repr, self.left_out))} (not votes)")
         if self.unit == "cells":
-            parts.append("rows are numbered, as no column holds ids" if self.ids is None else f"ids from {self.ids!r}")
+            parts.append(
+                "rows are numbered, as no column holds ids" if self.ids is None else f"ids from column {self.ids!r}"
+            )
         return " ".join([f"{'; '.join(parts)}.", *self.notes])
 
     def to_json(self) -> dict[str, Any]:

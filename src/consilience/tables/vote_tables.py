@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,10 +39,16 @@ class LabelTable(NamedTuple):
     items: npt.NDArray[Any]
 
 
-def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> tuple[LabelTable, Pairs, Receipt]:
+#: What reads the cells of a table, and counts those that are not votes.
+Clean = Callable[[LabelTable, Receipt], tuple[LabelTable, Receipt]]
+
+
+def read_long(
+    frame: Any, item: str, source: str, label: str, repeats: str, clean: Clean | None = None
+) -> tuple[LabelTable, Pairs, Receipt]:
     """Return the table of (item, source, label) rows, pairs of runs of one source, and what became of the rows.
 
-    A null label abstains.
+    A null label abstains. What `clean` does to the cells is done before votes on the same item are merged.
     """
     roles = {"item": item, "source": source, "label": label}
     tuples = isinstance(frame, (list, tuple)) and not all(isinstance(record, Mapping) for record in frame)
@@ -53,39 +60,85 @@ def read_long(frame: Any, item: str, source: str, label: str, repeats: str) -> t
     for role, name in roles.items():
         if name not in columns:
             raise missing_column(name, role, columns, frame)
-    place = row_name(frame)
-    ids, voters = _present(columns[item], "item", place), _present(columns[source], "source", place)
-    table, pairs, kept = _assembled(ids, voters, columns[label], repeats, place)
-    rows = len(ids)
-    empty = int(columns[label].null.sum())
-    merged = rows - empty - kept if repeats != "separate" else 0
-    return table, pairs, Receipt(rows - merged, empty, merged=merged, ids=item)
-
-
-def _assembled(
-    ids: Batch, voters: Batch, said: Column, repeats: str, place: Callable[[int], str]
-) -> tuple[LabelTable, Pairs, int]:
-    """Return the table of votes given one by one, pairs of runs of one source, and how many votes are in it."""
-    if repeats not in REPEATS:
-        raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
+    _check_repeats(repeats)
+    named = row_name(frame)
+    ids, voters = _present(columns[item], "item", named), _present(columns[source], "source", named)
+    said = columns[label]
     item_codes, item_rows = factorize(ids, "item id")
     source_codes, source_rows = factorize(voters, "source name")
     names = tuple(map(str, voters[source_rows].tolist()))
     cells = item_codes * len(names) + source_codes
+    kept = np.arange(len(ids))
+    if repeats == "identical":
+        again = np.flatnonzero(np.isin(cells, cells[_runs(cells) > 0]) & ~said.null)
+        copies = _copies(zip(cells[again].tolist(), map(repr, said.values[again].tolist()), strict=True))
+        kept = np.delete(kept, again[copies])
+    run = _runs(cells[kept])
+    most = int(run.max()) + 1
+    keys, rows = np.unique(item_codes[kept] * most + run, return_inverse=True)
+    labels = blank((len(keys), len(names)), np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
+    observed = np.zeros(labels.shape, dtype=bool)
+    cast = ~said.null[kept]
+    places = rows.reshape(-1)[cast], source_codes[kept][cast]
+    labels[places] = said.values[kept][cast]
+    observed[places] = True
+    unmerged = LabelTable(labels, observed, names, ids[item_rows][keys // most])
+    receipt = Receipt(len(kept), int((~cast).sum()), merged=len(ids) - len(kept), ids=item)
+    if most == 1:
+        table, receipt = (unmerged, receipt) if clean is None else clean(unmerged, receipt)
+        return table, (), receipt
+    origin = np.zeros(labels.shape, dtype=np.intp)
+    origin[places] = kept[cast]
+    table, pairs, receipt, left = _merged(
+        unmerged, receipt, repeats, clean, lambda row, column: named(int(origin[row, column]))
+    )
+    return table, pairs, replace(receipt, merged=receipt.merged + left)
+
+
+def _merged(
+    unmerged: LabelTable, receipt: Receipt, repeats: str, clean: Clean | None, place: Callable[[int, int], str]
+) -> tuple[LabelTable, Pairs, Receipt, int]:
+    """Return one row per item, pairs of runs of one source, what became of the cells, and how many votes went."""
+    if clean is not None:
+        unmerged, receipt = clean(unmerged, receipt)
+    rows, columns = np.nonzero(unmerged.observed)
+    item_codes, item_rows = factorize(unmerged.items, "item id")
+    names, source_codes = unmerged.sources, columns
     pairs: Pairs = ()
+    said = Column(unmerged.labels[rows, columns], np.zeros(len(rows), dtype=bool))
+    cells = item_codes[rows] * len(names) + source_codes
+    chosen = np.arange(len(rows))
     if repeats == "separate":
-        runs, names, pairs = _separate_repeats(_runs(cells), source_codes, names)
-        cells = item_codes * len(names) + runs
+        # The k-th answer is that of the k-th run, also where an earlier one says nothing.
+        source_codes, names, pairs = _separate_repeats(_runs(item_codes)[rows], source_codes, names)
+        cells = item_codes[rows] * len(names) + source_codes
     elif repeats == "average":
         cells, said = _average_repeats(cells, said)
-    rows = np.flatnonzero(~said.null)
-    if repeats not in ("separate", "average"):
-        rows = _chosen_repeats(rows, cells[rows], said, repeats, ids, voters, place)
+        chosen = np.arange(len(cells))
+    else:
+        voters = as_object_array(names)[columns]
+        where = list(zip(rows.tolist(), columns.tolist(), strict=True))
+        chosen = _chosen_repeats(
+            chosen, cells, said, repeats, unmerged.items[rows], voters, lambda at: place(*where[at])
+        )
     labels = blank((len(item_rows), len(names)), np.int64 if said.values.dtype.kind == "i" else said.values.dtype)
     observed = np.zeros(labels.shape, dtype=bool)
-    labels.reshape(-1)[cells[rows]] = said.values[rows]
-    observed.reshape(-1)[cells[rows]] = True
-    return LabelTable(labels, observed, names, ids[item_rows]), pairs, len(rows)
+    labels.reshape(-1)[cells[chosen]] = said.values[chosen]
+    observed.reshape(-1)[cells[chosen]] = True
+    left = len(rows) - len(chosen)
+    table = LabelTable(labels, observed, names, unmerged.items[item_rows])
+    return table, pairs, replace(receipt, cells=receipt.cells - left), left
+
+
+def _check_repeats(repeats: str) -> None:
+    if repeats not in REPEATS:
+        raise InvalidVotesError(f"repeats={repeats!r} is unknown. Use one of {', '.join(map(repr, REPEATS))}.")
+
+
+def _copies(keys: Iterable[Any]) -> list[int]:
+    """Return the places of keys that came before."""
+    seen: set[Any] = set()
+    return [place for place, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
 
 
 def _chosen_repeats(
@@ -175,12 +228,13 @@ def _separate_repeats(run: Codes, source: Codes, names: tuple[str, ...]) -> tupl
 
 
 def read_wide(
-    frame: Any, sources: Iterable[str] | None, item: str | None, repeats: str = "refuse"
+    frame: Any, sources: Iterable[str] | None, item: str | None, repeats: str = "refuse", clean: Clean | None = None
 ) -> tuple[LabelTable, Pairs, Receipt]:
     """Return the table of a frame with one column per source, pairs of runs of one source, and what became of it.
 
-    Null is an abstention. Rows of one id are merged as votes of a long table are.
+    Null is an abstention. Rows of one id are merged as votes of a long table are, once the cells are clean.
     """
+    _check_repeats(repeats)
     columns = columns_of(frame)
     if item is not None and item not in columns:
         raise missing_column(item, "item", columns, frame)
@@ -204,7 +258,6 @@ def read_wide(
     check_names(names, n_items, len(names))
     if n_items == 0:
         raise InvalidVotesError("There are no items: the table has no rows. Pass at least one row, one per item.")
-    ids: npt.NDArray[Any] = np.arange(n_items)
     chosen = [columns[name] for name in names]
     labels = blank((n_items, len(names)), common_dtype([one.values.dtype for one in chosen if not one.null.all()]))
     observed = np.zeros(labels.shape, dtype=bool)
@@ -214,23 +267,32 @@ def read_wide(
             labels[:, place] = column.values  # which hold the same nothing where there is no label
         else:
             labels[present, place] = column.values[present]
-    table, merged = LabelTable(labels, observed, names, ids), 0
-    pairs: Pairs = ()
-    if item is not None:
-        named = row_name(frame)
-        ids = _present(columns[item], "item", named)
-        table = table._replace(items=ids)
-        if repeats == "refuse":
-            check_unique_ids(ids, named)
-        elif len(factorize(ids, "item id")[1]) < n_items:
-            said = Column(labels.reshape(-1), ~observed.reshape(-1))
-            voters = np.tile(as_object_array(names), n_items)
-            table, pairs, _ = _assembled(
-                np.repeat(ids, len(names)), voters, said, repeats, lambda cell: named(cell // len(names))
-            )
-            merged = n_items - len(table.items)
+    if item is None:
+        return _cleaned(LabelTable(labels, observed, names, np.arange(n_items)), Receipt(0), clean)
+    named = row_name(frame)
+    ids = _present(columns[item], "item", named)
+    if repeats == "refuse":
+        check_unique_ids(ids, named)
+    codes, first = factorize(ids, "item id")
+    kept = np.arange(n_items)
+    if len(first) < n_items and repeats == "identical":
+        again = np.flatnonzero(np.bincount(codes)[codes] > 1)
+        said = (repr([*labels[row][observed[row]].tolist(), *observed[row].tolist()]) for row in again)
+        kept = np.delete(kept, again[_copies(zip(codes[again].tolist(), said, strict=True))])
+    unmerged = LabelTable(labels[kept], observed[kept], names, ids[kept])
+    if len(first) == len(kept):
+        return _cleaned(unmerged, Receipt(0, merged=n_items - len(kept), ids=item), clean)
+    cells = unmerged.observed.size
+    receipt = Receipt(cells, cells - int(np.count_nonzero(unmerged.observed)), ids=item)
+    table, pairs, receipt, _ = _merged(unmerged, receipt, repeats, clean, lambda row, _: named(int(kept[row])))
+    return table, pairs, replace(receipt, merged=0 if repeats == "separate" else n_items - len(first))
+
+
+def _cleaned(table: LabelTable, receipt: Receipt, clean: Clean | None) -> tuple[LabelTable, Pairs, Receipt]:
     cells = table.observed.size
-    return table, pairs, Receipt(cells, cells - int(np.count_nonzero(table.observed)), merged=merged, ids=item)
+    receipt = replace(receipt, cells=cells, empty=cells - int(np.count_nonzero(table.observed)))
+    table, receipt = (table, receipt) if clean is None else clean(table, receipt)
+    return table, (), receipt
 
 
 def item_ids(items: Any, n_items: int) -> npt.NDArray[Any]:
@@ -294,6 +356,8 @@ def _arrow_labels(labels: list[Any]) -> pa.Array:
     try:
         return pa.array(labels)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        if all(label is None or isinstance(label, (str, int, float)) for label in labels):
+            return pa.array([None if label is None else str(label) for label in labels], pa.string())
         if all(label is None or isinstance(label, (list, tuple, dict)) for label in labels):
             # lists of unlike things, such as corners and a class: as JSON, which the label type reads
             texts = [None if label is None else json.dumps(label, default=_plain) for label in labels]

@@ -104,24 +104,22 @@ def unrelated_distance(model: LabelModel, partitions: VotePartitions) -> float |
     return _unrelated(model.space, encode(table, model.space)[rows], model.posterior(table).labels[rows])
 
 
-def label_frame(model: LabelModel, votes: Any, like: Any) -> Any:
-    """Return `label_table` as the kind of frame that `like` is: pandas, polars, Arrow, or a
-    `datasets.Dataset`.
+def label_frame(model: LabelModel, votes: Any, like: Any = None) -> Any:
+    """Return `label_table` as the kind of frame that `like` is: polars, Arrow, a `datasets.Dataset`; or pandas.
 
     Examples
     --------
     >>> from consilience import Classes, LabelModel
     >>> votes = [["cat", "cat", "dog"], ["dog", "dog", "cat"], ["dog", "cat", "dog"]] * 10
     >>> model = LabelModel(Classes(["cat", "dog"])).fit(votes)
-    >>> import pandas as pd
-    >>> label_frame(model, votes, pd.DataFrame())["label"].tolist()[:2]
+    >>> label_frame(model, votes)["label"].tolist()[:2]
     ['cat', 'dog']
     """
     import narwhals as nw
 
     if is_dataset(like):
         return needed("datasets", "A data set", "datasets").Dataset(label_table(model, votes))
-    backend = nw.from_native(like).implementation
+    backend: Any = "pandas" if like is None else nw.from_native(like).implementation
     return nw.from_arrow(label_table(model, votes), backend=backend).to_native()
 
 

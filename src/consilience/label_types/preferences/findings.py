@@ -92,8 +92,8 @@ def about(
         tell(
             "unparsable-replies",
             "info",
-            f"{int(lost.sum())} replies name no winner and no tie, and are left out: {_listed(worst)}. "
-            "Look at them if they are many.",
+            f"{int(lost.sum())} replies name neither a winner nor a tie and were skipped: {_listed(worst)}. "
+            "Read a few of them.",
             request.named(np.flatnonzero(lost)),
         )
     never = [item for at, item in enumerate(items or ()) if at >= compared.shape[1] or not compared[:, at].any()]
@@ -104,17 +104,18 @@ def about(
     if large.any():
         often = 1.0 / (1.0 + np.exp(-np.abs(bias)))
         who = [
-            f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'}, {often[judge]:.0%})"
+            f"{request.sources[judge]} ({'first' if bias[judge] > 0 else 'second'} answer in {often[judge]:.0%})"
             for judge in np.flatnonzero(large)
         ]
-        message = f"Pick an item by its place (which, and how often between equals): {_listed(who)}. "
-        tell("position-bias", "info", message + "The model corrects for it; show both orders.", request.named(large))
+        message = f"Position bias in even matches: {_listed(who)}. "
+        step = "The model corrects for it; showing both orders would confirm it."
+        tell("position-bias", "info", message + step, request.named(large))
     if tau < DIFFERENT:
         tell(
             "disagrees-with-plain-vote",
             "warning",
-            f"Weighing the judges changes the order much: Kendall's correlation with the ranking by equal judges is "
-            f"{tau:.2f}. Compare with predict_baseline(votes), and pass gold= with a known ranking to decide.",
+            f"Weighting the judges changes the ranking substantially (Kendall's tau {tau:.2f} with equal "
+            "judges). Compare with predict_baseline(votes), and pass gold= with a known ranking to decide.",
         )
     if not pairs.per_prompt and pairs.count.sum() < MIN_COMPARISONS * max(int(compared.sum()), 1):
         message = "Fewer than 4 comparisons per item: the qualities of the judges are mostly borrowed from each other. "
