@@ -183,27 +183,31 @@ CLAIMS = (
         ("parsers", "parsers_czech"),
         tuple(
             figure
-            for name, best, best_paper, paper in (
-                ("EWT", "udpipe-lines", ".792", ".795"),
-                ("LinES", "udpipe-ewt", ".847", ".850"),
-                ("ParTUT", "spacy-ewt", ".869", ".866"),
+            for file, name, best, best_paper, paper in (
+                ("parsers", "EWT", "udpipe-lines", ".792", ".795"),
+                ("parsers", "LinES", "udpipe-ewt", ".847", ".850"),
+                ("parsers", "ParTUT", "spacy-ewt", ".869", ".866"),
+                ("parsers_czech", "PUD", "udpipe-fictree", "PDT .861", "PDT .873"),
             )
             for figure in (
-                Figure(f"{name}, best parser", best_paper, "no code", ("parsers", "", f"{name}: {best}", "UAS")),
-                Figure(f"{name}, equal weights", "", "no code", ("parsers", "", f"{name}: equal weights", "UAS")),
-                Figure(f"{name}, ours", paper, "no code", ("parsers", "", f"{name}: unsupervised", "UAS")),
+                Figure(f"{name}, best parser", best_paper, "no code", (file, "", f"{name}: {best}", "UAS")),
+                Figure(f"{name}, equal weights", "", "no code", (file, "", f"{name}: equal weights", "UAS")),
+                Figure(f"{name}, ours", paper, "no code", (file, "", f"{name}: unsupervised", "UAS")),
             )
         ),
         (
             *(Holds(f"{name}, ours", f"{name}, {other}", below=False)
-              for name in ("EWT", "LinES", "ParTUT") for other in ("best parser", "equal weights")),
+              for name in ("EWT", "LinES", "ParTUT", "PUD") for other in ("best parser", "equal weights")),
         ),
         "best single parser|equal weights",
-        "Better than the best parser without a known tree; the paper used known trees. On ParTUT equal weights are "
-        "better than ours by .003: its parsers are nearly equally good. The parsers are other ones (UDPipe and spaCy, "
-        "trained on the other treebanks), so that only the differences compare. The Czech PDT of the paper is too "
-        "large to be had here; PUD stands in for it in the experiment.",
-        why="better than every parser; on ParTUT equal weights are .003 better; the Czech table is still to come",
+        "Better than the best parser on three of four test sets, as in the paper, and without a known tree; the paper "
+        "used known trees. On ParTUT equal weights are better than ours by .003: its parsers are nearly equally good. "
+        "The parsers are other ones (UDPipe and spaCy, trained on the other treebanks), so that only the differences "
+        "compare. The Czech PDT of the paper is too large to be had here, and PUD stands in for it. What is left to "
+        "train on is small, CLTT of legal texts and a part of FicTree: one of three parsers has half of the words "
+        "wrong, and the best one is level with the consensus (.001 above it).",
+        why="better than every parser in English, level with the best one in Czech; on ParTUT equal weights are .003 "
+        "better",
     ),
     Claim(
         "Synthetic full rankings",
@@ -518,6 +522,7 @@ AGAINST_PLAIN = (
     Versus("tags", "Sequences", "chain, least expected cost", "majority"),
     Versus("trees", "Dependency", "token EM, log-odds + log 2", "equal weights", above=True),
     Versus("parsers", "Dependency", "unsupervised", "equal weights", above=True),
+    Versus("parsers_czech", "Dependency", "unsupervised", "equal weights", above=True),
     Versus("boxes_spans", "Boxes", "default", "best vote"),
     Versus("boxes_spans", "Crowd", "default", "best vote", settings="overlap"),
     Versus("texts", "Texts", "default", "best vote"),
