@@ -64,6 +64,7 @@ def test_the_page_is_up_to_date_and_the_check_fails_where_it_is_not(
 ) -> None:
     shown = (ROOT / "docs" / "explanation" / "results.md").read_text(encoding="utf-8")
     assert shown == results_page.page(), "Run: python -m experiments.results_page"
+    assert "not run" not in shown.lower()
     results_page.main(["--check"])
     monkeypatch.setattr(results_page, "PAGE", tmp_path / "results.md")
     with pytest.raises(SystemExit, match="out of date"):
