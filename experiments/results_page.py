@@ -58,7 +58,7 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
             continue
         right = number(ours[test.other])
         side = "below" if test.below else "above"
-        if (left < right) == test.below:
+        if left < right if test.below else left > right:
             held.append(f"{test.ours} {side} {test.other}")
         else:
             missed.append(f"{test.ours} {left:g} is not {side} {test.other} {right:g}")
