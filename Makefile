@@ -82,7 +82,7 @@ bench-check: $(DEV)  ## compare ten typical calls with the stored run: none may 
 bench-store: $(DEV)  ## store a new run of the ten calls
 	$(BIN)/python -m pytest benchmarks/history -n 0 -o addopts= --store
 
-reproduce: $(DEV)  ## run every experiment whose data are there (CONSILIENCE_DATA, CONSILIENCE_CACHE) and the page of results
+reproduce: $(DEV)  ## run every experiment whose data are there (CONSILIENCE_DATA, CONSILIENCE_CACHE, CONSILIENCE_SNORKEL) and the page of results
 	$(BIN)/consilience reproduce all
 	$(BIN)/python -m experiments.results_page
 

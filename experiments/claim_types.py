@@ -44,6 +44,22 @@ class BetterAbove:
 
 
 @dataclass(frozen=True)
+class Versus:
+    """A table that has the plain vote beside ours.
+
+    Every row or column with `ours` in its name is compared with the one that has `plain` in the same place, in all
+    columns or rows that `settings` finds; smaller is better unless `above`.
+    """
+
+    file: str
+    heading: str
+    ours: str
+    plain: str
+    above: bool = False
+    settings: str = "."
+
+
+@dataclass(frozen=True)
 class Claim:
     """One table, figure or theorem of the paper.
 

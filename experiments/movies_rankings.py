@@ -1,8 +1,7 @@
 """Claim: rankings of films learned from simulated sources approach those learned from all gold rankings.
 
-The paper's figure of end models on films, by the number of sources, with its Snorkel baseline. Reads ``movies`` from
-the folder that CONSILIENCE_DATA names; Snorkel runs where ``benchmarks/snorkel_environment.sh`` has made its
-environment or CONSILIENCE_SNORKEL names its interpreter, which adds 10 to 40 minutes.
+The paper's figure of end models on films, by the number of sources; its Snorkel curve is in ``snorkel_rankings``.
+Reads ``movies`` from the folder that CONSILIENCE_DATA names.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from .film_sets import SET_SIZE, Errors, draw_sets, end_model_errors, supervised
 from .finite_spaces import KnownWeights
 from .plots import Panel, draw
 from .rankings_paper import draw_weights
-from .snorkel_peer import snorkel_labels, snorkel_python
 from .tables import (
     QUICK,
     FloatArray,
@@ -36,7 +34,7 @@ from .tables import (
 )
 
 SOURCES = (3, 6, 9, 12, 15, 18)
-#: Where the law of the code, boosted trees and Snorkel are run.
+#: Where the law of the code and boosted trees are run.
 SOME_SOURCES = (3, 9, 18)
 SHARES = (0.2, 0.5, 1.0)
 #: The network of the code on films as its code has them: both copies of a film, five sixths of them for training.
@@ -62,8 +60,6 @@ PAPER = {0.5: 0.2313, 1.0: 0.2282}
 #: Pseudolabels at m = 18 by the text's law, on other draws: the reference implementation, and the oracle.
 REFERENCE = (0.2252, 0.1211)
 ORACLE_GAP = 0.002
-#: Snorkel is trained on so many draws only: 120 classes are slow.
-SNORKEL_SEEDS = 1
 
 Cells = dict[tuple[str, int, str], list[float]]
 
@@ -78,7 +74,7 @@ def simulated(truth: IntArray, law: str, m: int, rng: np.random.Generator) -> tu
     return cs.simulate(cs.Rankings(SET_SIZE), truth, weight, rng), weight
 
 
-def run_cell(seed: int, law: str, m: int, sizes: tuple[int, int], supervised: bool, peers: bool) -> list[Cells]:
+def run_cell(seed: int, law: str, m: int, sizes: tuple[int, int], supervised: bool) -> list[Cells]:
     """Return errors of end models (gold ties skipped; counted) and of labels for one draw of sources."""
     films = public_data.load_movies()
     skipped: Cells = defaultdict(list)
@@ -106,8 +102,6 @@ def run_cell(seed: int, law: str, m: int, sizes: tuple[int, int], supervised: bo
         "oracle": cs.LabelModel(space, method=KnownWeights(weight)),
     }
     rankings = {name: fit_quietly(model, votes).predict(votes) for name, model in models.items()}
-    if peers and (found_by_peer := snorkel_labels(votes.labels, seed)) is not None:
-        rankings["Snorkel"] = found_by_peer
     for name, positions in rankings.items():
         labels[law, m, name].append(space.kendall_error(positions, train.strict))
     for name in [name for name in rankings if name != "oracle"]:
@@ -125,8 +119,7 @@ def run(settings: Settings, counts: Sequence[int], sizes: tuple[int, int], laws:
         for law in laws:
             for m in counts_of(law, counts, settings):
                 first = (law, m) == (laws[0], counts[0])
-                peers = law == TEXT and seed < SNORKEL_SEEDS and m in SOME_SOURCES and not settings.quick
-                runs.append((seed, law, m, sizes, first, peers))
+                runs.append((seed, law, m, sizes, first))
     total: list[Cells] = [defaultdict(list) for _ in range(3)]
     for cells in in_parallel(run_cell, runs, "films"):
         for whole, part in zip(total, cells, strict=True):
@@ -140,17 +133,16 @@ def shown(cells: Cells, law: str, m: int, name: str) -> str:
 
 
 def law_table(law: str, counts: Sequence[int], skipped: Cells, counted: Cells, labels: Cells) -> str:
-    peers = ["Snorkel"] if (law, counts[0], "Snorkel") in labels else []
     rows = []
     for m in [m for m in counts if (law, m, "ours") in labels]:
-        cells = [shown(labels, law, m, name) for name in ("majority", "ours", "oracle", *peers)]
-        cells += [shown(skipped, law, m, name) for name in ("majority", "ours", *peers, CODE, TREES)]
-        cells += [shown(counted, law, m, name) for name in ("majority", "ours", *peers, CODE)]
+        cells = [shown(labels, law, m, name) for name in ("majority", "ours", "oracle")]
+        cells += [shown(skipped, law, m, name) for name in ("majority", "ours", CODE, TREES)]
+        cells += [shown(counted, law, m, name) for name in ("majority", "ours", CODE)]
         cells += [f"{value:.4f}" for value in STORED[m]] if law == "all U(0, 1)" else []
         rows.append([str(m), *cells])
-    columns = [f"labels: {name}" for name in ("majority", "ours", "oracle", *peers)]
-    columns += [f"model: {name}" for name in ("majority", "ours", *peers, CODE, TREES)]
-    columns += [f"ties counted: {name}" for name in ("majority", "ours", *peers, CODE)]
+    columns = [f"labels: {name}" for name in ("majority", "ours", "oracle")]
+    columns += [f"model: {name}" for name in ("majority", "ours", CODE, TREES)]
+    columns += [f"ties counted: {name}" for name in ("majority", "ours", CODE)]
     columns += ["stored: reference", "stored: Snorkel"] if law == "all U(0, 1)" else []
     return markdown_table(["sources", *columns], rows)
 
@@ -214,7 +206,7 @@ def picture(counts: Sequence[int], laws: Sequence[str], skipped: Cells) -> list[
     panels = []
     for law in laws:
         curves = {}
-        for name in ("majority", "ours", "Snorkel", TREES):
+        for name in ("majority", "ours", TREES):
             run_at = [m for m in counts if (law, m, name) in skipped]
             if run_at:
                 curves[name] = (run_at, [float(np.mean(skipped[law, m, name])) for m in run_at])
@@ -253,13 +245,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     for law in laws:
         blocks += [f"## Weights {law}: {LAWS[law]}", law_table(law, counts, skipped, counted, labels)]
-    blocks.append(
-        "Snorkel's label model, with the 120 permutations as classes and 500 epochs as in the paper's code, on "
-        f"{SNORKEL_SEEDS} draw."
-        if snorkel_python()
-        else "Snorkel is not installed here; `sh benchmarks/snorkel_environment.sh` makes its environment, or "
-        "CONSILIENCE_SNORKEL names its interpreter."
-    )
     described = [f"splits and networks with seeds 0..{settings.seeds - 1}", f"{len(films):,} films"]
     path = settings.results / "movies_rankings.md"
     write_results(path, "Films ranked: end models by number of sources", settings.command, described, blocks)

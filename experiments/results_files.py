@@ -60,6 +60,32 @@ class ResultsFile:
                 return table.cells[row][column]
         raise SystemExit(f"{self.name}.md has no cell {row!r}, {column!r} below {heading!r}. Correct claims.py.")
 
+    def beside(self, heading: str, ours: str, other: str, settings: str = ".") -> list[tuple[str, str, str]]:
+        """Return (setting, our cell, the other one) for rows or columns whose names differ in `ours` and `other` alone.
+
+        They are those of all tables below headings that begin so; cells without a number in both are left out. Where
+        several headings do, the setting begins with the heading.
+        """
+        tables = [table for table in self.tables if table.heading.startswith(heading)]
+        found = []
+        for table in tables:
+            turned: dict[str, dict[str, str]] = {}
+            for row, cells in table.cells.items():
+                for column, cell in cells.items():
+                    turned.setdefault(column, {})[row] = cell
+            for lines in (table.cells, turned):
+                for name in [name for name in lines if ours in name and name.replace(ours, other) in lines]:
+                    theirs = lines[name.replace(ours, other)]
+                    for setting, cell in lines[name].items():
+                        if not (
+                            re.search(settings, setting) and _NUMBER.search(cell) and _NUMBER.search(theirs[setting])
+                        ):
+                            continue
+                        words = [table.heading] * (len({each.heading for each in tables}) > 1)
+                        words += [name] * (name != ours)
+                        found.append((", ".join([*words, setting]), cell, theirs[setting]))
+        return found
+
 
 def split_row(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split(" | ")] if line.strip("| ") else []

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .claim_types import BetterBelow, Claim, Holds
-from .claims import BEYOND, CLAIMS
+from .claims import AGAINST_PLAIN, BEYOND, CLAIMS
 from .readme_numbers import numbers, put_in
 from .results_files import ResultsFile, number
 from .tables import RESULTS
@@ -58,7 +58,7 @@ def judge(claim: Claim, files: Sequence[ResultsFile], ours: Mapping[str, str]) -
             continue
         right = number(ours[test.other])
         side = "below" if test.below else "above"
-        if (left < right) == test.below:
+        if left < right if test.below else left > right:
             held.append(f"{test.ours} {side} {test.other}")
         else:
             missed.append(f"{test.ours} {left:g} is not {side} {test.other} {right:g}")
@@ -129,14 +129,16 @@ def page(folder: Path = RESULTS) -> str:
         overview.append(f"| {index} | {claim.title} | {claim.where} | {verdict} | {why} |")
         found.append(verdict)
     counts = [f"{found.count(name)} {_plural(name, found.count(name))}" for name in VERDICTS if name in found]
+    sentence, compared = against_plain(folder)
     blocks = [
         "# The paper's claims, measured",
-        f"**In short**: of {len(found)} claims, {', '.join(counts[:-1])} and {counts[-1]}.",
+        f"**In short**: of {len(found)} claims, {', '.join(counts[:-1])} and {counts[-1]}; {sentence}.",
         "\n".join(["| | claim | in the paper | verdict | why |", "|---:|---|---|---|---|", *overview]),
         INTRODUCTION,
-        "\n".join(f"- **{name}**: {words}." for name, words in VERDICTS.items()),
+        "\n".join(f"- **{name}**: {words}." for name, words in VERDICTS.items() if name in found),
         *sections,
         *beyond(folder),
+        *compared,
     ]
     return "\n\n".join(blocks) + "\n"
 
@@ -164,6 +166,36 @@ def beyond(folder: Path) -> list[str]:
         "\n".join(["| | | verdict | tables |", "|---|---|---|---|", *rows]),
         "Targets that were missed:",
         "\n".join(dict.fromkeys(missed)) or "none.",
+    ]
+
+
+def against_plain(folder: Path) -> tuple[str, list[str]]:
+    """Return how often the plain vote is better, in one sentence, and every table with the settings where it is."""
+    compared: dict[str, list[str]] = {}
+    behind: dict[str, list[str]] = {}
+    for one in AGAINST_PLAIN:
+        file = ResultsFile.read(folder, one.file)
+        pairs = [] if file is None else file.beside(one.heading, one.ours, one.plain, one.settings)
+        compared.setdefault(one.file, []).extend(setting for setting, _, _ in pairs)
+        behind.setdefault(one.file, []).extend(
+            f"{setting} ({number(ours):g} : {number(plain):g})"
+            for setting, ours, plain in pairs
+            if (number(ours) < number(plain) if one.above else number(ours) > number(plain))
+        )
+    total, worse = (sum(map(len, lists.values())) for lists in (compared, behind))
+    rows = [
+        f"| [{name}](../../experiments/results/{name}.md) | {len(settings)} | {len(behind[name])} | "
+        f"{'; '.join(behind[name])} |"
+        for name, settings in compared.items()
+        if settings
+    ]
+    sentence = f"the plain vote is better than ours in {worse} of {total} comparisons, listed at the end"
+    return sentence, [
+        "## Against the plain vote",
+        "Every table that has the plain vote (majority, mean, equal weights, best vote) beside ours, and every setting "
+        "in which it is better by the digits shown, ours first. Ours is to be better or level in all of them. How "
+        "often it is worse in random configurations is in [never_worse](../../experiments/results/never_worse.md).",
+        "\n".join(["| table | settings | plain vote better | where |", "|---|---:|---:|---|", *rows]),
     ]
 
 

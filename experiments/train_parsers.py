@@ -210,7 +210,7 @@ class Workshop:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train, parse, and write the scores to ``train_parsers.md``."""
+    """Train, parse, and write the scores to ``train_parsers.md`` and ``train_parsers_czech.md``."""
     given = read_arguments(arguments)
     name = os.environ.get("CONSILIENCE_DATA")
     if not name:
@@ -218,24 +218,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cache = Path(given.cache or os.environ.get("CONSILIENCE_CACHE") or CACHE)
     cache = cache / "quick" if given.quick else cache
     workshop = Workshop(Path(name), cache, given.seed, given.quick)
-    rows = []
-    for treebank in given.treebanks:
-        for family in given.families:
+    for language in FOLDERS:
+        asked = [name for name in given.treebanks if TREEBANKS[name].language == language]
+        rows = []
+        for treebank, family in ((treebank, family) for treebank in asked for family in given.families):
             try:
                 record = workshop.trained(family, treebank)
                 rows.append(table_row(workshop, family, treebank, record))
             except cs.exceptions.MissingPackageError as error:
                 raise SystemExit(str(error)) from None
-    write_table(given, rows)
+        if rows:
+            write_table(given, language, asked, rows)
 
 
-def write_table(given: argparse.Namespace, rows: Sequence[Sequence[str]]) -> None:
+def banks_of(language: str) -> dict[str, Bank]:
+    return {name: bank for name, bank in TREEBANKS.items() if bank.language == language}
+
+
+def write_table(given: argparse.Namespace, language: str, asked: list[str], rows: Sequence[Sequence[str]]) -> None:
     command = f"python -m experiments.train_parsers --families {' '.join(given.families)} --seed {given.seed}"
-    if given.treebanks != TRAINED:
-        command += f" --treebanks {' '.join(given.treebanks)}"
+    banks = banks_of(language)
+    if asked != [name for name in TRAINED if name in banks]:
+        command += f" --treebanks {' '.join(asked)}"
     settings = f"at most {QUICK_WORDS:,} training words" if given.quick else "all sentences of the test sets"
     columns = ["parser", "is given", "training words", "CPU-seconds"]
-    columns += [f"{bank.title} {score}" for bank in TREEBANKS.values() for score in ("UAS", "LAS")]
+    columns += [f"{bank.title} {score}" for bank in banks.values() for score in ("UAS", "LAS")]
     blocks = [
         "Each parser is trained on the treebank in its name, on whole sentences drawn at random where the treebank is "
         "larger than the number of words given, and parses all test sets of its language. Words are those of the gold "
@@ -247,19 +254,18 @@ def write_table(given: argparse.Namespace, rows: Sequence[Sequence[str]]) -> Non
         *([QUICK] if given.quick else []),
         markdown_table([*columns, "repaired"], rows),
     ]
-    title = "Parsers trained on one treebank, tested on the others"
+    name = FOLDERS[language].removeprefix("ud_")
+    title = f"Parsers trained on one treebank, tested on the others, {name.capitalize()}"
     command += " --quick" * given.quick
-    write_results(given.results / "train_parsers.md", title, command, [settings], blocks)
+    path = given.results / ("train_parsers.md" if name == "english" else f"train_parsers_{name}.md")
+    write_results(path, title, command, [settings], blocks)
 
 
 def table_row(workshop: Workshop, family: str, treebank: str, record: dict[str, Any]) -> list[str]:
     """Score a parser on every test set and say so."""
     cells: list[str] = []
     repairs = 0
-    for test, bank in TREEBANKS.items():
-        if bank.language != TREEBANKS[treebank].language:
-            cells += ["", ""]
-            continue
+    for test in banks_of(TREEBANKS[treebank].language):
         uas, las, repaired = workshop.scores(family, treebank, test)
         own = test == treebank
         cells += [f"({100 * score:.1f})" if own else f"{100 * score:.1f}" for score in (uas, las)]

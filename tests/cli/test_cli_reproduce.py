@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Modules that argue no claim.
 HELPERS = {
     "claim_types", "claims", "film_sets", "label_draws", "parser_families", "parser_settings", "plots", "public_data",
-    "preference_draws", "readme_numbers", "results_files", "results_page", "snorkel_peer", "tables", "train_parsers",
+    "preference_draws", "readme_numbers", "results_files", "results_page", "tables", "train_parsers",
 }  # fmt: skip
 
 
@@ -21,6 +21,7 @@ def clone(monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(ROOT)
     monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
     monkeypatch.delenv("CONSILIENCE_CACHE", raising=False)
+    monkeypatch.delenv("CONSILIENCE_SNORKEL", raising=False)
     return ROOT
 
 
@@ -53,7 +54,13 @@ def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone: Path
     for one in experiments.values():
         claim, reads, takes = rows[one.name]
         assert (claim, takes) == (one.claim, one.takes + (f"; {one.full} with `--full`" if one.full else ""))
-        assert {key for key in ("data", "cache") if f"CONSILIENCE_{key.upper()}" in reads} == set(one.reads)
+        assert {key for key in ("data", "cache", "snorkel") if f"CONSILIENCE_{key.upper()}" in reads} == set(one.reads)
+
+
+def test_all_experiments_together_take_less_than_four_hours(clone: Path) -> None:
+    minutes = {"seconds": 0.5, "half a minute": 0.5, "a minute": 1.0, "half an hour": 30.0, "an hour": 60.0}
+    taken = [one.takes for one in find_experiments(ROOT)[1].values()]
+    assert sum(minutes[words] if words in minutes else float(words.removesuffix(" minutes")) for words in taken) < 240
 
 
 @pytest.mark.parametrize(
@@ -63,6 +70,7 @@ def test_the_catalogue_and_the_readme_list_every_experiment_there_is(clone: Path
         (("theory_isotropc",), "Did you mean 'theory_isotropic'?"),
         (("scores_real",), "Pass --data FOLDER, or set CONSILIENCE_DATA"),
         (("parsers", "--data", "docs"), "Pass --cache FOLDER, or set CONSILIENCE_CACHE"),
+        (("snorkel_rankings", "--data", "docs"), "Pass --snorkel FOLDER, or set CONSILIENCE_SNORKEL"),
         (("theory_rates", "--full"), "no larger size than its default"),
         (("theory_rates", "--quick", "--full"), "contradict"),
         (("all", "theory_rates"), "Leave the other names out"),

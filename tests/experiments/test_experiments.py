@@ -3,6 +3,7 @@
 import ast
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -155,6 +156,31 @@ def test_the_oracle_sums_over_the_vote_that_a_copy_repeats() -> None:
                 total += part
             alone = table[3, truth, said[row, 3]] if observed[row, 3] else 1.0
             assert found[row, truth] == pytest.approx(total * alone)
+
+
+def test_snorkel_is_given_permutations_as_classes_and_its_answers_become_rankings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    peer = importlib.import_module("experiments.snorkel_rankings")
+    monkeypatch.setenv("CONSILIENCE_SNORKEL", str(tmp_path))
+    with pytest.raises(SystemExit, match="has no bin/python"):
+        peer.snorkel_python()
+    # An environment whose Snorkel repeats the second source, and checks that it is given 24 classes.
+    package = tmp_path / "lib" / "snorkel" / "labeling"
+    package.mkdir(parents=True)
+    (package / "model.py").write_text(
+        "class LabelModel:\n"
+        "    def __init__(self, cardinality, verbose): assert cardinality == 24\n"
+        "    def fit(self, votes, **settings): assert 0 <= votes.min() and votes.max() < 24\n"
+        "    def predict(self, votes, tie_break_policy): return votes[:, 1]\n"
+    )
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path / "lib"} exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    rng = np.random.default_rng(0)
+    votes = rng.permuted(np.tile(np.arange(4), (50, 3, 1)), axis=2)
+    assert peer.snorkel_labels(peer.snorkel_python(), votes, 0, 1).tolist() == votes[:, 1].tolist()
 
 
 @needs_torch

@@ -36,11 +36,35 @@ def test_every_table_and_figure_of_the_paper_has_a_claim(results_page: ModuleTyp
     assert all(re.search(rf"Tables? [^;.]*\b{number}\b", places) for number in (2, 3, 5, 6, 7))
 
 
+def test_every_table_with_a_plain_vote_beside_ours_is_compared_with_it(results_page: ModuleType) -> None:
+    # never_worse lists its worst cases alone, and its own targets count them all
+    compared = {one.file for one in results_page.AGAINST_PLAIN} | {"never_worse"}
+    folder = ROOT / "experiments" / "results"
+    for path in folder.glob("*.md"):
+        tables = results_page.ResultsFile.read(folder, path.stem).tables
+        names = {name for table in tables for row, cells in table.cells.items() for name in (row, *cells)}
+        if any(re.search(r"\bmajority\b|\bplain vote\b|\bequal weights\b|\bunweighted mean\b", name) for name in names):
+            assert path.stem in compared, f"{path.name} has a plain vote; add it to AGAINST_PLAIN in claims.py"
+    for one in results_page.AGAINST_PLAIN:
+        file = results_page.ResultsFile.read(folder, one.file)
+        assert file is not None
+        assert file.beside(one.heading, one.ours, one.plain, one.settings), f"{one} finds nothing to compare"
+
+
+def test_rows_and_columns_are_set_beside_those_of_the_plain_vote(results_page: ModuleType) -> None:
+    text = "## A\n|  | labels: mean | labels: ours | note |\n| --- | ---: | ---: | ---: |\n| 3 | 1.5 | 2.5 |  |\n"
+    text += "## B\n|  | error | why |\n| --- | ---: | ---: |\n| films, ours | .2 | x |\n| films, mean | .3 ± 1 | y |\n"
+    file = results_page.ResultsFile("some", text)
+    assert file.beside("A", "ours", "mean") == [("labels: ours, 3", "2.5", "1.5")]
+    assert file.beside("", "ours", "mean", "error") == [("B, films, ours, error", ".2", ".3 ± 1")]
+
+
 def test_the_page_is_up_to_date_and_the_check_fails_where_it_is_not(
     results_page: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = (ROOT / "docs" / "explanation" / "results.md").read_text(encoding="utf-8")
     assert shown == results_page.page(), "Run: python -m experiments.results_page"
+    assert "not run" not in shown.lower()
     results_page.main(["--check"])
     monkeypatch.setattr(results_page, "PAGE", tmp_path / "results.md")
     with pytest.raises(SystemExit, match="out of date"):

@@ -55,6 +55,17 @@ def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: 
         script.main(["--quick", "--cache", str(tmp_path)])
 
 
+def test_each_language_has_a_table_of_its_own_that_names_the_command(script: ModuleType, tmp_path: Path) -> None:
+    given = script.read_arguments(["--results", str(tmp_path)])
+    row = ["udpipe-cltt", "words", "13,894", "250", "(76.3)", "(71.2)", "68.1", "53.8", "67.5", "57.3", "0"]
+    script.write_table(given, "cs", ["cltt", "fictree"], [row])
+    text = (tmp_path / "train_parsers_czech.md").read_text(encoding="utf-8")
+    assert "--seed 0` ·" in text
+    assert "| CLTT UAS | CLTT LAS | FicTree UAS | FicTree LAS | PUD UAS | PUD LAS | repaired |" in text
+    script.write_table(given, "en", ["lines"], [row])
+    assert "--seed 0 --treebanks lines` ·" in (tmp_path / "train_parsers.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy"), ("spacy-upos", "spacy")]
 )

@@ -24,6 +24,7 @@ ALL = "all"
 FOLDERS = {
     "data": ("--data", "CONSILIENCE_DATA", "real votes"),
     "cache": ("--cache", "CONSILIENCE_CACHE", "the output of parsers"),
+    "snorkel": ("--snorkel", "CONSILIENCE_SNORKEL", "an environment with Snorkel"),
 }
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EXAMPLES = (
@@ -74,6 +75,7 @@ def find_experiments(start: Path) -> tuple[Path, dict[str, Experiment]]:
 )
 @click.option("--data", type=FOLDER, help="Folder of real votes.  [default: $CONSILIENCE_DATA]")
 @click.option("--cache", type=FOLDER, help="Folder of parses.  [default: $CONSILIENCE_CACHE]")
+@click.option("--snorkel", type=FOLDER, help="Environment with Snorkel.  [default: $CONSILIENCE_SNORKEL]")
 @options.printing
 def reproduce(
     names: tuple[str, ...],
@@ -84,6 +86,7 @@ def reproduce(
     results: Path | None,
     data: Path | None,
     cache: Path | None,
+    snorkel: Path | None,
     output: Output,
 ) -> None:
     """Run experiments of the repository, and write their tables and pictures.
@@ -111,7 +114,7 @@ def reproduce(
     if quick and full:
         raise click.UsageError("--quick and --full contradict each other. Choose one.")
     environment = dict(os.environ)
-    for key, folder in (("data", data), ("cache", cache)):
+    for key, folder in (("data", data), ("cache", cache), ("snorkel", snorkel)):
         if folder is not None:
             environment[FOLDERS[key][1]] = str(folder.resolve())
     passed = [*(["--quick"] if quick else []), *([] if seeds is None else ["--seeds", str(seeds)])]
