@@ -44,11 +44,7 @@ MANY_SOURCES, LOOKED_AT = 64, 1000
 
 def as_object_array(labels: Iterable[Any]) -> npt.NDArray[np.object_]:
     """Return a one-dimensional object array, whatever the labels are (lists stay lists)."""
-    items = list(labels)
-    array = np.empty(len(items), dtype=object)
-    for index, item in enumerate(items):
-        array[index] = item
-    return array
+    return np.fromiter(labels, dtype=object)
 
 
 def is_null(value: object) -> bool:

@@ -15,13 +15,14 @@ from consilience.cli.loading import Loaded, cells_by_item, table_of
 from consilience.cli.options import Reading
 from consilience.exceptions import did_you_mean
 from consilience.label_model import LabelModel
-from consilience.report.page import page_of
 from consilience.tables.files import write_text
 from consilience.votes import Votes
 
 
 def write_page(path: Path, model: LabelModel, loaded: Loaded, title: str, content: Any) -> None:
     """Write the report, which ends with the command that made it."""
+    from consilience.report.page import page_of  # with its templates; most commands write no page
+
     command = shlex.join(["consilience", *sys.argv[1:]])
     page = page_of(model, loaded.votes, loaded.gold, title, show=content, command=command, words=in_options)
     write_text(path, page)

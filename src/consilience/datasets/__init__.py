@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
@@ -127,6 +128,7 @@ def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Ex
     return Example(space, votes, as_object_array([parse(row[-1]) for row in rows]))
 
 
+@lru_cache(maxsize=2**15)  # a fit asks for the distances between its votes several times
 def word_edit_distance(left: str, right: str) -> int:
     """Return the least number of words to insert, delete or replace to turn one text into the other.
 

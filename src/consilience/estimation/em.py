@@ -72,8 +72,8 @@ def _largest_change(before: Parameters, after: Parameters) -> float:
     """Return the largest change of any number, relative to the largest of its array."""
     change = 0.0
     for name, value in after.as_dict().items():
-        if isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
-            old = getattr(before, name)
+        old = getattr(before, name)
+        if value is not old and isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size:
             was, now = np.where(np.isfinite(old), old, 0.0), np.where(np.isfinite(value), value, 0.0)
             change = max(change, float(np.abs(now - was).max()) / max(float(np.abs(was).max()), 1e-12))
     return change

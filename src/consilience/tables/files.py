@@ -386,12 +386,14 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_
     In a CSV file lists and structs are JSON and nulls are empty cells; with `safe_csv` texts that a spreadsheet would
     take for a formula get a ' in front.
     """
-    from pyarrow import feather, parquet
-
     kind = file_format(path)
     if kind == "parquet":
+        from pyarrow import parquet
+
         replace_file(path, lambda place: parquet.write_table(table, place), force=force)
     elif kind == "arrow":
+        from pyarrow import feather
+
         replace_file(path, lambda place: feather.write_feather(table, place, "uncompressed"), force=force)
     elif kind == "json":
         write_json(path, table.to_pylist(), force=force)

@@ -49,7 +49,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
     """
     n, m = codes.shape
     words = (n + 63) // 64
-    bits = np.zeros((m * k, words), np.uint64)
+    bits = np.empty((m * k, words), np.uint64)  # all of it is filled, and `zeros` would take longer to compile
     votes = np.empty(m, np.int64)
     packed = np.empty((k, m), np.uint64)  # one word of every event
     for word in range(words):
@@ -64,7 +64,7 @@ def count_pairs(codes: IntArray, observed: BoolArray, k: int) -> IntArray:
         for a in range(m):
             for v in range(k):
                 bits[a * k + v, word] = packed[v, a]
-    counts = np.zeros((m * k, m * k), np.int64)
+    counts = np.empty((m * k, m * k), np.int64)
     for x in range(m * k):
         for y in range(x, m * k):
             total = np.uint64(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class ElementReader:
         """Whether coordinates are whole numbers."""
         return self.noun == "span"
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Number of columns of an encoded label."""
         return len(self.corners) + (self.classes is not None)
@@ -82,19 +83,17 @@ class ElementReader:
         return as_object_array(sets)
 
     def _set(self, label: Any, index: int) -> FloatArray:
+        if isinstance(label, np.ndarray) and label.dtype.kind in "iuf" and label.ndim == 2 and len(label):
+            if label.shape[1] != self.width:
+                raise self._wrong_width(label[0].tolist(), 0, index)
+            return label.astype(np.float64, copy=False)
         if not is_listed(label):
             raise InvalidLabelError(f"label {plain_value(label)!r} is not {self._expected}. {STEP}", index)
         if len(label) == 0:
             return np.zeros((0, self.width))
-        if isinstance(label, np.ndarray) and label.dtype.kind in "iuf" and label.ndim == 2:
-            numbers = label.astype(np.float64, copy=False)
-            if numbers.shape[1] != self.width:
-                raise self._wrong_width(label[0].tolist(), 0, index)
-        else:
-            elements = label.tolist() if isinstance(label, np.ndarray) else label
-            read = [self._element(element, place, index) for place, element in enumerate(elements)]
-            numbers = np.array(read, dtype=np.float64)
-        return numbers
+        elements = label.tolist() if isinstance(label, np.ndarray) else label
+        read = [self._element(element, place, index) for place, element in enumerate(elements)]
+        return np.array(read, dtype=np.float64)
 
     def _element(self, element: Any, place: int, index: int) -> list[float]:
         if isinstance(element, Mapping):

@@ -7,10 +7,10 @@ one for each source. Averaged over items, the agreement of two sources is theref
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, ClassVar, Self
 
 import numpy as np
@@ -120,7 +120,9 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
             total = np.bincount(rows, weights, minlength=n)
             return np.bincount(rows, weights * values, minlength=n) / np.maximum(total, 1e-300)
 
-        distance = mean(self.cost(chosen[rows], texts))
+        voted, place = np.unique(rows, return_inverse=True)
+        spoken = np.concatenate([chosen[voted], texts], dtype=object)
+        distance = mean(self.pair_costs(spoken, np.column_stack([place, len(voted) + np.arange(len(texts))])))
         # Votes are as similar to the truth as their sources are, and to the label by that times how similar label and
         # truth are. A label that is made of the votes also cannot be better than at least one of them being right.
         own = parameters.similarity[sources]
@@ -148,7 +150,8 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
             own = vote_on_words(table.words, table.starts, best, share, table.n_words)
         own = self._improved(own, table, texts, share)
         heaviest = [int(best[0]), *np.argsort(-weights, kind="stable").tolist()]
-        same = next((vote for vote in heaviest if np.array_equal(table.text(vote), own)), None)
+        words = own.tolist()
+        same = next((vote for vote in heaviest if table.text(vote).tolist() == words), None)
         return (table.spelled(own, heaviest[1:]), True) if same is None else (texts[same], False)
 
     def _improved(self, text: IntArray, table: WordTable, texts: Batch, share: FloatArray) -> IntArray:
@@ -243,6 +246,12 @@ def exact_spelling(text: str) -> list[str]:
     return [f"{word} " for word in text.split()]
 
 
+def _numbered(words: Sequence[Hashable]) -> tuple[IntArray, int]:
+    """Return the number of every word, from 0 on in the order in which they come, and how many there are."""
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    return np.fromiter(map(numbers.__getitem__, words), np.int64, len(words)), len(numbers)
+
+
 @dataclass(frozen=True, eq=False)
 class WordTable:
     """Texts, one after the other, as numbers of words."""
@@ -256,13 +265,10 @@ class WordTable:
     @classmethod
     def of(cls, texts: Sequence[str], exact: bool) -> WordTable:
         """Split texts into words, as they are compared, and number these."""
-        numbers: dict[str, int] = {}
-        flat: list[int] = []
-        starts = [0]
-        for words in map(str.split if exact else plain_words, texts):
-            flat += [numbers.setdefault(word, len(numbers)) for word in words]
-            starts.append(len(flat))
-        return cls(np.array(flat, dtype=np.int64), np.array(starts, dtype=np.int64), len(numbers), texts, exact)
+        split = list(map(str.split if exact else plain_words, texts))
+        words, n_words = _numbered(list(chain.from_iterable(split)))
+        starts = np.cumsum([0, *map(len, split)], dtype=np.int64)
+        return cls(words, starts, n_words, texts, exact)
 
     def text(self, vote: int) -> IntArray:
         """Return the words of one text."""
@@ -270,11 +276,9 @@ class WordTable:
 
     def part(self, first: int, last: int) -> WordTable:
         """Return some of the texts, their words numbered from 0 on in the order in which they come."""
-        numbers: dict[int, int] = {}
         begin, end = self.starts[first], self.starts[last]
-        words = [numbers.setdefault(word, len(numbers)) for word in self.words[begin:end].tolist()]
-        starts = self.starts[first : last + 1] - begin
-        return WordTable(np.array(words, dtype=np.int64), starts, len(numbers), self.texts[first:last], self.exact)
+        words, n_words = _numbered(self.words[begin:end].tolist())
+        return WordTable(words, self.starts[first : last + 1] - begin, n_words, self.texts[first:last], self.exact)
 
     def spelled(self, text: IntArray, votes: Sequence[int]) -> str:
         """Return words as a text: every word as the first of these votes has it that uses it."""
