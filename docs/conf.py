@@ -24,6 +24,8 @@ from consilience.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 # Kernels of the notebooks take the package from where this build has it.
 os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+# A progress bar that a page keeps is one line for each time it was drawn; a terminal of this kind gets none.
+os.environ["TERM"] = "dumb"
 
 project = "consilience"
 author = "The consilience authors"
