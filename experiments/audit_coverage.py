@@ -135,8 +135,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "expected loss as control variate, and strata of items with the same label or with votes about as far apart. "
         '*suggested*: items drawn by `suggest(votes, k, "audit")`. The last four columns are widths over that of '
         "*plain*. *best control* and *best draw* need the true labels of **all** items: the first is what the best "
-        "prediction of the losses reaches as control variate, the second also draws items in proportion to the "
-        "standard deviation that is left. The prediction is a random forest (cross-validated) or the model's "
+        "prediction of the losses from the votes reaches as control variate, the second also draws items in proportion "
+        "to the standard deviation that is left. The prediction is a random forest (cross-validated) or the model's "
         "confidence or the distance of the votes, each calibrated by steps on all losses. "
         "Sets of at most as many items as known labels are left out. The form of the interval was chosen on other "
         "simulated sets and on other draws from the same real sets, and fixed before these draws were made.",
