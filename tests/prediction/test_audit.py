@@ -202,6 +202,18 @@ def test_what_cannot_be_audited_is_refused(arguments, parts):
         model.audit(data.votes, **{"gold": data.truth, **arguments})
 
 
+@pytest.mark.filterwarnings(ANYTHING)
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_a_few_equal_losses_are_not_taken_for_all(shift):
+    truth = np.random.default_rng(0).normal(50, 10, 100)
+    votes = truth[:, None] + shift + np.array([0.0, 0.0, 0.0, 0.3])
+    model = cs.LabelModel(cs.Scores(), method="majority").fit(votes)
+    loss = np.abs(model.predict(votes) - truth)
+    assert loss.std() < 1e-9
+    found = model.audit(votes, told(truth, np.arange(6))).labels
+    assert found.low < loss.mean() - 0.05 < loss.mean() + 0.05 < found.high
+
+
 def test_a_precision_that_is_none_is_refused():
     data = simulated("two classes")
     found = cs.LabelModel(data.space).fit(data.votes).audit(data.votes, told(data.truth, np.arange(30)))

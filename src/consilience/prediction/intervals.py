@@ -16,8 +16,9 @@ each. The interval holds the means t for which
 
 For values of 0 and 1, equal weights and no control (Q = 1) this is Wilson's interval; otherwise (Q = 0, Student's
 quantile) the linear term corrects for skewness. A rare loss that the sample missed would be as large as `scale` times
-the largest weight, so S is averaged with that over more items than those with a loss, or than the residuals that carry
-the noise: over `PSEUDO` of them times the share of items without a loss, as no loss is rare where every item has one.
+the largest weight, so S is averaged with that over more items than those that differ from the most common loss, or than
+the residuals that carry the noise: over `PSEUDO` of them times the share of that loss, as no loss is rare where all
+differ.
 The slope and the means of strata are shrunk by `PSEUDO`, too, as few losses say little about them.
 """
 
@@ -134,7 +135,10 @@ def estimate_mean(
     drawn = np.minimum(1.0 / (items * share), 1.0) if n < items else np.ones(n)
     mean, shift = float(share @ values), float(share @ control)
     rest, spread = values - mean, control - shift
-    seen = float(min((values > 0).sum(), (values < 1).sum()) if zero_one else (values != 0).sum())
+    # Few items that differ from most of the others say little about how far values scatter.
+    largest = float(np.abs(values).max()) or 1.0
+    common, times = np.unique(np.round(values / largest, 9), return_counts=True)
+    usual, seen = largest * float(common[times.argmax()]), float(n - times.max())
     square = max(float(share @ spread**2), variance)
     kept = seen / (seen + PSEUDO) if square > 1e-12 * float(share @ control**2) else 0.0
     slope = max(kept * float(share @ (spread * rest)) / square, 0.0) if kept else 0.0
@@ -163,11 +167,15 @@ def estimate_mean(
     # one that was expected and did not come.
     left = float(share @ (rest - told) ** 2) / max(float(share @ rest**2), 1e-300)
     explained = max(1.0 - 2.0 * left, 0.0)
-    usual = 2.0 * (1.0 - explained) * min(mean, 1.0 - mean) if zero_one else 0.0
-    unseen = max(scale * heaviest - usual, abs(skew))
+    wilson = 2.0 * (1.0 - explained) * min(mean, 1.0 - mean) if zero_one else 0.0
+    unseen = max(scale * heaviest - wilson, abs(skew))
     against = explained * max(heaviest * float(np.abs(told).max()), abs(skew))
     rare = -1.0 if zero_one and mean > 0.5 else 1.0  # the direction in which losses are rare
     borrowed = {rare: rare * unseen if scale > 0.0 else skew, -rare: (1.0 - explained) * skew - rare * against}
+    if (
+        usual > 0.0 and scale > 0.0 and not zero_one
+    ):  # most items have the same loss; the sample may have missed smaller ones
+        borrowed[-1.0] = min(borrowed[-1.0], -usual * heaviest)
     noise = float((residual**2 * missing).mean())
     if zero_one:
         reach, bend = Z**2 / n, 1.0
