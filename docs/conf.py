@@ -24,8 +24,6 @@ from consilience.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 # Kernels of the notebooks take the package from where this build has it.
 os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-# A progress bar that a page keeps is one line for each time it was drawn; a terminal of this kind gets none.
-os.environ["TERM"] = "dumb"
 
 project = "consilience"
 author = "The consilience authors"
@@ -63,6 +61,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_output_stderr = "remove"  # progress bars, of which a page would keep a line for each time they were drawn
 
 autosummary_generate = True
 autosummary_imported_members = True
