@@ -102,7 +102,7 @@ dist: $(DIST)  ## build and check the packages, and run the demo from the wheel 
 	build/wheel-check/bin/python -m pip install -q --disable-pip-version-check dist/*.whl
 	cd build/wheel-check && bin/consilience demo -o demo
 
-screenshots: $(DEV)  ## renew the pictures of docs/how_to/report.md; needs playwright and chromium
+screenshots: $(DEV)  ## renew the pictures of the report and of the page to label on; needs playwright and chromium
 	PYTHONPATH=tools $(BIN)/python tools/make_screenshots.py
 
 clean:  ## remove what the other targets made, the environment too

@@ -61,6 +61,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 nb_merge_streams = True
+nb_output_stderr = "remove"  # progress bars, of which a page would keep a line for each time they were drawn
 
 autosummary_generate = True
 autosummary_imported_members = True

@@ -1,6 +1,7 @@
-"""Tutorials, explanations with code and the gallery run, and the notebooks are those of the tutorials."""
+"""Notebooks, explanations with code and the gallery run, and the notebooks are those of the tutorials."""
 
 import ast
+import json
 import re
 import runpy
 import sys
@@ -16,7 +17,12 @@ import make_notebooks
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
-WITH_CELLS = [page for page in PAGES if "```{code-cell}" in page.read_text(encoding="utf-8")]
+NOTEBOOKS = sorted(make_notebooks.NOTEBOOKS.glob("*.ipynb"))
+WITH_CELLS = [
+    page
+    for page in PAGES
+    if "```{code-cell}" in page.read_text(encoding="utf-8") and page not in make_notebooks.tutorials()
+]
 GALLERY = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 
 # What the votes cannot tell is part of several stories.
@@ -33,14 +39,35 @@ def picture() -> Iterator[None]:
     assert drawn, "an example ends with a picture"
 
 
+def cells(path: Path) -> list[str]:
+    """Return the code cells of a notebook or of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".ipynb":
+        return ["".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    return re.findall(r"^```\{code-cell\}\n(.*?)^```$", text, re.M | re.S)
+
+
 @pytest.mark.usefixtures("picture")
-@pytest.mark.parametrize("page", WITH_CELLS, ids=lambda page: page.stem)
-def test_code_cells_of_a_page_run_in_order(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *WITH_CELLS], ids=lambda path: path.name)
+def test_cells_of_a_notebook_or_a_page_run_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Classes of a page are pickled and compared by their module, so it has to be there.
     module = type(sys)("page")
     monkeypatch.setitem(sys.modules, "page", module)
-    for number, cell in enumerate(re.findall(r"^```\{code-cell\}\n(.*?)^```$", page.read_text(), re.M | re.S)):
-        exec(compile(cell, f"{page.name}, cell {number}", "exec"), vars(module))
+    for number, cell in enumerate(cells(path)):
+        exec(compile(cell, f"{path.name}, cell {number}", "exec"), vars(module))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_jupyter_runs_a_notebook_to_a_picture(path: Path) -> None:
+    import nbclient
+    import nbformat
+
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(notebook, timeout=120).execute()
+    shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in one for one in shown)
 
 
 @pytest.mark.usefixtures("picture")
@@ -62,7 +89,7 @@ def test_every_label_type_has_an_example_in_the_gallery() -> None:
 
 
 def test_notebooks_are_those_that_the_tutorials_give() -> None:
-    notebooks = {path.stem: path.read_text(encoding="utf-8") for path in make_notebooks.NOTEBOOKS.glob("*.ipynb")}
+    notebooks = {path.stem: path.read_text(encoding="utf-8") for path in NOTEBOOKS}
     made = {page.stem: make_notebooks.notebook(page) for page in make_notebooks.tutorials()}
-    assert len(made) >= 7
+    assert len(made) >= 8
     assert notebooks == made, "run python tools/make_notebooks.py"

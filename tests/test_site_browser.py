@@ -19,6 +19,7 @@ SITE = ROOT / "build" / "site"
 PAGES = [
     "index.html",  # leads to the front page
     "docs/tutorials/labeling_functions.html",
+    "docs/tutorials/check_by_hand.html",
     "docs/gallery/scores.html",
     "docs/explanation/model.html",
     "docs/reference/api/consilience.LabelModel.html",

@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,11 @@ from typing import Any
 
 import pytest
 from tests.review.review_cases import CASES, write_case
+
+import consilience as cs
+from consilience.review import GoldFile, Session, serve
+from consilience.review.server import listen, new_token
+from report_examples import EXAMPLES
 
 START_SECONDS = 120
 
@@ -148,3 +154,58 @@ def test_two_tabs_get_different_items_and_everything_works_by_keyboard_in_the_da
     assert complaints == []
     page.close()
     other.close()
+
+
+def check_two_tags(page: Any) -> None:
+    for key in "12":
+        page.keyboard.press(key)
+    page.get_by_role("button", name="Save answer").click()
+
+
+def start_from_a_proposal(page: Any) -> None:
+    page.keyboard.press("1")
+    page.get_by_role("button", name="Save answer").click()
+
+
+def hang_each_word_on_the_one_before(page: Any) -> None:
+    words = page.locator(".tokens button")
+    for place in range(words.count()):
+        words.nth(place).click()
+        words.nth(max(place - 1, 0)).click()
+    page.get_by_role("button", name="Save answer").click()
+
+
+def press_one(page: Any) -> None:
+    page.keyboard.press("1")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
+@pytest.mark.parametrize(
+    ("name", "answer", "kept"),
+    [
+        ("tags", check_two_tags, lambda one, votes: one == '["news", "sport"]'),
+        ("texts", start_from_a_proposal, lambda one, votes: one == votes[0]),
+        ("trees", hang_each_word_on_the_one_before, lambda one, votes: one == str(list(range(len(votes[0]))))),
+        ("taxonomy", press_one, lambda one, votes: one == "goods"),
+        ("sequences", press_one, lambda one, votes: one.count('"') == 2 * len(votes[0])),
+    ],
+)
+def test_every_other_input_gives_the_label_that_was_meant(name, answer, kept, browser, tmp_path):
+    example = EXAMPLES[name]()
+    model = cs.LabelModel(example.space, method="majority").fit(example.votes)
+    session = Session(model, example.votes, GoldFile(tmp_path / "gold.csv"), 10)
+    place, token = listen(), new_token()
+    address = f"http://127.0.0.1:{place.getsockname()[1]}/{token}/"
+    serving = {"args": (session, tmp_path, place, token), "kwargs": {"open_browser": False}}
+    threading.Thread(target=serve, daemon=True, **serving).start()
+    page, complaints = opened(browser, address, viewport={"width": 390, "height": 800})
+    for _ in range(3):
+        item = page.locator("#name").inner_text()
+        answer(page)
+        page.wait_for_function("(old) => document.querySelector('#name').textContent !== old", arg=item)
+        row = session.rows[item]
+        assert kept(session.gold.records()[-1]["label"], example.votes.labels[row][example.votes.observed[row]])
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert complaints == []
+    page.close()

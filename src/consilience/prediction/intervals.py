@@ -7,14 +7,19 @@ over all items,
 
     estimate = mean(g y) - slope mean(g c),    e_i = g_i ((y_i - mean(g y)) - slope (c_i - mean(g c))) / (1 - h_i)
 
-where h_i is the leverage of item i on the slope. The interval holds the means t for which
+where h_i is the leverage of item i on what was fitted. What is left after the slope may still differ between strata of
+items, such as those that got the same label: their means are shrunk by the variance between strata over that of one
+mean (a random effect), and the mean over all items is corrected by how far the sample has too many or too few items of
+each. The interval holds the means t for which
 
     (t - estimate)^2 <= z^2 / n (V + S (t - estimate) - Q (t - estimate)^2),   V = mean(e^2), S = mean(e^3) / V
 
 For values of 0 and 1, equal weights and no control (Q = 1) this is Wilson's interval; otherwise (Q = 0, Student's
 quantile) the linear term corrects for skewness. A rare loss that the sample missed would be as large as `scale` times
-the largest weight, so S is averaged with that over `PSEUDO` items more than those with a loss, or than the residuals
-that carry the noise. The slope is shrunk in the same proportion, as few losses say little about it.
+the largest weight, so S is averaged with that over more items than those that differ from the most common loss, or than
+the residuals that carry the noise: over `PSEUDO` of them times the share of that loss, as no loss is rare where all
+differ.
+The slope and the means of strata are shrunk by `PSEUDO`, too, as few losses say little about them.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, IntArray
 
 #: Normal quantile of a 95% interval.
 Z = NormalDist().inv_cdf(0.975)
@@ -82,6 +87,8 @@ def estimate_mean(
     scale: float = 0.0,
     limits: tuple[float, float] = (-np.inf, np.inf),
     clusters: npt.NDArray[np.int64] | None = None,
+    strata: IntArray | None = None,
+    sizes: FloatArray | None = None,
 ) -> Estimate:
     """Return the mean of a value over all items, from those where it is known.
 
@@ -107,6 +114,9 @@ def estimate_mean(
         The least and the largest mean that is possible; 0 and 1 where every value is one of them.
     clusters
         ``(n,)`` number of the group of each item, where items of one group are not independent.
+    strata, sizes
+        ``(n,)`` the stratum of each item, and ``(n, K)`` the share that each stratum has of all items, by the model
+        that looked at this item.
 
     Examples
     --------
@@ -125,13 +135,22 @@ def estimate_mean(
     drawn = np.minimum(1.0 / (items * share), 1.0) if n < items else np.ones(n)
     mean, shift = float(share @ values), float(share @ control)
     rest, spread = values - mean, control - shift
-    seen = float(min((values > 0).sum(), (values < 1).sum()) if zero_one else (values != 0).sum())
+    # Few items that differ from most of the others say little about how far values scatter.
+    largest = float(np.abs(values).max()) or 1.0
+    common, times = np.unique(np.round(values / largest, 9), return_counts=True)
+    usual, seen = largest * float(common[times.argmax()]), float(n - times.max())
     square = max(float(share @ spread**2), variance)
     kept = seen / (seen + PSEUDO) if square > 1e-12 * float(share @ control**2) else 0.0
     slope = max(kept * float(share @ (spread * rest)) / square, 0.0) if kept else 0.0
     value = mean - slope * shift
     leverage = np.minimum(kept * share * spread**2 / square, MOST_LEVERAGE) if slope else np.zeros(n)
-    residual = heavy * (rest - slope * spread) / (1.0 - leverage)
+    told = slope * spread
+    if strata is not None and sizes is not None:
+        effect, own = _strata_effects(rest - told, share, strata, sizes.shape[1], seen / (seen + PSEUDO))
+        value -= float(np.bincount(strata, share, minlength=len(effect)) @ effect - share @ sizes @ effect)
+        told = told + effect[strata] - float(share @ effect[strata])
+        leverage = np.minimum(leverage + own, MOST_LEVERAGE)
+    residual = heavy * (rest - told) / (1.0 - leverage)
     missing = 1.0 - drawn
     if clusters is not None:
         _, clusters = np.unique(clusters, return_inverse=True)
@@ -141,15 +160,22 @@ def estimate_mean(
     second = float((residual**2).mean())
     skew = float((residual**3).mean()) / second if second > 0.0 else 0.0
     # Few large residuals carry the noise where the model explains most: then as few were seen as there are of them.
+    pseudo = PSEUDO * (1.0 - seen / n)
     seen = min(seen, float((residual**2).sum() ** 2 / (residual**4).sum())) if second > 0.0 else 0.0
     heaviest = float(heavy.max())
-    unseen = max(scale * heaviest - (2.0 * min(mean, 1.0 - mean) if zero_one else 0.0), abs(skew))
-    # In the other direction, a loss that was expected and did not come, once the model explains more than half.
-    left = float(share @ (rest - slope * spread) ** 2) / max(float(share @ rest**2), 1e-300)
+    # Once the model explains more than half, what is left is rare in both directions: a loss that nobody expected, and
+    # one that was expected and did not come.
+    left = float(share @ (rest - told) ** 2) / max(float(share @ rest**2), 1e-300)
     explained = max(1.0 - 2.0 * left, 0.0)
-    against = explained * max(slope * heaviest * float(np.abs(spread).max()), abs(skew))
+    wilson = 2.0 * (1.0 - explained) * min(mean, 1.0 - mean) if zero_one else 0.0
+    unseen = max(scale * heaviest - wilson, abs(skew))
+    against = explained * max(heaviest * float(np.abs(told).max()), abs(skew))
     rare = -1.0 if zero_one and mean > 0.5 else 1.0  # the direction in which losses are rare
     borrowed = {rare: rare * unseen if scale > 0.0 else skew, -rare: (1.0 - explained) * skew - rare * against}
+    if (
+        usual > 0.0 and scale > 0.0 and not zero_one
+    ):  # most items have the same loss; the sample may have missed smaller ones
+        borrowed[-1.0] = min(borrowed[-1.0], -usual * heaviest)
     noise = float((residual**2 * missing).mean())
     if zero_one:
         reach, bend = Z**2 / n, 1.0
@@ -161,12 +187,33 @@ def estimate_mean(
     finite = float(missing.mean())
     ends = []
     for sign in (-1.0, 1.0):
-        slant = (seen * skew + PSEUDO * borrowed[sign]) / (seen + PSEUDO)
+        slant = (seen * skew + pseudo * borrowed[sign]) / max(seen + pseudo, 1e-300)
         a, b = 1.0 + reach * bend * finite, reach * slant * finite
         ends.append(value + (b + sign * float(np.sqrt(b * b + 4.0 * a * reach * noise))) / (2.0 * a))
     least, most = limits
     low, middle, high = (min(max(one, least), most) for one in (ends[0], value, ends[1]))
     return Estimate(middle, min(low, middle), max(high, middle), n, items)
+
+
+def _strata_effects(
+    left: FloatArray, share: FloatArray, strata: IntArray, count: int, most: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the shrunk mean of what is left in each stratum, and the leverage of each item on that of its own.
+
+    No mean is kept by more than `most`.
+    """
+    n, known = len(left), np.bincount(strata, minlength=count)
+    freedom = int((known > 0).sum()) - 1
+    if freedom < 1 or n < freedom + 2:
+        return np.zeros(count), np.zeros(n)
+    held = np.bincount(strata, share, minlength=count)
+    mean = np.bincount(strata, share * left, minlength=count) / np.maximum(held, 1e-300)
+    within = n * float(share @ (left - mean[strata]) ** 2) / (n - freedom - 1)
+    between = (n * float(held @ mean**2) - freedom * within) / (n - float(known @ known) / n)
+    if between <= 0.0:
+        return np.zeros(count), np.zeros(n)
+    kept = most * known * between / np.maximum(known * between + within, 1e-300)
+    return kept * mean, (kept / np.maximum(held, 1e-300))[strata] * share
 
 
 @cache

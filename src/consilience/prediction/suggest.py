@@ -27,9 +27,10 @@ __all__ = ["PURPOSES", "Suggestion", "audit_sizes", "suggest"]
 SHORT_LIST = 20
 #: The shortest such list, however few items are asked for.
 SHORTEST = 200
-#: Share of an audit that goes where the model is unsure; the rest is spread evenly. Where the model is wrong about its
-#: doubts, the interval is longer than that of an even sample by at most 1 / sqrt(1 - share), a twentieth.
-UNSURE_SHARE = 0.1
+#: Share of an audit that goes where the model is unsure; the rest is spread evenly. No item weighs more than
+#: 1 / (1 - share) times its weight in an even sample, so a loss that the sample missed makes the interval at most a
+#: twentieth longer, and doubts that mislead make it longer by the root of that.
+UNSURE_SHARE = 1.0 - 1.0 / 1.05
 PURPOSES = ("both", "audit", "learn")
 
 

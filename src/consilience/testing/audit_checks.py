@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from consilience.arrays import FloatArray
+from consilience.arrays import FloatArray, IntArray
 from consilience.exceptions import InvalidVotesError
 from consilience.label_model import LabelModel
-from consilience.prediction.audit import expected_distance, usual_distance
+from consilience.prediction.audit import expected_distance, strata_of, usual_distance
 from consilience.prediction.inference import believe
 from consilience.prediction.intervals import estimate_mean
 from consilience.prediction.suggest import audit_sizes
@@ -69,15 +69,16 @@ def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: 
     expected = expected_distance(space, belief, belief.labels, scale=scale)
     bounds: dict[str, Any] = {"zero_one": space.right_or_wrong, "scale": scale, "limits": (0.0, np.inf)}
     even, suggested = np.full(len(rows), known / len(rows)), audit_sizes(space, belief, known)
+    strata, alike = strata_of(space, belief, said), np.zeros(len(rows), dtype=np.int64)
     rng, truth = np.random.default_rng(seed), float(loss.mean())
-    designs: tuple[tuple[FloatArray, FloatArray], ...] = (
-        (even, np.zeros(len(rows))),
-        (even, expected - expected.mean()),
-        (suggested, expected - expected.mean()),
+    designs: tuple[tuple[FloatArray, FloatArray, IntArray], ...] = (
+        (even, np.zeros(len(rows)), alike),
+        (even, expected - expected.mean(), strata),
+        (suggested, expected - expected.mean(), strata),
     )
     held, width = np.zeros((draws, 3)), np.zeros((draws, 3))
     for draw in range(draws):
-        for place, (probability, control) in enumerate(designs):
+        for place, (probability, control, stratum) in enumerate(designs):
             key = np.where(probability < 1.0, rng.random(len(rows)) / probability, 0.0)
             chosen = np.argpartition(key, known)[:known]
             found = estimate_mean(
@@ -86,6 +87,8 @@ def audit_coverage(model: LabelModel, votes: Any, gold: Any, known: int, draws: 
                 1.0 / probability[chosen],
                 len(rows),
                 variance=float(control.var()),
+                strata=stratum[chosen],
+                sizes=np.tile(np.bincount(stratum) / len(rows), (known, 1)),
                 **bounds,
             )
             held[draw, place] = found.low - 1e-12 <= truth <= found.high + 1e-12
