@@ -20,6 +20,8 @@ from consilience.exceptions import ModelFormatError
 
 #: Numbers may go beyond their range by this share of its end, and eigenvalues below zero by this share of the largest.
 ROUNDING = 1e-9
+#: Kinds of arrays that labels and columns are: true or false, whole numbers, numbers, texts, objects.
+PLAIN = "biufUO"
 
 
 @dataclass(frozen=True)
@@ -118,8 +120,9 @@ def _numbers(kind: Any, axes: Axes, value: Any, place: Place) -> Any:
         _check_range(np.array([value]), axes, place)
         return value
     (wanted,) = get_args(get_args(kind)[1]) or (Any,)
-    if not isinstance(value, np.ndarray) or (wanted is not Any and value.dtype != wanted):
-        raise place.refused(value, "an array" if wanted is Any else f"an array of {wanted.__name__}")
+    right = isinstance(value, np.ndarray) and (value.dtype.kind in PLAIN if wanted is Any else value.dtype == wanted)
+    if not right:
+        raise place.refused(value, f"an array of {'numbers or names' if wanted is Any else wanted.__name__}")
     if axes.optional and value.size == 0:
         return value
     names = axes.shape.split()
