@@ -132,6 +132,14 @@ def smallest(worker: Worker, name: str, data: bytes, failure: str) -> bytes:
     return data
 
 
+def saved(corpus: Path, name: str, data: bytes) -> Path:
+    """Return the file that an input was saved in."""
+    path = corpus / name / hashlib.sha256(data).hexdigest()[:12]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
 def main() -> int:
     """Run until the time is up, and return how many kinds of failures there were."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
@@ -165,10 +173,7 @@ def main() -> int:
             if failure is not None and f"{name}: {kind_of(failure)}" not in failures:
                 if name != "model":
                     data = smallest(worker, name, data, failure)
-                path = chosen.corpus / name / hashlib.sha256(data).hexdigest()[:12]
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(data)
-                failures[f"{name}: {kind_of(failure)}"] = path
+                path = failures[f"{name}: {kind_of(failure)}"] = saved(chosen.corpus, name, data)
                 print(f"FAILED {name}: {failure}\n  saved as {path}", flush=True)
             if time.monotonic() > last + 60.0:
                 last = time.monotonic()
