@@ -15,7 +15,7 @@ import consilience as cs
 from fuzzing.targets import SPACES, sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-KINDS = ["classes", "scores", "rankings", "texts", "records", "boxes", "hyperbolic"]
+KINDS = list(SPACES)
 
 
 def answers(model: cs.LabelModel, kind: str) -> str:
@@ -61,8 +61,8 @@ def test_writing_asks_nothing_of_the_whole_process(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-def test_labels_are_the_same_after_a_fork():
-    kind = "classes"
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_are_the_same_after_a_fork(kind):
     model = cs.LabelModel(SPACES[kind]).fit(sample(kind))
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()

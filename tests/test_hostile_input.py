@@ -262,6 +262,14 @@ def test_records_without_a_value_are_refused_also_in_pieces(tmp_path):
     assert "Field 'stars' of the records: Nobody votes" in ran.stderr
 
 
+@pytest.mark.parametrize("role", ["item", "judge"])
+@pytest.mark.parametrize("value", [{"a": 1}, [1]], ids=["object", "list"])
+def test_replies_about_something_without_a_name_are_refused(role, value):
+    rows = [{"item": "q", "judge": "m", "score": "3", role: value}] * 2
+    with refused(FileFormatError, role, str(value), "not a name"):
+        cs.tables.read_judges(rows)
+
+
 def test_names_of_files_nobody_can_have_are_refused(tmp_path):
     model = cs.LabelModel(cs.Classes(2)).fit([[0, 1, 1]] * 5)
     for call in (

@@ -129,7 +129,7 @@ def test_an_executor_killed_in_the_middle_of_a_fit_changes_nothing(tmp_path):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert ran.stdout.endswith("whole\n"), ran.stderr[-3000:]

@@ -485,6 +485,10 @@ def _change_command(data: bytes, rng: random.Random) -> bytes:
     return "\x1f".join(words).encode()
 
 
+def _contents() -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
 def _command(data: bytes) -> None:
     words = data.decode(errors="replace").split("\x1f")
     if not words or words[0] not in ("label", "inspect", "report", "predict", "convert", "compare"):
@@ -494,13 +498,16 @@ def _command(data: bytes) -> None:
     back = os.getcwd()
     os.chdir(folder())
     try:
-        before = {path: path.read_bytes() for path in Path().glob("*.csv")}
+        before = _contents()
         ran = CliRunner().invoke(main, words)
         assert "This is a bug" not in ran.output, ran.output[-300:]
         assert ran.exception is None or isinstance(ran.exception, SystemExit), repr(ran.exception)
         assert ran.exit_code in (0, 1, 2), ran.exit_code
-        assert "--force" in words or all(path.read_bytes() == content for path, content in before.items())
-        assert not list(Path().rglob(".*.tmp")), "a temporary file was left"
+        after = _contents()
+        assert not [path for path in after if path.name.endswith(".tmp")], "a temporary file was left"
+        assert ran.exit_code < 2 or after == before, "a run that was refused changed a file"
+        assert "--force" in words or before.items() <= after.items(), "a file was replaced without --force"
+        assert all(content.endswith(b"\n") for path, content in after.items() if path.suffix == ".csv"), "half a file"
     finally:
         os.chdir(back)
 
