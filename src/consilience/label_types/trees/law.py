@@ -65,7 +65,7 @@ class TreeParameters(Parameters):
     log_odds: Annotated[FloatArray, Axes("h m")]  # log-odds of a wrong head on a token of middle difficulty
     # How far EM may move the log-odds apart: their standard deviation after the pair table
     spread: Annotated[FloatArray, Axes("h m", 0.0, infinite=True)]
-    plausible: Annotated[FloatArray, Axes("h", 1e-3)]  # number of plausible wrong heads
+    plausible: Annotated[FloatArray, Axes("h", 1.0 + 1e-6)]  # number of plausible wrong heads, above one
     difficulty: Annotated[FloatArray, Axes("h", 0.0)]  # standard deviation of the difficulty of tokens
     # By how much the log-odds of a named head fall with the logarithm of its distance
     nearness: Annotated[FloatArray, Axes("h")]
