@@ -8,18 +8,22 @@ CORE := $(VENV)/.installed-core
 DEV := $(VENV)/.installed-dev
 ENGINES := $(VENV)/.installed-engines
 LOWEST := .venv-lowest
+LATEST := .venv-newest
 MODELS := .venv-models
 OLDEST ?= python3.11
+NEWEST ?= $(shell for minor in 14 13 12 11; do for one in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python3; \
+	do $$one -c '' 2> /dev/null && echo $$one && exit; done; done)
 TESTS ?= tests/test_votes.py tests/test_label_model.py tests/test_storage.py tests/testing tests/tables
 MINUTES ?= 10
+TARGET ?= csv
 DOCS := $(VENV)/.installed-docs
 DIST := $(VENV)/.installed-dist
 BENCHMARKS := $(sort $(wildcard benchmarks/bench_*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-engines test-models test-lowest engines lint format fuzz audit-dependencies bench bench-check \
-	bench-store reproduce screenshots docs docs-serve dist clean
+.PHONY: help demo test test-all test-engines test-models test-lowest test-newest engines lint format fuzz \
+	fuzz-guided audit-dependencies bench bench-check bench-store reproduce screenshots docs docs-serve dist clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -50,11 +54,21 @@ test-lowest:  ## run the quick tests on the oldest Python with the lowest versio
 	@test -x $(LOWEST)/bin/python || $(OLDEST) -m venv $(LOWEST)
 	@$(OLDEST) tools/lowest_versions.py > $(LOWEST)/constraints.txt
 	@$(LOWEST)/bin/python -m pip install -q --disable-pip-version-check -c $(LOWEST)/constraints.txt -e '.[test]'
-	$(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning -W ignore::FutureWarning $(TESTS)
+	NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -W ignore::DeprecationWarning -W ignore::FutureWarning $(TESTS)
+
+test-newest:  ## run the same tests on the newest Python that is there, with the newest versions
+	@test -x $(LATEST)/bin/python || $(NEWEST) -m venv $(LATEST)
+	@$(LATEST)/bin/python -m pip install -q --disable-pip-version-check --upgrade -e '.[test]'
+	$(LATEST)/bin/python -m pytest $(TESTS)
 
 # New inputs each time; what fails is saved under tests/fuzz/corpus, and replayed by `make test` from then on.
 fuzz: $(DEV)  ## feed changed inputs of all formats to the package for MINUTES (10)
 	PYTHONPATH=tools $(BIN)/python -m fuzzing.run --minutes $(MINUTES)
+
+# Needs atheris, which there is for a few platforms only.
+fuzz-guided: $(DEV)  ## let atheris look for inputs of a TARGET (csv) that reach new branches, for MINUTES (10)
+	@$(PIP) -e '.[fuzz]'
+	PYTHONPATH=tools $(BIN)/python -m fuzzing.guided $(TARGET) --minutes $(MINUTES)
 
 audit-dependencies: $(DEV)  ## compare the dependencies with known weaknesses, and their licenses with a list
 	@$(PIP) -e '.[audit]'
@@ -106,7 +120,7 @@ screenshots: $(DEV)  ## renew the pictures of the report and of the page to labe
 	PYTHONPATH=tools $(BIN)/python tools/make_screenshots.py
 
 clean:  ## remove what the other targets made, the environment too
-	rm -rf $(VENV) $(LOWEST) $(MODELS) build dist docs/gallery docs/reference/api consilience-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) $(LATEST) $(MODELS) build dist docs/gallery docs/reference/api consilience-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -2,6 +2,7 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
 import sys
 import warnings
@@ -14,7 +15,7 @@ import consilience as cs
 from fuzzing.targets import SPACES, sample
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
-KINDS = ["classes", "scores", "rankings", "texts", "records", "boxes", "hyperbolic"]
+KINDS = list(SPACES)
 
 
 def answers(model: cs.LabelModel, kind: str) -> str:
@@ -43,9 +44,25 @@ def test_two_fits_in_two_threads_learn_what_they_learn_alone():
     assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
+def test_writing_asks_nothing_of_the_whole_process(tmp_path, monkeypatch):
+    """Setting the permissions of new files, even for a moment, changes them for the files of all other threads."""
+    monkeypatch.setattr(os, "umask", None)
+    monkeypatch.setattr(os, "chdir", None)
+    model = cs.LabelModel(SPACES["classes"]).fit(sample("classes"))
+
+    def write(number: int) -> bytes:
+        cs.write_labels(tmp_path / f"{number}.csv", model, sample("classes"))
+        model.save(tmp_path / "model")
+        return (tmp_path / f"{number}.csv").read_bytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(write, range(16)))) == 1
+    assert sorted(path.name for path in tmp_path.glob(".*")) == []
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
-def test_labels_are_the_same_after_a_fork():
-    kind = "classes"
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_are_the_same_after_a_fork(kind):
     model = cs.LabelModel(SPACES[kind]).fit(sample(kind))
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()

@@ -1,10 +1,17 @@
-"""Faults of the machine, on real processes: the old file is whole or the new one is, and a second run completes."""
+"""Faults of the machine, on real processes: the old file is whole or the new one is, and a second run completes.
 
+A Dask worker or a process of Spark that is killed, and bad rows in partitions: `tests/partitions`.
+"""
+
+import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +51,24 @@ def whole(path: Path) -> str:
     assert text.startswith("item,label,confidence,")
     assert text.count("\n") == ITEMS + 1
     return "new"
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Let nobody write to a folder: root may, whatever the permissions, unless it is mounted so."""
+    if os.getuid():
+        folder.chmod(0o555)
+        yield
+        folder.chmod(0o755)
+        return
+    mount = ["mount", "--bind", folder, folder]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("root may write to any folder, and none can be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder, folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)
 
 
 def left_behind(place: Path) -> list[str]:
@@ -120,6 +145,65 @@ def test_full_file_system_leaves_the_old_file_and_says_so(place):
         subprocess.run(["umount", small], check=True)
 
 
+def test_folder_that_is_read_only_is_named_and_keeps_its_file(place):
+    out = place / "out"
+    out.mkdir()
+    (out / "labels.csv").write_text("the labels of yesterday\n")
+    with read_only(out):
+        ran = label(place, target="out/labels.csv")
+        assert ran.returncode == 2
+        assert "Cannot write to 'out'" in ran.stderr
+        assert "Choose another folder" in ran.stderr
+        assert whole(out / "labels.csv") == "old"
+    assert label(place, target="out/labels.csv").returncode in (0, 1)
+    assert whole(out / "labels.csv") == "new"
+
+
+def test_without_a_home_and_any_folder_for_compiled_code_kernels_are_compiled_all_the_same(tmp_path):
+    """Importing a kernel ended in "cannot cache function" here; compiling one takes a few seconds."""
+    shut = tmp_path / "shut"
+    shutil.copytree(Path(cs.__file__).parent, shut / "consilience", ignore=shutil.ignore_patterns("__pycache__"))
+    script = (
+        "import os, numpy as np\n"
+        "from consilience.label_types.elements.kernels import best_total\n"
+        "print(best_total(np.eye(2)), os.environ['NUMBA_CACHE_DIR'])\n"
+    )
+    gone = {"HOME": str(shut / "home"), "XDG_CACHE_HOME": "", "NUMBA_CACHE_DIR": "", "TMPDIR": str(tmp_path)}
+    with read_only(shut):
+        ran = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, **gone, "PYTHONPATH": str(shut), "PYTHONDONTWRITEBYTECODE": "1"},
+            cwd=shut,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(f"2.0 {tmp_path}")
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_clock_that_goes_back_neither_hides_a_change_nor_stops_a_run_that_is_continued(place, days):
+    """Files of the future and of the past are read like others: what counts is that a time differs."""
+    path, moved = place / "votes.parquet", time.time() + days * 86_400.0
+    command = [*PROGRAM, "label", "votes.parquet", "-o", "out", "--engine", "local", "--space", "classes", *PLAIN, "-q"]
+    assert subprocess.run(command, cwd=place, check=False).returncode in (0, 1)
+    manifest = place / "out" / "_manifest.jsonl"
+    manifest.write_text("".join(manifest.read_text().splitlines(keepends=True)[:5]))
+    for file in (path, manifest):
+        os.utime(file, (moved, moved))
+    assert subprocess.run([*command, "--resume"], cwd=place, check=False).returncode in (0, 1)
+    assert pq.read_table(place / "out").num_rows == ITEMS
+    parts = cs.partitions.ParquetPartitions(path, cs.Classes(2))
+    model = cs.LabelModel(cs.Classes(2), method="majority").fit(parts)
+    before = model.predict(parts)
+    table = pq.read_table(path)
+    votes = {name: 1 - table[name].to_numpy() for name in ("ann", "bob", "cleo")}
+    pq.write_table(pa.table({"item": table["item"], **votes}), path, row_group_size=100)
+    os.utime(path, (moved - 1.0, moved - 1.0))
+    assert (model.predict(parts) == 1 - before).all()
+
+
 def test_memory_limit_ends_in_a_message(place):
     rng = np.random.default_rng(0)
     votes = {f"s{source}": rng.normal(size=300_000) for source in range(30)}
@@ -141,6 +225,16 @@ def test_two_processes_that_write_the_same_file_leave_one_whole_file(place):
     assert {process.wait(timeout=120) for process in both} <= {0, 1}
     assert whole(place / "labels.csv") == "new"
     assert not left_behind(place)
+
+
+def test_of_two_processes_that_fill_the_same_folder_one_completes_and_the_other_names_the_next_step(place):
+    command = [*PROGRAM, "label", "votes.parquet", "-o", "out", "--engine", "local", "--space", "classes", *PLAIN]
+    both = [subprocess.Popen(command, cwd=place, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = {process: process.communicate(timeout=120)[1] for process in both}
+    assert any(process.returncode in (0, 1) for process in both), said
+    for process, words in said.items():
+        assert process.returncode in (0, 1) or "Continue it with --resume, or overwrite it with --force." in words
+    assert pq.read_table(place / "out").column("item").to_pylist() == list(range(ITEMS))
 
 
 def test_file_that_changes_while_it_is_read_is_read_anew_or_refused(place):

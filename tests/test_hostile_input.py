@@ -1,5 +1,6 @@
 """Inputs that once broke the package: each is read right, or refused with an error that names what is wrong."""
 
+import gzip
 import json
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.cli.running import run
 from tests.refusals import refused
 
 import consilience as cs
+from consilience.arrays import as_object_array
 from consilience.exceptions import (
     DistanceError,
     FileFormatError,
@@ -98,6 +100,89 @@ def test_array_that_is_no_node_is_refused_with_its_own_row():
         cs.LabelModel(space).fit(votes)
 
 
+@pytest.mark.parametrize("method", ["auto", "em"])
+def test_item_on_which_nobody_votes_leaves_the_weights_of_rankings_numbers(method):
+    model = cs.LabelModel(cs.Rankings(3), method=method).fit(np.empty((1, 3), dtype=object))
+    assert np.isfinite(model.weight_).all()
+    assert model.confidence(np.empty((1, 3), dtype=object)).tolist() == [0.0]
+
+
+def test_many_equal_sources_are_sure_of_a_sequence():
+    tags = ["O", "B-X", "I-X"]
+    cells = as_object_array([tags] * 600).reshape(3, 200)
+    votes = cs.Votes.from_array(cells, sources=[f"s{source}" for source in range(200)])
+    model = cs.LabelModel(cs.Sequences(tags, chain=True)).fit(votes)
+    assert model.confidence(votes) == pytest.approx([1.0] * 3)
+
+
+def test_words_for_nothing_are_no_votes_unless_they_are_labels_of_the_type(tmp_path):
+    votes = written(tmp_path / "v.csv", "item,a,b,c\nx,nan,nan,nan\ny,cat,dog,cat\n")
+    for space, label in ((["--space", "classes"], ""), (["--space", "classes:cat,dog,nan"], "nan")):
+        assert run("label", votes, "-o", tmp_path / "out.csv", "--force", *space).exit_code in (0, 1)
+        assert (tmp_path / "out.csv").read_text().splitlines()[1].split(",")[1] == label
+
+
+def test_record_without_any_value_is_no_vote():
+    votes = as_object_array([{"stars": None}, {"stars": None}, {"stars": 4.0}, {"stars": None}]).reshape(2, 2)
+    rows = cs.tables.label_table(cs.LabelModel(cs.Product(stars=cs.Scores())).fit(votes), votes).to_pylist()
+    assert [row["n_votes"] for row in rows] == [0, 1]
+    assert rows[0]["label"] is None
+    assert rows[1]["label"]["stars"] is not None
+
+
+@pytest.mark.parametrize("command", ["label", "compare"])
+def test_number_beyond_any_score_in_the_known_labels_is_refused_by_every_command(command, tmp_path):
+    votes = written(tmp_path / "v.csv", "item,a,b,c,gold\n1,4,2.5,3,2\n2,1,1.5,1,1\n3,2,2,2,1e300\n")
+    page = ["-o", tmp_path / "o.csv", "--report", tmp_path / "o.html"] if command == "label" else []
+    ran = run(command, votes, "--gold", "gold", *page)
+    assert ran.exit_code == 2
+    assert "item 3: label 1e+300 is beyond 1e+61" in ran.stderr
+
+
+@pytest.mark.parametrize(("space", "known"), [(cs.Hyperbolic(2), [1.0, 0.0, 0.0]), (cs.SPD(2), np.eye(2))])
+def test_known_labels_of_items_that_nobody_votes_on_are_taken(space, known):
+    votes = np.empty((4, 3), dtype=object)
+    assert cs.LabelModel(space).fit(votes, [known] * 4).confidence(votes).tolist() == [0.0] * 4
+
+
+@pytest.mark.parametrize("space", [cs.Boxes(["car", "dog"]), cs.Spans(["P", "Q"])], ids=["boxes", "spans"])
+def test_items_on_which_everybody_marks_nothing_are_labelled_and_explained(space):
+    votes = as_object_array([[] for _ in range(18)]).reshape(6, 3)
+    model = cs.LabelModel(space).fit(votes)
+    assert model.predict(votes).tolist() == [[]] * 6
+    assert str(model.explain(votes, 0)).startswith("item 0: []")
+
+
+def test_known_labels_may_come_first_and_then_no_more():
+    votes = np.random.default_rng(0).integers(2, size=(30, 4))
+    model = cs.LabelModel(cs.Classes(2)).partial_fit(votes, gold=votes[:, 0].tolist()).partial_fit(votes)
+    assert model.weight_.argmax() == 0
+
+
+def test_distances_asked_for_grow_with_the_votes_and_not_with_their_pairs():
+    asked = []
+
+    def gap(left, right):
+        asked.append(1)
+        return float(abs(len(left) - len(right)))
+
+    def calls(items: int) -> int:
+        rng, start = np.random.default_rng(0), len(asked)
+        votes = as_object_array(["x" * int(size) for size in rng.integers(500, 1000, size=3 * items)]).reshape(items, 3)
+        cs.LabelModel(cs.Metric(gap)).fit(votes)
+        return len(asked) - start
+
+    calls(1000)
+    assert calls(2000) < 3 * calls(1000)  # four times as many would be all pairs
+
+
+def test_forty_rankings_of_three_items_are_weighed():
+    rng = np.random.default_rng(0)
+    orders = as_object_array([rng.permutation(6) for _ in range(120)]).reshape(3, 40)
+    votes = cs.Votes.from_array(orders, sources=[f"s{source}" for source in range(40)])
+    assert np.isfinite(cs.LabelModel(cs.Rankings(6)).fit(votes).weight_).all()
+
+
 # --- text and JSON ----------------------------------------------------------------------------------------
 
 
@@ -149,6 +234,42 @@ def test_judges_with_one_side_only_and_long_numbers_in_parses_are_refused(tmp_pa
         cs.tables.read_conllu(written(tmp_path / "t.conllu", line % ("9" * 5000)))
 
 
+def test_documents_that_nest_too_deep_are_refused_and_replies_are_faults(tmp_path):
+    deep = written(tmp_path / "deep.json", f'{{"images": {DEEP}}}')
+    for read in (lambda: cs.tables.read_coco({"a": deep}), lambda: cs.tables.read_label_studio(deep)):
+        with refused(FileFormatError, "deep.json", "nested too deep"):
+            read()
+    replies = [{"item": item, "judge": "m", "reply": reply} for item, reply in enumerate((DEEP, "Score: 3"))]
+    assert sum(cs.tables.read_judges(replies).faults.columns["cells"]) == 1
+
+
+def test_tables_of_one_letter_without_rows_and_damaged_archives_are_refused(tmp_path):
+    with refused(InvalidVotesError, "no rows"):
+        cs.read_votes(written(tmp_path / "v.csv", "H"))
+    with refused(FileFormatError, "no columns"):
+        cs.tables.read_preferences(written(tmp_path / "e.jsonl", "\n"))
+    packed = gzip.compress(b"item,a\n1,x\n" * 50)
+    (tmp_path / "v.csv.gz").write_bytes(packed[:20] + b"\xff\xff\xff" + packed[23:])
+    with refused(FileFormatError, "v.csv.gz", "cannot be unpacked"):
+        cs.read_votes(tmp_path / "v.csv.gz")
+
+
+def test_records_without_a_value_are_refused_also_in_pieces(tmp_path):
+    empty = pa.array([{"stars": None}] * 3, pa.struct([("stars", pa.float64())]))
+    pq.write_table(pa.table({"item": [1, 2, 3], "a": empty, "b": empty}), tmp_path / "v.parquet")
+    ran = run("label", tmp_path / "v.parquet", "-o", tmp_path / "out", "--engine", "local")
+    assert ran.exit_code == 2
+    assert "Field 'stars' of the records: Nobody votes" in ran.stderr
+
+
+@pytest.mark.parametrize("role", ["item", "judge"])
+@pytest.mark.parametrize("value", [{"a": 1}, [1]], ids=["object", "list"])
+def test_replies_about_something_without_a_name_are_refused(role, value):
+    rows = [{"item": "q", "judge": "m", "score": "3", role: value}] * 2
+    with refused(FileFormatError, role, str(value), "not a name"):
+        cs.tables.read_judges(rows)
+
+
 def test_names_of_files_nobody_can_have_are_refused(tmp_path):
     model = cs.LabelModel(cs.Classes(2)).fit([[0, 1, 1]] * 5)
     for call in (
@@ -170,6 +291,7 @@ def test_distances_beyond_any_number_and_weights_whose_sum_is_are_refused():
         cs.LabelModel(cs.Metric(lambda left, right: 10**400 * (left != right))).fit([["a", "b", "a"]] * 5)
     with refused(InvalidVotesError, "add up to more"):
         cs.kemeny([[0, 1, 2], [1, 0, 2]], weights=[1e308, 1e308])
+    assert cs.kemeny([[0, 1, 2], [1, 0, 2]], weights=[1e-320, 1e-320]).optimal.all()
     with refused(InvalidVotesError, "no rankings"):
         cs.rankings.copeland(None)
     with refused(InvalidLabelError, "not a list of BIO tags"):

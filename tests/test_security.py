@@ -1,9 +1,10 @@
 """The promises of SECURITY.md, one by one."""
 
+import ast
 import csv
 import io
 import json
-import socket
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from tests.refusals import refused
 
 import consilience as cs
 from consilience import storage
-from consilience.exceptions import ModelFormatError
+from consilience.exceptions import FileFormatError, ModelFormatError
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -121,19 +122,50 @@ def test_formulas_are_quoted_in_csv_on_request_only(tmp_path):
     assert "--safe-csv is for labels in a CSV file" in ran.stderr
 
 
-def test_only_named_files_are_touched_and_there_is_no_network(tmp_path, monkeypatch):
-    def forbidden(*given, **more):
-        raise AssertionError("the network was asked for")
+#: Says what a run of the program opens, makes, moves, removes, starts and connects to.
+WATCHED = """
+import sys
+events = []
+def watch(event, given):
+    if event.startswith(("open", "os.", "socket.", "subprocess.", "pty.", "urllib.")):
+        events.append((event, [str(one) for one in given[:2] if isinstance(one, (str, bytes))]))
+sys.addaudithook(watch)
+from consilience.cli import main
+try:
+    main()
+finally:
+    seen = list(events)
+    with open("events.txt", "w") as file:
+        print(*seen, sep="\\n", file=file)
+"""
 
-    for name in ("connect", "connect_ex", "sendto", "bind"):
-        monkeypatch.setattr(socket.socket, name, forbidden, raising=False)
-    monkeypatch.setattr(socket, "getaddrinfo", forbidden)
+
+def test_only_named_files_are_touched_nothing_is_started_and_there_is_no_network(tmp_path):
     (tmp_path / "v.csv").write_text("item,a,b,c\n1,x,x,y\n2,y,y,y\n3,x,x,x\n")
-    before = files_in(tmp_path)
-    names = ["l.csv", "p.html", "m"]
-    target, page, saved = (tmp_path / name for name in names)
-    assert run("label", tmp_path / "v.csv", "-o", target, "--report", page, "--save", saved).exit_code in (0, 1)
-    assert set(files_in(tmp_path)) == {*before, *names}
+    (tmp_path / "other.csv").write_text("a secret\n")
+    words = ["label", "v.csv", "-o", "l.csv", "--report", "p.html", "--save", "m"]
+    ran = subprocess.run([sys.executable, "-c", WATCHED, *words], cwd=tmp_path, capture_output=True, check=False)
+    assert ran.returncode in (0, 1), ran.stderr
+    assert set(files_in(tmp_path)) == {"events.txt", "v.csv", "other.csv", "l.csv", "p.html", "m"}
+    events = [ast.literal_eval(line) for line in (tmp_path / "events.txt").read_text().splitlines()]
+    assert any(event == "open" and paths[0] == "v.csv" for event, paths in events)
+    started = ("socket.", "subprocess.", "pty.", "urllib.", "os.system", "os.exec", "os.posix_spawn", "os.fork")
+    assert not [event for event, _ in events if event.startswith(started)]
+    # Python, its packages and this one may be anywhere; the system says what machine and what time it is.
+    code = (sys.prefix, sys.base_prefix, str(Path(cs.__file__).parents[2]), *filter(None, sys.path))
+    code += tuple(filter(None, [os.environ.get("NUMBA_CACHE_DIR")]))
+    elsewhere = (*code, "/proc/", "/sys/", "/usr/share/zoneinfo/", "/etc/", "/dev/")
+    named, quiet = ("v.csv", "l.csv", "p.html", "m"), ("os.listdir", "os.putenv", "os.unsetenv")
+    touched = {
+        os.path.normpath(paths[0].removeprefix(f"{tmp_path}{os.sep}"))
+        for event, paths in events
+        if paths and event not in quiet
+    }
+    assert not [
+        path
+        for path in touched
+        if path not in named and not path.startswith((*elsewhere, *(f".{name}." for name in named)))
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +191,20 @@ def test_replies_are_read_in_time_that_grows_with_their_length(reply, tmp_path):
     seconds("warm up")
     short, long = seconds(reply[: len(reply) // 8]), seconds(reply)
     assert long < 2.0 + 24.0 * short  # 8 times the text; 64 times the seconds would be a square
+
+
+def test_xml_that_grows_or_names_other_files_is_refused(tmp_path):
+    (tmp_path / "secret.txt").write_text("the secret")
+    grows = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 12))
+    for entities, used in (
+        (f'<!ENTITY e0 "lol">{grows}', "&e11;"),
+        (f'<!ENTITY file SYSTEM "{(tmp_path / "secret.txt").as_uri()}">', "&file;"),
+    ):
+        (tmp_path / "ann.xml").write_text(
+            f"<!DOCTYPE a [{entities}]><annotations><image name='x'><tag label='y'/>{used}</image></annotations>"
+        )
+        with refused(FileFormatError, "ann.xml", "not XML"):
+            cs.tables.read_cvat({"ann": tmp_path / "ann.xml"})
 
 
 def test_importing_runs_no_program():

@@ -20,6 +20,8 @@ from consilience.exceptions import ModelFormatError
 
 #: Numbers may go beyond their range by this share of its end, and eigenvalues below zero by this share of the largest.
 ROUNDING = 1e-9
+#: Kinds of arrays that labels and columns are: true or false, whole numbers, numbers, texts, objects.
+PLAIN = "biufUO"
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,17 @@ def _mapping(kind: Any, value: Any, place: Place) -> dict[str, Any]:
 
 def _numbers(kind: Any, axes: Axes, value: Any, place: Place) -> Any:
     """Return an array, or a single number, after a look at its type, its shape and its range."""
-    if get_origin(kind) is not np.ndarray:
+    if not get_args(kind):
         right = isinstance(value, (int, float) if kind is float else int) and not isinstance(value, bool)
         if not right or (isinstance(value, int) and abs(value) >= 1 << 63):
             raise place.refused(value, f"a value of type {kind.__name__}")
         _check_range(np.array([value]), axes, place)
         return value
-    (wanted,) = get_args(get_args(kind)[1]) or (Any,)
-    if not isinstance(value, np.ndarray) or (wanted is not Any and value.dtype != wanted):
-        raise place.refused(value, "an array" if wanted is Any else f"an array of {wanted.__name__}")
+    *_, wanted = get_args(kind)  # of NDArray[type], a name of its own from NumPy 2.5 on, or ndarray[shape, dtype[type]]
+    wanted = get_args(wanted)[0] if get_origin(wanted) is np.dtype else wanted
+    right = isinstance(value, np.ndarray) and (value.dtype.kind in PLAIN if wanted is Any else value.dtype == wanted)
+    if not right:
+        raise place.refused(value, f"an array of {'numbers or names' if wanted is Any else wanted.__name__}")
     if axes.optional and value.size == 0:
         return value
     names = axes.shape.split()

@@ -1,5 +1,10 @@
 """Votes in a Spark frame give the numbers that they give in memory."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -76,6 +81,58 @@ def test_a_wrong_cell_is_named_with_its_file_if_there_is_one_or_skipped(session,
     parts = SparkPartitions(session.read.parquet(str(folder)), SPACES["classes"])
     with pytest.raises(InvalidLabelError, match=r"some votes/001\.parquet', partition \d+, row \d+ .item 'item 0107'"):
         cs.LabelModel(SPACES["classes"]).fit(parts)
+
+
+#: A cluster of its own, as only executors that are processes can be killed.
+EXECUTOR_KILLED = """
+import os, signal, sys
+import numpy as np
+import consilience as cs
+from consilience.partitions import SparkPartitions, predict_frame, spark_session
+from tests.partitions.tables import SPACES, assert_same_fit, in_memory
+from tests.partitions.test_spark_partitions import frame_of
+
+mark = sys.argv[1]
+
+def parent(process):
+    with open(f"/proc/{process}/stat") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+def lethal(batches):
+    for batch in batches:
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            yield batch
+        else:
+            os.kill(parent(os.getppid()), signal.SIGKILL)  # the executor behind the daemon of Python
+
+session = spark_session(
+    "local-cluster[2,1,700]", spark_executor_memory="700m", spark_ui_enabled="false", spark_sql_shuffle_partitions="2"
+)
+frame = frame_of(session, "classes")
+parts = SparkPartitions(frame.mapInArrow(lethal, frame.schema), SPACES["classes"])
+model = cs.LabelModel(SPACES["classes"], method="em").fit(parts)
+assert os.path.exists(mark)
+assert_same_fit(in_memory("classes", method="em"), model)
+assert predict_frame(model, parts).count() == 240
+session.stop()
+print("whole")
+"""
+
+
+@needs_spark
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc to find the executor in")
+def test_an_executor_killed_in_the_middle_of_a_fit_changes_nothing(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", EXECUTOR_KILLED, str(tmp_path / "mark")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert ran.stdout.endswith("whole\n"), ran.stderr[-3000:]
 
 
 @needs_spark

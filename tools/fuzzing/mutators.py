@@ -143,7 +143,8 @@ def of_numbers(array: np.ndarray, rng: random.Random) -> np.ndarray:
                 numbers = (0, -1, 1e300, -1e-300, np.inf, np.nan, 1e18, 0.5)
                 out.reshape(-1)[rng.randrange(out.size)] = np.array(rng.choice(numbers)).astype(out.dtype)
         case 1:
-            out = out.astype(rng.choice(("float32", "int64", "uint8", "bool", "U8", "complex64", "float64")))
+            with np.errstate(all="ignore"):
+                out = out.astype(rng.choice(("float32", "int64", "uint8", "bool", "U8", "complex64", "float64")))
         case 2 if out.ndim:
             out = np.concatenate([out, out[:1]], axis=0)
         case 3 if out.ndim:

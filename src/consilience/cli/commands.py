@@ -170,6 +170,7 @@ def _message(error: Exception) -> str:
 
 def in_options(message: str) -> str:
     """Return a message of the library in the words of the command line: abstain='-' becomes --abstain '-'."""
+    message = re.sub(r"\b(force|resume)=True\b", r"--\1", message)
     message = re.sub(rf"\b({_OPTIONS})=(?=[\"']|\.\.\.)", r"--\1 ", message)
     message = re.sub(rf"\b({_OPTIONS})=(?=[ .,])", r"--\1", message)
     for said, meant in (

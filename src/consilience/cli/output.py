@@ -20,7 +20,7 @@ from consilience.cli.commands import in_options
 from consilience.exceptions import ConsilienceError, FileFormatError
 from consilience.progress import working
 from consilience.tables.display import SourceTable, aligned, figure, is_numeric
-from consilience.tables.files import check_target, umask, why
+from consilience.tables.files import check_target, why
 
 if TYPE_CHECKING:
     from consilience.estimation.protocol import Diagnostic
@@ -71,7 +71,6 @@ def write_all(writers: dict[Path, Writer]) -> None:
                 raise FileFormatError(f"Cannot write {str(target)!r}: {why(error)}. Nothing was changed.") from None
             except ConsilienceError as error:
                 raise FileFormatError(str(error).replace(str(temporary), str(target))) from None
-            os.chmod(temporary, 0o666 & ~umask())
         for target, temporary in staged.items():
             if target == STDOUT:
                 click.echo(temporary.read_bytes(), nl=False)

@@ -13,7 +13,7 @@ import io
 import json
 import os
 import re
-import tempfile
+import secrets
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -456,26 +456,19 @@ def replace_file(path: str | Path, write: Callable[[str], object], *, force: boo
     """
     target = Path(path)
     check_target(target, force=force)
+    temporary = str(target.parent / f".{target.name}.{secrets.token_hex(8)}.tmp")
     try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        # Not by `tempfile`, whose files are for their owner alone: what permissions files have, the system knows.
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         raise FileFormatError(f"Cannot write to {str(target.parent)!r}: {why(error)}. Choose another folder.") from None
-    os.close(handle)
     try:
         write(temporary)
-        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, target)
     except OSError as error:
         raise FileFormatError(f"Cannot write {str(path)!r}: {why(error)}. Nothing was changed.") from None
     finally:
         Path(temporary).unlink(missing_ok=True)
-
-
-def umask() -> int:
-    """Return the permissions that new files lack."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def why(error: OSError) -> str:

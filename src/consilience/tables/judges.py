@@ -18,7 +18,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
 from consilience.tables.display import SourceTable
-from consilience.tables.files import read_table
+from consilience.tables.files import SHOWN, read_table
 from consilience.tables.frames import columns_of, likely_column, row_name
 from consilience.tables.receipt import Receipt, fault_table
 from consilience.tables.replies import (
@@ -471,6 +471,12 @@ def _rows(columns: Mapping[str, list[Any]], found: Mapping[str, str], place_of: 
         where = where[0].upper() + where[1:]
         if empty is not None:
             raise FileFormatError(f"{where} has no {empty} ({found[empty]!r}). Fill it in, or drop the row.")
+        odd = next((role for role in (*needed, "run", "by") if not isinstance(cells.get(role), Hashable)), None)
+        if odd is not None:
+            shown = str(cells[odd])[:SHOWN]
+            raise FileFormatError(
+                f"{where}: {odd} ({found[odd]!r}) is {shown!r}, not a name. Write a text or a number."
+            )
         rows.append(_Row(cells, where))
     return rows
 

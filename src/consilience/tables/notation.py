@@ -396,8 +396,9 @@ def _of_lists(cells: list[Any]) -> Guess:
             if all(corners_and_class(element, forms) is not None for element in elements):
                 classes = sorted({str(class_of(element)) for element in elements if class_of(element) is not None})
                 return Guess(space(classes or None), f"lists of {what} such as {elements[0]!r}")
-    arrays = [np.asarray(cell) for cell in cells]
-    if any(array.dtype.kind not in "biuf" or array.ndim != 1 for array in arrays):
+    numbers = all(isinstance(element, (int, float, np.number, np.bool_)) for element in elements)
+    arrays = [np.asarray(cell) for cell in cells] if numbers else []
+    if not numbers or any(array.dtype.kind not in "biuf" for array in arrays):
         raise FileFormatError(f"The votes are lists such as {cells[0]!r}. Name the label type: {_LISTS}.")
     lengths = {len(array) for array in arrays}
     length = lengths.pop() if len(lengths) == 1 else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,8 +20,8 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
     r"""Return the rankings in run files as votes for ``Rankings(None)``: queries are the items, runs the sources.
 
     `files` is one file, whose last column names the runs; a folder of files; or a dict of a file per run. Documents
-    are ordered by score, as trec_eval does. What a run does not list is ranked `unlisted`: "below" its list, or
-    "unseen".
+    are ordered by score, and equal ones from the last name to the first, as trec_eval does. What a run does not list
+    is ranked `unlisted`: "below" its list, or "unseen".
 
     Examples
     --------
@@ -39,6 +40,8 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
             try:
                 query, _, document, _, score, tag = fields
                 value = float(score)
+                if math.isnan(value):  # which has no place in an order
+                    raise ValueError
             except ValueError:
                 shown = line.strip()[:SHOWN]
                 raise FileFormatError(f"{str(path)!r}, line {number}: {shown!r} does not fit. {_FORM}") from None
@@ -57,4 +60,4 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
 
 
 def _order(scores: Mapping[str, float]) -> list[str]:
-    return sorted(scores, key=lambda document: -scores[document])
+    return sorted(scores, key=lambda document: (scores[document], document), reverse=True)

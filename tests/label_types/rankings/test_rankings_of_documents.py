@@ -69,6 +69,13 @@ def test_rows_of_more_than_128_names_are_ranked():
     assert space.kendall_error(labels, as_object_array([names] * 3)) < 0.05
 
 
+def test_documents_of_equal_score_are_ordered_by_name_wherever_their_lines_are(tmp_path):
+    lines = [f"q1 Q0 {document} 1 {score} a" for document, score in (("d2", 1), ("d3", 1), ("d1", 2))]
+    for order in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        (tmp_path / "all.run").write_text("\n".join(lines[line] for line in order))
+        assert read_trec(tmp_path / "all.run").labels.tolist() == [[["d1", "d3", "d2"]]]
+
+
 def test_run_files_are_read_by_score(tmp_path):
     lines = "q1 Q0 d1 1 3.5 a\nq1 Q0 d2 2 4.5 a\n\nq2 Q0 d9 1 1 a\nq1 Q0 d3 1 2 b\n"
     (tmp_path / "all.run").write_text(lines)
@@ -79,6 +86,7 @@ def test_run_files_are_read_by_score(tmp_path):
     assert read_trec(tmp_path, unlisted="unseen").labels[0, 0] == ["d2", "d1", "d3"]  # one run per file
     for bad, words in (
         ("q1 Q0 d1 1 high a", ["line 1", "'q1 Q0 d1 1 high a'"]),
+        ("q1 Q0 d1 1 nan a", ["line 1", "'q1 Q0 d1 1 nan a'"]),
         ("q1 d1", ["line 1"]),
         ("", ["no rank"]),
     ):

@@ -39,7 +39,7 @@ LEAST_QUALITY = 0.01
 class ManifoldParameters(HeldOutParameters):
     """Scales of m sources."""
 
-    scale: Annotated[FloatArray, Axes("m", 0.0)]  # standard deviation of the noise in each direction
+    scale: Annotated[FloatArray, Axes("m", 1e-75)]  # standard deviation of the noise in each direction
     correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources given the truth
     # Mean squared distance of true labels to their center; what confidence is measured against
     dispersion: Annotated[float, Axes("", 0.0, infinite=True)]

@@ -272,7 +272,7 @@ def read_preflib(text: str, *, unlisted: Literal["unseen", "below"] = "unseen") 
         if not line.strip() or line.startswith("#"):
             continue
         matched = re.fullmatch(r"\s*(\d+)\s*:\s*(\S.*?)\s*", line)
-        entries = re.findall(r"\{[\d\s,]+\}|\d+", matched[2]) if matched else []
+        entries = re.findall(r"\{[\s,]*\d[\d\s,]*\}|\d+", matched[2]) if matched else []
         if not matched or re.sub(r"\s", "", matched[2]) != re.sub(r"\s", "", ",".join(entries)):
             raise InvalidLabelError(
                 f"Line {number} is {line.strip()[:60]!r}; expected 'count: 1,3,{{2,4}}'. Files in the format that "

@@ -218,7 +218,7 @@ def _preferred(scores: list[Batch], margins: FloatArray, keys: IntArray, seed: i
     """Return ``(n, r)`` items by the scores, larger first; then by Borda, then by chance."""
     r = scores[0].shape[1]
     largest = np.abs(margins).max(axis=1, initial=0.0, keepdims=True)
-    borda_score = np.rint(sum_by_item(margins, r) / np.where(largest > 0, _SAME_SCORE * largest, 1.0))
+    borda_score = np.rint(sum_by_item(margins, r) / np.where(largest > 0, largest, 1.0) / _SAME_SCORE)
     row = hash_priority(keys, seed)
     chance = np.array([hash_priority(row, item) for item in range(r)], dtype=np.uint64).reshape(r, len(row)).T
     return np.lexsort((chance, borda_score, *reversed(scores)), axis=-1)[:, ::-1]

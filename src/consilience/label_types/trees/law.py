@@ -62,7 +62,7 @@ class TreeParameters(Parameters):
     log_odds: Annotated[FloatArray, Axes("h m")]  # log-odds of a wrong head on a token of middle difficulty
     # How far EM may move the log-odds apart: their standard deviation after the pair table
     spread: Annotated[FloatArray, Axes("h m", 0.0, infinite=True)]
-    plausible: Annotated[FloatArray, Axes("h", 1e-3)]  # number of plausible wrong heads
+    plausible: Annotated[FloatArray, Axes("h", 1.0 + 1e-6)]  # number of plausible wrong heads, above one
     difficulty: Annotated[FloatArray, Axes("h", 0.0)]  # standard deviation of the difficulty of tokens
     # By how much the log-odds of a named head fall with the logarithm of its distance
     nearness: Annotated[FloatArray, Axes("h")]
@@ -619,11 +619,14 @@ def _head_chances(parameters: TreeParameters, table: TokenTable) -> tuple[FloatA
     for index, share in enumerate(parameters.probability):
         shares = discount_correlated(patterns.votes >= 0, parameters.correlation[index])
         belief = _believe(parameters, index, patterns, shares)[-1]
-        near = np.exp(-parameters.nearness[index] * (table.log_distance - parameters.middle[index]))
-        own = np.where(patterns.votes >= 0, np.take_along_axis(belief, number, 1), 0.0)[position] * near
-        norm = share / np.maximum((own * patterns.is_first[position]).sum(axis=1) + belief[position, -1], 1e-300)
+        near = -parameters.nearness[index] * (table.log_distance - parameters.middle[index])
+        top = np.where(table.heads >= 0, near, 0.0).max(axis=1, initial=0.0)
+        own = np.where(patterns.votes >= 0, np.take_along_axis(belief, number, 1), 0.0)[position]
+        own *= np.exp(np.minimum(near - top[:, None], 0.0))
+        other = belief[position, -1] * np.exp(-top)
+        norm = share / np.maximum((own * patterns.is_first[position]).sum(axis=1) + other, 1e-300)
         chance += own * norm[:, None]
-        unseen += belief[position, -1] * norm
+        unseen += other * norm
     return chance, unseen
 
 
