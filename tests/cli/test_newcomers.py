@@ -20,7 +20,7 @@ CASES = {
     "functions.csv": (
         ("--abstain=-1",),
         "Used 1,712 of 4,400 cells: 2,688 '-1'; ids from column 'id'.",
-        "Trust lf_10, lf_9 and lf_7 (error rate ",
+        "Trust lf_10, lf_9",
         "source votes coverage error_rate weight",
         400,
         "item,label,confidence,n_votes,agreement",

@@ -32,7 +32,7 @@ def verdict(model: SourceModel, space: LabelSpace, confidence: FloatArray | None
     >>> tickets = load_tickets()
     >>> model = LabelModel(tickets.space).fit(tickets.votes)
     >>> print(verdict(model.source_model_, model.space))
-    Trust keywords and judge_large (error rate 10% to 15%).
+    Trust keywords and judge_large (error rate 11% to 15%).
     """
     broken = [finding for finding in model.diagnostics if finding.severity == "error"]
     if broken:

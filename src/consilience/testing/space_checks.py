@@ -53,7 +53,10 @@ def check_space(space: LabelSpace, *, seed: int = 0) -> None:
     >>> check_space(Classes(3))
     """
     failures = []
-    drawn = space.random(2, np.random.default_rng(seed))
+    try:
+        drawn = space.random(2, np.random.default_rng(seed))
+    except ConsilienceError as error:
+        raise SpaceCheckError(f"{type(space).__name__}.random(2, rng) failed. {error}") from None
     if not isinstance(drawn, np.ndarray) or len(drawn) != 2:
         raise SpaceCheckError(
             f"{type(space).__name__}.random(2, rng) returned {type(drawn).__name__}, not an array of 2 labels. Return "

@@ -20,7 +20,6 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
@@ -455,6 +454,8 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
 
 def _contradicting_agreement(heads: float, others: int, rate: float, difficulty: float) -> float:
     """Return how often two sources agree if they contradict most of the others, and any two agree at this rate."""
+    from scipy.special import gammaln
+
     two, _, wrong = _agreements(heads, np.array([difficulty]))
     error = np.array([np.interp(rate, two[0], wrong[0, :, node]) for node in range(len(NODES))])
     size = np.arange(max(2, others // 2 + 1), max(others, 2) + 1)[:, None]
