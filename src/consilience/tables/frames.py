@@ -139,7 +139,9 @@ def take_rows(data: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
 def row_name(frame: Any) -> Callable[[int], str]:
     """Return what a message calls a row: the line of the text file it came from, where `read_table` noted it."""
     metadata = getattr(getattr(frame, "schema", None), "metadata", None) or {}
-    lines = np.frombuffer(metadata.get(LINES, b""), dtype=np.int64)
+    stored = metadata.get(LINES, b"")
+    # A file may bring such a note, too, and it need not fit.
+    lines = np.frombuffer(stored if len(stored) == 8 * n_rows(frame) else b"", dtype=np.int64)
     return (lambda row: f"line {lines[row]}") if len(lines) else "row {}".format
 
 
