@@ -305,7 +305,7 @@ def believe_elements(
                 q = float(told[g])
             else:
                 by_truth = top + np.log(total) - np.log1p(-nobody)
-                by_chance = np.log(own_rate / rate) + max(marks - 1.0, 0.0) * log_same
+                by_chance = np.log(max(own_rate, 1e-12) / max(rate, 1e-12)) + max(marks - 1.0, 0.0) * log_same
                 by_chance += (present - max(marks, 1.0)) * log_apart
                 odds = min(max(prior + by_truth - by_chance, -30.0), 30.0)
                 q = 1.0 / (1.0 + np.exp(-odds))
