@@ -293,7 +293,8 @@ CLAIMS = (
         "^p=",
         "The weights stay informative where the reference's do not, and labels come near those of the oracle. Eight "
         "excellent sources among ten poor ones look like eight that repeat each other; what tells them apart is that "
-        "the poor ones agree more with them than with each other.",
+        "the poor ones agree more with them than with each other. Where half of the items are hidden, that still "
+        "goes wrong in single draws.",
         "the text has sources rank the items they are shown; the code draws a full ranking and masks items of it. Both "
         "are run.",
     ),

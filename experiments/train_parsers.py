@@ -247,7 +247,7 @@ def write_table(given: argparse.Namespace, language: str, asked: list[str], rows
         "Each parser is trained on the treebank in its name, on whole sentences drawn at random where the treebank is "
         "larger than the number of words given, and parses all test sets of its language. Words are those of the gold "
         "file for all; tags are gold UPOS where the table says so, and used nowhere else. In parentheses: the test set "
-        "of the treebank that the parser was trained on, which is no weak source.",
+        "of the treebank that the parser was trained on, which is not a weak source.",
         "Percent of words, punctuation included; relations with their subtypes. Where a parser left several roots, the "
         "others were attached to the one with the most words below it; *repaired* counts such sentences in the test "
         "sets of the other treebanks.",

@@ -110,7 +110,7 @@ def test_two_schools_are_not_taken_for_experts_and_copies(seed: int) -> None:
 
 
 def test_experts_among_useless_sources_are_not_taken_for_copies() -> None:
-    # None of 60 other draws failed, so that three of six do with a probability below .001.
+    # One of 60 other draws failed, so that three of six do with a probability below .001.
     failures = 0
     for seed in range(6):
         rng = np.random.default_rng([12, seed])
