@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray, hash_priority
+from consilience.label_types.rankings.compare import margins_of
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, rank_items
+from consilience.label_types.rankings.orders import TIE, best_orders
 from consilience.partitions.threads import map_in_threads
 
 #: A cost this close to its lower bound, relative to the cost, is optimal.
 _EQUAL = 1e-9
-#: Margins below this share of the largest one are rounding errors of a tie.
-_TIE = 1e-12
 #: Scores that differ by less than this share of the largest margin are equal, whatever the order of summation.
 _SAME_SCORE = 1e-9
 #: The lower bound of larger blocks would take longer than the search.
@@ -74,11 +74,9 @@ def add_up(votes: Batch, weights: FloatArray) -> tuple[FloatArray, IntArray, Boo
 
     Also the number of items of each row, and ``(n, r)`` whether any vote sees an item.
     """
-    from consilience.label_types.rankings.kernels import margins_of
-
     there = (weights > 0)[:, :, None]
     sizes = ((votes != ABSENT) & there).any(axis=1).sum(axis=1)
-    margins = margins_of(np.ascontiguousarray(votes, dtype=np.int16), np.ascontiguousarray(weights, np.float64))
+    margins = margins_of(votes, weights)
     return margins, sizes, np.asarray(((votes >= 0) & there).any(axis=1))
 
 
@@ -210,7 +208,7 @@ def _cleaned(margins: npt.ArrayLike, r: int, sizes: npt.ArrayLike | None) -> tup
         exists = np.arange(r) < np.asarray(sizes)[:, None]
         table[~exists[:, np.triu_indices(r, 1)[1]]] = 0.0
     size = np.abs(table)
-    table[size <= _TIE * size.max(axis=1, initial=0.0, keepdims=True)] = 0.0
+    table[size <= TIE * size.max(axis=1, initial=0.0, keepdims=True)] = 0.0
     return table, exists
 
 
@@ -231,15 +229,19 @@ def _solve_blocks(
 
     A deadline asks for integer programs.
     """
-    from consilience.label_types.rankings.kernels import cycle_bound, order_exactly, put_preferred_first, search_order
-
     orders, blocks = find_blocks(square)
     length = blocks[:, 2] - blocks[:, 1]
     bound, proven = np.zeros(len(square)), np.ones(len(square), dtype=bool)
     for size in np.unique(length[length <= max_exact]).tolist():
-        here = blocks[length == size]
-        np.add.at(bound, here[:, 0], order_exactly(square, orders, here, size))
+        row, start, _ = blocks[length == size].T[:, :, None]
+        places = start + np.arange(size)
+        items = orders[row, places]
+        found, least = best_orders(np.maximum(square[row[:, :, None], items[:, :, None], items[:, None]], 0.0))
+        orders[row, places] = np.take_along_axis(items, found, axis=1)
+        np.add.at(bound, row[:, 0], least)
     for row, start, stop in blocks[length > max_exact]:
+        from consilience.label_types.rankings.kernels import cycle_bound, search_order
+
         items = orders[row, start:stop].copy()
         inner = square[row][np.ix_(items, items)]
         order, cost = search_order(inner, np.argsort(-inner.sum(axis=1), kind="stable"), starts, states[row])
@@ -250,8 +252,20 @@ def _solve_blocks(
         orders[row, start:stop] = items[order]
         bound[row] += least
         proven[row] = False
-    put_preferred_first(square, orders)
+    _put_preferred_first(square, orders)
     return orders, bound, proven
+
+
+def _put_preferred_first(square: FloatArray, orders: IntArray) -> None:
+    """Swap tied neighbors that stand against the preference, in place: each item goes ahead as far as it can."""
+    for last in range(1, orders.shape[1]):
+        rows = np.arange(len(orders))
+        for place in range(last, 0, -1):
+            item, ahead = orders[rows, place], orders[rows, place - 1]
+            rows = rows[(item < ahead) & (square[rows, item, ahead] == 0)]
+            if not len(rows):
+                break
+            orders[rows, place - 1], orders[rows, place] = orders[rows, place], orders[rows, place - 1]
 
 
 def linear_ordering(matrix: FloatArray, cost: float, deadline: float) -> tuple[IntArray, float]:

@@ -1,13 +1,7 @@
-"""Compiled loops over rankings: comparing and adding up votes; posteriors; Kemeny orders.
+"""Compiled loops over rankings: posteriors and Kemeny orders of many or of long ones.
 
-A ranking is a position per item, 0 for the first; equal positions are ties and negative ones are items not seen. Pairs
-of items i < j are numbered as in ``numpy.triu_indices(r, 1)``; a margin is the weight of "i before j" minus that of "j
-before i".
-
-Given the margins, an order has the posterior probability ``p(order) ~ exp(-sum of the margins it contradicts)``. The
-normalizer is a sum over orders, which a recursion over subsets turns into ``r 2^r`` terms; running it from both ends
-gives the probability of every pair. Longer rankings are sampled. The order that contradicts the least weight (Kemeny)
-comes from the same recursion, or from moving single items.
+Pairs and margins are those of `compare`, the recursion is that of `orders`. Longer rankings are sampled, and ordered by
+moving single items.
 """
 
 from __future__ import annotations
@@ -16,135 +10,16 @@ import math
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.arrays import FloatArray, IntArray
+from consilience.label_types.rankings.orders import TIE
 
 #: Rows that go through a recursion side by side, one per lane of the processor's vectors.
 _LANES = 32
-#: Every factor of a posterior is at most 1, so nothing that underflowed matters where the normalizer is larger.
-_TRUSTED = 1e-200
 #: Margins up to this sum multiply without overflow: exp(600) < 1e261.
 _STEEPEST = 600.0
-#: Differences below this share of the largest margin are rounding errors.
-_TIE = 1e-12
 #: The increment of the splitmix64 generator.
 _GOLDEN = 0x9E3779B97F4A7C15
-
-
-# --- votes ------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _order(one: int, two: int) -> int:
-    """Return 1 if the item at the first position comes before the other, -1 if after it, 0 if neither is said."""
-    return int((one >= 0) & (one < two)) - int((two >= 0) & (two < one))
-
-
-@numba.njit(cache=True, nogil=True)
-def pair_sums(positions: npt.NDArray[np.int16], observed: BoolArray) -> IntArray:
-    """Return what each two sources have in common, summed over the rows of votes ``(n, m, r)``.
-
-    With S the pairs of items that two votes order alike minus those they order differently, and C those both order:
-    ``(6, m, m)`` sums of S, C, S * S, S * C, C * C and of the rows on which both vote.
-    """
-    n, m, r = positions.shape
-    sums = np.zeros((6, m, m), np.int64)
-    orders = np.empty((m, r * (r - 1) // 2), np.int8)
-    voters = np.empty(m, np.int64)
-    for t in range(n):
-        votes = 0
-        for source in range(m):
-            if observed[t, source]:
-                voters[votes] = source
-                pair = 0
-                for i in range(r):
-                    for j in range(i + 1, r):
-                        orders[votes, pair] = _order(positions[t, source, i], positions[t, source, j])
-                        pair += 1
-                votes += 1
-        for place in range(votes):
-            a = voters[place]
-            sums[5, a, a] += 1
-            for other in range(place + 1, votes):
-                b = voters[other]
-                sign, common = 0, 0
-                for pair in range(orders.shape[1]):
-                    product = orders[place, pair] * orders[other, pair]
-                    sign += product
-                    common += product & 1
-                sums[0, a, b] += sign
-                sums[1, a, b] += common
-                sums[2, a, b] += sign * sign
-                sums[3, a, b] += sign * common
-                sums[4, a, b] += common * common
-                sums[5, a, b] += 1
-    for number in range(6):
-        for a in range(m):
-            for b in range(a):
-                sums[number, a, b] = sums[number, b, a]
-    return sums
-
-
-@numba.njit(cache=True, nogil=True)
-def compare_votes(positions: npt.NDArray[np.int16], values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compare votes ``(n, m, r)`` with one value per row and pair of items, positive where i comes before j.
-
-    Return ``(n, m)`` sums of the values of pairs ordered like that minus those ordered otherwise, and of their sizes.
-    """
-    n, m, r = positions.shape
-    sums, sizes = np.empty((n, m)), np.empty((n, m))
-    for t in range(n):
-        for a in range(m):
-            total, size, pair = 0.0, 0.0, 0
-            for i in range(r):
-                for j in range(i + 1, r):
-                    value = values[t, pair] * _order(positions[t, a, i], positions[t, a, j])
-                    total += value
-                    size += abs(value)
-                    pair += 1
-            sums[t, a], sizes[t, a] = total, size
-    return sums, sizes
-
-
-@numba.njit(cache=True, nogil=True)
-def margins_of(positions: npt.NDArray[np.int16], weights: FloatArray) -> FloatArray:
-    """Return ``(n, pairs)`` by how much of the weight ``(n, m)`` the votes ``(n, m, r)`` favor i before j."""
-    n, m, r = positions.shape
-    margins = np.zeros((n, r * (r - 1) // 2))
-    for t in range(n):
-        for a in range(m):
-            weight, pair = weights[t, a], 0
-            for i in range(r if weight != 0.0 else 0):
-                here = positions[t, a, i]
-                for j in range(i + 1, r):
-                    margins[t, pair + j - i - 1] += weight * _order(here, positions[t, a, j])
-                pair += r - i - 1
-    return margins
-
-
-@numba.njit(cache=True, nogil=True)
-def bucket_counts(positions: npt.NDArray[np.int16], sizes: int) -> IntArray:
-    """Return ``(m, sizes + 1)``: votes over s items, minus one per bucket of s tied items, per source.
-
-    A bucket order acts like one ranking of all its items minus one ranking per bucket.
-    """
-    n, m, r = positions.shape
-    result = np.zeros((m, sizes + 1), np.int64)
-    tied = np.empty(r, np.int64)
-    for t in range(n):
-        for source in range(m):
-            tied[:] = 0
-            seen = 0
-            for i in range(r):
-                place = positions[t, source, i]
-                if place >= 0:
-                    tied[place] += 1
-                    seen += 1
-            result[source, seen] += int(seen > 0)
-            for place in range(r):
-                result[source, tied[place]] -= int(tied[place] > 0)
-    return result
 
 
 # --- posteriors -------------------------------------------------------------------------------------------
@@ -215,13 +90,10 @@ def _pair_masses(factor: FloatArray, before: FloatArray) -> FloatArray:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
-    """Return P(i before j) from margins ``(n, pairs)``, exactly; NaN where they contradict each other too strongly.
-
-    Time and memory grow as ``2^size``; meant for up to 14 items.
-    """
+def sum_orders(margins: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:
+    """Return P(i before j) from margins ``(n, pairs)``, and the normalizers of the posteriors ``(n,)``."""
     n = len(margins)
-    probability = np.empty((n, size * (size - 1) // 2))
+    probability, mass = np.empty((n, size * (size - 1) // 2)), np.empty(n)
     factor, before = np.ones((size, size, _LANES)), np.empty((size, size, _LANES))
     for start in range(0, n, _LANES):
         lanes = min(_LANES, n - start)
@@ -236,13 +108,13 @@ def pair_posterior(margins: FloatArray, size: int) -> FloatArray:
                     pair += 1
         normalizer = _pair_masses(factor, before)
         for lane in range(lanes):
-            scale = 1.0 / normalizer[lane] if normalizer[lane] > _TRUSTED else np.nan
+            mass[start + lane] = normalizer[lane]
             pair = 0
             for i in range(size):
                 for j in range(i + 1, size):
-                    probability[start + lane, pair] = min(before[i, j, lane] * scale, 1.0)
+                    probability[start + lane, pair] = min(before[i, j, lane] / normalizer[lane], 1.0)
                     pair += 1
-    return probability
+    return probability, mass
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -334,23 +206,21 @@ def pair_posterior_gibbs(
 
 
 @numba.njit(cache=True, nogil=True)
-def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: int) -> FloatArray:
-    """Put blocks of one size (row, first place, last place) into the order of least cost, in place; return the costs.
+def order_exactly(price: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the orders of least cost ``(n, size)`` and their costs, see `best_orders`.
 
-    ``best[S] = min over the last item i of S of best[S - i] + price of S - i before i``; the largest margin is 1.
+    ``best[S] = min over the last item i of S of best[S - i] + price of S - i before i``.
     """
+    n, size, _ = price.shape
     n_low, full = size // 2, (1 << size) - 1
     mask = (1 << n_low) - 1
-    costs = np.empty(len(blocks))
-    for done in range(0, len(blocks), _LANES):
-        lanes = min(_LANES, len(blocks) - done)
-        price = np.zeros((size, size, lanes))
+    orders, costs = np.empty((n, size), np.int64), np.empty(n)
+    for done in range(0, n, _LANES):
+        lanes = min(_LANES, n - done)
+        side_by_side = np.empty((size, size, lanes))
         for lane in range(lanes):
-            t, start = blocks[done + lane, 0], blocks[done + lane, 1]
-            for i in range(size):
-                for j in range(size):
-                    price[i, j, lane] = max(square[t, orders[t, start + i], orders[t, start + j]], 0.0)
-        low, high = _combine(price, n_low, 0.0)
+            side_by_side[:, :, lane] = price[done + lane]
+        low, high = _combine(side_by_side, n_low, 0.0)
         best = np.full((full + 1, lanes), np.inf)
         best[0] = 0.0
         for chosen in range(1, full + 1):
@@ -362,20 +232,18 @@ def order_exactly(square: FloatArray, orders: IntArray, blocks: IntArray, size: 
                         cost = best[before, lane] + low[i, lower, lane] + high[i, upper, lane]
                         best[chosen, lane] = min(cost, best[chosen, lane])
         for lane in range(lanes):
-            t, start = blocks[done + lane, 0], blocks[done + lane, 1]
             costs[done + lane] = best[full, lane]
-            member = orders[t, start : start + size].copy()
             chosen = full
-            for place in range(start + size - 1, start - 1, -1):
+            for place in range(size - 1, -1, -1):
                 for i in range(size - 1, -1, -1):  # the least preferred item that can be last
                     before = chosen ^ (1 << i)
                     if (chosen >> i) & 1:
                         cost = best[before, lane] + low[i, before & mask, lane] + high[i, before >> n_low, lane]
-                        if cost <= best[chosen, lane] + _TIE:
+                        if cost <= best[chosen, lane] + TIE:
                             break
-                orders[t, place] = member[i]
+                orders[done + lane, place] = i
                 chosen = before
-    return costs
+    return orders, costs
 
 
 @numba.njit(cache=True, nogil=True)
@@ -398,7 +266,7 @@ def search_order(matrix: FloatArray, order: IntArray, starts: int, state: np.uin
             moved = False
             for place in range(size):
                 item = order[place]
-                gain, target = -_TIE, place
+                gain, target = -TIE, place
                 for step in (-1, 1):
                     change = 0.0
                     other = place + step
@@ -441,17 +309,3 @@ def cycle_bound(matrix: FloatArray) -> float:
                         if matrix[i, j] <= 0:
                             break
     return bound
-
-
-@numba.njit(cache=True, nogil=True)
-def put_preferred_first(square: FloatArray, orders: IntArray) -> None:
-    """Swap tied neighbors that stand against the preference, in place."""
-    for t in range(len(orders)):
-        order = orders[t]
-        for last in range(1, len(order)):
-            item = order[last]
-            place = last
-            while place > 0 and item < order[place - 1] and square[t, item, order[place - 1]] == 0:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = item

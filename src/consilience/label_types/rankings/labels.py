@@ -155,9 +155,9 @@ def rank_items(keys: npt.NDArray[Any], kept: BoolArray, other: int | npt.NDArray
 
 def pair_order(positions: Batch) -> npt.NDArray[np.int8]:
     """Return 1 for each pair of items i < j of which i comes first, -1 if j does, 0 if they are not in an order."""
-    left, right = np.triu_indices(positions.shape[1], 1)
-    one, two = positions[:, left], positions[:, right]
-    return np.where((one >= 0) & (two >= 0), np.sign(two - one), 0).astype(np.int8)
+    left, right = np.triu_indices(positions.shape[-1], 1)
+    one, two = positions[..., left], positions[..., right]
+    return ((one >= 0) & (one < two)).view(np.int8) - ((two >= 0) & (two < one)).view(np.int8)
 
 
 def of_width(table: Batch, width: int) -> Batch:

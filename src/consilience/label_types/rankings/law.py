@@ -17,9 +17,11 @@ from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, few
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table, ratio_sums
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Mixture, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError
-from consilience.label_types.rankings.kemeny import minimize_disagreement, square_margins, sum_by_item
+from consilience.label_types.rankings.compare import bucket_counts, compare_votes, margins_of, pair_sums
+from consilience.label_types.rankings.kemeny import minimize_disagreement, sum_by_item
 from consilience.label_types.rankings.labels import ABSENT, UNSEEN, Positions, of_width, pair_order, rank_items
 from consilience.label_types.rankings.mallows import RetentionCurve, find_root, pair_retention, pairs_at_gaps
+from consilience.label_types.rankings.orders import pair_posterior
 from consilience.label_types.vote_correlation import gls_weights
 
 #: Largest weight: neighbors are swapped once in 3,000 votes.
@@ -114,8 +116,6 @@ class RankingLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.rankings.kernels import bucket_counts, compare_votes, pair_sums
-
         votes = votes_of(chunk.labels, chunk.observed)
         width = votes.shape[2]
         if width > self.largest:
@@ -123,9 +123,8 @@ class RankingLaw(Law):
                 f"rankings of {width} items, but at most {self.largest} are expected. "
                 "Declare the largest number: Rankings(n, ragged=True)."
             )
-        sums = pair_sums(votes, chunk.observed)
-        parts = chunk.counts(sums[5])
-        parts |= {"buckets": bucket_counts(votes, self.largest), "sums": sums[:5]}
+        parts = chunk.counts()
+        parts |= {"buckets": bucket_counts(votes, self.largest), "sums": pair_sums(votes, chunk.observed)}
         if len(chunk.gold_rows) and chunk.known is not None:
             told = pair_order(of_width(chunk.known[chunk.gold_rows], width)).astype(np.float64)
             sign, common = (part.astype(np.int64) for part in compare_votes(votes[chunk.gold_rows], told))
@@ -175,8 +174,6 @@ class RankingLaw(Law):
         return any(bool(one.spread.any()) for _, one in mixture)  # type: ignore[attr-defined]
 
     def prepare(self, chunk: Chunk) -> Prepared:
-        from consilience.label_types.rankings.kernels import bucket_counts
-
         votes = votes_of(chunk.labels, chunk.observed)
         pairs = pairs_at_gaps(bucket_counts(votes, self.largest))
         known = np.zeros((0, votes.shape[2])) if chunk.known is None else chunk.known[chunk.gold_rows]
@@ -184,8 +181,6 @@ class RankingLaw(Law):
         return votes, chunk.observed, self._row_sizes(votes), pairs, *told
 
     def e_step(self, parameters: RankingParameters, prepared: Prepared) -> Statistics:
-        from consilience.label_types.rankings.kernels import compare_votes, margins_of
-
         votes, observed, sizes, pairs, gold_rows, gold_order = prepared
         n, m, width = votes.shape
         agreed = np.zeros(m)
@@ -225,8 +220,6 @@ class RankingLaw(Law):
     # --- level 3 ------------------------------------------------------------------------------------
 
     def posterior(self, parameters: RankingParameters, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-        from consilience.label_types.rankings.kernels import margins_of
-
         votes = votes_of(labels, observed)
         n, _, width = votes.shape
         sizes = self._row_sizes(votes)
@@ -357,8 +350,6 @@ def _loads(parameters: RankingParameters, observed: BoolArray, number: int) -> F
 
 def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps: int) -> FloatArray:
     """Return P(i before j) ``(n, pairs)``: exact for few items, by Gibbs sampling above; 1/2 without items."""
-    from consilience.label_types.rankings.kernels import pair_posterior, pair_posterior_gibbs
-
     probability = np.full(margins.shape, 0.5)
     second = np.triu_indices(width, 1)[1]
     for size in np.unique(sizes[sizes > 1]).tolist():
@@ -366,36 +357,15 @@ def pair_probabilities(margins: FloatArray, width: int, sizes: IntArray, sweeps:
         some = margins[place]
         if size <= EXACT_ITEMS:
             found = pair_posterior(some, size)
-            for row in np.flatnonzero(np.isnan(found[:, 0])):
-                found[row] = _posterior_in_logs(some[row], size)
         else:
+            from consilience.label_types.rankings.kernels import pair_posterior_gibbs
+
             # A sweep moves every item, so that pairs of long lists are seen more often.
             fewer = max(sweeps * USUAL_LENGTH // max(width, USUAL_LENGTH), LEAST_SWEEPS)
             order = np.argsort(-sum_by_item(some, size), axis=1, kind="stable")
             found = pair_posterior_gibbs(some, size, order, fewer, fewer // 4, _keys(some))
         probability[place] = found
     return probability
-
-
-def _posterior_in_logs(margins: FloatArray, size: int) -> FloatArray:
-    """Return P(i before j) of one row by the recursion of `pair_posterior` in logarithms, which never underflow."""
-    price = np.maximum(square_margins(margins[None], size)[0], 0.0)
-    inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
-    step = -inside @ price.T  # (sets, items): log weight of an item after a set
-    forward, backward = np.full((2, len(inside)), -np.inf)
-    forward[0] = backward[-1] = 0.0
-    through = np.full(step.shape, -np.inf)
-    following = [np.flatnonzero(members == 0) for members in inside]
-    for chosen, items in enumerate(following):
-        after = chosen | (1 << items)
-        forward[after] = np.logaddexp(forward[after], forward[chosen] + step[chosen, items])
-    for chosen, items in reversed(list(enumerate(following[:-1]))):
-        onward = step[chosen, items] + backward[chosen | (1 << items)]
-        backward[chosen] = np.logaddexp.reduce(onward)
-        through[chosen, items] = forward[chosen] + onward
-    before = inside.T @ np.exp(through - forward[-1])
-    one, two = np.triu_indices(size, 1)
-    return np.asarray(before[one, two] / (before[one, two] + before[two, one]))
 
 
 def _blocks(n: int, width: int) -> list[slice]:
