@@ -20,8 +20,8 @@ KEPT = 1e-3
 #: Possible truths at which the votes on an item are weighed, near the label and anywhere: a mean squared distance to
 #: about a tenth. A second cluster of votes is seen from anywhere alone.
 NEAR, ANYWHERE = 32, 96
-#: Angles at which a density is tabulated, and times that wrapped noise may go around: scales are below two radii.
-ANGLES, ROUNDS = 200, 2
+#: Angles and cosines at which a density is tabulated, and times that wrapped noise may go around: scales are below two radii.
+ANGLES, COSINES, ROUNDS = 200, 2048, 2
 #: Wrapped noise has a peak wherever all paths meet, which is cut off within this angle.
 NARROW = 0.1
 
@@ -250,17 +250,17 @@ class _Closed(_Curved):
         products = points[..., :, None] * points[..., None, :] - np.eye(4) / 4.0
         return np.sqrt(4.0 / 3.0) * products.reshape(*points.shape[:-1], 16)
 
-    def _log_volume(self, angle: FloatArray, scale: float) -> FloatArray:
-        """Return what the log density of votes of a scale in radii has beyond that of a normal law of this angle."""
-        d = self.degree
+    def _log_density(self, angle: FloatArray, scale: float) -> FloatArray:
+        """Return the log density of votes of a scale in radii at these angles from the truth, up to a constant."""
+        d, far = self.degree, -(angle**2) / (2.0 * scale**2)
         if self.noise == "riemannian":
             middle = (np.arange(ANGLES) + 0.5) * self.farthest / ANGLES
             mass = np.exp(-(middle**2) / (2.0 * scale**2)) * np.sin(middle) ** (d - 1)
-            return np.full(len(angle), -np.log(max(float(mass.mean()), 1e-300)))
+            return far - np.log(max(float(mass.mean()), 1e-300))
         paths = angle[:, None] + 2.0 * self.farthest * np.arange(-ROUNDS, ROUNDS + 1)
         wide = (np.abs(paths) + NARROW) / (np.sin(angle)[:, None] + NARROW)
         each = np.exp((angle[:, None] ** 2 - paths**2) / (2.0 * scale**2)) * wide ** (d - 1)
-        return np.asarray(np.log(each.sum(axis=1)) - d * np.log(scale))
+        return np.asarray(far + np.log(each.sum(axis=1)) - d * np.log(scale))
 
     def expected_cost(
         self, points: FloatArray, votes: FloatArray, counted: FloatArray, scale: FloatArray, variance: FloatArray
@@ -270,32 +270,36 @@ class _Closed(_Curved):
 
         d, rng = self.degree, np.random.default_rng(0)
         tangents, anywhere = (rng.normal(size=(count, d + 1)) for count in (NEAR, ANYWHERE))
+        anywhere /= np.linalg.norm(anywhere, axis=1, keepdims=True)
         own = np.sqrt(np.clip(variance / d / self.size**2, 1e-12, (self.farthest / 3.0) ** 2))[:, None]
         flat = tangents - (points @ tangents.T)[:, :, None] * points[:, None]
-        truth = np.empty((len(points), NEAR + ANYWHERE, d + 1))
-        truth[:, :NEAR] = self.exp(points[:, None], own[:, :, None] * flat)
-        truth[:, NEAR:] = anywhere / np.linalg.norm(anywhere, axis=1, keepdims=True)
+        near = self.exp(points[:, None], own[:, :, None] * flat)
 
-        def angle(to: FloatArray) -> FloatArray:
-            cosine = (truth @ to[:, :, None])[:, :, 0]
-            return np.arccos(np.clip(np.abs(cosine) if self.folded else cosine, -1.0, 1.0))
+        def cosine(to: FloatArray) -> FloatArray:
+            found = np.concatenate([(near @ to[:, :, None])[:, :, 0], to @ anywhere.T], axis=1)
+            return np.clip(np.abs(found) if self.folded else found, -1.0, 1.0)
 
-        apart = angle(points)
+        apart = np.arccos(cosine(points))
         wide = (d - 1) * np.log((apart + NARROW) / (np.sin(apart) + NARROW))
-        near = wide - apart**2 / (2.0 * own**2) - d / 2.0 * np.log(2.0 * np.pi * own**2)
+        own_density = wide - apart**2 / (2.0 * own**2) - d / 2.0 * np.log(2.0 * np.pi * own**2)
         volume = np.log(2.0) + (d + 1) / 2.0 * np.log(np.pi) - gammaln((d + 1) / 2.0) - np.log(2.0) * self.folded
-        height = -np.logaddexp(near + np.log(NEAR), np.log(ANYWHERE) - volume)
-        grid = np.linspace(0.0, self.farthest, ANGLES)
+        height = -np.logaddexp(own_density + np.log(NEAR), np.log(ANYWHERE) - volume)
+        # Densities are read from a table by the cosine, in which they are nearly straight where votes are near.
+        angles = np.arccos(np.linspace(-1.0, 1.0, COSINES + 1))
         for source, each in enumerate(scale / self.size):
             rows = np.flatnonzero(counted[:, source] > 0)
             if len(rows) == 0:
                 continue
             to = np.zeros_like(points)
             to[rows] = votes[rows, source]
-            there = angle(to)
-            height += counted[:, source, None] * (
-                np.interp(there, grid, self._log_volume(grid, each)) - there**2 / (2.0 * each**2)
-            )
+            table = self._log_density(np.minimum(angles, self.farthest), each)
+            place = (cosine(to) + 1.0) * (COSINES / 2.0)
+            cell = np.minimum(place.astype(np.int32), COSINES - 1)
+            place -= cell
+            place *= np.diff(table)[cell]
+            place += table[cell]
+            place *= counted[:, source, None]
+            height += place
         weight = np.exp(height - height.max(axis=1, keepdims=True))
         return self.size**2 * np.asarray((weight * apart**2).sum(axis=1) / weight.sum(axis=1))
 

@@ -236,9 +236,9 @@ def _solve_blocks(
         row, start, _ = blocks[length == size].T[:, :, None]
         places = start + np.arange(size)
         items = orders[row, places]
-        found, least = best_orders(np.maximum(square[row[:, :, None], items[:, :, None], items[:, None]], 0.0))
+        found, cost_of_block = best_orders(np.maximum(square[row[:, :, None], items[:, :, None], items[:, None]], 0.0))
         orders[row, places] = np.take_along_axis(items, found, axis=1)
-        np.add.at(bound, row[:, 0], least)
+        np.add.at(bound, row[:, 0], cost_of_block)
     for row, start, stop in blocks[length > max_exact]:
         from consilience.label_types.rankings.kernels import cycle_bound, search_order
 
