@@ -219,7 +219,8 @@ def plain_words(text: str) -> tuple[str, ...]:
     return tuple(_APOSTROPHE.sub("", word) if "'" in word or "\u2019" in word else word for word in words)
 
 
-def plain_spelling(text: str) -> list[str]:
+@lru_cache(maxsize=2**14)
+def plain_spelling(text: str) -> tuple[str, ...]:
     """Return the words of a text as written, as many as `plain_words` returns.
 
     A written word holds the punctuation around it, and ends with a blank unless the next one is attached to it.
@@ -227,23 +228,25 @@ def plain_spelling(text: str) -> list[str]:
     Examples
     --------
     >>> plain_spelling("a well-known end.Then")
-    ['a ', 'well-', 'known ', 'end.', 'Then ']
+    ('a ', 'well-', 'known ', 'end.', 'Then ')
     """
     found = list(_WORD.finditer(text))
     gaps = [text[one.end() : two.start()] for one, two in pairwise(found)]
     gaps = [text[: found[0].start()], *gaps, text[found[-1].end() :] + " "] if found else []
-    around = [_BLANKS.split(gap) for gap in gaps]  # what belongs to the word before, and to the one behind
+    around = [
+        ("", "") if gap == " " else _BLANKS.split(gap) for gap in gaps
+    ]  # what belongs to the word before, and to the one behind
     written = []
     for place, word in enumerate(found):
         before, behind = around[place], around[place + 1]
         lead = before[-1] if len(before) > 1 or place == 0 else ""
         written.append(f"{lead}{word.group()}{behind[0]}{' ' if len(behind) > 1 else ''}")
-    return written
+    return tuple(written)
 
 
-def exact_spelling(text: str) -> list[str]:
+def exact_spelling(text: str) -> tuple[str, ...]:
     """Return the words of a text as they are, with a blank behind each."""
-    return [f"{word} " for word in text.split()]
+    return tuple(f"{word} " for word in text.split())
 
 
 def _numbered(words: Sequence[Hashable]) -> tuple[IntArray, int]:
