@@ -20,7 +20,8 @@ KEPT = 1e-3
 #: Possible truths at which the votes on an item are weighed, near the label and anywhere: a mean squared distance to
 #: about a tenth. A second cluster of votes is seen from anywhere alone.
 NEAR, ANYWHERE = 32, 96
-#: Angles and cosines at which a density is tabulated, and times that wrapped noise may go around: scales are below two radii.
+#: Angles and cosines at which densities are tabulated, and times that wrapped noise may go around, as scales are below
+#: two radii.
 ANGLES, COSINES, ROUNDS = 200, 2048, 2
 #: Wrapped noise has a peak wherever all paths meet, which is cut off within this angle.
 NARROW = 0.1
