@@ -1,5 +1,5 @@
 """The command line: votes from a file in, labels with confidence out."""
 
-from consilience.cli.program import main
+from consilience.cli.commands import main
 
 __all__ = ["main"]

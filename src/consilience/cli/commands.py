@@ -1,4 +1,4 @@
-"""What all commands share: errors in one or two lines, exit codes, and "did you mean"."""
+"""The program `consilience`, and what its commands share: errors in one or two lines, exit codes, "did you mean"."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from consilience.exceptions import ConsilienceError, did_you_mean
 
@@ -34,6 +36,35 @@ TOPICS = {
 }  # fmt: skip
 #: Names that messages of the library share with options of the command line.
 _OPTIONS = "abstain|delimiter|drop|encoding|item|label|layout|method|repeats|source|sources|space|ties"
+
+
+#: Where each command is, and what it does in one line: a command is loaded when it is called, not to list the others.
+COMMANDS = {
+    "demo": ("consilience.cli.demo", "Label four small example tables"),
+    "label": ("consilience.cli.label", "Label every item of a table of votes"),
+    "inspect": ("consilience.cli.inspect", "Summarize votes before fitting a model"),
+    "predict": ("consilience.cli.label", "Label votes with a previously fitted model"),
+    "compare": ("consilience.cli.label", "Compare all methods on known labels"),
+    "explain": ("consilience.cli.inspect", "Explain why an item got its label"),
+    "audit": ("consilience.cli.inspect", "Measure the labels against a few labeled by hand"),
+    "review": ("consilience.cli.review", "Label items by hand on a local page"),
+    "report": ("consilience.cli.inspect", "Write an HTML report"),
+    "convert": ("consilience.cli.label", "Convert between file formats"),
+    "spaces": ("consilience.cli.inspect", "List the label types"),
+    "reproduce": ("consilience.cli.reproduce", "Run the experiments of the repository"),
+}
+EXAMPLES = (
+    "consilience demo",
+    "consilience inspect votes.csv",
+    "consilience label votes.csv -o labels.csv",
+    "consilience spaces",
+)
+HELP = """Combine noisy votes from many sources into one reliable label per item.
+
+Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
+
+Completion in bash: eval "$(_CONSILIENCE_COMPLETE=bash_source consilience)"; with zsh_source and fish_source likewise.
+"""
 
 
 class BadInputError(click.ClickException):
@@ -86,10 +117,7 @@ class Group(Command, click.Group):
     """A group whose errors are one or two lines and whose exit codes are 0, 1 and 2."""
 
     command_class = Command
-
-    def __init__(self, *arguments: Any, places: Mapping[str, tuple[str, str]], **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.places = places
+    places = COMMANDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.places)
@@ -99,9 +127,7 @@ class Group(Command, click.Group):
             return None
         command: click.Command = getattr(import_module(self.places[cmd_name][0]), cmd_name)
         if ctx.resilient_parsing:  # the Tab key
-            from consilience.cli.completion import completes
-
-            completes(command)
+            _offer_values(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -195,3 +221,44 @@ def in_options(message: str) -> str:
     message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
     message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
     return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)
+
+
+def _offer_values(command: click.Command) -> None:
+    """Have the parameters of a command offer what they can be: label types, methods, columns, experiments."""
+    from consilience.cli.reproduce import ALL, find_experiments
+    from consilience.estimation.protocol import METHODS
+    from consilience.tables.files import read_table
+    from consilience.tables.notation import NOTATIONS
+
+    def columns(ctx: click.Context) -> list[str]:
+        # While an option still lacks its value, click leaves the arguments before it unread.
+        named = [ctx.params.get("votes"), ctx.params.get("source_file"), *ctx.args]
+        return list(read_table(Path(next(filter(None, named)))).column_names)
+
+    values: dict[str, Callable[[click.Context], Iterable[str]]] = {
+        "space": lambda ctx: [notation.name for notation in NOTATIONS],
+        "method": lambda ctx: [*METHODS, "quadratic"],
+        "names": lambda ctx: [*find_experiments(Path.cwd())[1], ALL],
+        **dict.fromkeys(("item", "item_column", "source", "label", "sources", "drop", "depends", "show"), columns),
+    }
+
+    def offer(names: Callable[[click.Context], Iterable[str]]) -> Callable[[click.Context, str], list[CompletionItem]]:
+        def offered(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+            before, comma, begun = incomplete.rpartition(",")  # the last name of a list
+            try:
+                return [CompletionItem(f"{before}{comma}{name}") for name in names(ctx) if name.startswith(begun)]
+            except Exception:  # completion never complains
+                return []
+
+        return offered
+
+    for parameter in command.params:
+        if parameter.name in values:
+            # The public method of this one parameter; click has no other place for what depends on other parameters.
+            setattr(parameter, "shell_complete", offer(values[parameter.name]))  # noqa: B010
+
+
+@click.group(cls=Group, help=HELP, examples=EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="consilience", message="%(prog)s %(version)s")
+def main() -> None:
+    """Run a command of the program."""

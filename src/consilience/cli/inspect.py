@@ -1,7 +1,8 @@
-"""`inspect`, `explain`, `report` and `spaces`: look at votes, labels and label types."""
+"""`inspect`, `explain`, `audit`, `report` and `spaces`: look at votes, labels and label types."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -15,10 +16,21 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command
-from consilience.cli.loading import describe, load_for_model, opened
+from consilience.cli.loading import (
+    cells_by_item,
+    describe,
+    item_column,
+    item_key,
+    load_for_model,
+    opened,
+    shown_content,
+    table_of,
+    without_shown,
+    write_page,
+)
 from consilience.cli.output import Output, check_targets, columns_of, counted, write_all
-from consilience.cli.page import shown_content, without_shown, write_page
 from consilience.estimation.protocol import Diagnostic
+from consilience.exceptions import ConsilienceWarning, FileFormatError
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences, Product, Rankings, Scores, Vectors
 from consilience.label_types.base import LabelSpace, Unit
@@ -44,6 +56,8 @@ COPIED = 30
 FEW = 10
 #: Names listed in a finding.
 LISTED = 8
+#: Column of a file of known labels that says with which probability an item was drawn.
+PROBABILITY = "probability"
 #: What the difference between two votes is called and means, by the unit of the quality of a source.
 _APART = {
     "error_rate": ("disagreement", "the share in which two votes differ"),
@@ -299,6 +313,79 @@ def explain(
         story = fitted.explain(loaded.votes, identity)
     output.text(str(story))
     output.document(vars(story))
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "consilience label votes.csv -o labels.csv --save model.npz",
+        "consilience audit model.npz votes.csv --gold gold.csv",
+        "consilience audit model.npz votes.csv --gold gold.csv --within 0.05 --json",
+    ),
+)
+@options.MODEL
+@options.VOTES
+@options.reading(space=False)
+@options.gold(required=True)
+@click.option("--by", metavar="COLUMN", help="The same numbers for each value of this column of VOTES.")
+@click.option(
+    "--within", type=click.FloatRange(min=0.0, min_open=True), default=0.02, show_default=True, metavar="X",
+    help="Say how many more labels would make the interval plus or minus X.",
+)  # fmt: skip
+@options.printing
+def audit(
+    model: Path, votes: Path, reading: options.Reading, gold: str, by: str | None, within: float, output: Output
+) -> None:
+    """Say how good the labels of all items are, by those whose true label is known, with 95% intervals.
+
+    The known items have to be a random sample. Where they were drawn with different probabilities, the file of known
+    labels says so in a column `probability`; items with an empty cell there were not drawn at random and are left out.
+    Known labels that MODEL learned from are compared with labels of models that did not see them.
+    """
+    fitted = LabelModel.load(model)
+    loaded = load_for_model(votes, fitted, reading, output, gold)
+    slices = None if by is None else cells_by_item(votes, [by], reading, loaded.votes, alike=True)[by]
+    weights = weights_of(gold, reading, loaded.votes)
+    with output.working("auditing"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConsilienceWarning)
+        found = fitted.audit(loaded.votes, loaded.gold, weights, slices)
+    output.table(found.columns())
+    more = found.labels_needed(within)
+    output.text(f"{more} more labels would make the first interval about ± {within:g}" if more else "")
+    if found.cross_fitted:
+        output.note(f"{found.cross_fitted} known labels had been learned from and were held out in turn")
+    output.findings(found.diagnostics)
+    rows = [{"about": about, "measure": measure, **vars(one)} for about, measure, one in found.rows()]
+    output.document(
+        {
+            "rows": rows,
+            "stated_confidence": found.stated,
+            "labels_needed": {"within": within, "more": more},
+            "cross_fitted": found.cross_fitted,
+            "diagnostics": found.diagnostics,
+        }
+    )
+
+
+def weights_of(gold: str, reading: options.Reading, votes: Votes) -> FloatArray | None:
+    """Return one over the probability of each item, where the file of known labels has such a column."""
+    path = Path(gold)
+    if not path.is_file():
+        return None
+    table = table_of(path, reading)
+    if PROBABILITY not in table.column_names:
+        return None
+    item = reading.gold_item or item_column(table.column_names, reading)
+    weights: dict[str, float] = {}
+    for name, value in zip(table.column(item).to_pylist(), table.column(PROBABILITY).to_pylist(), strict=True):
+        if value is None or value == "":
+            continue
+        if not isinstance(value, (int, float)) or not 0.0 < value <= 1.0:
+            raise FileFormatError(
+                f"{gold!r}, item {name!r}: {value!r} is not a probability. Leave the cell empty if there is none."
+            )
+        weights[item_key(name)] = 1.0 / value
+    return np.array([weights.get(item_key(one), np.nan) for one in votes.items.tolist()])
 
 
 @click.command(

@@ -1,9 +1,10 @@
-"""`label`, `predict` and `compare`: labels into a file, and methods against known labels."""
+"""`label`, `predict` and `convert`: labels or votes into a file; `compare`: methods against known labels."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,9 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray
 from consilience.cli import options
 from consilience.cli.commands import Command
-from consilience.cli.loading import Loaded, describe, load, opened
-from consilience.cli.origins import write_back
+from consilience.cli.loading import describe, load, opened, read_raw, shown_content, table_of, without_shown, write_page
+from consilience.cli.origins import Loaded, origin_of, write_back
 from consilience.cli.output import STDOUT, Output, Writer, check_targets, columns_of, counted, write_all
-from consilience.cli.page import shown_content, without_shown, write_page
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, UnsupportedError, did_you_mean
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
@@ -27,7 +27,8 @@ from consilience.partitions.label_folder import check_folder
 from consilience.prediction.verdict import verdict
 from consilience.preferences import leader
 from consilience.preferences import standings as standings_of
-from consilience.tables.files import file_format
+from consilience.tables.files import file_format, write_table
+from consilience.tables.reading import wide_table
 from consilience.tables.writing import label_table, write_readable
 
 if TYPE_CHECKING:
@@ -263,6 +264,52 @@ def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output:
     rows.sort(key=lambda row: (row["mean_distance"] is None, row["mean_distance"] or 0.0))
     output.table(columns_of(rows))
     output.document({"known": loaded.n_gold, "space": describe(loaded.space), "methods": rows})
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "consilience convert votes.csv votes.parquet",
+        "consilience convert votes.csv votes-long.csv --to long",
+        "consilience convert long.csv wide.jsonl --to wide",
+        "consilience convert replies.jsonl judged.csv --from judges --to wide",
+    ),
+)
+@click.argument("source_file", type=options.FILE, callback=options.table_file, metavar="IN")
+@click.argument("target", type=options.FILE, metavar="OUT")
+@click.option("--to", "layout_out", type=click.Choice(("wide", "long")), help="Layout of OUT; that of IN by default.")
+@options.reading(space=False)
+@options.FORCE
+@options.printing
+def convert(
+    source_file: Path,
+    target: Path,
+    layout_out: str | None,
+    reading: options.Reading,
+    force: bool,
+    output: Output,
+) -> None:
+    """Turn votes or labels into another file format or layout.
+
+    The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
+    the standard input or output. Without --to a table keeps its layout; what comes from other tools becomes long.
+    """
+    output = check_outputs(target, reading, output, force=force)
+    as_it_is = replace(options.Reading(), delimiter=reading.delimiter, encoding=reading.encoding)
+    if (
+        layout_out is None
+        and origin_of(source_file, reading) == "table"
+        and reading in (as_it_is, replace(as_it_is, origin="table"))
+    ):
+        table = table_of(source_file, reading)
+    else:
+        votes, space, is_long = read_raw(source_file, reading)
+        output.receipt(votes.receipt)
+        wide = layout_out == "wide" or (layout_out is None and not is_long)
+        table = wide_table(votes, space) if wide else votes.to_long(space)
+    write_all({target: lambda path: write_table(path, table)})
+    output.text(f"Wrote {counted(table.num_rows, 'row')}, {counted(table.num_columns, 'column')} to {target}")
+    output.document({"output": str(target), "rows": table.num_rows, "columns": table.column_names})
 
 
 def check_outputs(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from consilience.arrays import Batch, IntArray, as_object_array
 from consilience.cli.commands import in_options
 from consilience.cli.options import Reading
-from consilience.cli.origins import Imported, imported, origin_of
+from consilience.cli.origins import Loaded, imported, origin_of
 from consilience.cli.output import Output
 from consilience.exceptions import (
     FileFormatError,
@@ -34,7 +36,7 @@ from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
 from consilience.tables.cleaning import as_the_space_reads, odd_columns, read_by
 from consilience.tables.display import SourceTable
-from consilience.tables.files import read_table
+from consilience.tables.files import read_table, write_text
 from consilience.tables.frames import ALIASES
 from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared, guess_space, space_of_text, word_for
@@ -50,24 +52,6 @@ SHOWN_ITEMS = 50_000
 LABEL_NAMES = ("gold", "truth", "label", "answer", "gold_label", "true_label", "target", "rating", "score")
 #: Ids shown in a message.
 SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Votes as their label type has them, or the partitions of an engine, and one known label (or None) per item."""
-
-    votes: Any
-    space: Any
-    gold: Batch | None = None
-    #: What the reader of another tool's file returned.
-    export: Any = None
-    #: What became of the cells of the table.
-    receipt: Receipt | None = None
-
-    @property
-    def n_gold(self) -> int:
-        """How many items have a known label."""
-        return 0 if self.gold is None else sum(label is not None for label in self.gold.tolist())
 
 
 def load(path: Path, reading: Reading, output: Output, gold: str | None = None, *, to_look: bool = False) -> Loaded:
@@ -125,7 +109,7 @@ def read_raw(path: Path, reading: Reading) -> tuple[Votes, LabelSpace | None, bo
 
 def _read(
     path: Path, reading: Reading, gold: str | None, declared: Declared
-) -> tuple[pa.Table | None, Votes, bool, Imported | None]:
+) -> tuple[pa.Table | None, Votes, bool, Loaded | None]:
     """Return the table of a file, its votes, whether who has no row abstains, and what a tool's file says."""
     found = imported(path, reading)
     if found is not None:
@@ -296,14 +280,13 @@ def _interpreted(
     gold: str | None,
     reading: Reading,
     output: Output,
-    found_in: Imported | None = None,
+    found_in: Loaded | None = None,
 ) -> Loaded:
     votes = read_by(raw, space, str(path), strict=reading.strict, unlisted=reading.unlisted)
     output.receipt(votes.receipt)
-    export = None if found_in is None else found_in.export
+    found = replace(found_in or Loaded(votes, space), votes=votes, space=space, receipt=votes.receipt)
     if gold is None:
-        told = None if found_in is None or found_in.gold is None or not found_in.gold[1].any() else found_in.gold[0]
-        return Loaded(votes, space, told, export, votes.receipt)
+        return found
     name = gold
     if os.path.isfile(gold):
         ids, labels = _columns_of_gold(Path(gold), reading)
@@ -316,13 +299,12 @@ def _interpreted(
         columns = [] if table is None else table.column_names
         hint = did_you_mean(gold, columns) or f" The columns are {', '.join(map(repr, columns))}." * bool(columns)
         raise FileFormatError(f"--gold {gold!r} is neither a file nor a column of {str(path)!r}.{hint}")
-    found = _matched(ids, labels, votes, name, output)
-    rows = list(found)
+    told = _matched(ids, labels, votes, name, output)
+    rows = list(told)
     # A number is text where the classes are texts such as '1'.
-    as_text = (isinstance(one, (int, float)) and not space.contains(one) for one in found.values())
     cells = [
-        str(one) if number and space.contains(str(one)) else one
-        for one, number in zip(found.values(), as_text, strict=True)
+        str(one) if isinstance(one, (int, float)) and not space.contains(one) and space.contains(str(one)) else one
+        for one in told.values()
     ]
     try:
         read = as_object_array(space.read_text(as_object_array(cells)))
@@ -334,8 +316,7 @@ def _interpreted(
         raise FileFormatError(f"{name!r}{place}: {error}{hint}") from None
     known: Batch = np.empty(len(votes), dtype=object)
     known[rows] = read
-    known = space.in_words_of(known, votes.labels, votes.observed)
-    return Loaded(votes, space, known, export, votes.receipt)
+    return replace(found, gold=space.in_words_of(known, votes.labels, votes.observed))
 
 
 def item_column(names: list[str], reading: Reading) -> str | None:
@@ -434,3 +415,43 @@ def _matched(ids: list[Any], labels: list[Any], votes: Votes, name: str, output:
 def item_key(item: Any) -> str:
     """Return an id so that 7, 7.0 and '7' are the same."""
     return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+
+
+# --- what the report and the review show with the items ------------------------------------------------------
+
+
+def write_page(path: Path, model: LabelModel, loaded: Loaded, title: str, content: Any) -> None:
+    """Write the report, which ends with the command that made it."""
+    from consilience.report.page import page_of  # with its templates; most commands write no page
+
+    command = shlex.join(["consilience", *sys.argv[1:]])
+    page = page_of(model, loaded.votes, loaded.gold, title, show=content, command=command, words=in_options)
+    write_text(path, page)
+
+
+def shown_file(show: str | None, votes: Path) -> tuple[Path, list[str]]:
+    """Return the table that `--show` is about, and the columns of it; none for all of them."""
+    if show is not None and "," not in show and Path(show).is_file():
+        return Path(show), []
+    return votes, [name.strip() for name in (show or "").split(",") if name.strip()]
+
+
+def without_shown(votes: Path, reading: Reading, show: str | None) -> Reading:
+    """Return how to read the votes where some columns are only shown."""
+    file, columns = shown_file(show, votes)
+    if file != votes or not columns:
+        return reading
+    names = table_of(votes, reading).column_names
+    for name in columns:
+        if name not in names:
+            hint = did_you_mean(name, names) or f" Columns: {', '.join(names)}."
+            raise click.BadParameter(
+                f"{name!r} is neither a file nor a column of {str(votes)!r}.{hint}", param_hint="--show"
+            )
+    is_long = reading.roles(names)[0] == "long"  # there, columns without a role are no sources
+    return reading if is_long else replace(reading, drop=(*reading.drop, *columns))
+
+
+def shown_content(show: str | None, path: Path, reading: Reading, votes: Votes) -> dict[str, list[Any]] | None:
+    """Return the columns to show with the items of the votes, found by item id."""
+    return None if show is None else cells_by_item(*shown_file(show, path), reading, votes)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import Batch
 from consilience.cli.commands import BadInputError
 from consilience.cli.options import Reading
 from consilience.exceptions import FileFormatError
@@ -49,17 +50,24 @@ _ALWAYS = ("origin", "space", "sources", "drop", "strict", "engine", "gold_item"
 
 
 @dataclass(frozen=True)
-class Imported:
-    """Votes from a file that says what its labels are."""
+class Loaded:
+    """Votes as their label type has them, or the partitions of an engine, and one known label (or None) per item."""
 
-    votes: Votes
+    votes: Any
     space: Any
-    gold: Any = None
-    #: What the reader returned: it knows the data of the items, for files that go back to the tool.
+    gold: Batch | None = None
+    #: What the reader of another tool's file returned: it knows the data of the items, for files that go back.
     export: Any = None
+    #: What became of the cells of the table.
+    receipt: Receipt | None = None
+
+    @property
+    def n_gold(self) -> int:
+        """How many items have a known label."""
+        return 0 if self.gold is None else sum(label is not None for label in self.gold.tolist())
 
 
-def imported(path: Path, reading: Reading) -> Imported | None:
+def imported(path: Path, reading: Reading) -> Loaded | None:
     """Return the votes of a file that is not a plain table; None if it is one."""
     origin = origin_of(path, reading)
     if origin == "table":
@@ -76,7 +84,8 @@ def imported(path: Path, reading: Reading) -> Imported | None:
         # A run file holds the top of longer lists.
         notes = (f"In run files, {RANKED_BELOW}",) if origin == "trec" and reading.unlisted is None else ()
         votes = replace(votes, receipt=Receipt(cast + empty, empty, unit="answers", notes=notes))
-    return Imported(votes, space, getattr(export, "gold", None), export)
+    labels, known = getattr(export, "gold", (None, np.zeros(0)))
+    return Loaded(votes, space, labels if known.any() else None, export, votes.receipt)
 
 
 def write_back(path: Path, tool: str, model: LabelModel, votes: Votes, export: Any) -> None:
