@@ -59,7 +59,7 @@ def test_only_short_lists_leave_a_chunk_and_items_that_are_not_there_are_named(t
     noting = Noting(tmp_path, SPACES["classes"])
     model.suggest(noting, 1, "learn")
     assert len(brought) == 2
-    assert len(brought[1].items) == 200  # of 240
+    assert len(brought[1].key) == 200  # of 240
     with pytest.raises(InvalidVotesError, match=r"no item 'item 9999' in the votes\..*'item 0000'"):
         model.explain(noting, "item 9999")
     with pytest.raises(UnsupportedError, match=r"k=500 items are asked for, and 2[0-9]{2} have a vote"):

@@ -82,18 +82,21 @@ def suggest(
             f"k={k} items are asked for, and {peaks.items} have a vote. Ask for at most {peaks.items}."
         )
     n_drawn = 0 if purpose == "learn" else int(k) if purpose == "audit" else (int(k) + 1) // 2
-    draw = _Draw(np.zeros(0, dtype=object), np.zeros(0), np.zeros(0), 0)
+    items, probability = np.zeros(0, dtype=object), np.zeros(0)
     if n_drawn:
-        largest: _Largest = total(lambda part: part.largest(n_drawn))
-        draw = total(lambda part: part.draw(peaks, largest, n_drawn, seed)).shuffled(seed)
+        largest = -total(lambda part: part.largest(n_drawn)).key
+        # Sequential Poisson sampling, in random order, so that the first items are a sample, too.
+        items, probability = total(lambda part: part.draw(peaks, largest, n_drawn, seed)).columns
+        order = np.argsort(hash_priority(items, seed + 1), kind="stable")
+        items, probability = items[order], probability[order]
     if n_drawn == k:
-        return Suggestion(draw.items, draw.probability)
-    size = max(SHORT_LIST * int(k), SHORTEST)
-    short: _ShortList = total(lambda part: part.short_list(peaks, size))
-    picked = short.items[_different(short.value, short.pattern, min(int(k), len(short.items)))]
-    picked = picked[~np.isin(picked, draw.items)][: int(k) - n_drawn]
-    items = np.concatenate([draw.items, picked]) if n_drawn else picked
-    probability = np.concatenate([draw.probability, np.full(len(picked), np.nan)])
+        return Suggestion(items, probability)
+    short: _Top = total(lambda part: part.short_list(peaks, max(SHORT_LIST * int(k), SHORTEST)))
+    valuable, pattern = short.columns
+    picked = valuable[_different(-short.key, pattern, min(int(k), len(valuable)))]
+    picked = picked[~np.isin(picked, items)][: int(k) - n_drawn]
+    items = np.concatenate([items, picked]) if n_drawn else picked
+    probability = np.concatenate([probability, np.full(len(picked), np.nan)])
     # One drawn, one picked, and so on.
     turns = np.concatenate([np.arange(n_drawn) * 2.0, np.arange(len(picked)) * 2.0 + 1.0])
     order = np.argsort(turns, kind="stable")
@@ -123,62 +126,35 @@ class _Peaks:
 
 
 @dataclass(frozen=True)
-class _Largest:
-    """The largest expected standard deviations."""
+class _Top:
+    """The `count` items of smallest key, in this order, and what belongs to them; those of several parts add up."""
 
-    unsure: FloatArray
-    count: int
-
-    def __add__(self, other: _Largest) -> _Largest:
-        return _Largest(-np.sort(-np.concatenate([self.unsure, other.unsure]))[: self.count], self.count)
-
-    def probability(self, peaks: _Peaks, unsure: FloatArray) -> FloatArray:
-        """Return probabilities proportional to sizes that add up to the size of the sample, none above one."""
-        size, left, rest = peaks.size(self.unsure), float(peaks.items), self.count
-        for one in size.tolist():
-            if rest * one < left:
-                break
-            left, rest = left - one, rest - 1
-        factor = rest / left if left > 1e-9 and rest else np.inf
-        return np.minimum(peaks.size(unsure) * factor, 1.0)
-
-
-@dataclass(frozen=True)
-class _Draw:
-    """A sample: ids, probabilities, and the keys whose smallest ones are drawn (sequential Poisson sampling)."""
-
-    items: npt.NDArray[Any]
-    probability: FloatArray
     key: FloatArray
     count: int
+    columns: tuple[npt.NDArray[Any], ...]
 
-    def __add__(self, other: _Draw) -> _Draw:
-        key = np.concatenate([self.key, other.key])
-        order = np.argsort(key, kind="stable")[: self.count]
-        items = np.concatenate([self.items, other.items])
-        probability = np.concatenate([self.probability, other.probability])
-        return _Draw(items[order], probability[order], key[order], self.count)
+    @classmethod
+    def of(cls, key: FloatArray, count: int, *columns: npt.NDArray[Any]) -> _Top:
+        order = np.argsort(key, kind="stable")[:count]
+        return cls(key[order], count, tuple(column[order] for column in columns))
 
-    def shuffled(self, seed: int) -> _Draw:
-        """Return the sample in random order, so that its first items are a sample, too."""
-        order = np.argsort(hash_priority(self.items, seed + 1), kind="stable")
-        return _Draw(self.items[order], self.probability[order], self.key[order], self.count)
+    def __add__(self, other: _Top) -> _Top:
+        columns = (np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True))
+        return _Top.of(np.concatenate([self.key, other.key]), self.count, *columns)
 
 
-@dataclass(frozen=True)
-class _ShortList:
-    """The most valuable items, best first: their ids, values, and who deviates how far from the label."""
+def _probability(peaks: _Peaks, largest: FloatArray, count: int, unsure: FloatArray) -> FloatArray:
+    """Return probabilities proportional to sizes that add up to the size of the sample, none above one.
 
-    items: npt.NDArray[Any]
-    value: FloatArray
-    pattern: FloatArray
-    size: int
-
-    def __add__(self, other: _ShortList) -> _ShortList:
-        items = np.concatenate([self.items, other.items])
-        value, pattern = np.concatenate([self.value, other.value]), np.concatenate([self.pattern, other.pattern])
-        order = np.argsort(-value, kind="stable")[: self.size]
-        return _ShortList(items[order], value[order], pattern[order], self.size)
+    `largest` are the `count` largest standard deviations of all items.
+    """
+    left, rest = float(peaks.items), count
+    for one in peaks.size(largest).tolist():
+        if rest * one < left:
+            break
+        left, rest = left - one, rest - 1
+    factor = rest / left if left > 1e-9 and rest else np.inf
+    return np.minimum(peaks.size(unsure) * factor, 1.0)
 
 
 @dataclass(frozen=True)
@@ -199,24 +175,21 @@ class _Judged:
         doubt, apart = (float(one.max(initial=0.0)) for one in (self.doubt, self.apart))
         return _Peaks(doubt, apart, len(self.items), float(self.unsure.sum()))
 
-    def largest(self, count: int) -> _Largest:
-        return _Largest(-np.sort(-self.unsure)[:count], count)
+    def largest(self, count: int) -> _Top:
+        return _Top.of(-self.unsure, count)
 
-    def draw(self, peaks: _Peaks, largest: _Largest, count: int, seed: int) -> _Draw:
+    def draw(self, peaks: _Peaks, largest: FloatArray, count: int, seed: int) -> _Top:
         """Return the items with the smallest keys: a random number over the probability, zero where that is one."""
-        probability = largest.probability(peaks, self.unsure)
+        probability = _probability(peaks, largest, count, self.unsure)
         random = hash_priority(self.items, seed).astype(np.float64) / 2.0**64
-        key = np.where(probability < 1.0, random / probability, 0.0)
-        order = np.argsort(key, kind="stable")[:count]
-        return _Draw(self.items[order], probability[order], key[order], count)
+        return _Top.of(np.where(probability < 1.0, random / probability, 0.0), count, self.items, probability)
 
-    def short_list(self, peaks: _Peaks, size: int) -> _ShortList:
+    def short_list(self, peaks: _Peaks, size: int) -> _Top:
         """Return the items of largest value: uncertainty times influence, each relative to the largest of all items."""
         # More votes on an item mean more sources to learn about.
         influence = self.apart / (peaks.apart or 1.0) * np.sqrt(self.voted)
         value = (self.doubt / (peaks.doubt or 1.0) + 1e-3) * (influence + 1e-3)
-        order = np.argsort(-value, kind="stable")[:size]
-        return _ShortList(self.items[order], value[order], self.pattern[order], size)
+        return _Top.of(-value, size, self.items, self.pattern)
 
 
 def _judged(model: SourceModel, space: LabelSpace, decode: str, votes: Any) -> _Judged:
@@ -247,7 +220,7 @@ def audit_sizes(space: LabelSpace, belief: Posterior, k: int) -> FloatArray:
     """Return the probability with which each item is among the `k` that are drawn for an audit."""
     unsure = _expected_deviation(space, belief)
     peaks = _Peaks(0.0, 0.0, len(unsure), float(unsure.sum()))
-    return _Largest(-np.sort(-unsure)[:k], k).probability(peaks, unsure)
+    return _probability(peaks, -np.sort(-unsure)[:k], k, unsure)
 
 
 def _rival_groups(model: SourceModel) -> list[tuple[list[int], list[int]]]:

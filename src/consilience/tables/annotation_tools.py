@@ -99,13 +99,21 @@ def read_prodigy(source: Files) -> Annotations:
     >>> read_prodigy([task, {**task, "_annotator_id": "bob", "accept": ["bad"]}]).votes.labels.tolist()
     [['good', 'bad']]
     """
+
+    def said(record: Record, kind: str) -> Any:
+        if kind == "choices":
+            return tuple(map(str, record.get("accept", [record.get("answer", "accept")]))) or None
+        sides = ("start", "end") if kind == "labels" else ("x", "y", "width", "height")
+        straight = () if kind == "labels" else (0.0,)  # boxes are not turned
+        return [(*(span[side] for side in sides), *straight, span.get("label")) for span in record.get("spans") or ()]
+
     tasks = [
         (who, _having(record, place, "answer", "accept", "spans"), record) for who, place, record in _records(source)
     ]
-    kind, read = "choices", _prodigy_choice
+    kind = "choices"
     if any("spans" in record for _, _, record in tasks):
         boxes = any("width" in span for _, _, record in tasks for span in record.get("spans") or ())
-        kind, read = ("rectanglelabels", _prodigy_boxes) if boxes else ("labels", _prodigy_spans)
+        kind = "rectanglelabels" if boxes else "labels"
     key = "_task_hash" if kind == "choices" and not any("accept" in one for _, _, one in tasks) else "_input_hash"
     data: dict[Any, Record] = {}
     answers = []
@@ -113,22 +121,8 @@ def read_prodigy(source: Files) -> Annotations:
         item = record.get(key, record.get("text", record.get("image", place)))
         data.setdefault(item, {name: record[name] for name in ("text", "image", "html") if name in record})
         source_name = who or str(record.get("_annotator_id") or record.get("_session_id") or "annotator")
-        answers.append(Answer(item, source_name, None if record.get("answer") == "ignore" else read(record)))
+        answers.append(Answer(item, source_name, None if record.get("answer") == "ignore" else said(record, kind)))
     return gathered(kind, answers, data)
-
-
-def _prodigy_choice(record: Record) -> Any:
-    accepted = record.get("accept", [record.get("answer", "accept")])
-    return tuple(map(str, accepted)) or None
-
-
-def _prodigy_spans(record: Record) -> Any:
-    return [(span["start"], span["end"], span.get("label")) for span in record.get("spans") or ()]
-
-
-def _prodigy_boxes(record: Record) -> Any:
-    spans = record.get("spans") or ()
-    return [(span["x"], span["y"], span["width"], span["height"], 0.0, span.get("label")) for span in spans]
 
 
 @_reader
@@ -199,7 +193,10 @@ def read_cvat(source: str | Path | Mapping[str, str | Path], *, field: str | Non
             item = image.get("name", str(number))
             data.setdefault(item, {"image": item, "width": image.get("width"), "height": image.get("height")})
             name = who or "annotator"
-            boxes = [(*_corners(box), 0.0, box.get("label")) for box in image.iter("box")]
+            boxes = []
+            for box in image.iter("box"):
+                x1, y1, x2, y2 = (float(str(box.get(side))) for side in ("xtl", "ytl", "xbr", "ybr"))
+                boxes.append((x1, y1, x2 - x1, y2 - y1, 0.0, box.get("label")))
             drawn.append(Answer(item, name, boxes))
             tagged.append(Answer(item, name, tuple(str(tag.get("label")) for tag in image.iter("tag")) or None))
     if not data:
@@ -207,11 +204,6 @@ def read_cvat(source: str | Path | Mapping[str, str | Path], *, field: str | Non
     kinds = {"boxes": ("rectanglelabels", drawn), "tags": ("choices", tagged)}
     kind, answers = kinds[question(kinds, field or ("boxes" if any(one.said for one in drawn) else "tags"))]
     return gathered(kind, answers, data, field or "")
-
-
-def _corners(box: Any) -> tuple[float, float, float, float]:
-    x1, y1, x2, y2 = (float(box.get(name)) for name in ("xtl", "ytl", "xbr", "ybr"))
-    return x1, y1, x2 - x1, y2 - y1
 
 
 @_reader
@@ -393,16 +385,11 @@ def _records(source: Any) -> Iterator[tuple[str | None, str, Record]]:
             listed, name = list(given), "the list"
         else:
             text, name = read_text(given), str(given)
-            document = _json(text, name) if text.lstrip().startswith("[") else None
-            listed = (
-                document
-                if isinstance(document, list)
-                else [
-                    _json(line, f"{name}, line {number}")
-                    for number, line in enumerate(text.split("\n"), 1)
-                    if line.strip()
-                ]
-            )
+            if text.lstrip().startswith("["):
+                listed = _json(text, name)
+            else:
+                numbered = enumerate(text.split("\n"), start=1)
+                listed = [_json(line, f"{name}, line {number}") for number, line in numbered if line.strip()]
         for number, record in enumerate(listed):
             yield who, f"{name}, record {number}", _mapping(record, f"{name}, record {number}")
 

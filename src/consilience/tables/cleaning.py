@@ -23,7 +23,7 @@ from consilience.tables.encoding import encode, wrong_labels
 from consilience.tables.files import typed_cells
 from consilience.tables.notation import MOST_CLASSES, Declared, word_for
 from consilience.tables.receipt import Receipt
-from consilience.tables.replies import MISSING, NUMBERS, Unread, off_scale, read_score, scale_named
+from consilience.tables.replies import MISSING, NUMBERS, REFUSAL, Unread, off_scale, read_score, scale_named
 from consilience.votes import Votes
 
 #: Label types whose cells are names, so that two spellings of one name are suspicious.
@@ -250,17 +250,9 @@ def _numbers(cells: Counter[Any], decimal: str) -> tuple[dict[Any, tuple[float, 
         try:
             numbers[cell] = read_score("not a number" if text is None else text)
         except Unread as fault:
-            reason = "refused" if str(fault) == "refused" or _refuses(cell) else str(fault)
-            why[cell] = "not a number" if reason.startswith("no ") else reason
+            refuses = isinstance(cell, str) and REFUSAL.search(cell)
+            why[cell] = "refused" if refuses else "not a number" if str(fault).startswith("no ") else str(fault)
     return numbers, why
-
-
-def _refuses(cell: Any) -> bool:
-    try:
-        read_score(cell)
-    except Unread as fault:
-        return str(fault) == "refused"
-    return False
 
 
 def _folded(cells: Counter[Any], declared: Declared, fold: bool) -> tuple[dict[Any, str], list[str]]:

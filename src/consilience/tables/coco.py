@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: Boxes may end this many pixels beyond the image, as by rounding.
 SLACK = 1.0
 #: What every entry of a list names, by a number or a text.
-_IDS = {"images": ("id",), "annotations": ("image_id",), "categories": ("id",)}
+_IDS = {"images": "id", "annotations": "image_id", "categories": "id"}
 #: Fields of annotations that say who drew them.
 _SOURCE_KEYS = ("annotator", "annotator_id", "worker_id", "created_by", "source")
 _FORM = "A COCO file has the lists images, annotations and categories."
@@ -143,8 +143,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: Annotation
 
 def _by_source(path: Path) -> Mapping[str, Mapping[str, Any]]:
     """Return the document of each source of a file whose annotations say who drew them."""
-    document = read_json(path)
-    whole = _document(str(path), document)
+    whole = _document(str(path), path)
     key = next((key for key in _SOURCE_KEYS if any(key in one for one in whole["annotations"])), None)
     if key is None:
         raise FileFormatError(
@@ -163,7 +162,7 @@ def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
     if not isinstance(document, Mapping) or not isinstance(document.get("images"), list):
         raise FileFormatError(f"{name!r}: there is no list of images, so nobody knows what was looked at. {_FORM}")
     lists = {key: document.get(key) or [] for key in _IDS}
-    for key, ids in _IDS.items():
+    for key, own in _IDS.items():
         if not isinstance(lists[key], list):
             raise FileFormatError(f"{name!r}: {key} is {lists[key]!r:.60}, which is not a list. {_FORM}")
         for number, one in enumerate(lists[key]):
@@ -171,10 +170,9 @@ def _document(name: str, given: Any) -> Mapping[str, list[Mapping[str, Any]]]:
                 raise FileFormatError(
                     f"{name!r}: entry {number} of {key} is {one!r:.60}, which is not an object. {_FORM}"
                 )
-            unfit = next((one.get(each) for each in ids if not isinstance(one.get(each), (int, str))), ids)
-            if unfit is not ids:
+            if not isinstance(one.get(own), (int, str)):
                 raise FileFormatError(
-                    f"{name!r}: entry {number} of {key} has {' or '.join(ids)} {unfit!r:.60}. Give a number or a text."
+                    f"{name!r}: entry {number} of {key} has {own} {one.get(own)!r:.60}. Give a number or a text."
                 )
     return lists
 

@@ -113,26 +113,22 @@ def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str 
     if source.stat().st_size == 0:
         raise FileFormatError(f"{name!r} is empty. It should hold a table with a row of names at the top.")
     if kind in _MAGIC:
-        return _with_columns(_read_binary(source, kind), name)
-    text = read_text(source, encoding)
-    if kind == "jsonl":
-        return _with_columns(_table_of_json_lines(text, name), name)
-    if kind == "json":
-        return _with_columns(_table_of_json(text, name), name)
-    if delimiter is None:
-        delimiter = "\t" if _ending(source)[0] == ".tsv" else _delimiter(text)
-    table = _with_columns(_table_of_csv(text, name, delimiter), name)
-    only = table.column_names[0]
-    other = next((sign for sign in _DELIMITERS if sign in only), None)
-    if table.num_columns == 1 and other is not None:
-        raise FileFormatError(
-            f"{name!r} has one column, {only[:SHOWN]!r}. The delimiter looks like {other!r}, not "
-            f"{delimiter!r}: pass delimiter={other!r}."
-        )
-    return table
-
-
-def _with_columns(table: pa.Table, name: str) -> pa.Table:
+        table = _read_binary(source, kind)
+    elif kind == "jsonl":
+        table = _table_of_json_lines(read_text(source, encoding), name)
+    elif kind == "json":
+        table = _table_of_json(source, encoding)
+    else:
+        text = read_text(source, encoding)
+        delimiter = delimiter or ("\t" if _ending(source)[0] == ".tsv" else _delimiter(text))
+        table = _table_of_csv(text, name, delimiter)
+        only = "".join(table.column_names)
+        other = next((sign for sign in _DELIMITERS if sign in only), None)
+        if table.num_columns == 1 and other is not None:
+            raise FileFormatError(
+                f"{name!r} has one column, {only[:SHOWN]!r}. The delimiter looks like {other!r}, not "
+                f"{delimiter!r}: pass delimiter={other!r}."
+            )
     if table.num_columns == 0:
         raise FileFormatError(f"{name!r} has no columns. It should hold a table whose columns have names.")
     return table
@@ -175,13 +171,13 @@ def first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def read_json(path: str | Path) -> Any:
-    """Return what a JSON file holds."""
-    text = read_text(path)
+def read_json(path: str | Path, encoding: str = "utf-8", step: str = "Export it again, or read it as a table.") -> Any:
+    """Return what a JSON file holds; `step` is what to do about one that is not JSON."""
     try:
-        return parse_json(text)
+        return parse_json(read_text(path, encoding))
     except ValueError as error:
-        step = "Export it again, or read it as a table."
+        if isinstance(error, FileFormatError):
+            raise
         raise FileFormatError(f"{str(path)!r} is not JSON, or cut short: {error}. {step}") from None
 
 
@@ -313,18 +309,15 @@ def _table_of_json_lines(text: str, name: str) -> pa.Table:
     return pa.table(columns_of_records(records), metadata=_numbered(lines))
 
 
-def _table_of_json(text: str, name: str) -> pa.Table:
-    """Return a JSON file that holds a list of objects, or one object of lists, as a table."""
+def _table_of_json(path: Path, encoding: str) -> pa.Table:
+    """Return a JSON file that holds a list of objects as a table."""
     import pyarrow as pa
 
-    try:
-        document = parse_json(text)
-    except ValueError as error:
-        raise FileFormatError(f"{name!r} is not JSON, or cut short: {error}. Write a list of objects.") from None
+    document = read_json(path, encoding, "Write a list of objects.")
     if isinstance(document, list) and document and all(isinstance(record, dict) for record in document):
         return pa.table(columns_of_records(document))
     raise FileFormatError(
-        f"{name!r} is not a list of objects, such as [{{'item': 1, 'ann': 'cat'}}]. Write it as such a list, or "
+        f"{str(path)!r} is not a list of objects, such as [{{'item': 1, 'ann': 'cat'}}]. Write it as such a list, or "
         "use the reader of the tool that it comes from."
     )
 
@@ -402,15 +395,15 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_
     else:
         out = io.StringIO(newline="")
         writer = csv.writer(out, delimiter="\t" if _ending(path)[0] == ".tsv" else ",", lineterminator="\n")
-        quoted = _quoted if safe_csv else lambda cell: cell
+
+        def quoted(cell: Any) -> Any:
+            is_formula = safe_csv and isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+            return f"'{cell}" if is_formula else cell
+
         writer.writerow(map(quoted, table.column_names))
         columns = [[quoted(csv_cell(value)) for value in column.to_pylist()] for column in table.columns]
         writer.writerows(zip(*columns, strict=True))
         write_text(path, out.getvalue(), force=force)
-
-
-def _quoted(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
 def csv_cell(value: Any) -> Any:

@@ -32,7 +32,7 @@ _NAMED = re.compile(
 _VERDICT = re.compile(
     r"^(?:(?:final|overall)\s+)?(?:label|verdict|answer|winner|class|category)\s*(?:is|:|=)\s*(.+?)\.?$", re.I
 )
-_REFUSAL = re.compile(
+REFUSAL = re.compile(
     r"^\W*(?:i.?m\s+)?(?:sorry|unable to)\b|\bas an ai\b"
     r"|\b(?:i|we)\s+(?:cannot|can.?t|can not|won.?t|will not|must decline|am unable)\b",
     re.IGNORECASE,
@@ -116,7 +116,7 @@ def read_word(cell: Any, allowed: Iterable[Any] | None = None) -> Any:
     text = _plain(cell)
     if isinstance(text, str):
         text = _verdict(text)
-        if (known is None and len(text.split()) > MOST_WORDS) or _REFUSAL.search(text):
+        if (known is None and len(text.split()) > MOST_WORDS) or REFUSAL.search(text):
             raise Unread(_refusal(text, "not a label"))
     if isinstance(text, (list, dict)) if known is None else str(text).lower() not in known:
         raise Unread("not a label")
@@ -161,7 +161,7 @@ def read_order(cell: Any) -> list[Any]:
 
 
 def _refusal(text: str, otherwise: str) -> str:
-    return "refused" if _REFUSAL.search(text) else otherwise
+    return "refused" if REFUSAL.search(text) else otherwise
 
 
 def _verdict(text: str) -> str:

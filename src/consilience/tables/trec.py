@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from consilience.arrays import as_object_array
 from consilience.exceptions import FileFormatError
 from consilience.tables.annotations import by_annotator
 from consilience.tables.cleaning import with_unlisted
@@ -53,11 +52,8 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
             own[document] = value
     if not scores:
         raise FileFormatError(f"{str(files)!r} holds no rankings. {_FORM}")
-    queries, runs = (list(dict.fromkeys(key[place] for key in scores)) for place in (0, 1))
-    cells = [[_order(scores[query, run]) if (query, run) in scores else None for run in runs] for query in queries]
-    table = as_object_array(cell for row in cells for cell in row).reshape(len(queries), len(runs))
-    return with_unlisted(Votes.from_array(table, sources=runs, items=queries), unlisted)
-
-
-def _order(scores: Mapping[str, float]) -> list[str]:
-    return sorted(scores, key=lambda document: (scores[document], document), reverse=True)
+    rankings = [
+        (query, run, [document for _, document in sorted(((score, name) for name, score in own.items()), reverse=True)])
+        for (query, run), own in scores.items()
+    ]
+    return with_unlisted(Votes.from_long(rankings), unlisted)

@@ -448,18 +448,17 @@ def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp]
     try:
         position = {value: code for code, value in enumerate(dict.fromkeys(listed))}
     except TypeError:
-        row = next(row for row, value in enumerate(listed) if not _is_hashable(value))
-        raise InvalidVotesError(f"Row {row}: {listed[row]!r} cannot be used as {what}. Use numbers or text.") from None
+        seen: set[Any] = set()
+        for row, value in enumerate(listed):
+            try:
+                seen.add(value)
+            except TypeError:
+                raise InvalidVotesError(
+                    f"Row {row}: {value!r} cannot be used as {what}. Use numbers or text."
+                ) from None
+        raise
     hashed = np.fromiter(map(position.__getitem__, listed), dtype=np.intp, count=len(listed))
     return hashed, np.unique(hashed, return_index=True)[1].astype(np.intp)
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
 
 
 def check_unique_ids(ids: npt.NDArray[Any], place: Callable[[int], str] = "row {}".format) -> None:
