@@ -177,7 +177,17 @@ def test_mixed_columns_of_json_are_text_as_in_a_csv_file(tmp_path):
 
 def test_repeated_votes_are_merged_after_their_cells_are_read(tmp_path):
     wide = "id,ann,bob\nx,8/10,N/A\nx,6/10,4\ny,2,3\ny,2,\nz,9/10,9\n"
-    rows = "x,ann,8/10 x,ann,6/10 x,bob,N/A x,bob,4 y,ann,2 y,ann,2 y,bob,3 z,ann,9/10 z,bob,9".split()
+    rows = [
+        "x,ann,8/10",
+        "x,ann,6/10",
+        "x,bob,N/A",
+        "x,bob,4",
+        "y,ann,2",
+        "y,ann,2",
+        "y,bob,3",
+        "z,ann,9/10",
+        "z,bob,9",
+    ]
     long = "\n".join(["item,source,label", *rows])
     for text in (wide, long):
         (tmp_path / "v.csv").write_text(text)
