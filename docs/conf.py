@@ -60,6 +60,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_execution_in_temp = True  # a page may write files
 nb_merge_streams = True
 nb_output_stderr = "remove"  # progress bars, of which a page would keep a line for each time they were drawn
 

@@ -49,7 +49,10 @@ def cells(path: Path) -> list[str]:
 
 @pytest.mark.usefixtures("picture")
 @pytest.mark.parametrize("path", [*NOTEBOOKS, *WITH_CELLS], ids=lambda path: path.name)
-def test_cells_of_a_notebook_or_a_page_run_in_order(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_a_notebook_or_a_page_run_in_order(
+    path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     # Classes of a page are pickled and compared by their module, so it has to be there.
     module = type(sys)("page")
     monkeypatch.setitem(sys.modules, "page", module)
@@ -59,13 +62,13 @@ def test_cells_of_a_notebook_or_a_page_run_in_order(path: Path, monkeypatch: pyt
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_jupyter_runs_a_notebook_to_a_picture(path: Path) -> None:
+def test_jupyter_runs_a_notebook_to_a_picture(path: Path, tmp_path: Path) -> None:
     import nbclient
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    nbclient.NotebookClient(notebook, timeout=120).execute()
+    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
     shown = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in one for one in shown)
 

@@ -100,6 +100,19 @@ def test_commands_of_the_readme_run(folder):
         assert ran.exit_code == 0, ran.output
 
 
+def test_commands_of_the_tutorials_run(folder):
+    pages = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+    lines = [line for page in pages for line in re.findall(r"`(consilience label [^`]+)`", page.read_text("utf-8"))]
+    assert len(lines) >= 5
+    crossing = folder / "crossing"
+    crossing.mkdir()
+    for name in ("ann", "bob", "cleo", "dan"):
+        shutil.copy(folder / f"crossing_{name}.json", crossing / f"{name}.json")
+    for line in lines:
+        ran = run(*shlex.split(line)[1:], "--force")
+        assert ran.exit_code == 0, f"{line}\n{ran.output}"
+
+
 def test_page_of_the_command_line_names_every_command_and_label_type():
     page = ROOT / "docs" / "reference" / "command_line.md"
     assert {row[0].strip("`").split()[1] for row in table_rows(page, "command")} == set(main.places)

@@ -26,7 +26,7 @@ def test_names_stored_as_codes_come_out_as_names_and_never_as_codes():
         {"item": 1, "a": None, "b": "ham"},
     ]
     for table in (votes.to_long, lambda: cs.tables.wide_table(votes)):
-        with refused(InvalidVotesError, "stored as codes", "votes.to_long(space)"):
+        with refused(InvalidVotesError, "stored as codes", "as space"):
             table()
     numbers = applied(cs.Classes(3), [2, 0], [1, 1])
     for given in (None, cs.Classes(3)):

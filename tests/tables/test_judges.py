@@ -21,8 +21,8 @@ SCORES = {
     6.5: [6.5, "The text is fluent but dull.\n\nFinal rating: 6.5"],
     3.0: [np.int64(3), {"rating": 3}],
     -1.0: ["-1"],
-    8.0: ["8/10", "8 out of 10"],
-    4.0: ["The score is 4"],
+    8.0: ["8/10", "8 out of 10", "8/10. Correct, but wordy.", "8 out of 10: misses a step", "Fluent, if dull. 8/10."],
+    4.0: ["The score is 4", "I would give this a 4.", "I'd rate the answer 4/10 for its style"],
     6.0: ['{"score": 6}', '```json\n{"reason": "fine", "score": "6/10"}\n```'],
     "no reply": [None, "", float("nan"), '{"score": null}'],
     "no answer": ["N/A", "None", '{"reason": "fine"}'],
@@ -30,10 +30,13 @@ SCORES = {
         "I cannot rate this text.",
         "I'm sorry, but I can't help with 2 of these.",
         "As an AI, I have no opinion.",
+        "As a language model, I have no opinion.",
     ],
     "no clear number": [
         *("between 6 and 8", "6-8", "7,5", "1,000", "Score: 7, or rather score: 8", "Score: 7-8", "Score: 7,5"),
         *("Score: 7 or 8", "Score (1-10): 7", "[7, 8]", float("inf")),
+        *("7/10 or 8/10", "6/10 - 8/10", "I would not give this a 9", "I would give this more than 4", "3/10/2024"),
+        *("It solves 3/4 of the tasks", "I'd give this a 7 or 8"),
     ],
     "no number": ["very good"],
     "outside the scale": ["85/10"],
@@ -282,3 +285,10 @@ def test_wide_replies_of_any_size_name_the_line_of_a_row_without_an_item(tmp_pat
     path.write_text("answer_id,gpt,claude\nx1,1/10,2\nx1,1/10,2\n,3/10,4\nx3,5/10,6\n")
     with refused(FileFormatError, "Line 4 has no item ('answer_id')"):
         cs.tables.read_judges(path)
+
+
+def test_a_column_that_ends_in_id_names_the_items_where_no_known_name_does():
+    rows = [{"answer_id": item, "judge": judge, "reply": "7/10"} for item in "xyz" for judge in "ab"]
+    assert read_judges(rows).votes.items.tolist() == ["x", "y", "z"]
+    responses = [{"response_id": row["answer_id"], "judge_id": row["judge"], "score": 7} for row in rows]
+    assert read_judges(responses).votes.items.tolist() == ["x", "y", "z"]

@@ -291,3 +291,10 @@ def test_data_sets_of_hugging_face_go_in_and_out():
     assert labels["label"][:2] == ["a", "b"]
     with refused(InvalidVotesError, "'train'", "Choose one"):
         read_votes(pytest.importorskip("datasets.dataset_dict").DatasetDict({"train": rows}))
+
+
+def test_a_first_column_of_different_texts_holds_the_ids_unless_all_columns_are_such():
+    wide = {"night": ["a", "b", "c"], "watch": [23, 0, 23], "phone": [22, 0, 1]}
+    assert read_votes(pa.table(wide)).items.tolist() == ["a", "b", "c"]
+    texts = {"ann": ["one", "two", "six"], "bob": ["won", "too", "sex"], "cleo": ["on", "to", "si"]}
+    assert read_votes(pa.table(texts)).sources == ("ann", "bob", "cleo")

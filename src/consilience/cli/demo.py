@@ -93,7 +93,7 @@ def demo(folder: Path, tables: bool, seed: int) -> None:
     distance): who can be trusted, what the diagnostics say, how the labels compare with the plain vote and with the
     truth. The tables are simulated, so the truth is known; the model does not see it. Writes the labels of each as CSV.
 
-    With --tables, write the files that the examples of the other commands name instead.
+    With --tables, write the files that the other commands and the tutorials name in their examples instead.
     """
     output = Output()
     try:
@@ -110,9 +110,9 @@ def demo(folder: Path, tables: bool, seed: int) -> None:
 
 
 def write_tables(folder: Path) -> list[Path]:
-    """Write the tables that the help texts and the recipes name into a folder, and return their paths."""
-    shipped = files("consilience.cli") / "tables"
-    contents = {folder / file.name: file.read_bytes() for file in sorted(shipped.iterdir(), key=str)}
+    """Write the files that the help texts, the recipes and the tutorials name into a folder; return their paths."""
+    shipped = [*(files("consilience.cli") / "tables").iterdir(), *(files("consilience.datasets") / "files").iterdir()]
+    contents = {folder / file.name: file.read_bytes() for file in sorted(shipped, key=lambda file: file.name)}
     check_targets(contents, force=False)
     write_all({path: partial(Path.write_bytes, data=content) for path, content in contents.items()})
     return list(contents)

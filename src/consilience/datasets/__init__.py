@@ -1,6 +1,7 @@
 """Small tables of votes with their truth, which the package ships.
 
-They are simulated (`tools/make_demo_data.py`), so that the truth is known and nobody's data is used.
+They are simulated (`tools/make_demo_data.py`, `tools/make_tutorial_data.py`), so that the truth is known and nobody's
+data is used.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from consilience.arrays import Batch, as_object_array
+from consilience.exceptions import InvalidInputError, did_you_mean
 from consilience.label_types import Classes, FiniteMetric, LabelSpace, Metric, Rankings, register_distance
 from consilience.label_types.rankings.labels import order_of_text
 from consilience.votes import Votes
@@ -28,6 +31,7 @@ __all__ = [
     "load_products",
     "load_sentences",
     "load_tickets",
+    "path",
     "word_edit_distance",
 ]
 
@@ -114,6 +118,34 @@ def load_guests() -> Example:
     ['pear', 'lime', 'kiwi', 'fig', 'plum']
     """
     return _read("guests.csv", Rankings(JAMS), order_of_text)
+
+
+def path(name: str) -> Path:
+    """Return where a file of the tutorials lies, to be read as your own would be.
+
+    ==================================================  ==============================================================
+    ``messages.csv``                                    1,300 text messages, spam or not
+    ``judge_replies.csv``, ``human_ratings.csv``        what six language models reply when asked to score 200 answers
+    ``crowd.csv``, ``crowd_experts.csv``                2,400 answers of 30 workers: which animal is on the picture?
+    ``battles.csv``                                     1,000 comparisons of the answers of two models
+    ``searches.run``, ``relevance.csv``                 the ten best pages for 40 queries, by five search engines
+    ``crossing_ann.json``, ``crossing_bob.json``, ...   boxes of four annotators on 60 images, as COCO files
+    ``sleep.csv``                                       when somebody fell asleep, as four sources have it
+    ==================================================  ==============================================================
+
+    Examples
+    --------
+    >>> from consilience.tables import read_votes
+    >>> read_votes(path("crowd.csv"))
+    Votes(398 items, 30 sources, 20% observed)
+    """
+    folder = Path(str(files("consilience.datasets") / "files"))
+    there = sorted(file.name for file in folder.iterdir())
+    if name not in there:
+        raise InvalidInputError(
+            f"There is no file {name!r}.{did_you_mean(name, there)} The files are {', '.join(there)}."
+        )
+    return folder / name
 
 
 def _read(name: str, space: LabelSpace, parse: Callable[[str], Any] = str) -> Example:

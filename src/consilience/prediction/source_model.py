@@ -121,7 +121,8 @@ class SourceModel:
         ends = self.summary.effective_range or (self.effective_sources,)
         effective = " to ".join(dict.fromkeys(f"{end:.1f}" for end in ends))
         note = f"effective number of sources: {effective} of {int((self.votes > 0).sum())}"
-        note += f"; {self.changed:.0%} of the labels differ from the plain vote" if self.changed >= 0 else ""
+        if self.changed >= 0 and not space.continuous:  # of which hardly any are equal
+            note += f"; {self.changed:.0%} of the labels differ from the plain vote"
         columns = {
             "source": list(self.sources),
             "votes": self.votes.tolist(),
@@ -131,6 +132,8 @@ class SourceModel:
         }
         order = self.best_first()
         explained = f"{unit.name}: {unit.meaning}; weight: how much a vote counts, within this table"
+        if "share" in self.summary.columns:
+            explained += "; share: what is left of it once what judges have in common counts once"
         return SourceTable(
             {name: [values[place] for place in order] for name, values in columns.items()},
             note=f"{explained}\n{note}",

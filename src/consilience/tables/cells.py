@@ -272,8 +272,8 @@ def spelled_out(labels: Batch, observed: BoolArray, space: LabelSpace | None, sp
         if spelling.kind in "biuf" and labels.dtype.kind in "biuf":
             return labels
         raise InvalidVotesError(
-            "The labels are stored as codes, and the names behind them are not in the votes. Pass the label type, as "
-            "in votes.to_long(space)."
+            "The labels are stored as codes, and the names behind them are not in the votes. Pass the label type as "
+            "space."
         )
     batch = space.as_labels(space.as_batch(labels[observed]), spelling)
     written = np.empty(observed.shape, dtype=object)

@@ -298,7 +298,9 @@ def _leave_out(votes: Votes, odd: Sequence[int]) -> Votes:
     receipt = _receipt(votes)
     cells = receipt.cells - votes.n_items * len(odd)
     empty = receipt.empty - int((~votes.observed[:, list(odd)]).sum())
-    return replace(kept, receipt=replace(receipt, cells=cells, empty=empty, left_out=(*receipt.left_out, *names)))
+    labels = tighten(kept.labels, ~kept.observed) if kept.labels.dtype == object else kept.labels
+    receipt = replace(receipt, cells=cells, empty=empty, left_out=(*receipt.left_out, *names))
+    return replace(kept, labels=labels, receipt=receipt)
 
 
 def _applied(votes: Votes, out: dict[Any, str], read: dict[Any, Any]) -> Votes:

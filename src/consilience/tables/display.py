@@ -109,7 +109,8 @@ class SourceTable:
             base = name.removesuffix("_low").removesuffix("_high")
             if name.endswith("weight_standard_error") or (name != base and base in self.columns):
                 continue
-            cells = [figure(name, value, self.shares) for value in values]
+            digits = any(isinstance(value, float) and 0.1 <= abs(value) < np.inf for value in values)
+            cells = [figure(name, value, self.shares, hundredths=digits) for value in values]
             if f"{base}_low" in self.columns:
                 ends = [self.columns[f"{base}{end}"] for end in ("_low", "_high")]
                 texts[name] = [
@@ -121,8 +122,11 @@ class SourceTable:
         return texts
 
 
-def figure(name: str, value: Any, shares: frozenset[str] = frozenset()) -> str:
-    """Return a number as people read it: percent for shares, three digits otherwise; a dash where there is none."""
+def figure(name: str, value: Any, shares: frozenset[str] = frozenset(), *, hundredths: bool = False) -> str:
+    """Return a number as people read it: percent for shares, three digits otherwise; a dash where there is none.
+
+    Small numbers have two digits of their own, unless `hundredths` are enough, as among larger ones.
+    """
     if isinstance(value, str):
         return value
     if value is None or (isinstance(value, float) and np.isnan(value)):
@@ -132,7 +136,9 @@ def figure(name: str, value: Any, shares: frozenset[str] = frozenset()) -> str:
     if isinstance(value, float):
         if np.isinf(value):
             return "inf"
-        return f"{value + 0.0:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
+        if 0 < abs(value) < 0.01 and not hundredths:
+            return f"{value:.2g}"
+        return f"{round(value, 2) + 0.0:.2f}"
     return str(value)
 
 

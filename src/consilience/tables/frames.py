@@ -29,7 +29,8 @@ ALIASES = {
 RARER_ALIASES = {
     "item": {"image", "image_id", "document", "document_id", "doc", "doc_id", "sentence", "sentence_id"},
     "source": set[str](),
-    "label": {"labels", "annotations", "boxes", "spans", "entities", "translation", "transcription", "summary"},
+    "label": {"labels", "annotations", "boxes", "spans", "entities", "translation", "transcription", "summary"}
+    | {"reply", "grade", "verdict", "judgment"},
 }
 #: What Amazon Mechanical Turk and Toloka call them in their result tables.
 _CROWD_COLUMNS = {

@@ -419,6 +419,13 @@ def _roles(
             kind = "pairwise"
     chosen = answer or first_of(ANSWERS[kind].split())
     required = () if kind == "pairwise" else ("item", "judge")
+    if required and "item" not in found:  # an id that is not of a judge, a run or a criterion
+        taken = {found.get(role) for role in ("judge", "criterion", "run")}
+        ids = [name for name in columns if name.lower().endswith("_id") and name not in taken]
+        if ids:
+            found["item"] = ids[0]
+            if found.get("candidate") == ids[0]:
+                del found["candidate"]
     if chosen is None or not set(required) <= found.keys():
         missing = [role for role in required if role not in found] + ["answer"] * (chosen is None)
         raise FileFormatError(

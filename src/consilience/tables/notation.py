@@ -338,7 +338,7 @@ def guess_space(votes: Votes) -> Guess:
     examples: dict[str, str] = {}
     for cell, column in zip(listed, np.nonzero(votes.observed)[1].tolist(), strict=True):
         examples.setdefault(type(cell).__name__, f"{cell!r:.60} by {votes.sources[column]!r}")
-    shown = ", ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
+    shown = " and ".join(f"{kind} ({example})" for kind, example in sorted(examples.items()))
     raise FileFormatError(
         f"The votes mix {shown}. Leave out a column that holds no votes, write all labels in the same way, or name the "
         "label type."

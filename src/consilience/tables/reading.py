@@ -167,9 +167,22 @@ class Reading:
             sources = self.sources
             ids = found["item"] if self.item is not None or sources is None or found["item"] not in sources else None
             if sources is None:
+                ids = ids or _first_column_of_ids(table, self.drop)
                 sources = tuple(column for column in names if column not in {ids, *self.drop})
             read, pairs, receipt = read_wide(table, sources, ids, repeats, clean)
         return Votes(*read, repeated_pairs=pairs, receipt=receipt)
+
+
+def _first_column_of_ids(table: Any, drop: Iterable[str]) -> str | None:
+    """Return the first column of a wide table if its texts differ in all rows, and the cells of others do not."""
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    columns = [frame.get_column(name) for name in frame.columns if name not in drop]
+    if len(columns) < 3 or len(frame) < 2 or columns[0].dtype != nw.String or columns[0].is_null().any():
+        return None
+    repeats = [column.dtype.is_numeric() or column.drop_nulls().is_duplicated().any() for column in columns]
+    return str(columns[0].name) if repeats[1:] == [True] * (len(columns) - 1) and not repeats[0] else None
 
 
 def wide_table(votes: Votes, space: LabelSpace | None = None, *, item: str = "item") -> pa.Table:

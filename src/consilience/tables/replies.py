@@ -29,11 +29,22 @@ _ALONE = r"(?![\d.,]*\d)(?!\s*(?:[-~]|to|or)\s*\d)"
 _NAMED = re.compile(
     rf"\b(?:score|rating|grade)\b\W{{0,4}}(?:is\s+)?\W{{0,4}}?({_NUMBER}){_SCALE}{_ALONE}", re.IGNORECASE
 )
+#: "7/10" before or after everything else, and "I would give this a 7".
+_MARKED = (
+    _NAMED,
+    re.compile(rf"^({_NUMBER}){_SCALE.rstrip('?')}(?=[.,;:!)]?(?:\s|$)(?!\s*(?:[-~]|to|or)\s*\d))", re.IGNORECASE),
+    re.compile(rf"(?<![\d/.,])(?<!to )(?<!or )(?<!- )({_NUMBER}){_SCALE.rstrip('?')}[.!]?$", re.IGNORECASE),
+    re.compile(
+        rf"\bI(?:.?d|.?ll| would| will)?\s+(?:give|rate|score)\s+(?:(?!than|least|most|between)[a-z]+\s+){{1,4}}?"
+        rf"({_NUMBER}){_SCALE}{_ALONE}",
+        re.IGNORECASE,
+    ),
+)
 _VERDICT = re.compile(
     r"^(?:(?:final|overall)\s+)?(?:label|verdict|answer|winner|class|category)\s*(?:is|:|=)\s*(.+?)\.?$", re.I
 )
 REFUSAL = re.compile(
-    r"^\W*(?:i.?m\s+)?(?:sorry|unable to)\b|\bas an ai\b"
+    r"^\W*(?:i.?m\s+)?(?:sorry|unable to)\b|\bas (?:an ai|a (?:large )?language model)\b"
     r"|\b(?:i|we)\s+(?:cannot|can.?t|can not|won.?t|will not|must decline|am unable)\b",
     re.IGNORECASE,
 )
@@ -78,7 +89,8 @@ def read_score(cell: Any) -> tuple[float, float | None]:
         return float(_WORDS.index(text.lower())), None
     found = _WHOLE.fullmatch(text)
     if found is None:
-        named = {(match[1], match[2]): match for match in _NAMED.finditer(text)}
+        ways = ({(match[1], match[2]): match for match in way.finditer(text)} for way in _MARKED)
+        named = next(filter(None, ways), {})
         if len(named) != 1:
             raise Unread(_refusal(text, "no clear number" if re.search(r"\d", text) else "no number"))
         found = next(iter(named.values()))
