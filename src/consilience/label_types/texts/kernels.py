@@ -7,7 +7,7 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = ["edit_distance", "gleu_distance", "neighbors", "spent", "text_costs", "vote_on_words"]
+__all__ = ["edit_distance", "gleu_distance", "neighbors", "text_costs", "vote_on_words", "write_texts"]
 
 #: The kind of distance that is one minus GLEU; the other one counts edits.
 GLEU = 1
@@ -163,3 +163,63 @@ def spent(text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray
         vote = words[starts[k] : starts[k + 1]]
         total += weights[k] * (gleu_distance(text, vote) if kind == GLEU else float(edit_distance(text, vote)))
     return total
+
+
+@numba.njit(cache=True, nogil=True)
+def write_texts(
+    words: IntArray,
+    starts: IntArray,
+    items: IntArray,
+    order: IntArray,
+    weights: FloatArray,
+    n_words: int,
+    kind: int,
+    most_steps: int,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the words of the label of every item, one after the other; its start; and the vote it is, or -1.
+
+    The votes of item i are the texts from ``items[i]`` to ``items[i + 1]``, and `order` has them best first. The first
+    of them, or the vote on words, is changed word by word while that brings it closer to the votes. Of several votes
+    that are the label the best counts, and else the heaviest.
+    """
+    n = len(items) - 1
+    flat, ends, same = np.empty(len(words) + n * most_steps, np.int64), np.zeros(n + 1, np.int64), np.full(n, -1)
+    last_item, number = np.full(n_words, -1), np.empty(n_words, np.int64)
+    own, name = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+    for i in range(n):
+        first, last, ends[i + 1] = items[i], items[i + 1], ends[i]
+        if first == last:
+            continue
+        begin, known = starts[first], 0
+        for k in range(begin, starts[last]):  # words are numbered anew, in the order in which they come
+            word = words[k]
+            if last_item[word] != i:
+                last_item[word], number[word], name[known] = i, known, word
+                known += 1
+            own[k - begin] = number[word]
+        places, rank, share = starts[first : last + 1] - begin, order[first:last] - first, weights[first:last]
+        share = share / share.sum()
+        text = own[places[rank[0]] : places[rank[0] + 1]].copy()
+        if last - first >= 3:
+            if kind != GLEU:
+                text = vote_on_words(own, places, rank, share, known)
+            least = spent(text, own, places, share, kind)
+            for _ in range(most_steps):
+                options, stops = neighbors(text, own, places, share, known)
+                cost, best = np.inf, 0
+                for option in range(len(stops) - 1):
+                    found = spent(options[stops[option] : stops[option + 1]], own, places, share, kind)
+                    if found < cost:
+                        cost, best = found, option
+                if cost >= least - 1e-9:
+                    break
+                text, least = options[stops[best] : stops[best + 1]].copy(), cost
+        heaviest = -1.0
+        for vote in range(last - first):
+            weight = np.inf if vote == rank[0] else share[vote]
+            if weight > heaviest and np.array_equal(own[places[vote] : places[vote + 1]], text):
+                heaviest, same[i] = weight, first + vote
+        for word in text:
+            flat[ends[i + 1]] = name[word]
+            ends[i + 1] += 1
+    return flat[: ends[n]], ends, same

@@ -7,6 +7,7 @@ one for each source. Averaged over items, the agreement of two sources is theref
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -109,20 +110,21 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         total = np.bincount(left, weights[right] * cost, minlength=len(texts))
         total += np.bincount(right, weights[left] * cost, minlength=len(texts))
         order = np.lexsort((-weights.round(12), total.round(12), rows))  # equally close votes by weight
-        chosen, anew = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
-        for item, (first, last) in enumerate(pairwise(starts.tolist())):
-            if first < last:
-                best = order[first:last] - first
-                votes = table.part(first, last)
-                chosen[item], anew[item] = self._label(votes, texts[first:last], weights[first:last], best)
+        if self.given is None and self.write:
+            chosen, anew, cost = self._written(table, texts, weights, starts, order)
+        else:
+            chosen, anew = np.full(n, None, dtype=object), np.zeros(n, dtype=bool)
+            for item, (first, last) in enumerate(pairwise(starts.tolist())):
+                if first < last:
+                    best, votes = order[first:last] - first, table.part(first, last)
+                    chosen[item], anew[item] = self._label(votes, texts[first:last], weights[first:last], best)
+            cost = self.cost(chosen[rows], texts)
 
         def mean(values: FloatArray) -> FloatArray:
             total = np.bincount(rows, weights, minlength=n)
             return np.bincount(rows, weights * values, minlength=n) / np.maximum(total, 1e-300)
 
-        voted, place = np.unique(rows, return_inverse=True)
-        spoken = np.concatenate([chosen[voted], texts], dtype=object)
-        distance = mean(self.pair_costs(spoken, np.column_stack([place, len(voted) + np.arange(len(texts))])))
+        distance = mean(cost)
         # Votes are as similar to the truth as their sources are, and to the label by that times how similar label and
         # truth are. A label that is made of the votes also cannot be better than at least one of them being right.
         own = parameters.similarity[sources]
@@ -138,34 +140,44 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
     def expected_agreement(self, parameters: TextParameters, share: FloatArray) -> FloatArray:
         return np.outer((parameters.similarity - self.unrelated) / (1.0 - self.unrelated), share)
 
+    def _written(
+        self, table: WordTable, texts: Batch, weights: FloatArray, starts: IntArray, order: IntArray
+    ) -> tuple[Batch, BoolArray, FloatArray]:
+        """Return labels, which of them nobody voted for, and the cost of every vote; `order` has best votes first."""
+        from consilience.label_types.texts.kernels import text_costs, write_texts
+
+        kind, n = KINDS[self.kind], len(starts) - 1
+        words, ends, same = write_texts(
+            table.words, table.starts, starts, order, weights, table.n_words, kind, MOST_STEPS
+        )
+        labels = np.full(n, None, dtype=object)
+        labels[same >= 0] = texts[same[same >= 0]]
+        anew = (same < 0) & (starts[:-1] < starts[1:])
+        for item in np.flatnonzero(anew).tolist():
+            first, last = starts[item], starts[item + 1]
+            heaviest = first + np.argsort(-weights[first:last], kind="stable")
+            labels[item] = table.spelled(words[ends[item] : ends[item + 1]], heaviest.tolist())
+        flat, places = np.concatenate([table.words, words]), np.concatenate([table.starts, table.starts[-1] + ends[1:]])
+        pairs = np.column_stack([np.repeat(len(texts) + np.arange(n), np.diff(starts)), np.arange(len(texts))])
+        return labels, anew, text_costs(flat, places, pairs, kind)
+
     def _label(self, table: WordTable, texts: Batch, weights: FloatArray, best: IntArray) -> tuple[str, bool]:
-        """Return the label of one item, and whether nobody voted for it; `best` has the best vote first."""
-        from consilience.label_types.texts.kernels import vote_on_words
+        """Return the label of one item by a given distance, and whether nobody voted for it; the best vote is first.
+
+        Single words of the best vote are changed while that brings it closer to the votes.
+        """
+        from consilience.label_types.texts.kernels import neighbors
 
         if not self.write or len(texts) < 3:
             return texts[best[0]], False
         share = weights / weights.sum()
-        own = table.text(int(best[0]))
-        if self.kind == "words":
-            own = vote_on_words(table.words, table.starts, best, share, table.n_words)
-        own = self._improved(own, table, texts, share)
-        heaviest = [int(best[0]), *np.argsort(-weights, kind="stable").tolist()]
-        words = own.tolist()
-        same = next((vote for vote in heaviest if table.text(vote).tolist() == words), None)
-        return (table.spelled(own, heaviest[1:]), True) if same is None else (texts[same], False)
-
-    def _improved(self, text: IntArray, table: WordTable, texts: Batch, share: FloatArray) -> IntArray:
-        """Change single words of a text while that brings it closer to the votes."""
-        from consilience.label_types.texts.kernels import neighbors, spent
 
         def costs(options: list[IntArray]) -> FloatArray:
-            if self.given is None:
-                kind = KINDS[self.kind]
-                return np.array([spent(option, table.words, table.starts, share, kind) for option in options])
             spelled = [table.spelled(option, range(len(texts))) for option in options]
             repeated = [as_object_array([text] * len(texts)) for text in spelled]
             return np.array([self.cost(one, texts) @ share if one[0] else np.inf for one in repeated])
 
+        text = table.text(int(best[0]))
         least = float(costs([text])[0])
         for _ in range(MOST_STEPS):
             flat, ends = neighbors(text, table.words, table.starts, share, table.n_words)
@@ -174,7 +186,9 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
             if found.min(initial=np.inf) >= least - 1e-9:
                 break
             text, least = options[int(found.argmin())], float(found.min())
-        return text
+        heaviest = [int(best[0]), *np.argsort(-weights, kind="stable").tolist()]
+        same = next((vote for vote in heaviest if table.text(vote).tolist() == text.tolist()), None)
+        return (table.spelled(text, heaviest[1:]), True) if same is None else (texts[same], False)
 
     # --- in shared words --------------------------------------------------------------------------------
 
@@ -215,8 +229,9 @@ def plain_words(text: str) -> tuple[str, ...]:
     >>> plain_words("Don't stop, Ann!")
     ('dont', 'stop', 'ann')
     """
-    words = [word.lower() for word in _WORD.findall(text)]
-    return tuple(_APOSTROPHE.sub("", word) if "'" in word or "\u2019" in word else word for word in words)
+    if text.isascii() and "'" not in text:  # the letters of others may change the words when they become small
+        return tuple(_WORD.findall(text.lower()))
+    return tuple(_APOSTROPHE.sub("", word.lower()) for word in _WORD.findall(text))
 
 
 @lru_cache(maxsize=2**14)
@@ -251,7 +266,8 @@ def exact_spelling(text: str) -> tuple[str, ...]:
 
 def _numbered(words: Sequence[Hashable]) -> tuple[IntArray, int]:
     """Return the number of every word, from 0 on in the order in which they come, and how many there are."""
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    numbers: defaultdict[Hashable, int] = defaultdict()
+    numbers.default_factory = numbers.__len__
     return np.fromiter(map(numbers.__getitem__, words), np.int64, len(words)), len(numbers)
 
 
@@ -290,7 +306,10 @@ class WordTable:
         spell = exact_spelling if self.exact else plain_spelling
         for vote in votes:
             own = self.text(vote).tolist()
-            if not needed.difference(known).isdisjoint(own):
+            if not needed.isdisjoint(own):
                 for word, written in zip(own, spell(self.texts[vote]), strict=True):
                     known.setdefault(word, written)
+                needed.difference_update(own)
+                if not needed:
+                    break
         return "".join(known[word] for word in text.tolist()).rstrip()
