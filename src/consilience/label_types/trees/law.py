@@ -443,7 +443,7 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
     # On average, so many others vote on a token on which two do.
     others = round(float(sentence_sums[1].sum() / max(np.trace(sentence_sums[1]), 1.0))) - 2
     rate = float(np.median(agree[enough] / tokens[enough])) if total else 0.5
-    ratio = np.array([_contradicting_agreement(heads, others, rate, difficulty) for heads in HEADS])
+    ratio = _contradicting_agreement(HEADS, others, rate, difficulty)
     seen = (coincident + BORROWED_ERRORS * np.interp(PLAUSIBLE_HEADS, HEADS, ratio)) / (total + BORROWED_ERRORS)
     heads = HEADS[np.abs(ratio - seen).argmin()] if total else PLAUSIBLE_HEADS
     # Nobody agrees less than by chance, which has one of K + 1 heads; up to two standard errors.
@@ -452,13 +452,15 @@ def _coincident_heads(contradictions: FloatArray, sentence_sums: FloatArray, dif
     return float(max(heads, 1.0 / chance - 1.0))
 
 
-def _contradicting_agreement(heads: float, others: int, rate: float, difficulty: float) -> float:
+def _contradicting_agreement(heads: FloatArray, others: int, rate: float, difficulty: float) -> FloatArray:
     """Return how often two sources agree if they contradict most of the others, and any two agree at this rate."""
     from scipy.special import gammaln
 
-    two, _, wrong = _agreements(heads, np.array([difficulty]))
-    error = np.array([np.interp(rate, two[0], wrong[0, :, node]) for node in range(len(NODES))])
-    size = np.arange(max(2, others // 2 + 1), max(others, 2) + 1)[:, None]
+    two, _, wrong = _agreements(heads[:, None], np.array([difficulty]))
+    place = np.array([np.interp(rate, own, np.arange(len(own))) for own in two])[:, None]
+    low = np.minimum(place.astype(np.int64), two.shape[1] - 2)
+    error = wrong[0][low] + (place - low)[..., None] * (wrong[0][low + 1] - wrong[0][low])  # (heads, 1, nodes)
+    size, heads = np.arange(max(2, others // 2 + 1), max(others, 2) + 1)[:, None], heads[:, None, None]
     ways = np.exp(gammaln(others + 1) - gammaln(size + 1) - gammaln(np.maximum(others - size, 0) + 1))
     right = ways * (1.0 - error) ** size * error ** (others - size)
     # A wrong head with many votes attracts more (Ewens' law).
@@ -468,18 +470,18 @@ def _contradicting_agreement(heads: float, others: int, rate: float, difficulty:
     apart = right * error**2 + misled * (1.0 - error * joins) ** 2
     again = error**2 * (1.0 - joins) / (heads + size)
     same = right * error**2 / heads + misled * ((1.0 - error) ** 2 + again)
-    return float((same @ PROBABILITY).sum() / max((apart @ PROBABILITY).sum(), 1e-300))
+    return (same @ PROBABILITY).sum(axis=1) / np.maximum((apart @ PROBABILITY).sum(axis=1), 1e-300)
 
 
-def _agreements(heads: float, difficulty: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return how often two and three equal sources agree ``(g, l)``, and their errors at each difficulty.
+def _agreements(heads: FloatArray | float, difficulty: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return how often two and three equal sources agree, for each K ``(k, 1)`` or difficulty, and their errors.
 
     Qualities rise up to where agreement does: sources that err always agree on errors.
     """
     log_odds = np.linspace(8.0, -8.0, 161)
     wrong = 1.0 / (1.0 + np.exp(-(log_odds[:, None] + difficulty[:, None, None] * NODES)))
-    two = ((1.0 - wrong) ** 2 + wrong**2 / heads) @ PROBABILITY
-    three = ((1.0 - wrong) ** 3 + wrong**3 * 2.0 / (heads * (heads + 1.0))) @ PROBABILITY
+    two = (1.0 - wrong) ** 2 @ PROBABILITY + wrong**2 @ PROBABILITY / heads
+    three = (1.0 - wrong) ** 3 @ PROBABILITY + wrong**3 @ PROBABILITY * 2.0 / (heads * (heads + 1.0))
     for pair, triple in zip(two, three, strict=True):
         least = int(pair.argmin())
         pair[:least], triple[:least] = pair[least], triple[least]
