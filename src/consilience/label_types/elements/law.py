@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import LIMIT, Forward
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.elements.reader import united
@@ -441,26 +441,25 @@ class ElementLaw(SimilarityLaw):
         empty = (matched.silent * belief.shares).sum(axis=1) > 0.5 * belief.shares.sum(axis=1)
         real = belief.probability * size
         right = real * self._overlaps(parameters, matched, belief)
-        n = len(observed)
-        chosen, probability, marked_by = (np.empty(n, dtype=object) for _ in range(3))
-        confidence = np.ones(n)
-        for item in range(n):
-            first, last = matched.item_starts[item], matched.item_starts[item + 1]
-            kept, confidence[item] = select(belief.probability[first:last], size[first:last], bool(empty[item]))
-            kept = kept + first
-            if len(kept):  # what is real is not yet in its right place, and of its right class
-                confidence[item] *= _ratio(right[kept].sum(), real[kept].sum(), 0.0)
-            if self.overlap == "forbid":
-                kept = _without_overlaps(kept, elements)
-            kept = kept[np.lexsort(elements[kept].T[::-1])]
-            label, own, seen_by = elements[kept], belief.probability[kept], marks[kept]
-            if self.overlap == "merge":  # the most probable part speaks for the whole
-                label, part = united(label)
-                own, seen_by = (
-                    np.array([values[part == place].max() for place in range(len(label))], dtype=values.dtype)
-                    for values in (own, seen_by)
-                )
-            chosen[item], probability[item], marked_by[item] = label, own, seen_by
+        kept, confidence = select(belief.probability, size, matched.item_starts, empty)
+        # What is real is not yet in its right place, and of its right class.
+        known, there = (np.bincount(matched.item[kept], each[kept], minlength=len(observed)) for each in (right, real))
+        confidence *= np.where(there > 0, known, 1.0) / np.where(there > 0, there, 1.0)
+        if self.overlap == "forbid":
+            kept[_overlapping(np.flatnonzero(kept), elements, belief.probability, matched.item)] = False
+        order = np.flatnonzero(kept)
+        order = order[np.lexsort((*elements[order].T[::-1], matched.item[order]))]
+        starts = np.searchsorted(matched.item[order], np.arange(len(observed) + 1)).tolist()
+        chosen, probability, marked_by = (
+            as_object_array(flat[first:last] for first, last in pairwise(starts))
+            for flat in (elements[order], belief.probability[order], marks[order])
+        )
+        if self.overlap == "merge":  # the most probable part speaks for the whole
+            for item in np.flatnonzero(np.diff(starts) > 1):
+                chosen[item], part = united(chosen[item])
+                for values in (probability, marked_by):
+                    own = values[item]
+                    values[item] = np.array([own[part == at].max() for at in range(len(chosen[item]))], own.dtype)
         details = {"element_probability": probability, "marked_by": marked_by}
         return Posterior(chosen, np.clip(confidence, 0.0, 1.0), None, details)
 
@@ -565,41 +564,48 @@ def _ratio(above: float, below: float, otherwise: float) -> float:
 # --- the label ------------------------------------------------------------------------------------------
 
 
-def select(probability: FloatArray, size: FloatArray, may_be_empty: bool = True) -> tuple[IntArray, float]:
-    """Return the elements of the set of largest expected F1, most probable first, and that F1.
+def select(
+    probability: FloatArray, size: FloatArray, starts: IntArray, may_be_empty: BoolArray
+) -> tuple[BoolArray, FloatArray]:
+    """Return which elements belong to the set of largest expected F1 of their item, and that F1 ``(n,)``.
 
     Elements are independent given the votes, and F1 is taken as the ratio of expectations: keeping the k most probable
     ones gives ``2 sum_k(q s) / (sum_k s + sum(q s))``. The empty set, where it `may_be_empty`, is right if
-    nothing is real.
+    nothing is real. Those of item i are from ``starts[i]`` to ``starts[i + 1]``.
 
     Examples
     --------
-    >>> kept, expected = select(np.array([0.9, 0.2, 0.6]), np.ones(3))
-    >>> kept.tolist(), round(expected, 4)
-    ([0, 2], 0.8108)
-    >>> select(np.array([0.1]), np.ones(1))
-    (array([], dtype=int64), 0.9)
+    >>> kept, expected = select(np.array([0.9, 0.2, 0.6, 0.1]), np.ones(4), np.array([0, 3, 4]), np.ones(2, dtype=bool))
+    >>> kept.tolist(), expected.round(4).tolist()
+    ([True, False, True, False], [0.8108, 0.9])
     """
-    if len(probability) == 0:
-        return np.zeros(0, dtype=np.int64), 1.0
-    order = np.argsort(-probability, kind="stable")
-    gain = (probability * size)[order]
-    expected = 2.0 * np.cumsum(gain) / np.maximum(np.cumsum(size[order]) + gain.sum(), 1e-300)
-    best = int(expected.argmax())
-    nothing = float(np.prod(1.0 - probability))
-    if may_be_empty and nothing > expected[best]:
-        return np.zeros(0, dtype=np.int64), nothing
-    return order[: best + 1], float(min(expected[best], 1.0))
+    count = np.diff(starts)
+    place = np.arange(int(count.max(initial=0)) + 1)
+    there = place < count[:, None]
+    chance, weight, kept = np.zeros(there.shape), np.zeros(there.shape), np.zeros(there.shape, dtype=bool)
+    chance[there], weight[there] = probability, size
+    order = np.argsort(np.where(there, -chance, 1.0), axis=1, kind="stable")
+    chance, weight = (np.take_along_axis(part, order, axis=1) for part in (chance, weight))
+    gain = chance * weight
+    expected = 2.0 * gain.cumsum(axis=1) / np.maximum(weight.cumsum(axis=1) + gain.sum(axis=1, keepdims=True), 1e-300)
+    expected[~there] = -1.0
+    best = expected.argmax(axis=1)
+    found, nothing = expected.max(axis=1), np.prod(1.0 - chance, axis=1)
+    empty = (count == 0) | (may_be_empty & (nothing > found))
+    np.put_along_axis(kept, order, (place <= best[:, None]) & ~empty[:, None], axis=1)
+    return kept[there], np.minimum(np.where(empty, nothing, found), 1.0)
 
 
-def _without_overlaps(kept: IntArray, elements: FloatArray) -> IntArray:
-    """Leave out spans that overlap a more probable one; `kept` has the most probable first."""
-    left: list[int] = []
-    for element in kept.tolist():
-        start, end = elements[element, :2]
-        if all(end <= elements[other, 0] or elements[other, 1] <= start for other in left):
-            left.append(element)
-    return np.array(left, dtype=np.int64)
+def _overlapping(kept: IntArray, spans: FloatArray, probability: FloatArray, item: IntArray) -> list[int]:
+    """Return the spans that overlap a more probable one of their item."""
+    left, out = [], []
+    for span in kept[np.lexsort((-probability[kept], item[kept]))].tolist():
+        if left and item[left[-1]] != item[span]:
+            left = []
+        start, end = spans[span, :2]
+        free = all(end <= spans[other, 0] or spans[other, 1] <= start for other in left)
+        (left if free else out).append(span)
+    return out
 
 
 # --- how far an element overlaps with itself after its corners moved by chance ----------------------------------
