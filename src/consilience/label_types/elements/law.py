@@ -598,7 +598,8 @@ def select(
 
 def _overlapping(kept: IntArray, spans: FloatArray, probability: FloatArray, item: IntArray) -> list[int]:
     """Return the spans that overlap a more probable one of their item."""
-    left, out = [], []
+    left: list[int] = []
+    out: list[int] = []
     for span in kept[np.lexsort((-probability[kept], item[kept]))].tolist():
         if left and item[left[-1]] != item[span]:
             left = []
