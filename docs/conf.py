@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ from consilience.cli import main
 ROOT = Path(__file__).resolve().parents[1]
 # Kernels of the notebooks take the package from where this build has it.
 os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+# They talk to this machine only, so their warning about plain text is left out.
+profile = Path(tempfile.mkdtemp()) / "profile_default"
+profile.mkdir()
+(profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+os.environ["IPYTHONDIR"] = str(profile.parent)
 
 project = "consilience"
 author = "The consilience authors"

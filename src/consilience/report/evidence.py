@@ -154,7 +154,10 @@ def _item(evidence: Evidence, row: int, plain: Batch | None, truth: Batch | None
     ]
 
     def written(label: Batch | None) -> Any:
-        return None if label is None else plain_value(evidence.space.as_labels(label, np.dtype(object))[0])
+        if label is None:
+            return None
+        labels = evidence.space.as_labels(label, np.dtype(object))
+        return plain_value(evidence.space.in_words_of(labels, votes.labels[[row]], votes.observed[[row]])[0])
 
     return Item(
         name=str(votes.items[row]),

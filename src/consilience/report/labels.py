@@ -106,6 +106,7 @@ def _(space: types.Classes | types.FiniteMetric, label: Any, other: Any = None) 
 @label_html.register
 def _(space: types.Rankings, label: Any, other: Any = None) -> Markup:
     positions, before = encoded(space, label), encoded(space, other)
+    names = space.names or getattr(label, "names", None)  # those of the row, where rows have items of their own
     order = np.argsort(positions, kind="stable")
     seen = order[positions[order] >= 0]
     shown = seen[:MAX_PIECES]
@@ -113,7 +114,7 @@ def _(space: types.Rankings, label: Any, other: Any = None) -> Markup:
     for place in np.unique(positions[shown]):
         tied = []
         for index in shown[positions[shown] == place].tolist():
-            name = f"#{index}" if space.names is None else space.names[index]
+            name = f"#{index}" if names is None else names[index]
             differs = before is not None and _moved(positions, before, index)
             tied.append(chip(name, index, "differs" if differs else ""))
         places.append(tied)

@@ -39,7 +39,7 @@ from consilience.report.charts import (
 from consilience.report.evidence import EQUAL, Evidence, Item, contested_items, gather, relate
 from consilience.report.labels import chip, item_picture, label_html, plain_text
 from consilience.report.words import describe_label
-from consilience.tables.display import Cell, SourceTable, between, figure, findings_fragment, table_fragment
+from consilience.tables.display import Cell, SourceTable, figure, findings_fragment, table_fragment
 
 TITLE = "Labels from many sources"
 #: Rows of the table of sources; a page with more of them is slow to open.
@@ -157,7 +157,10 @@ def leaderboard(ranked: Any) -> Markup | None:
         "95% ranks": [Cell.text(f"{row['rank_low']}-{row['rank_high']}", row["rank_low"]) for row in rows],
         "candidate": [Cell.text(str(row["candidate"])) for row in rows],
         "score": [
-            _cell(row["score"], interval(row["score"], row["score_low"], row["score_high"], scale)) for row in rows
+            _with(
+                f"{row['score']:+.2f}", interval(row["score"], row["score_low"], row["score_high"], scale), row["score"]
+            )
+            for row in rows
         ],
         "win rate": [_share(row["win_rate"]) for row in rows],
         "comparisons": [Cell.text(f"{row['comparisons']:,}", row["comparisons"]) for row in rows],
@@ -174,6 +177,7 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
     unit, weight = evidence.space.unit(model.parameters), model.weight
     ends = np.array([table.columns[f"{unit.name}{end}"] for end in ("", "_low", "_high")], dtype=np.float64)
     scale = Scale.around(np.append(ends.ravel(), 0.0), 6.0, 114.0)
+    texts = replace(table, optional=frozenset()).shown()
     flags = _flags(evidence)
     loudest = max(float(np.abs(weight).max(initial=0.0)), EQUAL)
     fields = [name for part in list(model.summary.parts)[:MAX_FIELDS] for name in table.columns if _is_of(name, part)]
@@ -185,17 +189,13 @@ def sources(fitted: LabelModel, evidence: Evidence) -> dict[str, Any]:
         sign = "bar" if weight[s] >= 0 else "bad"
         advice = model.advice.get(name, "keep")
         value, low, high = ends[:, place].tolist()
-        shown = f"{figure(unit.name, value, table.shares)} ({between(unit.name, low, high, table.shares)})"
-        whisker = element("span", shown, class_="value") + interval(value, low, high, scale)
+        whisker = element("span", texts[unit.name][place], class_="value") + interval(value, low, high, scale)
         return {
             "source": Cell(str(element("span", name, id=anchor("source", name))), name),
             "advice": Cell(str(chip(advice, css=_ADVICE[advice])), ("drop", "fix", "keep").index(advice)),
             unit.name: Cell(str(whisker), value if np.isfinite(value) else 1e308),
-            **{
-                title: Cell.text(figure(title, table.columns[title][place], table.shares), _key(table, title, place))
-                for title in extra
-            },
-            "weight": _with(figure("weight", float(weight[s])), bar(abs(weight[s]) / loudest, sign), float(weight[s])),
+            **{title: Cell.text(texts[title][place], _key(table, title, place)) for title in extra},
+            "weight": _with(texts["weight"][place], bar(abs(weight[s]) / loudest, sign), float(weight[s])),
             "votes": Cell.text(f"{count[s]:,}", int(count[s])),
             "coverage": _share(count[s] / max(len(evidence.votes), 1)),
             "findings": Cell(str(joined(mine)), f"{9 - min(len(mine), 9)}"),  # those with most findings come first
@@ -395,4 +395,6 @@ def _share(share: float) -> Cell:
 
 
 def _figure(value: float) -> str:
-    return f"{value:.3g}" if np.isfinite(value) else ("-" if np.isnan(value) else "∞")
+    if not np.isfinite(value):
+        return "-" if np.isnan(value) else "∞"
+    return f"{value:.3g}" if abs(value) >= 0.001 else f"{round(value, 3) + 0.0:g}"
