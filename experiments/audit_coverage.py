@@ -58,16 +58,19 @@ def bounds(model: cs.LabelModel, votes: cs.Votes, gold: Any) -> tuple[float, flo
     from sklearn.model_selection import cross_val_predict
 
     space, rows = model.space, np.flatnonzero(votes.observed.any(axis=1))
-    votes, truth = votes[rows], cs.tables.encoding.read_gold(gold, space, len(votes)).labels[rows, 0]
-    belief, said = model.posterior(votes), cs.tables.encoding.encode(votes, space)
+    votes, truth = votes[rows], space.as_batch(np.asarray(gold)[rows])
+    belief, seen = model.posterior(votes), votes.observed
     labels = space.as_batch(belief.labels)
     loss = space.distance(labels, truth)
-    apart = np.full(said.observed.shape, -1.0)
-    for source, seen in enumerate(said.observed.T):
-        apart[seen, source] = space.distance(said.labels[seen, source], labels[seen])
-    known = [belief.confidence, np.where(said.observed, apart, 0).sum(axis=1) / said.observed.sum(axis=1), apart]
+    apart, codes = np.full(seen.shape, -1.0), np.full(seen.shape, -1.0)
+    for source, own in enumerate(seen.T):
+        said = space.as_batch(votes.labels[own, source])
+        apart[own, source] = space.distance(said, labels[own])
+        if belief.probabilities is not None:
+            codes[own, source] = said
+    known = [belief.confidence, np.where(seen, apart, 0).sum(axis=1) / seen.sum(axis=1), apart]
     if belief.probabilities is not None:
-        known += [belief.probabilities, labels, np.where(said.observed, said.labels, -1)]
+        known += [belief.probabilities, labels, codes]
     features = np.column_stack(known)
     forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
     # Steps that never fall, fitted to all losses, make probabilities of each guess; the best guess counts.

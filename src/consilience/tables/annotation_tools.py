@@ -30,13 +30,13 @@ def _reader(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
     """Return a reader that says of a file of another form that it is one."""
 
     @wraps(read)
-    def checked(source: Any, **options: Any) -> Annotations:
+    def checked(path: Any, **options: Any) -> Annotations:
         try:
-            return read(source, **options)
+            return read(path, **options)
         except ConsilienceError:
             raise
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            shown = str(source) if isinstance(source, (str, Path)) else "The export"
+            shown = str(path) if isinstance(path, (str, Path)) else "The export"
             what = f"there is no {error}" if isinstance(error, KeyError) else str(error)
             raise FileFormatError(
                 f"{shown!r} does not have the form that {read.__name__} knows ({what}). Export it again."
@@ -46,7 +46,7 @@ def _reader(read: Callable[..., Annotations]) -> Callable[..., Annotations]:
 
 
 @_reader
-def read_argilla(source: Files, *, field: str | None = None) -> Annotations:
+def read_argilla(path: Files, *, field: str | None = None) -> Annotations:
     """Read records of Argilla (``dataset.records.to_json``): users and agents of suggestions are the sources.
 
     `field` is the name of the question, where there are several. Discarded responses abstain.
@@ -59,7 +59,7 @@ def read_argilla(source: Files, *, field: str | None = None) -> Annotations:
     """
     found: dict[str, list[Answer]] = {}
     data: dict[Any, Record] = {}
-    for _, place, record in _records(source):
+    for _, place, record in _records(path):
         item = record.get("id", place)
         data[item] = _mapping(record.get("fields"), place)
         for name, who, value in _argilla_answers(record, place):
@@ -88,7 +88,7 @@ def _argilla_answers(record: Record, place: str) -> Iterator[tuple[str, str, Any
 
 
 @_reader
-def read_prodigy(source: Files) -> Annotations:
+def read_prodigy(path: Files) -> Annotations:
     """Read tasks of Prodigy (``prodigy db-out``): annotators are the sources, "ignore" abstains.
 
     Choices, spans and boxes are read as such. A task with one label is accepted or rejected: the classes are these.
@@ -108,7 +108,7 @@ def read_prodigy(source: Files) -> Annotations:
         return [(*(span[side] for side in sides), *straight, span.get("label")) for span in record.get("spans") or ()]
 
     tasks = [
-        (who, _having(record, place, "answer", "accept", "spans"), record) for who, place, record in _records(source)
+        (who, _having(record, place, "answer", "accept", "spans"), record) for who, place, record in _records(path)
     ]
     kind = "choices"
     if any("spans" in record for _, _, record in tasks):
@@ -126,7 +126,7 @@ def read_prodigy(source: Files) -> Annotations:
 
 
 @_reader
-def read_doccano(source: Files) -> Annotations:
+def read_doccano(path: Files) -> Annotations:
     """Read exports of doccano: one JSON Lines file per annotator (a folder of them, or a dict), or old ones of all.
 
     Examples
@@ -136,7 +136,7 @@ def read_doccano(source: Files) -> Annotations:
     """
     data: dict[Any, Record] = {}
     rows = []
-    for who, place, record in _records(source):
+    for who, place, record in _records(path):
         item = record.get("id", _having(record, place, "annotations", "entities", "label", "labels", "cats"))
         data.setdefault(item, {name: record[name] for name in ("text", "filename") if name in record})
         by_user: dict[str, list[Any]] = {}
@@ -167,7 +167,7 @@ def _span(one: Any) -> tuple[int, int, str | None]:
 
 
 @_reader
-def read_cvat(source: str | Path | Mapping[str, str | Path], *, field: str | None = None) -> Annotations:
+def read_cvat(path: str | Path | Mapping[str, str | Path], *, field: str | None = None) -> Annotations:
     """Read "CVAT for images" files, one per annotator: a folder of them, or a dict of a path per name.
 
     Boxes are read where there are any, else tags of images; `field` says which: "boxes" or "tags".
@@ -184,11 +184,11 @@ def read_cvat(source: str | Path | Mapping[str, str | Path], *, field: str | Non
 
     data: dict[Any, Record] = {}
     drawn, tagged = [], []
-    for who, path in by_annotator(source).items():
+    for who, file in by_annotator(path).items():
         try:
-            root = ElementTree.fromstring(read_text(path))
+            root = ElementTree.fromstring(read_text(file))
         except ElementTree.ParseError as error:
-            raise FileFormatError(f"{str(path)!r} is not XML: {error}. Export as 'CVAT for images'.") from None
+            raise FileFormatError(f"{str(file)!r} is not XML: {error}. Export as 'CVAT for images'.") from None
         for number, image in enumerate(root.iter("image")):
             item = image.get("name", str(number))
             data.setdefault(item, {"image": item, "width": image.get("width"), "height": image.get("height")})
@@ -200,14 +200,14 @@ def read_cvat(source: str | Path | Mapping[str, str | Path], *, field: str | Non
             drawn.append(Answer(item, name, boxes))
             tagged.append(Answer(item, name, tuple(str(tag.get("label")) for tag in image.iter("tag")) or None))
     if not data:
-        raise FileFormatError(f"{str(source)!r} holds no images. Export as 'CVAT for images'.")
+        raise FileFormatError(f"{str(path)!r} holds no images. Export as 'CVAT for images'.")
     kinds = {"boxes": ("rectanglelabels", drawn), "tags": ("choices", tagged)}
     kind, answers = kinds[question(kinds, field or ("boxes" if any(one.said for one in drawn) else "tags"))]
     return gathered(kind, answers, data, field or "")
 
 
 @_reader
-def read_ground_truth(source: str | Path, *, field: str | None = None) -> Annotations:
+def read_ground_truth(path: str | Path, *, field: str | None = None) -> Annotations:
     """Read SageMaker Ground Truth: a manifest, whose labeling jobs are the sources, or what workers of one job said.
 
     The latter is the JSON of the annotation consolidation: a list of objects with ``datasetObjectId`` and
@@ -221,7 +221,7 @@ def read_ground_truth(source: str | Path, *, field: str | None = None) -> Annota
     """
     data: dict[Any, Record] = {}
     answers = []
-    for _, place, record in _records(source):
+    for _, place, record in _records(path):
         if "annotations" in record and "datasetObjectId" in record:
             item = record["datasetObjectId"]
             data[item] = _mapping(record.get("dataObject"), place)
@@ -237,9 +237,7 @@ def read_ground_truth(source: str | Path, *, field: str | None = None) -> Annota
                 answers.append(Answer(item, name, _job_answer(record[name], about)))
     boxes = any(isinstance(answer.said, list) for answer in answers)
     if not answers:
-        raise FileFormatError(
-            f"{str(source)!r} holds no labels. Give an output manifest, whose lines have ...-metadata."
-        )
+        raise FileFormatError(f"{str(path)!r} holds no labels. Give an output manifest, whose lines have ...-metadata.")
     return gathered("rectanglelabels" if boxes else "choices", answers, data, field or "")
 
 
@@ -378,9 +376,9 @@ def _plain_label(label: Any) -> Any:
 # --- files ---------------------------------------------------------------------------------------------------
 
 
-def _records(source: Any) -> Iterator[tuple[str | None, str, Record]]:
+def _records(path: Any) -> Iterator[tuple[str | None, str, Record]]:
     """Yield who, where and what for each JSON object, in a list, or one per line."""
-    for who, given in by_annotator(source).items():
+    for who, given in by_annotator(path).items():
         if not isinstance(given, (str, Path)):
             listed, name = list(given), "the list"
         else:

@@ -28,11 +28,11 @@ _FORM = "A COCO file has the lists images, annotations and categories."
 
 
 def read_coco(
-    files: str | Path | Mapping[str, str | Path | Mapping[str, Any]], *, outside: str = "refuse"
+    path: str | Path | Mapping[str, str | Path | Mapping[str, Any]], *, outside: str = "refuse"
 ) -> Annotations:
     """Read one COCO file per source (its path, or what is in it): every image that it lists was seen, boxes or not.
 
-    `files` may also be a folder, whose files are named after the sources, or one file whose annotations have a field
+    `path` may also be a folder, whose files are named after the sources, or one file whose annotations have a field
     "annotator", "annotator_id", "worker_id", "created_by" or "source". A box that ends outside of its image is refused,
     or cut off with ``outside="clip"``.
 
@@ -48,7 +48,7 @@ def read_coco(
     """
     if outside not in ("refuse", "clip"):
         raise FileFormatError(f"outside={outside!r} is unknown. Use 'refuse' or 'clip'.")
-    files = by_annotator(files, ".json")
+    files = by_annotator(path, ".json")
     if set(files) == {None}:
         files = _by_source(Path(files[None]))
     if not files:
@@ -141,7 +141,7 @@ def write_coco(path: str | Path, model: LabelModel, votes: Any, like: Annotation
     write_json(path, document, force=force)
 
 
-def _by_source(path: Path) -> Mapping[str, Mapping[str, Any]]:
+def _by_source(path: Path) -> dict[Any, Any]:
     """Return the document of each source of a file whose annotations say who drew them."""
     whole = _document(str(path), path)
     key = next((key for key in _SOURCE_KEYS if any(key in one for one in whole["annotations"])), None)

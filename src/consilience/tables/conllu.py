@@ -146,10 +146,10 @@ class Treebank:
         )
 
 
-def read_conllu(source: str | Path | Mapping[str, str | Path]) -> Treebank:
+def read_conllu(path: str | Path | Mapping[str, str | Path]) -> Treebank:
     r"""Read the parses of one or several CoNLL-U files of the same sentences.
 
-    `source` is a path (also of a gzip'd file), text with line breaks, or a dict of these by name of the parser. All
+    `path` is that of a file (also gzip'd), text with line breaks, or a dict of these by name of the parser. All
     must hold the same sentences with the same words; the error names the file, the sentence and the word that differ.
 
     Examples
@@ -159,14 +159,16 @@ def read_conllu(source: str | Path | Mapping[str, str | Path]) -> Treebank:
     >>> bank.votes.labels[0, 0], bank.relations
     (array([2, 0]), ('advmod', 'det', 'root'))
     """
-    if not isinstance(source, Mapping):
-        name = "text" if _is_text(source) else Path(source).name.removesuffix(".gz").removesuffix(".conllu")
-        source = {name: source}
-    if not source:
+    if isinstance(path, Mapping):
+        files = dict(path)
+    else:
+        name = "text" if _is_text(path) else Path(path).name.removesuffix(".gz").removesuffix(".conllu")
+        files = {name: path}
+    if not files:
         raise InvalidVotesError("There are no files to read. Give at least one, as {'parser': path}.")
     parsers = {
         str(name): _sentences(place, str(name) if _is_text(place) else f"{name} ({place})")
-        for name, place in source.items()
+        for name, place in files.items()
     }
     first, *others = parsers
     for name in others:

@@ -96,7 +96,7 @@ class JudgeTable:
 
 
 def read_judges(
-    source: Any,
+    path: Any,
     *,
     kind: str = "auto",
     item: str | None = None,
@@ -124,7 +124,7 @@ def read_judges(
     which they come first, so that a comparison shown in both orders is one item. *Listwise* ones hold orders, best
     first. What is no clear answer is an abstention, counted in `faults`.
 
-    `source` is the path of a CSV, JSON Lines, Parquet or Arrow file, a frame, a dict of columns, or a list of dicts.
+    `path` is that of a CSV, JSON Lines, Parquet or Arrow file, a frame, a dict of columns, or a list of dicts.
     The arguments from `item` to `error` name columns that are called otherwise than "prompt", "judge", "score",
     "label", "winner", "ranking", "candidate", "criterion", "run", "model_a", "model_b", "error", "status" and the like;
     `kind` goes by these names, too. In a pointwise table with a column "judge", the column "model" is the candidate.
@@ -153,7 +153,7 @@ def read_judges(
     if kind not in ("auto", *ANSWERS):
         raise FileFormatError(f"kind={kind!r} is unknown. Use one of auto, {', '.join(ANSWERS)}.")
     given = {"item": item, "judge": judge, "candidate": candidate, "criterion": criterion, "run": run}
-    columns, named = _opened(source)
+    columns, named = _opened(path)
     left_out: tuple[str, ...] = ()
     places: Sequence[int] = range(len(next(iter(columns.values()))))  # of the rows in the table
     n_rows = len(places)
@@ -199,7 +199,7 @@ def read_judges(
 
 
 def read_preferences(
-    source: Any,
+    path: Any,
     *,
     by: str | None = None,
     judge: str | None = None,
@@ -215,7 +215,7 @@ def read_preferences(
     The outcome is "first" or "second", "A" or "B", "tie", 1, -1 and 0, the name of the winner, or a reply that holds
     one of these. A reply that says none of them, or is empty, is no tie: it is kept as unparsable and counted.
 
-    `source` is what `read_judges` takes. Each value of the column `by`, such as "prompt", becomes a row of the votes
+    `path` is what `read_judges` takes. Each value of the column `by`, such as "prompt", becomes a row of the votes
     with a ranking of its own; by default there is one ranking of everything. The other arguments name columns that are
     called otherwise than "judge", "model_a", "model_b", "winner", "prompt", "run", "error" and the like. The question
     tells comparisons of the same two items apart. Where there is a column of runs, answers of one judge to one question
@@ -228,7 +228,7 @@ def read_preferences(
     >>> votes.labels.tolist()
     [[m1 > m2, m2 = m3, m1 < m3]]
     """
-    columns, named = _opened(source)
+    columns, named = _opened(path)
     given = {"item": question or by, "judge": judge, "candidate": None, "run": run, "by": by}
     found, _ = _roles(columns, {**given, "first": first, "second": second, "error": error}, outcome, "pairwise")
     missing = [role for role in ("first", "second") if role not in found]
@@ -318,23 +318,23 @@ class _Row:
         return str(self.cells.get("judge", ONE_JUDGE))
 
 
-def _opened(source: Any) -> tuple[Mapping[str, list[Any]], Callable[[int], str]]:
+def _opened(path: Any) -> tuple[Mapping[str, list[Any]], Callable[[int], str]]:
     """Return the columns of a file or of what `_columns` takes, and what messages call its rows."""
-    table = read_table(source) if isinstance(source, (str, Path)) else source
+    table = read_table(path) if isinstance(path, (str, Path)) else path
     return _columns(table), row_name(table)
 
 
-def _columns(source: Any) -> dict[str, list[Any]]:
+def _columns(table: Any) -> dict[str, list[Any]]:
     """Return the columns of a frame, a dict of columns or a list of dicts, with None for null."""
-    is_list = isinstance(source, (list, tuple))
-    if is_list and not (source and all(isinstance(record, Mapping) for record in source)):
+    is_list = isinstance(table, (list, tuple))
+    if is_list and not (table and all(isinstance(record, Mapping) for record in table)):
         raise FileFormatError(
             "A list of replies holds one dict per reply, such as {'prompt': ..., 'judge': ..., 'score': ...}."
         )
     columns = _with_winner(
         {
             name: [None if null else cell for cell, null in zip(column.values.tolist(), column.null, strict=True)]
-            for name, column in columns_of(source).items()
+            for name, column in columns_of(table).items()
         }
     )
     if not columns or not next(iter(columns.values())):

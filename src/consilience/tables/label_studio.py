@@ -39,7 +39,7 @@ _KIND_OF: dict[type[LabelSpace], str] = {
 }
 
 
-def read_label_studio(source: str | Path | Sequence[Mapping[str, Any]], *, field: str | None = None) -> Annotations:
+def read_label_studio(path: str | Path | Sequence[Mapping[str, Any]], *, field: str | None = None) -> Annotations:
     """Read the JSON export of a Label Studio project.
 
     Annotators and model versions are the sources. A skipped task (``was_cancelled``) is an abstention, an annotation
@@ -48,7 +48,7 @@ def read_label_studio(source: str | Path | Sequence[Mapping[str, Any]], *, field
     text spans are lists of (start, end, label), boxes of (x1, y1, x2, y2, label) in percent of the image, or of
     (x, y, width, height, rotation, label) if one is turned.
 
-    `source` is the path of the file, or the list of tasks; `field` is the name of the control (``from_name``), where
+    `path` is that of the file, or the list of tasks; `field` is the name of the control (``from_name``), where
     the project has several.
 
     Examples
@@ -59,7 +59,7 @@ def read_label_studio(source: str | Path | Sequence[Mapping[str, Any]], *, field
     >>> read_label_studio([{"id": 7, "annotations": [answer(1, "good"), answer(2, "bad")]}])
     Annotations('mood': choices, Votes(1 item, 2 sources, 100% observed), 0 known)
     """
-    tasks = _tasks(source)
+    tasks = _tasks(path)
     answers = [answer for identity, task in tasks.items() for answer in _answers(identity, task)]
     field, kind, to_name = _control(answers, field)
     voiced = {one.source for one in answers if any(result.get("from_name") == field for result in one.said or ())}
@@ -72,10 +72,10 @@ def read_label_studio(source: str | Path | Sequence[Mapping[str, Any]], *, field
     return replace(gathered(kind, said, data, field), to_name=to_name)
 
 
-def _tasks(source: Any) -> dict[Any, Mapping[str, Any]]:
+def _tasks(path: Any) -> dict[Any, Mapping[str, Any]]:
     """Return the tasks by id."""
-    is_path = isinstance(source, (str, Path))
-    given, name = (read_json(source), repr(str(source))) if is_path else (source, "The list")
+    is_path = isinstance(path, (str, Path))
+    given, name = (read_json(path), repr(str(path))) if is_path else (path, "The list")
     if not isinstance(given, Sequence) or isinstance(given, (str, bytes)):
         raise FileFormatError(f"{name} is not a list of tasks. {_EXPORT}")
     if not given:

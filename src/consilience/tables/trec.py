@@ -15,10 +15,10 @@ from consilience.votes import Votes
 _FORM = "A line of a run file is: query Q0 document rank score run."
 
 
-def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | None = "below") -> Votes:
+def read_trec(path: str | Path | Mapping[str, str | Path], *, unlisted: str | None = "below") -> Votes:
     r"""Return the rankings in run files as votes for ``Rankings(None)``: queries are the items, runs the sources.
 
-    `files` is one file, whose last column names the runs; a folder of files; or a dict of a file per run. Documents
+    `path` is one file, whose last column names the runs; a folder of files; or a dict of a file per run. Documents
     are ordered by score, and equal ones from the last name to the first, as trec_eval does. What a run does not list
     is ranked `unlisted`: "below" its list, or "unseen".
 
@@ -31,8 +31,8 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
     [[['d7', 'd2']]]
     """
     scores: dict[tuple[str, str], dict[str, float]] = {}
-    for run, path in by_annotator(files).items():
-        for number, line in enumerate(read_text(path).splitlines(), start=1):
+    for run, file in by_annotator(path).items():
+        for number, line in enumerate(read_text(file).splitlines(), start=1):
             fields = line.split()
             if not fields:
                 continue
@@ -43,15 +43,15 @@ def read_trec(files: str | Path | Mapping[str, str | Path], *, unlisted: str | N
                     raise ValueError
             except ValueError:
                 shown = line.strip()[:SHOWN]
-                raise FileFormatError(f"{str(path)!r}, line {number}: {shown!r} does not fit. {_FORM}") from None
+                raise FileFormatError(f"{str(file)!r}, line {number}: {shown!r} does not fit. {_FORM}") from None
             own = scores.setdefault((query, run or tag), {})
             if document in own:
                 raise FileFormatError(
-                    f"{str(path)!r}, line {number}: {document!r} is listed twice for query {query!r}. Keep one of them."
+                    f"{str(file)!r}, line {number}: {document!r} is listed twice for query {query!r}. Keep one of them."
                 )
             own[document] = value
     if not scores:
-        raise FileFormatError(f"{str(files)!r} holds no rankings. {_FORM}")
+        raise FileFormatError(f"{str(path)!r} holds no rankings. {_FORM}")
     rankings = [
         (query, run, [document for _, document in sorted(((score, name) for name, score in own.items()), reverse=True)])
         for (query, run), own in scores.items()
