@@ -15,6 +15,7 @@ from rich.progress import track
 
 import consilience as cs
 
+from . import public_data
 from .film_sets import SET_SIZE, draw_sets
 from .letor import any_documents
 from .tables import FloatArray, data_folder, markdown_table, mean_spread, read_settings, verdict, write_results
@@ -91,7 +92,7 @@ def ranked(train: Any, test: Any, votes: cs.Votes, seed: int) -> Errors:
 def run(seed: int, quick: bool) -> dict[str, Errors]:
     """Return errors by data set, and by how the end model was trained."""
     found = {}
-    films, games, letor = cs.datasets.load_movies(), cs.datasets.load_board_games(), cs.datasets.load_letor_mq2008()
+    films, games, letor = public_data.load_movies(), public_data.load_board_games(), public_data.load_letor_mq2008()
     counts = {name: np.log1p(np.maximum(values, 0.0)) for name, values in games.sources.items()}
     sizes = (100, 50) if quick else (SETS, TEST_SETS)
     for name, data, score, sources, own in (
