@@ -123,21 +123,6 @@ class Forward:
         top = np.argsort(-np.abs(values))[:rank]
         return cls(grid, vectors[:, top] * np.sqrt(np.abs(values[top])), np.sign(values[top]))
 
-    @classmethod
-    def of_pair_cost(
-        cls,
-        weight_from_cost: Callable[[FloatArray], FloatArray],
-        pair_cost: Callable[[FloatArray, FloatArray], FloatArray],
-        chance_cost: float,
-        points: int = 161,
-    ) -> Forward:
-        """Return the map of a law with a known mean cost between two independent sources of given weights."""
-        grid = np.linspace(-LIMIT, LIMIT, points)
-        weight = weight_from_cost(chance_cost * (1.0 - np.tanh(grid)))
-        left, right = np.repeat(weight, points), np.tile(weight, points)
-        table = 1.0 - pair_cost(left, right).reshape(points, points) / chance_cost
-        return cls.of_table(grid, table)
-
     def features(self, u: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``phi(u)`` and its slope, each ``(*u.shape, k)``, and the signs ``(k,)``."""
         if self.grid is None or self.phi is None or self.sign is None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray
 
-__all__ = ["Conditional", "CostCurve", "SteppedCurve", "conditional", "cost_step", "pair_cost", "pooled_curve"]
+__all__ = ["Conditional", "CostCurve", "SteppedCurve", "conditional", "cost_step", "pair_agreement", "pooled_curve"]
 
 #: Numbers held at once while many weights are evaluated.
 _CHUNK = 1 << 21
@@ -50,19 +50,20 @@ def conditional(cost: FloatArray, theta: float) -> Conditional:
         return Conditional(probability, np.log(total) - theta * best, (probability * cost).sum(axis=1))
 
 
-def pair_cost(cost: FloatArray, left: FloatArray, right: FloatArray, measure: FloatArray | None = None) -> FloatArray:
-    """Return the mean cost between two independent sources of these weights, if all labels are as often the truth.
+def pair_agreement(cost: FloatArray, weights: FloatArray, measure: FloatArray | None = None) -> FloatArray:
+    """Return how much two independent sources of these weights agree, if all labels are as often the truth.
 
-    It is counted from what votes of the two on different items cost, which are closer together than random labels:
-    noise moves them away from the edges. Another `measure` ``(k, k)`` of votes that follow `cost` may be given.
+    It is by how much their votes on one item are closer than their votes on different items, over how far apart votes
+    of one source on different items are (the root of both sources'). Noise moves votes away from the edges, so that
+    those of bad sources scatter less. Another `measure` ``(k, k)`` of votes that follow `cost` may be given.
     """
     measure = cost if measure is None else measure
-    weights, position = np.unique(np.concatenate([left, right]), return_inverse=True)
     laws = np.stack([conditional(cost, float(weight)).probability for weight in weights])
     usual = laws.mean(axis=1)
     unrelated = usual @ measure @ usual.T
-    table = (laws @ measure).reshape(len(weights), -1) @ laws.reshape(len(weights), -1).T / len(cost)
-    return np.asarray((table - unrelated + measure.mean())[tuple(np.split(position, 2))])
+    together = (laws @ measure).reshape(len(weights), -1) @ laws.reshape(len(weights), -1).T / len(cost)
+    own = np.maximum(np.diag(unrelated), 1e-300)
+    return np.asarray((unrelated - together) / np.sqrt(np.outer(own, own)))
 
 
 @dataclass(frozen=True, slots=True)

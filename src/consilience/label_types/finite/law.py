@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -13,7 +13,7 @@ from consilience.arrays import Axes, Batch, BoolArray, FloatArray, softmax
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_sums, agreement_table
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import UnsupportedError
-from consilience.label_types.cost_curve import CostCurve, conditional, pair_cost
+from consilience.label_types.cost_curve import CostCurve, conditional, pair_agreement
 from consilience.label_types.dirichlet import shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
@@ -67,7 +67,9 @@ class FiniteLaw(Law):
 
     @cached_property
     def _forward(self) -> Forward:
-        return Forward.of_pair_cost(self.weight_from_cost, partial(pair_cost, self.matrix), self.chance_cost)
+        grid = Forward.USUAL_GRID
+        weight = self.weight_from_cost(self.chance_cost * (1.0 - np.tanh(grid)))
+        return Forward.of_table(grid, pair_agreement(self.matrix, weight))
 
     @cached_property
     def _grid(self) -> tuple[FloatArray, FloatArray]:
@@ -107,15 +109,18 @@ class FiniteLaw(Law):
         pooled = votes.sum(axis=0) / max(int(votes.sum()), 1)
         # What two sources agree by voting as often for each label as they do, whatever the item.
         by_chance = share @ self.kernel @ share.T
-        spread = float(pooled @ np.diag(self.kernel) - pooled @ self.kernel @ pooled)
-        spread = max(spread, 1e-3 * self.chance_cost)
+        spread, own = (
+            np.maximum(one @ np.diag(self.kernel) - ((one @ self.kernel) * one).sum(axis=-1), 1e-3 * self.chance_cost)
+            for one in (pooled, share)
+        )
+        unit = np.sqrt(np.outer(own, own))
         gold_value, gold_error = table.gold_value, table.gold_error
         if gold_value is not None and gold_error is not None:
             gold_value, gold_error = (gold_value - by_chance.mean(axis=1)) / spread, gold_error / spread
         return replace(
             table,
-            value=np.where(np.eye(len(share), dtype=bool), 1.0, (table.value - by_chance) / spread),
-            error=table.error / spread,
+            value=np.where(np.eye(len(share), dtype=bool), 1.0, (table.value - by_chance) / unit),
+            error=table.error / unit,
             gold_value=gold_value,
             gold_error=gold_error,
             cost=self.chance_cost - 2.0 * table.value,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Annotated
 
 import numpy as np
@@ -28,7 +28,14 @@ from consilience.estimation.protocol import (
     Summary,
 )
 from consilience.exceptions import DistanceError
-from consilience.label_types.cost_curve import CostCurve, SteppedCurve, conditional, cost_step, pair_cost, pooled_curve
+from consilience.label_types.cost_curve import (
+    CostCurve,
+    SteppedCurve,
+    conditional,
+    cost_step,
+    pair_agreement,
+    pooled_curve,
+)
 from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.landmarks import Landmarks, first_of_each
 from consilience.label_types.pair_costs import CostFunction, MismatchLaw, cost_table, mismatched_costs
@@ -115,7 +122,9 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         some = rng.permutation(len(rows))[:LOOKED]
         recurring = _recurring(self.cost, references, sample.labels[rows[some], columns[some]])
         step = _smallest_cost(self.cost, sample)
-        return replace(law, references=references, mismatch=mismatch, step=step, recurring=recurring)
+        found = replace(law, references=references, mismatch=mismatch, step=step, recurring=recurring)
+        counts = found._listed_votes(sample)
+        return found if counts is None else replace(found, mismatch=found._listed_mismatch(counts))
 
     def _flattened(self, labels: Batch | None) -> MetricLaw:
         """Return the law with coordinates, or with the exponent that makes costs squared distances of a flat space."""
@@ -187,6 +196,29 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
     def _is_listed(self) -> bool:
         return self.exponent == 1.0 and self.listed_costs is not None
 
+    @cached_property
+    def _listed_measure(self) -> FloatArray:
+        """``(K, K)`` what agreement is measured by, between all labels."""
+        return cost_table(self.measure, self.listed, self.listed)  # type: ignore[arg-type]
+
+    def _listed_votes(self, chunk: Chunk) -> IntArray | None:
+        """Return ``(m, K)`` how often each source votes for each label of the list, or None if there is another one."""
+        if not self._is_listed or self.listed is None:
+            return None
+        rows, sources = np.nonzero(chunk.observed)
+        first, same = first_of_each(chunk.labels[rows, sources])
+        cost = cost_table(self.cost, chunk.labels[rows, sources][first], self.listed)
+        if (cost.min(axis=1, initial=0.0) > 0).any():
+            return None
+        size, m = len(self.listed), chunk.observed.shape[1]
+        cell = sources * size + cost.argmin(axis=1)[same]
+        return np.bincount(cell, minlength=m * size).reshape(m, size)
+
+    def _listed_mismatch(self, counts: FloatArray) -> FloatArray:
+        """Return ``(m, m)`` how far all votes of two sources are apart."""
+        share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        return share @ self._listed_measure @ share.T
+
     # --- level 0 ----------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
@@ -206,6 +238,8 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             return ((placed[rows, a] - placed[rows, b]) ** 2).sum(axis=1)
 
         parts = self.pair_sums(chunk, between) | {"pair_cost": total}
+        if self.candidates is not None and (counts := self._listed_votes(chunk)) is not None:
+            parts["listed_votes"] = counts
         if known is not None and len(gold) > 1:
             apart = self.measure(known[gold], known[np.roll(gold, 1)])
             parts["gold_chance"] = np.array([apart.sum(), len(apart)])
@@ -238,7 +272,10 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         differences show.
         """
         count, labels = statistics["agreement_count"], self.pool_labels
-        if self.mismatch is not None:
+        votes = statistics.parts.get("listed_votes", np.zeros(0))
+        if votes.sum() == statistics["agreement_votes"].sum() > 0:
+            chance = self._listed_mismatch(votes)
+        elif self.mismatch is not None:
             chance = self.mismatch
         elif labels is None:
             chance = np.full(count.shape, self.chance_cost**self.exponent)
@@ -246,9 +283,9 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
             chance = np.full(count.shape, max(float(self.measure(labels, np.roll(labels, 1, axis=0)).mean()), 1e-300))
         usual = float(np.median(np.diag(chance)))
         own = np.maximum(np.diag(chance), STILL * usual)
-        if self._is_listed:  # votes over a list have all about the same scatter
-            return chance, own, np.full(count.shape, max(usual, 1e-300)), 1.0
-        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise widens the scatter, and correlations are due
+        unit = np.maximum(np.sqrt(np.outer(own, own)), 1e-300)  # noise changes the scatter, and correlations are due
+        if self._is_listed:
+            return chance, own, unit, 1.0
         met = (count > 0) & ~np.eye(len(count), dtype=bool)
         value = ((chance - statistics["agreement"] / np.maximum(count, 1.0)) / unit)[met]
         middle = float(np.clip(np.median(value), 1e-3, 1.0 - 1e-3)) if met.any() else 0.1
@@ -260,10 +297,9 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         The agreement of simulated votes over the product of their qualities is smoothed by a polynomial of degree two.
         """
         if self._is_listed and self.listed is not None and self.listed_costs is not None:
-            measure = cost_table(self.measure, self.listed, self.listed)
-            measure *= self.chance_cost / max(float(measure.mean()), 1e-300)
-            between = partial(pair_cost, self.listed_costs, measure=measure)
-            return Forward.of_pair_cost(self.weight_from_cost, between, self.chance_cost, points=81)
+            grid = np.linspace(-LIMIT, LIMIT, 81)
+            weight = self.weight_from_cost(self.chance_cost * (1.0 - np.tanh(grid)))
+            return Forward.of_table(grid, pair_agreement(self.listed_costs, weight, self._listed_measure))
         sample, references, power = self.sample, self.references, self._units(statistics)[-1]
         if callable(self.coordinates) or sample is None or references is None:
             return Forward()
