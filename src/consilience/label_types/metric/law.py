@@ -214,7 +214,7 @@ class MetricLaw(MismatchLaw, HeldOutLaw):
         cell = sources * size + cost.argmin(axis=1)[same]
         return np.bincount(cell, minlength=m * size).reshape(m, size)
 
-    def _listed_mismatch(self, counts: FloatArray) -> FloatArray:
+    def _listed_mismatch(self, counts: FloatArray | IntArray) -> FloatArray:
         """Return ``(m, m)`` how far all votes of two sources are apart."""
         share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         return share @ self._listed_measure @ share.T
