@@ -64,7 +64,8 @@ def jobs_of(kind: str, seeds: Sequence[int]) -> list[Job]:
             listed += [(kind, "schools", name, seed) for seed in seeds[: max(1, len(seeds) // 10)]]
     listed += [(kind, "cliques", f"n={(300, 1000)[seed % 2]}", seed) for seed in seeds[: max(1, len(seeds) // 4)]]
     for setting in ("independent, n=300", "independent, n=2000", "copies, n=300", "copies, n=2000"):
-        listed += [(kind, "calibration", setting, seed) for seed in seeds[: max(1, len(seeds) // 8)]]
+        # Confidence comes true over panels, not within each: two or three panels would show their luck.
+        listed += [(kind, "calibration", setting, seed) for seed in seeds[: max(1, len(seeds) // 3)]]
     return listed
 
 
