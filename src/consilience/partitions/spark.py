@@ -12,6 +12,7 @@ from ast import literal_eval
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
@@ -34,6 +35,8 @@ Batches = Iterator["pa.RecordBatch"]
 
 #: One pickled object per row.
 SCHEMA = "content binary"
+#: Rows of a part: as many as a row group of Parquet that others write.
+ROWS = 1 << 16
 _ITEM = re.compile(r"\(item (.+?)\), source ")
 _OUR_ERROR = re.compile(r"consilience\.exceptions\.(\w+): (.*)")
 
@@ -254,11 +257,14 @@ def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) 
     def run(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        start = 0
-        for batch in batches:
-            if batch.num_rows:
-                yield from step(pa.Table.from_batches([batch]), _place(), start)
-            start += batch.num_rows
+        start, gathered = 0, []
+        for batch in chain(batches, [None]):
+            gathered += [] if batch is None else [batch]
+            rows = sum(one.num_rows for one in gathered)
+            # Spark hands over ten thousand rows at a time; every part costs the same again, whatever its size.
+            if rows >= ROWS or (batch is None and rows):
+                yield from step(pa.Table.from_batches(gathered), _place(), start)
+                start, gathered = start + rows, []
 
     return run
 

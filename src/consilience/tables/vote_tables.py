@@ -279,7 +279,9 @@ def read_wide(
         again = np.flatnonzero(np.bincount(codes)[codes] > 1)
         said = (repr([*labels[row][observed[row]].tolist(), *observed[row].tolist()]) for row in again)
         kept = np.delete(kept, again[_copies(zip(codes[again].tolist(), said, strict=True))])
-    unmerged = LabelTable(labels[kept], observed[kept], names, ids[kept])
+    unmerged = LabelTable(labels, observed, names, ids)
+    if len(kept) < n_items:
+        unmerged = LabelTable(labels[kept], observed[kept], names, ids[kept])
     if len(first) == len(kept):
         return _cleaned(unmerged, Receipt(0, merged=n_items - len(kept), ids=item), clean)
     cells = unmerged.observed.size
@@ -439,6 +441,8 @@ def check_known(names: Iterable[str], known: Mapping[str, Any]) -> None:
 
 def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
     """Return a code per value, in order of first appearance, and the row of that appearance."""
+    if values.dtype.kind in "iu" and (values[1:] > values[:-1]).all():
+        return np.arange(len(values)), np.arange(len(values))
     if values.dtype.kind in "biuf":
         _, first, codes = np.unique(values, return_index=True, return_inverse=True)
         rank = np.argsort(np.argsort(first))
@@ -463,8 +467,6 @@ def factorize(values: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[np.intp]
 
 def check_unique_ids(ids: npt.NDArray[Any], place: Callable[[int], str] = "row {}".format) -> None:
     """Raise if two items have the same id, naming it and both rows."""
-    if ids.dtype.kind in "iu" and (ids[1:] > ids[:-1]).all():
-        return
     codes, first = factorize(ids, "item id")
     if len(first) == len(ids):
         return
