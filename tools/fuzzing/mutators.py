@@ -115,7 +115,8 @@ def of_document(document: Any, rng: random.Random) -> Any:
                     other = other[key]
                 owner[last] = json.loads(json.dumps(other))
             case _ if isinstance(owner[last], (int, float)) and rng.random() < 0.5:
-                owner[last] = rng.choice((-owner[last], owner[last] * 1e200, owner[last] + 1, 0, str(owner[last])))
+                close = (-owner[last], owner[last] * 1e200, owner[last] + 1, 0, str(owner[last]), 10**7, any_size(rng))
+                owner[last] = rng.choice(close)
             case _:
                 owner[last] = copy.deepcopy(rng.choice(VALUES))
     return document
@@ -131,6 +132,38 @@ def of_json(data: bytes, rng: random.Random) -> bytes:
         return of_bytes(data, rng)
     lines[rng.randrange(len(lines))] = of_document(rng.choice(lines), rng)
     return "\n".join(json.dumps(line) for line in lines).encode()
+
+
+def any_size(rng: random.Random) -> float:
+    """Return a number that is likely to be allowed by itself: an end of a range, or one of any magnitude."""
+    if rng.random() < 0.4:
+        return rng.choice((0.0, 1.0, -1.0, 2.0, 0.5, 1e-12, 1.0 - 1e-12, 1e-300, 5e-324, 1e-75, 1e61, 1e130, 700.0))
+    return rng.choice((1, 1, -1)) * 10.0 ** rng.uniform(*rng.choice(((-2, 2), (-20, 20), (-130, 130))))
+
+
+def within_ranges(array: np.ndarray, rng: random.Random) -> np.ndarray:
+    """Return an array of the same type and shape with other numbers; square ones are mostly kept symmetric."""
+    out = np.array(array)
+    flat = out.reshape(-1)
+    if not out.size or out.dtype.kind not in "fiu":
+        return out
+    if out.dtype.kind != "f":
+        flat[rng.randrange(out.size)] = rng.choice((0, 1, 7, 2**31, 2**62))
+        return out
+    with np.errstate(all="ignore"):
+        match rng.randrange(4):
+            case 0:
+                flat[:] = any_size(rng)
+            case 1:
+                flat[:] = [any_size(rng) for _ in range(out.size)]
+            case 2:
+                flat *= any_size(rng)
+            case _:
+                for _ in range(rng.choice((1, 1, 2, 4))):
+                    flat[rng.randrange(out.size)] = any_size(rng)
+        if out.ndim > 1 and out.shape[-1] == out.shape[-2] and rng.random() < 0.7:
+            out = (out + np.swapaxes(out, -1, -2)) / 2.0
+    return out
 
 
 def of_numbers(array: np.ndarray, rng: random.Random) -> np.ndarray:

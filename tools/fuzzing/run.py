@@ -23,6 +23,7 @@ from collections import Counter
 from pathlib import Path
 
 CORPUS = Path(__file__).resolve().parents[2] / "tests" / "fuzz" / "corpus"
+KERNELS = CORPUS.parents[2] / "build" / "fuzz-kernels"
 #: Seconds of the processor and bytes that one input may take, and runs that making it smaller may take.
 SECONDS, MEMORY, SMALLER = 10, 2 << 30, 300
 #: Seconds by the clock after which a process hangs.
@@ -149,6 +150,9 @@ def main() -> int:
     parser.add_argument("--target", action="append", default=None)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
     chosen = parser.parse_args()
+    # Kernels that check their indices: one that reads or writes elsewhere is a failure, also where nothing crashes.
+    os.environ.setdefault("NUMBA_BOUNDSCHECK", "1")
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))
     from fuzzing import targets
 
     seed = secrets.randbits(32) if chosen.seed is None else chosen.seed

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, votes_per_item
 from consilience.estimation.calibration import calibrated
 from consilience.estimation.protocol import Law, Posterior
-from consilience.exceptions import UnsupportedError
+from consilience.exceptions import ModelFormatError, UnsupportedError
 from consilience.label_types.base import LabelSpace, with_missing
 from consilience.partitions.base import InMemoryPartitions, Part, VotePartitions
 from consilience.prediction.source_model import SourceModel
@@ -20,6 +20,8 @@ from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
 DECODERS = ("auto", "map", "bayes")
+_IMPOSSIBLE = "The numbers of this model do not fit together, so these votes cannot be labelled"
+_AGAIN = "If it was read from a file, that was changed: fit and save again."
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,9 +144,24 @@ def infer(model: SourceModel, space: LabelSpace, votes: Any, decode: str, *, lab
 
 
 def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, decode: str) -> Posterior:
-    """Return what the model believes about encoded votes: the average over its hypotheses, calibrated."""
-    each = [(share, law.posterior(parameters, labels, observed, decode)) for share, parameters in model.mixture]
-    return calibrated(each[0][1] if len(each) == 1 else law.average(each, decode), model.calibration)
+    """Return what the model believes about encoded votes: the average over its hypotheses, calibrated.
+
+    The schema of model files checks numbers one by one and in known relations. Those of a changed file can each be in
+    range and still be impossible together; whatever comes of them is refused here, once for all label types.
+    """
+    try:
+        each = [(share, law.posterior(parameters, labels, observed, decode)) for share, parameters in model.mixture]
+        belief = calibrated(each[0][1] if len(each) == 1 else law.average(each, decode), model.calibration)
+    except (ArithmeticError, np.linalg.LinAlgError) as error:
+        raise ModelFormatError(f"{_IMPOSSIBLE} ({error}). {_AGAIN}") from error
+    voted = slice(None)
+    for found, low, high in ((belief.confidence, 0.0, 1.0), (belief.labels, -np.inf, np.inf)):
+        if found.dtype.kind != "f" or not found.size or low <= found.min() <= found.max() <= high:
+            continue  # in order everywhere; else where somebody voted, as the rest is arbitrary
+        voted = votes_per_item(observed) > 0 if isinstance(voted, slice) else voted
+        if voted.any() and not low <= found[voted].min() <= found[voted].max() <= high:
+            raise ModelFormatError(f"{_IMPOSSIBLE} (a confidence or a label is no number). {_AGAIN}")
+    return belief
 
 
 def _join(parts: list[Inference]) -> Inference:

@@ -275,7 +275,8 @@ class Vectors(_LinearSpace):
             None if self.mean is None else np.array(self.mean),
             None if self.covariance is None else np.array(self.covariance),
         )
-        return LinearLaw(self.d, told=told, scale=float(np.trace(self._spread)) / self.d)
+        scale = 1.0 if told.covariance is None else float(np.trace(told.covariance)) / self.d
+        return LinearLaw(self.d, told=told, scale=scale)
 
     @property
     def _spread(self) -> FloatArray:

@@ -98,7 +98,7 @@ class GeometricSpace(LabelSpace):
     def _stacked(self, labels: Batch) -> FloatArray:
         """Return labels given one by one as an array, or say which one is none of this shape."""
         shape = self.label_shape
-        numbers = np.empty((len(labels), *shape))
+        points = []  # none is reserved before one is seen: the size of a space may come from a file
         for index, value in enumerate(labels):
             fault = f"is not an array of numbers of shape {shape}"
             try:
@@ -108,8 +108,8 @@ class GeometricSpace(LabelSpace):
                     raise ValueError
             except (TypeError, ValueError):
                 raise InvalidLabelError(f"label {plain_value(value)!r} {fault}. {STEP}", index) from None
-            numbers[index] = point
-        return numbers
+            points.append(point)
+        return np.array(points).reshape(len(labels), *shape)
 
     def _refuse(self, wrong: BoolArray, numbers: FloatArray, reason: Callable[[int], str], step: str = STEP) -> None:
         """Raise an error about the first label that is wrong, if one is."""

@@ -96,7 +96,8 @@ def _aligned(
     while i or j:
         place -= 1
         replaced = i and j and abs(cost[i, j] - (cost[i - 1, j - 1] + 1.0 - votes[i - 1, text[j - 1]] / total)) < 1e-9
-        if replaced or (i and abs(cost[i, j] - (cost[i - 1, j] + 1.0 - votes[i - 1, nothing] / total)) < 1e-9):
+        skipped = i and (not j or abs(cost[i, j] - (cost[i - 1, j] + 1.0 - votes[i - 1, nothing] / total)) < 1e-9)
+        if replaced or skipped:
             i -= 1
             grown[place], ground[place] = votes[i], base[i]
         else:
