@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import multiprocessing
+import os
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +23,7 @@ from consilience.exceptions import (
     UnsupportedError,
 )
 from consilience.partitions import InMemoryPartitions, ParquetPartitions, apply_to, predict_to
+from fuzzing import targets
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 DEEP = "[" * 3000 + "]" * 3000
@@ -64,6 +68,8 @@ def test_one_source_on_a_scale_of_its_own_makes_no_number_infinite(size):
 def test_counts_and_scores_beyond_any_number_are_refused(tmp_path):
     with refused(InvalidLabelError, "Line 1", "20 digits"):
         cs.Rankings.read_preflib("99999999999999999999: 1,2\n")
+    with refused(InvalidLabelError, "Line 1", "5000 digits"):
+        cs.Rankings.read_preflib(f"{'9' * 5000}: 1,2\n")
     with refused(InvalidLabelError, "items"):
         cs.Rankings.read_preflib("1: 1,900000000\n")
     replies = [{"item": item, "judge": "m", "score": reply} for item, reply in enumerate(("7", "8", "9" * 400))]
@@ -298,6 +304,45 @@ def test_distances_beyond_any_number_and_weights_whose_sum_is_are_refused():
         cs.label_types.tags.bio.bio_to_spans(None)
 
 
+@pytest.mark.parametrize("name", ["l.csv", "l.jsonl", "l.parquet"])
+@pytest.mark.parametrize("space", ["classes", "texts"])
+def test_cells_of_several_types_are_labelled_or_refused_with_a_next_step(space, name, tmp_path):
+    cells = [[1], {}, {"a": None}, float("inf"), 1.5, "a"]
+    lines = [{"item": row, "ann": one, "bob": "a", "cleo": one} for row, one in enumerate(cells)]
+    votes = written(tmp_path / "v.jsonl", "\n".join(map(json.dumps, lines)))
+    ran = run("label", votes, "-o", tmp_path / name, "--space", space)
+    assert ran.exit_code in (0, 1, 2), ran.output
+    assert "This is a bug" not in ran.output
+    if ran.exit_code == 2:
+        assert not (tmp_path / name).exists()
+    else:
+        assert len(cs.tables.files.read_table(tmp_path / name)) == len(cells)
+
+
+def test_files_are_synced_by_a_handle_that_can_be_written_to(tmp_path, monkeypatch):
+    """Windows refuses to sync what was opened for reading."""
+    fcntl, modes = pytest.importorskip("fcntl"), []
+    monkeypatch.setattr(os, "fsync", lambda file: modes.append(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE))
+    parts = votes_in_parquet(tmp_path / "v.parquet")
+    predict_to(cs.LabelModel(cs.Classes(2)).fit(parts), parts, tmp_path / "labels")
+    assert modes
+    assert os.O_RDONLY not in modes
+
+
+def test_nothing_is_forked_on_macos(monkeypatch):
+    used = []
+
+    def run_here(work, tasks, n_jobs, *, fork):
+        used.append(fork)
+        return map(work, tasks)
+
+    monkeypatch.setattr("consilience.labeling.applying.run_in_processes", run_here)
+    for platform in ("linux", "darwin"):
+        monkeypatch.setattr(sys, "platform", platform)
+        cs.apply(cs.labeling_function(name="f")(lambda row: row["size"]), {"size": [0, 1, 1]}, n_jobs=2)
+    assert used == ["fork" in multiprocessing.get_all_start_methods(), False]
+
+
 def test_classes_and_ids_of_several_types_are_written_as_text(tmp_path):
     votes = cs.Votes.from_matrix([["a", 1, 1], ["a", "a", 2.5]] * 4, items=[1, "x", 2, "y", 3, "z", 4, "w"])
     model = cs.LabelModel(cs.Classes(["a", 1, 2.5])).fit(votes)
@@ -318,6 +363,20 @@ def test_folder_with_a_damaged_file_names_it(tmp_path):
         cs.read_votes(tmp_path)
     with refused(FileFormatError, "damaged"):
         list(ParquetPartitions(tmp_path, cs.Classes(["x", "y"])).map(len))
+
+
+@pytest.mark.parametrize("suffix", ["arrow", "parquet"])
+def test_arrow_and_parquet_with_changed_bytes_are_read_or_refused(suffix, tmp_path):
+    """Each byte of the metadata in turn: lengths, offsets and types that are none."""
+    (whole,) = (seed for seed in targets.TARGETS[suffix].seeds() if b"cat" in seed)
+    end = int.from_bytes(whole[-10:-6] if suffix == "arrow" else whole[-8:-4], "little") + 10
+    path = tmp_path / f"v.{suffix}"
+    for place in range(len(whole) - end, len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            assert cs.read_votes(path).n_sources
+        except cs.exceptions.ConsilienceError as error:
+            assert str(error)
 
 
 # --- pieces -----------------------------------------------------------------------------------------------

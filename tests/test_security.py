@@ -8,8 +8,11 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 import zipfile
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +21,8 @@ from tests.refusals import refused
 
 import consilience as cs
 from consilience import storage
-from consilience.exceptions import FileFormatError, ModelFormatError
+from consilience.exceptions import ConsilienceError, FileFormatError, ModelFormatError
+from fuzzing import targets
 
 pytestmark = pytest.mark.filterwarnings("ignore::consilience.exceptions.ConsilienceWarning")
 
@@ -104,6 +108,50 @@ def test_model_file_that_names_another_space_or_setting_is_refused(model):
         storage.write_document(model, {**document, **change})
         with refused(ModelFormatError, part):
             cs.LabelModel.load(model)
+
+
+def changed(kind: str, path: Path, change: dict[str, Any]) -> Path:
+    """Write the model of a label type with other values at some places of its document."""
+    path.write_bytes(targets.model_bytes(kind))
+    document = storage.read_document(path)
+    for place, value in change.items():
+        *owners, last = place.split(".")
+        owner = document
+        for name in owners:
+            owner = owner[int(name) if name.isdigit() else name]
+        owner[last] = np.full_like(owner[last], value) if isinstance(owner[last], np.ndarray) else value
+    storage.write_document(path, document)
+    return path
+
+
+@pytest.mark.parametrize(("kind", "name"), [("vectors", "d"), ("hyperbolic", "d"), ("sphere", "d"), ("spd", "n")])
+@pytest.mark.parametrize("size", [10**5, 10**12, 2**62])
+def test_size_that_a_file_names_reserves_no_memory(kind, name, size, tmp_path):
+    path = changed(kind, tmp_path / "model", {f"space_arguments.{name}": size})
+    tracemalloc.start()
+    with pytest.raises(ConsilienceError):
+        cs.LabelModel.load(path).predict(targets.sample(kind))
+    assert tracemalloc.get_traced_memory()[1] < 50 << 20
+    tracemalloc.stop()
+
+
+def test_numbers_that_are_impossible_together_are_refused(tmp_path):
+    """Each is a number that the field may hold; judges this sharp leave nothing to invert."""
+    path = changed("preferences", tmp_path / "model", {"model.mixture.0.1.slope": 1e100})
+    model = cs.LabelModel.load(path)
+    with refused(ModelFormatError, "do not fit together", "fit and save again"):
+        model.predict(targets.sample("preferences"))
+
+
+@pytest.mark.parametrize("kind", targets.SPACES)
+def test_model_files_whose_arrays_are_exchanged_are_refused_or_used(kind):
+    """Each array in the place of the next one: another shape, type, range, or a number that is allowed there."""
+    arrays = targets._arrays(targets.model_bytes(kind))
+    names = [name for name in arrays if name != "header.json"]
+    for one, two in pairwise([*names, names[0]]):
+        out = io.BytesIO()
+        np.savez(out, **{**arrays, one: arrays[two], two: arrays[one]})
+        targets.judge("model", kind.encode() + b"\n" + out.getvalue())
 
 
 def test_formulas_are_quoted_in_csv_on_request_only(tmp_path):

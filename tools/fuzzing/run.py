@@ -150,9 +150,6 @@ def main() -> int:
     parser.add_argument("--target", action="append", default=None)
     parser.add_argument("--corpus", type=Path, default=CORPUS)
     chosen = parser.parse_args()
-    # Kernels that check their indices: one that reads or writes elsewhere is a failure, also where nothing crashes.
-    os.environ.setdefault("NUMBA_BOUNDSCHECK", "1")
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))
     from fuzzing import targets
 
     seed = secrets.randbits(32) if chosen.seed is None else chosen.seed
@@ -191,4 +188,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Kernels that check their indices: one that reads or writes elsewhere is a failure, also where nothing crashes.
+    os.environ.setdefault("NUMBA_BOUNDSCHECK", "1")
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))
     sys.exit(1 if main() else 0)
