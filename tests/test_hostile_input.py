@@ -375,8 +375,8 @@ def test_arrow_and_parquet_with_changed_bytes_are_read_or_refused(suffix, tmp_pa
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
         try:
             assert cs.read_votes(path).n_sources
-        except cs.exceptions.ConsilienceError as error:
-            assert str(error)
+        except cs.exceptions.ConsilienceError:
+            pass
 
 
 # --- pieces -----------------------------------------------------------------------------------------------
