@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,14 @@ class Axes:
     infinite: bool = False  # whether infinity is a value
     missing: bool = False  # whether NaN is one
     optional: bool = False  # whether the array may be empty instead
-    # Whether the last two axes are symmetric matrices without a negative eigenvalue, and without one that is zero
+    # Whether the last two axes are symmetric matrices, without a negative eigenvalue, and without one that is zero
+    symmetric: bool = False
     covariance: bool = False
     definite: bool = False
 
+
+#: Of the errors of two sources given the truth; zero on the diagonal, and one for copies.
+Correlation = Annotated[FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)]
 
 #: Ids that stay in the cache while they are hashed.
 HASHED_AT_ONCE = 8192

@@ -151,9 +151,12 @@ def _check_range(array: npt.NDArray[Any], axes: Axes, place: Place) -> None:
     if wrong.any():
         span = f"a number from {axes.low:g} to {axes.high:g}" if np.isfinite(array[wrong][0]) else "a finite number"
         raise place.refused(array[wrong][0].item(), span)
-    if axes.covariance and array.size:
+    if not array.size or not (axes.symmetric or axes.covariance):
+        return
+    if (np.abs(array - np.swapaxes(array, -1, -2)) > ROUNDING * np.abs(array).max()).any():
+        raise place.refused(array, "a symmetric matrix")
+    if axes.covariance:
         values = np.linalg.eigvalsh(0.5 * (array + np.swapaxes(array, -1, -2)))
-        even = np.abs(array - np.swapaxes(array, -1, -2)) <= ROUNDING * np.abs(array).max()
         least = values[..., 0] <= 0.0 if axes.definite else values[..., 0] < -ROUNDING * values[..., -1]
-        if not even.all() or least.any():
+        if least.any():
             raise place.refused(array, "a covariance matrix")

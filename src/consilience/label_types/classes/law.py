@@ -14,7 +14,17 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, few_votes, softmax, votes_per_item
+from consilience.arrays import (
+    Axes,
+    Batch,
+    BoolArray,
+    Correlation,
+    FloatArray,
+    IntArray,
+    few_votes,
+    softmax,
+    votes_per_item,
+)
 from consilience.estimation.pair_table import PairTable, Statistics, agreement_table
 from consilience.estimation.protocol import (
     METHODS,
@@ -63,8 +73,10 @@ class ClassParameters(Parameters):
     # functions were told none. They replace `prior` in labels, not in what a vote says.
     told: Annotated[FloatArray, Axes("k", 0.0, 1.0)]
     uncovered: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # class probabilities of an item without a vote
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
-    grouped: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # the same inside groups alone, zero elsewhere
+    correlation: Correlation  # of errors given the truth
+    grouped: Annotated[
+        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
+    ]  # the same inside groups alone, zero elsewhere
     accuracy: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of right votes
     u: Annotated[FloatArray, Axes("m")]  # qualities
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # how far EM may move them

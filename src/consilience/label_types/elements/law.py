@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import LIMIT, Forward
 from consilience.estimation.protocol import Chunk, Hypothesis, Law, Parameters, Posterior, Request, Statistics, Summary
 from consilience.label_types.elements.reader import united
@@ -68,7 +68,7 @@ class ElementParameters(Parameters):
     precision: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of the marks that are real
     recall: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of the real elements that are marked
     cost: Annotated[FloatArray, Axes("m", 0.0)]  # expected cost of a vote to the truth
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Correlation  # of errors given the truth
     # How far EM may move the log-odds from those that the pair table gives
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     real_share: Annotated[float, Axes("", 0.0, 1.0)]  # share of real ones among the elements that somebody marks

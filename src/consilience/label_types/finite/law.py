@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, softmax
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, softmax
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_sums, agreement_table
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import UnsupportedError
@@ -29,7 +29,7 @@ class FiniteParameters(Parameters):
 
     weight: Annotated[FloatArray, Axes("m")]
     prior: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # over the labels
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Correlation  # of errors given the truth
     # How far EM may move the weights: their standard deviation after the pair table
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     # Whether the posterior contains Z(truth); without it the rule is the paper's weighted Frechet mean, which is right

@@ -35,7 +35,9 @@ class LinearParameters(Parameters):
     offset: Annotated[FloatArray, Axes("m d")]
     slope: Annotated[FloatArray, Axes("m")]  # a negative slope is a reversed scale, and used
     noise: Annotated[FloatArray, Axes("m d d", covariance=True, definite=True)]
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the noise of two sources, zero on the diagonal
+    correlation: Annotated[
+        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
+    ]  # of the noise of two sources, zero on the diagonal
     mean: Annotated[FloatArray, Axes("d")]  # of y before any vote
     variance: Annotated[FloatArray, Axes("d d", covariance=True, definite=True)]  # of y before any vote
     # Degrees of freedom of the noise: infinite if normal, 4 for heavy tails

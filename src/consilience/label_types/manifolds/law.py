@@ -40,7 +40,9 @@ class ManifoldParameters(HeldOutParameters):
     """Scales of m sources."""
 
     scale: Annotated[FloatArray, Axes("m", 1e-75)]  # standard deviation of the noise in each direction
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources given the truth
+    correlation: Annotated[
+        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
+    ]  # of the errors of two sources given the truth
     # Mean squared distance of true labels to their center; what confidence is measured against
     dispersion: Annotated[float, Axes("", 0.0, infinite=True)]
     sharpness: Annotated[float, Axes("", 0.0, infinite=True)]  # the quality of a source is exp(-sharpness * cost)

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, as_object_array, softmax
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -69,7 +69,7 @@ class MetricParameters(HeldOutParameters):
 
     expected_cost: Annotated[FloatArray, Axes("m", 0.0)]
     weight: Annotated[FloatArray, Axes("m")]
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Correlation  # of errors given the truth
     cost_slope: Annotated[FloatArray, Axes("m")]  # how fast the cost falls with the quality of a source
     # Standard error of the cost for given qualities: the scatter of the truth is not known
     gauge_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]

@@ -76,14 +76,16 @@ class BradleyTerryParameters(JudgeTraits, Parameters):
     slope_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # as the next: standard errors
     bias_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     share: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # what a vote of each judge counts; below one for copies
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two judges given the scores
+    correlation: Annotated[
+        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
+    ]  # of the errors of two judges given the scores
     # Numbers of votes, and of replies that could not be read
     comparisons: Annotated[IntArray, Axes("m", 0)]
     unparsable: Annotated[IntArray, Axes("m", 0)]
     cycles: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]  # share of triples that go round in a circle
     # Share of pairs shown in both orders of which the answer went with the order
     order_flips: Annotated[FloatArray, Axes("m", 0.0, 1.0, missing=True)]
-    run_correlation: Annotated[float, Axes("", -1.0, 1.0)] = 0.0  # between answers of one judge to one question
+    run_correlation: Annotated[float, Axes("", 0.0, 1.0)] = 0.0  # between answers of one judge to one question
     effective_judges: tuple[float, float] = (0.0, 0.0)  # least and largest number of independent judges they are worth
     per_prompt: bool = True  # whether there were many small groups of items rather than one arena
     equal: bool = False  # whether all judges have one discrimination and no position bias

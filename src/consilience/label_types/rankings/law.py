@@ -54,7 +54,7 @@ class RankingParameters(Parameters):
 
     probability: Annotated[FloatArray, Axes("h", 0.0, 1.0)]  # of the hypotheses
     weight: Annotated[FloatArray, Axes("h m")]
-    correlation: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Annotated[FloatArray, Axes("h m m", 0.0, 1.0, symmetric=True)]  # of errors given the truth
     #: ``(h, m, m)`` mean sign of agreement of each two sources, from which the votes of dependent ones are weighed
     #: together; zero under a hypothesis of independent sources.
     agreement: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]

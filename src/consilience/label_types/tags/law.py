@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array, softmax
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, as_object_array, softmax
 from consilience.estimation.pair_table import PairTable, Statistics, agreement_table
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError, UnsupportedError
@@ -59,7 +59,7 @@ class AnswerParameters(Parameters):
     # P(answer | true answer) by source, kind, true answer and answer given
     table: Annotated[FloatArray, Axes("m kinds k k", 1e-12, 1.0)]
     prior: Annotated[FloatArray, Axes("kinds k", 0.0, 1.0)]  # how frequent the true answers are
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of the errors of two sources
+    correlation: Correlation  # of the errors of two sources
     # Law of the first tag of a chain
     initial: Annotated[FloatArray, Axes("chain", 0.0, 1.0)] = field(default_factory=lambda: np.zeros(0))
     # Rows are the tag before

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, as_object_array
 from consilience.estimation.protocol import Hypothesis, Law, Posterior, Request, Statistics, Summary
 from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
@@ -42,7 +42,7 @@ class TextParameters(HeldOutParameters):
 
     similarity: Annotated[FloatArray, Axes("m", 0.0, 1.0)]
     weight: Annotated[FloatArray, Axes("m")]  # how much each source counts
-    correlation: Annotated[FloatArray, Axes("m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Correlation  # of errors given the truth
 
 
 @dataclass(frozen=True, eq=False)

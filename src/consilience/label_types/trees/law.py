@@ -66,7 +66,7 @@ class TreeParameters(Parameters):
     # By how much the log-odds of a named head fall with the logarithm of its distance
     nearness: Annotated[FloatArray, Axes("h")]
     middle: Annotated[FloatArray, Axes("h")]  # mean of that logarithm
-    correlation: Annotated[FloatArray, Axes("h m m", -1.0, 1.0)]  # of errors given the truth
+    correlation: Annotated[FloatArray, Axes("h m m", 0.0, 1.0, symmetric=True)]  # of errors given the truth
     weighted: bool = False  # whether votes on edges are simply weighted: the plain vote, and weights of the user
 
     @property
