@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, votes_per_item
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, votes_per_item
 from consilience.estimation.pair_table import Forward, PairTable, Statistics
 from consilience.exceptions import UnsupportedError
 
@@ -147,9 +147,7 @@ class Summary:
     # Of the weight; infinite for a source that never votes
     standard_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     cost_standard_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # of the expected cost; infinite likewise
-    correlation: Annotated[
-        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
-    ]  # of the errors of two sources given the truth
+    correlation: Correlation  # of the errors of two sources given the truth
     parts: Mapping[str, Summary] = field(default_factory=dict)  # the same for each field, where labels are records
     # What else the law knows, by name
     columns: Mapping[str, Annotated[npt.NDArray[Any], Axes("m", infinite=True, missing=True)]] = field(

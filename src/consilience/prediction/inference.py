@@ -154,13 +154,11 @@ def believe(model: SourceModel, law: Law, labels: Batch, observed: BoolArray, de
         belief = calibrated(each[0][1] if len(each) == 1 else law.average(each, decode), model.calibration)
     except (ArithmeticError, np.linalg.LinAlgError) as error:
         raise ModelFormatError(f"{_IMPOSSIBLE} ({error}). {_AGAIN}") from error
-    voted = slice(None)
     for found, low, high in ((belief.confidence, 0.0, 1.0), (belief.labels, -np.inf, np.inf)):
-        if found.dtype.kind != "f" or not found.size or low <= found.min() <= found.max() <= high:
-            continue  # in order everywhere; else where somebody voted, as the rest is arbitrary
-        voted = votes_per_item(observed) > 0 if isinstance(voted, slice) else voted
-        if voted.any() and not low <= found[voted].min() <= found[voted].max() <= high:
-            raise ModelFormatError(f"{_IMPOSSIBLE} (a confidence or a label is no number). {_AGAIN}")
+        if found.dtype.kind == "f" and found.size and not low <= found.min() <= found.max() <= high:
+            found = found[votes_per_item(observed) > 0]  # the rest is arbitrary
+            if found.size and not low <= found.min() <= found.max() <= high:
+                raise ModelFormatError(f"{_IMPOSSIBLE} (a confidence or a label is no number). {_AGAIN}")
     return belief
 
 

@@ -74,9 +74,7 @@ class ClassParameters(Parameters):
     told: Annotated[FloatArray, Axes("k", 0.0, 1.0)]
     uncovered: Annotated[FloatArray, Axes("k", 0.0, 1.0)]  # class probabilities of an item without a vote
     correlation: Correlation  # of errors given the truth
-    grouped: Annotated[
-        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
-    ]  # the same inside groups alone, zero elsewhere
+    grouped: Correlation  # the same inside groups alone, zero elsewhere
     accuracy: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of right votes
     u: Annotated[FloatArray, Axes("m")]  # qualities
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # how far EM may move them

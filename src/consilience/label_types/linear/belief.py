@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from consilience.arrays import Axes, BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, BoolArray, Correlation, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Parameters, Statistics
 from consilience.label_types.vote_correlation import distinct_rows, gls_weights
 
@@ -35,9 +35,7 @@ class LinearParameters(Parameters):
     offset: Annotated[FloatArray, Axes("m d")]
     slope: Annotated[FloatArray, Axes("m")]  # a negative slope is a reversed scale, and used
     noise: Annotated[FloatArray, Axes("m d d", covariance=True, definite=True)]
-    correlation: Annotated[
-        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
-    ]  # of the noise of two sources, zero on the diagonal
+    correlation: Correlation  # of the noise of two sources, zero on the diagonal
     mean: Annotated[FloatArray, Axes("d")]  # of y before any vote
     variance: Annotated[FloatArray, Axes("d d", covariance=True, definite=True)]  # of y before any vote
     # Degrees of freedom of the noise: infinite if normal, 4 for heavy tails

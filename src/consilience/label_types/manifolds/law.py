@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable, agreement_table
 from consilience.estimation.protocol import Chunk, Hypothesis, Mixture, Posterior, Request, Statistics, Summary
 from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
@@ -40,9 +40,7 @@ class ManifoldParameters(HeldOutParameters):
     """Scales of m sources."""
 
     scale: Annotated[FloatArray, Axes("m", 1e-75)]  # standard deviation of the noise in each direction
-    correlation: Annotated[
-        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
-    ]  # of the errors of two sources given the truth
+    correlation: Correlation  # of the errors of two sources given the truth
     # Mean squared distance of true labels to their center; what confidence is measured against
     dispersion: Annotated[float, Axes("", 0.0, infinite=True)]
     sharpness: Annotated[float, Axes("", 0.0, infinite=True)]  # the quality of a source is exp(-sharpness * cost)

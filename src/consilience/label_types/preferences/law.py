@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray, as_object_array
+from consilience.arrays import Axes, Batch, BoolArray, Correlation, FloatArray, IntArray, as_object_array
 from consilience.estimation.pair_table import Forward, PairTable, Statistics, agreement_table
 from consilience.estimation.protocol import (
     Chunk,
@@ -76,9 +76,7 @@ class BradleyTerryParameters(JudgeTraits, Parameters):
     slope_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # as the next: standard errors
     bias_error: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]
     share: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # what a vote of each judge counts; below one for copies
-    correlation: Annotated[
-        FloatArray, Axes("m m", 0.0, 1.0, symmetric=True)
-    ]  # of the errors of two judges given the scores
+    correlation: Correlation  # of the errors of two judges given the scores
     # Numbers of votes, and of replies that could not be read
     comparisons: Annotated[IntArray, Axes("m", 0)]
     unparsable: Annotated[IntArray, Axes("m", 0)]
