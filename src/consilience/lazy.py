@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 
-def on_first_use(
-    package: str, places: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package.
+def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package whose public names stand in its ``__init__.pyi``.
 
-    `places` has the names that each of its modules gives, separated by blanks; under "" are modules that are public
-    themselves. Other modules are found, too, but not listed. Type checkers read the same names in the
-    ``if TYPE_CHECKING:`` block of the package.
+    Type checkers read the same file. Modules that are not in it are found, too, but not listed.
     """
     module = sys.modules[package]
-    place_of = {name: place for place, names in places.items() for name in names.split()}
+    stub = ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    place_of = {name.name: str(node.module) for node in imports for name in node.names}
 
     def load(name: str) -> Any:
-        place = place_of.get(name)
-        if place:
-            value = getattr(import_module(f"{package}.{place}"), name)
+        place = place_of.get(name, package)
+        if place != package:
+            value = getattr(import_module(place), name)
         elif find_spec(f"{package}.{name}") is not None:
             value = import_module(f"{package}.{name}")
         else:

@@ -1,56 +1,5 @@
 """What a label is: one label type per file."""
 
-from typing import TYPE_CHECKING
-
 from consilience.lazy import on_first_use
 
-if TYPE_CHECKING:
-    from consilience.label_types.base import LabelSpace as LabelSpace
-    from consilience.label_types.classes.space import Classes as Classes
-    from consilience.label_types.elements.space import Boxes as Boxes
-    from consilience.label_types.elements.space import Spans as Spans
-    from consilience.label_types.finite.space import FiniteMetric as FiniteMetric
-    from consilience.label_types.linear.space import Scores as Scores
-    from consilience.label_types.linear.space import Vectors as Vectors
-    from consilience.label_types.manifolds.manifold import Manifold as Manifold
-    from consilience.label_types.manifolds.spaces import SO3 as SO3
-    from consilience.label_types.manifolds.spaces import SPD as SPD
-    from consilience.label_types.manifolds.spaces import Hyperbolic as Hyperbolic
-    from consilience.label_types.manifolds.spaces import Sphere as Sphere
-    from consilience.label_types.metric.space import Metric as Metric
-    from consilience.label_types.preferences.space import Preferences as Preferences
-    from consilience.label_types.product.space import Product as Product
-    from consilience.label_types.rankings.space import Rankings as Rankings
-    from consilience.label_types.registry import register_distance as register_distance
-    from consilience.label_types.tags.bio import bio_to_spans as bio_to_spans
-    from consilience.label_types.tags.bio import spans_to_bio as spans_to_bio
-    from consilience.label_types.tags.space import Sequences as Sequences
-    from consilience.label_types.tags.space import Tags as Tags
-    from consilience.label_types.texts.space import Texts as Texts
-    from consilience.label_types.trees.measures import las as las
-    from consilience.label_types.trees.measures import maximum_arborescence as maximum_arborescence
-    from consilience.label_types.trees.measures import uas as uas
-    from consilience.label_types.trees.space import DependencyTrees as DependencyTrees
-
-__getattr__, __dir__, __all__ = on_first_use(
-    __name__,
-    {
-        "base": "LabelSpace",
-        "classes.space": "Classes",
-        "elements.space": "Boxes Spans",
-        "finite.space": "FiniteMetric",
-        "linear.space": "Scores Vectors",
-        "manifolds.manifold": "Manifold",
-        "manifolds.spaces": "Hyperbolic SO3 SPD Sphere",
-        "metric.space": "Metric",
-        "preferences.space": "Preferences",
-        "product.space": "Product",
-        "rankings.space": "Rankings",
-        "registry": "register_distance",
-        "tags.bio": "bio_to_spans spans_to_bio",
-        "tags.space": "Sequences Tags",
-        "texts.space": "Texts",
-        "trees.measures": "las maximum_arborescence uas",
-        "trees.space": "DependencyTrees",
-    },
-)
+__getattr__, __dir__, __all__ = on_first_use(__name__)
