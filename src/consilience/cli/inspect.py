@@ -202,12 +202,9 @@ def _wins(votes: Votes) -> dict[str, list[Any]]:
     found = list(dict.fromkeys(name for pair in wins for name in pair))
     names = sorted(found, key=lambda name: -(rate(name, found) or 0.0))
     shown = names[:MOST_CANDIDATES]
-    columns = {str(two): [_percent(rate(one, [two])) for one in names] for two in shown}
+    rates = {str(two): [rate(one, [two]) for one in names] for two in shown}
+    columns = {name: ["" if one is None else f"{one:.0%}" for one in own] for name, own in rates.items()}
     return {"candidate": list(map(str, names)), **columns}
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
 
 
 def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, Any]]:
@@ -233,15 +230,11 @@ def _pair_agreement(votes: Votes, space: LabelSpace | None) -> list[dict[str, An
     if isinstance(space, Scores):
         for row, (a, b) in zip(found, combinations(range(table.n_sources), 2), strict=True):
             rows = table.observed[:, a] & table.observed[:, b]
-            row["correlation"] = _correlation(*(table.labels[rows, one].astype(np.float64) for one in (a, b)))
+            left, right = (table.labels[rows, one].astype(np.float64) for one in (a, b))
+            varies = len(left) > 1 and left.std() > 0.0 and right.std() > 0.0
+            row["correlation"] = float(np.corrcoef(left, right)[0, 1]) if varies else None
     found.sort(key=lambda row: (-(row["agreement"] or 0.0) if exact else 0.0, row.get("mean cost") or 0.0))
     return sorted(found, key=lambda row: row["agreement"] is None)
-
-
-def _correlation(left: FloatArray, right: FloatArray) -> float | None:
-    if len(left) < 2 or left.std() == 0.0 or right.std() == 0.0:
-        return None
-    return float(np.corrcoef(left, right)[0, 1])
 
 
 def _findings(votes: Votes, pairs: list[dict[str, Any]], needs_overlap: bool) -> list[Diagnostic]:

@@ -259,7 +259,8 @@ def compare(votes: Path, reading: options.Reading, gold: str, seed: int, output:
             auto = labels if method == "auto" else auto
             note = row.pop("note")
             if not loaded.space.continuous:
-                row["other_labels"] = _other_labels(loaded.space, labels, auto)
+                both = labels is not None and auto is not None
+                row["other_labels"] = float((loaded.space.distance(labels, auto) > SAME).mean()) if both else None
             rows.append({**row, "note": note})
     rows.sort(key=lambda row: (row["mean_distance"] is None, row["mean_distance"] or 0.0))
     output.table(columns_of(rows))
@@ -447,13 +448,6 @@ def _prior(text: str, space: LabelSpace) -> Any:
     if abs(total - 1.0) > 0.01:  # shares such as 0.33 are rounded
         raise refused(f"the shares add up to {total:g}, not to 1. Write --prior {example}.")
     return [given[label] / total for label in labels]
-
-
-def _other_labels(space: LabelSpace, labels: Any, others: Any) -> float | None:
-    """Return the share of the labels that differ; nothing where one side has none."""
-    if labels is None or others is None:
-        return None
-    return float((space.distance(labels, others) > SAME).mean())
 
 
 def _scored(loaded: Loaded, method: str, seed: int) -> tuple[dict[str, Any], Any]:

@@ -139,7 +139,11 @@ class Output:
         """
         if self.silent:
             return
-        shown = {name: [_cell(name, value) for value in values] for name, values in columns.items()}
+        texts = {name: [figure(name, value) for value in values] for name, values in columns.items()}
+        shown = {
+            name: [text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…" for text in own]
+            for name, own in texts.items()
+        }
         if not (sys.stderr if self.aside else sys.stdout).isatty():
             for line in [*filter(None, [title]), *aligned(shown)]:
                 click.echo(line, err=self.aside)
@@ -212,8 +216,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, (str, int, bool)) else str(value)
-
-
-def _cell(name: str, value: Any) -> str:
-    text = figure(name, value)
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

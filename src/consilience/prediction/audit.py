@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -174,19 +174,16 @@ def audit(
 
     def look(one: SourceModel) -> _View:
         own, plain = (infer(each, space, votes, decode).posterior for each in (one, one.as_baseline()))
-        cut = replace(
-            own,
-            labels=space.as_batch(own.labels[rows]),
-            confidence=own.confidence[rows],
-            probabilities=None if own.probabilities is None else own.probabilities[rows],
-            details={},
-        )
+        cut = _cut(own, rows)
+        cut = replace(cut, labels=space.as_batch(cut.labels))
         return _View(cut.labels, space.as_batch(plain.labels[rows]), cut, strata_of(space, cut, said))
 
     main = look(model)
     _, clusters = np.unique(votes.items[rows[known]], return_inverse=True)
     used = np.isin(hash_priority(votes.items[rows[known]]), model.known_items)
-    fold = np.where(used, _folds(votes.items[rows[known]]), FOLDS)
+    # At random but the same each time, all rows of one item in one part.
+    _, drawn = np.unique(hash_priority(votes.items[rows[known]], seed=1), return_inverse=True)
+    fold = np.where(used, drawn % FOLDS, FOLDS)
     views = [main] * (FOLDS + 1)
     for number in np.unique(fold[used]):
         held_out = rows[known[fold == number]]
@@ -261,8 +258,15 @@ def audit(
     if n_labels is not None:
         spelled = space.as_labels(np.arange(n_labels), votes.spelling or votes.labels.dtype).tolist()
         classes = {spelled[int(code)]: one for code, one in over(main.labels.astype(np.int64)).items()}
+
+        def share_of(code: int) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
+            return lambda view: (
+                (truth == code).astype(np.float64),
+                cast(FloatArray, view.belief.probabilities)[:, code],
+            )
+
         for code in np.unique(np.concatenate([main.labels, truth]).astype(np.int64)).tolist():
-            shares[spelled[code]] = measured(_Target(everything, _share_of(code, truth), zero_one=True))
+            shares[spelled[code]] = measured(_Target(everything, share_of(code), zero_one=True))
     mean_score = None
     if space.continuous and main.labels.ndim == 1 and main.labels.dtype.kind == "f":
         mean_score = measured(_Target(everything, lambda view: (truth.astype(float), view.labels.astype(float))))
@@ -363,24 +367,10 @@ def _difference(
     return replace(found.transformed(sign * float(inside.mean())), known=len(known), items=len(inside))
 
 
-def _share_of(code: int, truth: Batch) -> Callable[[_View], tuple[FloatArray, FloatArray]]:
-    def values(view: _View) -> tuple[FloatArray, FloatArray]:
-        probabilities = view.belief.probabilities
-        expected = np.zeros(len(view.labels)) if probabilities is None else probabilities[:, code]
-        return (truth == code).astype(np.float64), expected
-
-    return values
-
-
 def _cut(belief: Posterior, which: IntArray) -> Posterior:
+    """Return what is believed about some of the items, without details."""
     probabilities = None if belief.probabilities is None else belief.probabilities[which]
     return Posterior(belief.labels[which], belief.confidence[which], probabilities)
-
-
-def _folds(items: npt.NDArray[Any]) -> IntArray:
-    """Return the part of each item, at random but the same each time, all rows of one item in one part."""
-    _, first = np.unique(hash_priority(items, seed=1), return_inverse=True)
-    return first % FOLDS
 
 
 def _weights(weights: Any, n_items: int) -> FloatArray:

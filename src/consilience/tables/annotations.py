@@ -16,7 +16,7 @@ import numpy as np
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Boxes, Classes, FiniteMetric, LabelSpace, Scores, Spans, Tags, Texts
-from consilience.tables.training import ranked_things
+from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
 
 #: Between the steps of a path of a taxonomy.

@@ -32,7 +32,7 @@ from consilience.tables.replies import (
     read_word,
     scale_named,
 )
-from consilience.tables.training import ranked_things
+from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
 
 if TYPE_CHECKING:

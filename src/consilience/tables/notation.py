@@ -18,7 +18,6 @@ from consilience.label_types.elements.reader import BOX_FORMS, SPAN_FORMS, class
 from consilience.label_types.preferences.comparisons import Comparisons
 from consilience.label_types.rankings.labels import names_of, order_of_text
 from consilience.tables.files import SHOWN
-from consilience.tables.training import names_in_orders
 from consilience.tables.vote_tables import as_group
 from consilience.votes import Votes, as_votes
 
@@ -149,10 +148,10 @@ def _rankings(argument: str, votes: Votes) -> LabelSpace:
     if argument:
         return types.Rankings(_size_or_names(argument))
     orders = [order_of_text(cell) if isinstance(cell, str) else cell for cell in _cells(votes)]
-    names = names_in_orders(orders)
-    if names is not None and _own_names(votes):
+    names = list(dict.fromkeys(name for order in orders for name in names_of(order)))
+    if names and _own_names(votes):
         return types.Rankings(None)
-    if names is None:
+    if not names:
         lengths = {len(order) for order in orders if len(order)}
         return types.Rankings(lengths.pop() if len(lengths) == 1 else None)
     if all(sum(len(as_group(group)) for group in order) < 2 for order in orders):

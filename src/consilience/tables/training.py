@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, FloatArray, IntArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError
 from consilience.label_types.preferences.space import Preferences
+from consilience.label_types.rankings.labels import names_of
 from consilience.label_types.rankings.space import Rankings
 from consilience.tables.encoding import votes_for
 from consilience.tables.frames import n_rows, take_rows
@@ -228,7 +229,7 @@ def ordered_rows(
             return found
     else:
         labels = rankings if isinstance(rankings, np.ndarray) else as_object_array(rankings)
-        space = Rankings(names_in_orders(labels.tolist()))
+        space = Rankings(list(dict.fromkeys(name for order in labels for name in names_of(order))) or None)
         ids = list(range(len(labels)) if items is None else items)
     if len(ids) != len(labels):
         raise InvalidLabelError(f"There are {len(labels)} rankings and {len(ids)} item ids. Give one per ranking.")
@@ -269,16 +270,6 @@ def places_of(order: Sequence[Any], names: Sequence[Any]) -> list[int]:
     return [place.get(name, -1) for name in names]
 
 
-def names_in_orders(orders: Iterable[Any]) -> list[str] | None:
-    """Return the names that occur in orders of names; None where these are positions."""
-    names: dict[str, None] = {}
-    for order in orders:
-        for group in order if isinstance(order, (list, tuple, dict)) else ():
-            entries = group if isinstance(group, (tuple, set, frozenset)) else (group,)
-            names.update(dict.fromkeys(entry for entry in entries if isinstance(entry, str)))
-    return list(names) or None
-
-
 def _positions(label: Any, space: Rankings) -> IntArray:
     if is_null(label):
         return np.zeros(0, dtype=np.int64)
@@ -286,19 +277,3 @@ def _positions(label: Any, space: Rankings) -> IntArray:
         return label.astype(np.int64)
     row = space.as_batch(as_object_array([label]))[0].astype(np.int64)
     return np.asarray(row[row > -2])
-
-
-def ranked_things(
-    orders: Iterable[tuple[int, list[Any] | None]], n_items: int
-) -> tuple[Rankings, tuple[tuple[str, ...], ...]]:
-    """Return the type of the labels in (item, order) pairs, and what is ranked in each item.
-
-    Where all items rank the same things, these are the names of the type; else items have names of their own. An order
-    may leave out what its source did not see.
-    """
-    ranked: list[set[str]] = [set() for _ in range(n_items)]
-    for item, order in orders:
-        ranked[item].update(name for entry in order or () for name in as_group(entry))
-    candidates = tuple(tuple(sorted(names)) for names in ranked)
-    distinct = {names for names in candidates if names}
-    return Rankings(list(distinct.pop()) if len(distinct) == 1 else None), candidates

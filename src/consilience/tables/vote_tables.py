@@ -14,6 +14,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError, did_you_mean
 from consilience.label_types.codes import arrow_column
+from consilience.label_types.rankings.space import Rankings
 from consilience.tables.cells import blank, common_dtype
 from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, row_name, to_column
 from consilience.tables.receipt import Receipt
@@ -397,6 +398,22 @@ def as_group(entry: Any) -> tuple[Any, ...]:
 def order_as_text(order: list[Any]) -> str:
     """Return names, best first, as text such as ``a > b = c``; ties are tuples."""
     return " > ".join(" = ".join(map(str, as_group(entry))) for entry in order)
+
+
+def ranked_things(
+    orders: Iterable[tuple[int, list[Any] | None]], n_items: int
+) -> tuple[Rankings, tuple[tuple[str, ...], ...]]:
+    """Return the type of the labels in (item, order) pairs, and what is ranked in each item.
+
+    Where all items rank the same things, these are the names of the type; else items have names of their own. An order
+    may leave out what its source did not see.
+    """
+    ranked: list[set[str]] = [set() for _ in range(n_items)]
+    for item, order in orders:
+        ranked[item].update(name for entry in order or () for name in as_group(entry))
+    candidates = tuple(tuple(sorted(names)) for names in ranked)
+    distinct = {names for names in candidates if names}
+    return Rankings(list(distinct.pop()) if len(distinct) == 1 else None), candidates
 
 
 # --- names of sources and ids of items --------------------------------------------------------------------
