@@ -19,6 +19,14 @@ from consilience.estimation.pair_table import PairTable, Statistics, agreement_t
 from consilience.estimation.protocol import METHODS, Chunk, Hypothesis, Law, Parameters, Posterior, Request, Summary
 from consilience.exceptions import InvalidLabelError, UnsupportedError
 from consilience.label_types.dirichlet import shrink_counts
+from consilience.label_types.tags.counts import (
+    add_evidence,
+    best_paths,
+    chain_round,
+    count_answers,
+    count_pairs,
+    joint_answers,
+)
 from consilience.label_types.vote_correlation import discount_correlated
 
 #: A source has no opinion on this tag or position.
@@ -132,19 +140,16 @@ class TagLaw(Law):
     # --- level 0 ------------------------------------------------------------------------------------
 
     def statistics(self, chunk: Chunk) -> Statistics:
-        from consilience.label_types.tags.kernels import count_answers, count_pairs
-
         codes, kind, starts, known = self.prepare(chunk)
         (d, k), m = self.shape, chunk.observed.shape[1]
-        joint = np.zeros((d if d * (m * k) ** 2 <= MAX_JOINT else 0, m, k, m, k), dtype=np.int64)
-        pairs = count_pairs(codes, kind, starts, joint)
-        answers = np.zeros((m, d, 1, k))
-        count_answers(codes, kind, np.ones((len(kind), 1)), answers)
-        parts = chunk.counts() | {"pairs": pairs, "joint": joint, "answers": answers[:, :, 0]}
+        joint = np.zeros((0, m, k, m, k), dtype=np.int64)
+        if d * (m * k) ** 2 <= MAX_JOINT:
+            joint = joint_answers(codes, kind, d, k)
+        answers = count_answers(codes, kind, np.ones((len(kind), 1)), d, k)[:, :, 0]
+        parts = chunk.counts() | {"pairs": count_pairs(codes, starts), "joint": joint, "answers": answers}
         told = known >= 0
         if told.any():
-            gold = np.zeros((m, d, k, k))
-            count_answers(codes[told], kind[told], np.eye(k)[known[told]], gold)
+            gold = count_answers(codes[told], kind[told], np.eye(k)[known[told]], d, k)
             seen = np.zeros((len(chunk), m), dtype=bool)
             item = np.repeat(np.arange(len(chunk)), np.diff(starts))
             np.logical_or.at(seen, item[told], codes[told] >= 0)
@@ -223,8 +228,6 @@ class TagLaw(Law):
         return replace(parameters, initial=initial / initial.sum(), transition=transition)
 
     def e_step(self, parameters: AnswerParameters, prepared: Questions) -> Statistics:
-        from consilience.label_types.tags.kernels import count_answers
-
         d, k = self.shape
         told = prepared.known >= 0
         scores = self._scores(parameters, prepared)
@@ -234,8 +237,7 @@ class TagLaw(Law):
         counted = prepared.answered | told
         sure = ((belief[counted] ** 2).sum(axis=1) - 1.0 / k) / (1.0 - 1.0 / k)
         belief[~counted] = 0.0
-        counts = np.zeros((len(parameters.table), d, k, k))
-        count_answers(prepared.codes, prepared.kind, belief, counts)
+        counts = count_answers(prepared.codes, prepared.kind, belief, d, k)
         labels = np.stack([np.bincount(prepared.kind, belief[:, c], minlength=d) for c in range(k)], axis=1)
         sums = {"counts": counts, "labels": labels, "known": np.array([sure.sum(), counted.sum()])}
         return Statistics(sums | steps)
@@ -254,12 +256,8 @@ class TagLaw(Law):
 
     def _scores(self, parameters: AnswerParameters, asked: Questions) -> FloatArray:
         """Return ``(questions, k)`` log probabilities of the answers given, under every true answer."""
-        from consilience.label_types.tags.kernels import add_evidence
-
         share = discount_correlated(asked.codes >= 0, parameters.correlation)
-        scores = np.zeros((len(asked.kind), self.n_answers))
-        add_evidence(asked.codes, asked.kind, share, np.log(parameters.table), scores)
-        return scores
+        return add_evidence(asked.codes, asked.kind, share, np.log(parameters.table))
 
     def _belief(
         self, parameters: AnswerParameters, scores: FloatArray, asked: Questions
@@ -267,10 +265,7 @@ class TagLaw(Law):
         """Return the probabilities of true answers, and the expected first tags and steps of a chain."""
         if not self.chain:
             return softmax(scores + np.log(np.maximum(parameters.prior, 1e-300))[asked.kind]), {}
-        from consilience.label_types.tags.kernels import chain_round
-
-        belief, first, steps = np.zeros_like(scores), np.zeros(self.n_answers), np.zeros(self.steps.shape)
-        chain_round(scores, asked.starts, parameters.initial, parameters.transition, belief, first, steps)
+        belief, first, steps = chain_round(scores, asked.starts, parameters.initial, parameters.transition)
         return belief, {"first": first, "steps": steps}
 
     # --- level 3 ------------------------------------------------------------------------------------
@@ -465,8 +460,6 @@ def _frequencies(quality: FloatArray, pooled: FloatArray, guess: FloatArray) -> 
 
 
 def _best_paths(scores: FloatArray, starts: IntArray, initial: FloatArray, transition: FloatArray) -> IntArray:
-    from consilience.label_types.tags.kernels import best_paths
-
     with np.errstate(divide="ignore"):
         return best_paths(scores, starts, np.log(initial), np.log(transition))
 

@@ -5,13 +5,11 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from consilience.label_types.tags.kernels import best_paths, chain_round, count_pairs
+from consilience.label_types.tags.counts import best_paths, chain_round, count_pairs, joint_answers
 
 
 def chain_marginals(scores, starts, initial, transition):
-    marginals = np.zeros_like(scores)
-    chain_round(scores, starts, initial, transition, marginals, np.zeros_like(initial), np.zeros_like(transition))
-    return marginals
+    return chain_round(scores, starts, initial, transition)[0]
 
 
 def random_chain(seed: int, k: int, forbidden: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -41,8 +39,7 @@ def test_marginals_and_counts_are_those_of_all_sequences(seed, forbidden):
     initial, transition = random_chain(seed, k, forbidden)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     scores = np.random.default_rng(seed + 100).normal(0.0, 2.0, (starts[-1], k))
-    marginals, first, steps = np.zeros_like(scores), np.zeros(k), np.zeros((k, k))
-    chain_round(scores, starts, initial, transition, marginals, first, steps)
+    marginals, first, steps = chain_round(scores, starts, initial, transition)
     expected, expected_first, expected_steps = np.zeros_like(scores), np.zeros(k), np.zeros((k, k))
     for begin, end in pairwise(starts):
         paths, weight = enumerate_all(scores[begin:end], initial, transition)
@@ -89,8 +86,7 @@ def test_pairs_are_counted_as_by_a_loop():
     rng = np.random.default_rng(0)
     codes = rng.integers(-1, 3, size=(40, 4)).astype(np.int8)
     kind, starts = np.arange(40) % 2, np.array([0, 7, 7, 20, 40])
-    joint = np.zeros((2, 4, 3, 4, 3), dtype=np.int64)
-    found = count_pairs(codes, kind, starts, joint)
+    joint, found = joint_answers(codes, kind, 2, 3), count_pairs(codes, starts)
     for a, b in product(range(4), repeat=2):
         both = (codes[:, a] >= 0) & (codes[:, b] >= 0)
         asked = np.array([both[i:j].sum() for i, j in pairwise(starts)])
