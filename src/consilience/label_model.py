@@ -162,7 +162,7 @@ class LabelModel(Configurable):
 
     def __init__(
         self,
-        space: LabelSpace,
+        space: LabelSpace = None,  # type: ignore[assignment]  # `fit` asks for it
         *,
         method: str | SourceEstimator = "auto",
         dependencies: Any = None,
@@ -437,9 +437,8 @@ class LabelModel(Configurable):
 
     def _check_settings(self) -> None:
         if not isinstance(self.space, LabelSpace):
-            raise UnsupportedError(
-                f"space={self.space!r} is not a label space. Pass Classes(k), FiniteMetric(matrix), Metric(f) ..."
-            )
+            fact = "LabelModel has no label type" if self.space is None else f"space={self.space!r} is not a label type"
+            raise UnsupportedError(f"{fact}. Pass one, for example LabelModel(Classes(['ham', 'spam'])) or Scores().")
         if self.decode not in DECODERS:
             raise UnsupportedError(f"decode={self.decode!r} is unknown. Use one of {', '.join(DECODERS)}.")
         seed = self.random_state

@@ -83,9 +83,9 @@ class Votes:
     """
 
     labels: Batch
-    observed: BoolArray
-    sources: tuple[str, ...]
-    items: npt.NDArray[Any]
+    observed: BoolArray = None  # type: ignore[assignment]  # refused, with those who make votes of a table
+    sources: tuple[str, ...] = ()
+    items: npt.NDArray[Any] = None  # type: ignore[assignment]
     abstain: Any = None
     names_given: bool = True
     spelling: np.dtype[Any] | None = None
@@ -96,6 +96,11 @@ class Votes:
     __iter__: ClassVar[None] = None
 
     def __post_init__(self) -> None:
+        if self.observed is None or self.items is None:
+            raise InvalidVotesError(
+                "Votes(...) wants arrays of labels, of what was observed, and of names. Make votes from a table with "
+                "Votes.from_matrix, from_array, from_frame or from_long."
+            )
         object.__setattr__(self, "sources", tuple(self.sources))
         shape = self.observed.shape
         if len(shape) != 2 or self.observed.dtype != bool:

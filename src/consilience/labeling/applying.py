@@ -226,7 +226,7 @@ def chosen_functions(
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use 'raise' or 'abstain'.")
     found = as_functions(functions)
     if space is not None and not isinstance(space, LabelSpace):
-        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
+        raise UnsupportedError(f"space={space!r} is not a label type. Pass Classes(k), Scores(), ..., or None.")
     if isinstance(chunk_rows, bool) or not isinstance(chunk_rows, int) or chunk_rows < 1:
         raise InvalidVotesError(f"chunk_rows={chunk_rows!r} is not a number of rows. Use a whole number from 1 on.")
     return found

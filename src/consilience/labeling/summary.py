@@ -96,7 +96,7 @@ def summarize(
     source_2      2       67%       67%        33%            0.67       1         1
     """
     if space is not None and not isinstance(space, LabelSpace):
-        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ..., or None.")
+        raise UnsupportedError(f"space={space!r} is not a label type. Pass Classes(k), Scores(), ..., or None.")
     if max_items is not None and (isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1):
         raise InvalidVotesError(f"max_items={max_items!r} is not a number of items. Use a whole number, or None.")
     most: int | None = None

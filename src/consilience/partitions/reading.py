@@ -196,7 +196,7 @@ def part_reader(
     if on_error not in ON_ERROR:
         raise UnsupportedError(f"on_error={on_error!r} is unknown. Use one of {', '.join(ON_ERROR)}.")
     if space is not None and not isinstance(space, LabelSpace):
-        raise UnsupportedError(f"space={space!r} is not a label space. Pass Classes(k), Scores(), ...")
+        raise UnsupportedError(f"space={space!r} is not a label type. Pass Classes(k), Scores(), ...")
     if space is None and (gold is not None or on_error == "abstain"):
         wanted = "gold=" if gold is not None else "on_error='abstain'"
         raise UnsupportedError(f"{wanted} needs the label space, to know what a label is. Pass space=.")

@@ -193,7 +193,7 @@ def test_a_wrong_field_of_a_nested_record_is_named_with_both_names_and_numbers_a
     ("settings", "parts"),
     [
         ({}, ["at least one field"]),
-        ({"stars": 5}, ["stars=5 is not a label space"]),
+        ({"stars": 5}, ["stars=5 is not a label type"]),
         ({"weights": cs.Scores()}, ["cannot be called 'weights'"]),
         ({"a/b": cs.Scores()}, ["'a/b'"]),
         ({"stars": cs.Scores(), "weights": {"star": 2.0}}, ["'star' is unknown", "Did you mean 'stars'?"]),

@@ -80,7 +80,7 @@ class Product(LabelSpace):
         for name, space in factors.items():
             if not isinstance(space, LabelSpace):
                 raise InvalidLabelError(
-                    f"{name}={space!r} is not a label space. Give one per field, such as {name}=Scores()."
+                    f"{name}={space!r} is not a label type. Give one per field, such as {name}=Scores()."
                 )
             if not name or "/" in name:
                 raise InvalidLabelError(f"A field cannot be called {name!r}. Use a name without '/'.")
