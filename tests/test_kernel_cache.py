@@ -28,3 +28,14 @@ def test_kernels_go_to_a_folder_of_the_user_that_nobody_else_can_write_to(tmp_pa
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/chosen")
     kernel_cache.provide_cache_folder()
     assert os.environ["NUMBA_CACHE_DIR"] == "/chosen"
+
+
+def test_without_any_place_kernels_are_compiled_and_not_kept(monkeypatch):
+    import numba
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")
+    monkeypatch.setattr(numba, "njit", lambda **options: options)
+    monkeypatch.setattr(kernel_cache, "_can_write", lambda _: False)
+    monkeypatch.setattr(kernel_cache, "_own_folder", lambda: None)
+    kernel_cache.provide_cache_folder()
+    assert numba.njit(cache=True, nogil=True) == {"cache": False, "nogil": True}

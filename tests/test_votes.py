@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from tests.refusals import refused
 
 import consilience as cs
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError
@@ -440,3 +441,8 @@ def test_runs_of_one_judge_do_not_outvote_the_others():
     best = cs.LabelModel(space).fit(averaged).predict(averaged)
     told = cs.LabelModel(space, dependencies=apart.repeated_pairs).fit(apart).predict(apart)
     assert np.mean((told - truth) ** 2) < 1.1 * np.mean((best - truth) ** 2)
+
+
+def test_votes_of_a_table_name_what_makes_them():
+    with refused(InvalidVotesError, "Votes.from_matrix"):
+        Votes([[0, 1]])

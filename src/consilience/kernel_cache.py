@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 _VARIABLE = "NUMBA_CACHE_DIR"
@@ -20,7 +21,10 @@ def provide_cache_folder() -> None:
     if os.environ.get(_VARIABLE) or _can_write(Path(__file__).parent) or _can_write(home):
         return
     folder = _own_folder()
-    if folder is None:
+    if folder is None:  # nothing can be written at all: kernels are compiled again in every process
+        numba = import_module("numba")
+        compiled = numba.njit
+        numba.njit = lambda *functions, **options: compiled(*functions, **{**options, "cache": False})
         return
     os.environ[_VARIABLE] = folder
     if "numba" in sys.modules:  # which has read the variable already
