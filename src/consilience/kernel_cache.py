@@ -8,6 +8,7 @@ import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 _VARIABLE = "NUMBA_CACHE_DIR"
 
@@ -22,7 +23,7 @@ def provide_cache_folder() -> None:
         return
     folder = _own_folder()
     if folder is None:  # nothing can be written at all: kernels are compiled again in every process
-        numba = import_module("numba")
+        numba: Any = import_module("numba")
         compiled = numba.njit
         numba.njit = lambda *functions, **options: compiled(*functions, **{**options, "cache": False})
         return
