@@ -331,6 +331,8 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
     if table.widened is not None and not law.has_em:  # the engine takes pairs as independent; EM sees whole votes
         found = replace(found, draws=found.u + (found.draws - found.u) * table.widened)
+    if learn:
+        found = found.reweighed([law.group_evidence(one.groups, statistics) for one in found.hypotheses])
     mixture = tuple((one.probability, law.parameters(one, statistics, request)) for one in found.hypotheses)
     if method == "labelled":
         return _Estimate(mixture, f"{request.n_gold} known labels", found)

@@ -240,6 +240,21 @@ class Trust:
     no_signal: float  # probability that the sources are no better than chance on the average
     misfit: float  # posterior mean of omega: how far, in units of agreement, the best explanation misses the pairs
 
+    def reweighed(self, nats: Sequence[float]) -> Trust:
+        """Return the same with every hypothesis more probable by so much; draws stay as they are."""
+        if not any(nats):
+            return self
+        odds = np.array([one.probability for one in self.hypotheses]) * np.exp(np.array(nats) - max(nats))
+        odds /= odds.sum()
+        by_odds = np.argsort(-odds, kind="stable")
+        hypotheses = tuple(replace(self.hypotheses[at], probability=float(odds[at])) for at in by_odds)
+        together = sum(one.probability * one.in_group for one in hypotheses)
+        alone = sum(one.probability for one in hypotheses if not one.in_group.any())
+        mean = sum(one.probability * one.u for one in hypotheses)
+        square = sum(one.probability * (one.spread**2 + one.u**2) for one in hypotheses)
+        spread = np.sqrt(np.maximum(square - mean**2, 1e-12))
+        return replace(self, hypotheses=hypotheses, u=mean, spread=spread, together=together, independent=float(alone))
+
 
 class Law(ABC):
     """How votes of one label type scatter around the truth.
@@ -340,6 +355,10 @@ class Law(ABC):
 
     def evidence(self, parameters: Any) -> float:
         """Return the log evidence of what EM found, comparable between its `starts`."""
+        return 0.0
+
+    def group_evidence(self, groups: IntArray, statistics: Statistics) -> float:
+        """Return the nats by which votes say, beyond the pair table, that these groups of sources share errors."""
         return 0.0
 
     def merge(self, mixture: Mixture) -> Mixture:

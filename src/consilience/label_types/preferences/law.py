@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -37,8 +38,8 @@ from consilience.label_types.rankings.mallows import find_root
 
 #: Votes before a judge can be said to answer always the same: of two outcomes by chance once in 500 judges.
 MIN_VOTES = 10
-#: Standard errors by which the noise of two judges goes together for sure; by chance once in 30,000 pairs.
-SAME_NOISE = 4.0
+#: Nats by which shared noise explains a group of judges better than chance: a thousand to one.
+SAME_NOISE = 7.0
 #: Judges of at most so many comparisons have one set of traits together: no trait can be seen in two answers.
 POOLED_VOTES = 2
 #: Discriminations beyond this are not told apart: such a judge swaps one pair in a hundred.
@@ -49,10 +50,11 @@ NEARLY_HALF = 0.425
 REVERSED = 3.0
 #: Discrimination and tie parameter of known rankings, which are taken as nearly certain.
 CERTAIN, NO_TIES = 6.0, 1e-4
-#: Least variance of a judge's outcomes, and least spread of a discrimination: neither is ever known exactly.
-LEAST_VARIANCE, LEAST_SPREAD = 0.05, 0.05
-#: Spread of qualities where the trust engine has none, in its units: that of its prior of the mean quality.
-USUAL_SPREAD = 0.5
+#: Least mean of discriminations, and largest ratio of their spread to it that is expected: of 1, 1.5 and 2, the second
+#: one loses hardly more on equal judges than the first, and finds a contrary one as often as the third.
+LEAST_SLOPE, LARGEST_RATIO = 0.05, 1.5
+#: Least variance of a judge's outcomes: it is never known exactly.
+LEAST_VARIANCE = 0.05
 #: Differences of scores over which costs are averaged, and discriminations of the table.
 NODES, CURVE_POINTS = 400, 2001
 #: Groups of at most this many items are drawn, larger ones are taken as normal.
@@ -163,6 +165,10 @@ class BradleyTerryLaw(Law):
 
     # --- level 2 ------------------------------------------------------------------------------------
 
+    def group_evidence(self, groups: IntArray, statistics: Statistics) -> float:
+        table = _table(self, statistics)
+        return sum(_shared_noise(table, np.flatnonzero(groups == group).tolist()) for group in np.unique(groups))
+
     def parameters(self, hypothesis: Hypothesis, statistics: Statistics, request: Request) -> BradleyTerryParameters:
         pairs = _table(self, statistics)
         plain = _plain(pairs)
@@ -185,10 +191,12 @@ class BradleyTerryLaw(Law):
         }
         if request.method == "labelled":
             pairs = pairs.where(np.isin(pairs.group, np.unique(pairs.group[pairs.judge == pairs.m])))
-        finite = np.where(np.isfinite(hypothesis.spread), hypothesis.spread, USUAL_SPREAD)
-        low, center, high = (_discrimination(np.tanh(hypothesis.u + way * finite)) for way in (-1.0, 0.0, 1.0))
-        spread = np.maximum((high - low) / 2.0, LEAST_SPREAD)
-        return _fitted(pairs, center, spread, shared, polished=hypothesis.probability >= NEGLIGIBLE)
+        u, spread = hypothesis.u, hypothesis.spread
+        low, start, high = (_discrimination(np.tanh(one)) for one in (u - spread, u, u + spread))
+        # The engine's spread is also that of the common level, so that judges differ by less.
+        apart = np.sqrt(np.var(start) + np.mean((high - low) ** 2) / 4.0)
+        ratio = min(float(apart / max(abs(start.mean()), LEAST_SLOPE)), LARGEST_RATIO)
+        return _fitted(pairs, start, ratio, shared, polished=hypothesis.probability >= NEGLIGIBLE)
 
     def merge(self, mixture: Mixture) -> Mixture:
         """Return the mixture without hypotheses that change hardly any label, as every one takes its time."""
@@ -299,8 +307,7 @@ class BradleyTerryLaw(Law):
         rest = _independent(m) | dict.fromkeys(("slope_error", "bias_error", "cycles", "order_flips"), zero)
         rest |= dict.fromkeys(("comparisons", "unparsable"), np.zeros(m, dtype=np.int64))
         return BradleyTerryParameters(
-            *(slope, zero, np.full(m, 0.1), np.zeros((m, 2, 2)), slope, np.maximum(np.abs(slope), 0.3)),
-            factor=1.0,
+            *(slope, zero, np.full(m, 0.1), np.zeros((m, 2, 2)), np.ones(m)),
             equal=bool(np.ptp(slope) == 0.0) if m else True,
             **rest,
         )
@@ -334,14 +341,60 @@ def _at_least_binomial(value: FloatArray, error: FloatArray, count: FloatArray) 
 
 @lru_cache(maxsize=8)
 def _same_noise(table: PairVotes) -> BoolArray:
-    """Return pairs of judges of an arena who certainly share errors: what their own tastes leave goes together.
+    """Return pairs of judges who share errors for sure: their noise goes together.
 
-    Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can.
+    Agreement cannot tell copies of a judge with a taste of its own from good judges; the same noise can. Groups grow as
+    long as that explains more; then who does not belong there for sure is left out.
     """
+    from scipy.special import gammaln
+
+    def worth(group: tuple[int, ...]) -> float:
+        ways = gammaln(table.m + 1) - gammaln(len(group) + 1) - gammaln(table.m - len(group) + 1)
+        return _shared_noise(table, group) - ways if len(group) > 1 else 0.0
+
     linked = np.zeros((table.m, table.m), dtype=bool)
+    groups: list[tuple[int, ...]] = [(int(judge),) for judge in np.flatnonzero(_noise(table)[1].any(axis=1))]
+    while len(groups) > 1:
+        joined = [(worth(one + two) - worth(one) - worth(two), one, two) for one, two in combinations(groups, 2)]
+        gain, one, two = max(joined)
+        if gain <= 0.0:
+            break
+        groups = [group for group in groups if group not in (one, two)] + [one + two]
+    for group in groups:
+        while len(group) > 1:
+            rest = max((group[:at] + group[at + 1 :] for at in range(len(group))), key=worth)
+            if worth(group) - worth(rest) > SAME_NOISE:
+                linked[np.ix_(group, group)] = True
+                break
+            group = rest
+    return linked & ~np.eye(table.m, dtype=bool)
+
+
+def _shared_noise(table: PairVotes, group: Sequence[int]) -> float:
+    """Return the nats by which one correlation r of the noise in a group explains more than none.
+
+    The likelihood of r is ``exp(A r - B r^2 / 2)``, averaged over r from 0 to 1.
+    """
+    from scipy.special import ndtr
+
+    together, sure = (float(part[np.ix_(group, group)].sum()) / 2.0 for part in _noise(table))
+    if sure <= 0.0:
+        return 0.0
+    root, peak = np.sqrt(sure), together / np.sqrt(sure)
+    inside = ndtr(root - peak) - ndtr(-peak) if peak < root else ndtr(peak) - ndtr(peak - root)
+    return float(peak**2 / 2.0 + np.log(np.sqrt(2.0 * np.pi) / root * max(float(inside), 1e-300)))
+
+
+@lru_cache(maxsize=8)
+def _noise(table: PairVotes) -> tuple[FloatArray, FloatArray]:
+    """Return A and B ``(m, m)`` of each two judges of an arena, from what their own tastes leave; see `_shared_noise`.
+
+    Zero for judges with too few comparisons for a taste, or in common. Over many prompts no taste can be seen.
+    """
     own = np.flatnonzero(table.comparisons[: table.m] > table.width)
+    result = np.zeros((2, table.m, table.m))
     if table.per_prompt or len(own) < 2:
-        return linked
+        return result[0], result[1]
     place = np.full(table.n_judges, -1)
     place[own] = np.arange(len(own))
     pairs = table.where(place[table.judge] >= 0)
@@ -354,11 +407,15 @@ def _same_noise(table: PairVotes) -> BoolArray:
         for part in (np.ones(len(unit)), left, variance)
     )
     noise, expected = noise / np.maximum(often, 1.0), expected / np.maximum(often, 1.0) ** 2
-    both = (often > 0).astype(np.float64)
-    chance = np.sqrt(np.maximum(expected @ expected.T, 1e-12)) / np.maximum(np.minimum.outer(room, room), 0.05)
-    certain = (noise @ noise.T > SAME_NOISE * chance) & (both @ both.T >= MIN_VOTES)
-    linked[np.ix_(own, own)] = certain & ~np.eye(len(own), dtype=bool)
-    return linked
+    expected *= ((noise**2).sum(axis=1) / np.maximum(expected.sum(axis=1), 1e-12))[:, None]
+    there = (often > 0).astype(np.float64)
+    # Of n residuals that tastes leave of as many votes, fewer are independent.
+    chance = expected @ expected.T / np.maximum(np.minimum.outer(room, room), 0.05)
+    square = (expected @ there.T) * (there @ expected.T)
+    usable = (there @ there.T >= MIN_VOTES) & ~np.eye(len(own), dtype=bool)
+    weight = np.where(usable, 1.0 / np.maximum(chance, 1e-12), 0.0)
+    result[:, own[:, None], own] = noise @ noise.T * np.sqrt(square) * weight, square * weight
+    return result[0], result[1]
 
 
 # --- fits ---------------------------------------------------------------------------------------------------
@@ -376,14 +433,17 @@ def _pooled(pairs: PairVotes, comparisons: IntArray) -> tuple[PairVotes, IntArra
 
 
 def _fitted(
-    table: PairVotes, center: FloatArray, spread: FloatArray, shared: dict[str, Any], *, polished: bool
+    table: PairVotes, slope: FloatArray, ratio: float, shared: dict[str, Any], *, polished: bool
 ) -> BradleyTerryParameters:
-    """Return judges that explain the comparisons best, from where the trust engine sees them."""
+    """Return judges that explain the comparisons best, from where the trust engine sees them.
+
+    The engine saw the same comparisons, so that what it says of the discriminations is a start and no prior.
+    """
     m = table.m
     weighted = table.weighted(np.r_[shared["share"], 1.0], shared["run_correlation"])
     pairs, place, first = _pooled(weighted, table.comparisons)
     fixed = first >= m
-    start = likelihood.starting_judges(pairs, np.r_[center, CERTAIN][first], np.r_[spread, 1.0][first])
+    start = likelihood.starting_judges(pairs, np.r_[slope, CERTAIN][first], ratio)
     start = replace(start, tie=np.where(fixed, NO_TIES, start.tie))
     traits, scores = likelihood.fit_judges(pairs, start, fixed=fixed)
     if table.per_prompt and polished and pairs.width <= DRAWN_ITEMS:
@@ -397,10 +457,6 @@ def _fitted(
     else:
         mean = scores.mean[int(pairs.group[:1].sum())]
         errors = _root(likelihood.joint_covariance(pairs, traits, mean))[pairs.width :].reshape(2, -1)
-    # The engine saw the same comparisons: what it says of the discriminations is not counted a second time.
-    known = 1.0 / np.maximum(errors[0] ** 2, 1e-300) - 1.0 / traits.slope_prior[1]
-    own = np.minimum(1.0 / np.maximum(known, 1e-12), (traits.scale * traits.spread) ** 2)
-    errors = np.stack([np.where(fixed, errors[0], np.sqrt(own)), errors[1]])
     return _described(table, traits.of(place[:m]), errors[:, place[:m]], shared)
 
 
@@ -410,13 +466,10 @@ def _described(
     """Return the parameters of m judges with these traits; who made no comparison is as expected."""
     m = table.m
     silent = table.comparisons[:m] == 0
-    expected, variance = traits.slope_prior
-    slope = np.where(silent, expected, traits.slope)
     return BradleyTerryParameters(
-        *(slope, np.where(silent, 0.0, traits.bias), traits.tie, traits.covariance, slope, np.sqrt(variance)),
-        factor=1.0,
-        bias_mean=float(traits.bias_mean),
-        bias_variance=float(traits.bias_variance),
+        np.where(silent, traits.slope_mean, traits.slope),
+        np.where(silent, 0.0, traits.bias),
+        *(traits.tie, traits.covariance, traits.bias_variance, traits.slope_mean, traits.slope_variance),
         slope_error=np.where(silent, np.inf, errors[0]),
         bias_error=np.where(silent, np.inf, errors[1]),
         comparisons=table.comparisons[:m],
@@ -443,7 +496,7 @@ def _plain(table: PairVotes) -> BradleyTerryParameters:
         traits, _ = likelihood.fit_judges(own.weighted(np.ones(m), runs), traits, equal=True)
     found = _described(table, traits, np.zeros((2, m)), {**_independent(m), "run_correlation": runs})
     slope = np.full(m, max(float(traits.slope[0]), 0.05) if m else 1.0)
-    return replace(found, slope=slope, center=slope, slope_error=np.zeros(m), bias_error=np.zeros(m), equal=True)
+    return replace(found, slope=slope, slope_error=np.zeros(m), bias_error=np.zeros(m), equal=True)
 
 
 # --- from judges to rankings --------------------------------------------------------------------------------

@@ -20,9 +20,10 @@ import numpy as np
 
 from consilience.arrays import Axes, BoolArray, FloatArray, IntArray
 
-#: Variance of the position biases before any vote: a bias of 0.5 lets the place win 62% of the time between equals.
-BIAS_VARIANCE = 0.25
-#: How far judges are from what is expected of them counts as if seen in this many judges already.
+#: Variances of the position biases, all equally probable before any vote: nobody minds the place, or it wins 56%, 62%
+#: or 73% of the time between equals.
+BIAS_VARIANCES = np.array([0.0, 0.0625, 0.25, 1.0])
+#: Discriminations scatter as expected in this many judges, who are added to those there are.
 PSEUDO_JUDGES = 3.0
 #: Ties, in this many votes, that every judge starts with: no rate is ever 0 or 1.
 PSEUDO_TIES, PSEUDO_VOTES = 0.5, 1.5
@@ -135,27 +136,16 @@ class PairVotes:
 
 @dataclass(frozen=True)
 class JudgeTraits:
-    """What is believed about m judges, and the law that they are drawn from.
-
-    Discriminations are expected around ``scale * center``, with the variance ``factor * (scale * spread) ** 2``; scale
-    and factor are learned.
-    """
+    """What is believed about m judges, and the law that they are drawn from."""
 
     slope: Annotated[FloatArray, Axes("m")]  # discrimination s
     bias: Annotated[FloatArray, Axes("m")]  # position bias b
     tie: Annotated[FloatArray, Axes("m", 0.0)]  # tie parameter nu
     covariance: Annotated[FloatArray, Axes("m 2 2", covariance=True)]  # of slope and bias
-    center: Annotated[FloatArray, Axes("m")]
-    spread: Annotated[FloatArray, Axes("m", 0.0)]
-    scale: Annotated[float, Axes()] = 1.0
-    factor: Annotated[float, Axes("", 0.0)] = 0.5
-    bias_mean: Annotated[float, Axes()] = 0.0
-    bias_variance: Annotated[float, Axes("", 0.0)] = BIAS_VARIANCE
-
-    @property
-    def slope_prior(self) -> tuple[FloatArray, FloatArray]:
-        """``(m,)`` mean and variance of the discriminations before these votes."""
-        return self.scale * self.center, self.factor * (self.scale * self.spread) ** 2
+    bias_variance: Annotated[FloatArray, Axes("m", 0.0)]  # of each bias around zero, before the votes
+    slope_mean: Annotated[float, Axes()] = 1.0  # as the next: of all discriminations
+    slope_variance: Annotated[float, Axes("", 0.0)] = 0.5
+    slope_ratio: Annotated[float, Axes("", 0.0)] = 1.0  # of their spread to their mean, as expected
 
     @property
     def squares(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -167,21 +157,24 @@ class JudgeTraits:
         """Return eta for differences of scores ``(votes,)``, or ``(votes, draws)``."""
         return np.asarray(self.slope[pairs.judge] * gap.T + self.bias[pairs.judge] * pairs.shown).T
 
-    def with_prior(self, covariance: FloatArray, free: BoolArray) -> JudgeTraits:
-        """Return the same judges with the law of their traits learned from them; `free` are those who are learned."""
-        weight = np.where(free, 1.0 / self.spread**2, 0.0)
-        scale = float((weight * self.slope * self.center).sum() / max((weight * self.center**2).sum(), 1e-12))
-        scale = max(scale, 0.05)
-        apart = ((self.slope - scale * self.center) ** 2 + covariance[:, 0, 0]) / (scale * self.spread) ** 2
-        count = int(free.sum())
-        middle = float(self.bias[free].sum()) / (count + 1.0)
-        scatter = float(((self.bias - middle) ** 2 + covariance[:, 1, 1])[free].sum())
+    def with_prior(self, covariance: FloatArray, free: BoolArray, pull: FloatArray, seen: FloatArray) -> JudgeTraits:
+        """Return the same judges with the law of their traits learned from them; `free` are those who are learned.
+
+        The likelihood of a bias b is ``exp(pull b - seen b^2 / 2)``. Each bias is shrunk as much as by all variances
+        together, every one as probable as the biases of all judges make it.
+        """
+        count, slope = int(free.sum()), self.slope[free]
+        mean = float(slope.mean()) if count else 1.0
+        apart = float(((slope - mean) ** 2 + covariance[free, 0, 0]).sum())
+        reach = 1.0 + BIAS_VARIANCES[:, None] * seen
+        weight = ((BIAS_VARIANCES[:, None] * pull**2 / reach - np.log(reach)) / 2.0)[:, free].sum(axis=1)
+        weight = np.exp(weight - weight.max())
+        kept = np.clip(1.0 - weight @ (1.0 / reach) / weight.sum(), 1e-6, 1.0 - 1e-6)
         return replace(
             self,
-            scale=scale,
-            factor=(float(apart[free].sum()) + PSEUDO_JUDGES) / (count + PSEUDO_JUDGES),
-            bias_mean=middle,
-            bias_variance=(scatter + BIAS_VARIANCE) / (count + 1.0),
+            slope_mean=mean,
+            slope_variance=(apart + PSEUDO_JUDGES * (self.slope_ratio * mean) ** 2) / (count + PSEUDO_JUDGES),
+            bias_variance=kept / ((1.0 - kept) * np.maximum(seen, 1e-6)),
         )
 
     def of(self, chosen: IntArray) -> JudgeTraits:
@@ -193,12 +186,13 @@ class JudgeTraits:
     def scaled(self, factor: float) -> JudgeTraits:
         """Return the same judges where scores are divided by a factor."""
         corner = np.array([[factor**2, factor], [factor, 1.0]])
-        return replace(self, slope=self.slope * factor, covariance=self.covariance * corner, scale=self.scale * factor)
+        moved = replace(self, slope=self.slope * factor, covariance=self.covariance * corner)
+        return replace(moved, slope_mean=self.slope_mean * factor, slope_variance=self.slope_variance * factor**2)
 
-    @property
-    def is_turned(self) -> bool:
-        """Whether most discriminations point against what is expected."""
-        return bool((self.slope * self.center).sum() < 0)
+    def turned(self) -> JudgeTraits:
+        """Return the same judges where scores have the other sign."""
+        flip = np.array([[1.0, -1.0], [-1.0, 1.0]])
+        return replace(self, slope=-self.slope, slope_mean=-self.slope_mean, covariance=self.covariance * flip)
 
     def with_fixed(self, start: JudgeTraits, held: BoolArray) -> JudgeTraits:
         """Return the same judges, but for those that are held as they started."""
@@ -244,14 +238,14 @@ def log_normalizer(reach: FloatArray, tie: FloatArray) -> FloatArray:
     return np.asarray(reach / 2.0 + np.log1p(np.exp(-reach) + tie * np.exp(-reach / 2.0)))
 
 
-def starting_judges(pairs: PairVotes, slope: FloatArray, spread: FloatArray | None = None) -> JudgeTraits:
-    """Return judges of expected discriminations without bias; the start of every fit."""
+def starting_judges(pairs: PairVotes, slope: FloatArray, ratio: float = 1.0) -> JudgeTraits:
+    """Return judges of these discriminations without bias; the start of every fit."""
     m = pairs.n_judges
     tied = pairs.by_judge(pairs.weight * (pairs.outcome == 0))
     share = (tied + PSEUDO_TIES) / (pairs.by_judge(pairs.weight) + PSEUDO_VOTES)
     tie = np.minimum(2.0 * share / np.maximum(1.0 - share, 0.05), 4.0) if pairs.has_ties else np.zeros(m)
-    far = np.maximum(np.abs(slope), 0.3) if spread is None else spread
-    return JudgeTraits(slope.copy(), np.zeros(m), tie, np.zeros((m, 2, 2)), slope, far)
+    place = np.full(m, float(BIAS_VARIANCES.mean()))
+    return JudgeTraits(slope.copy(), np.zeros(m), tie, np.zeros((m, 2, 2)), place, slope_ratio=ratio)
 
 
 def totals(index: IntArray, values: FloatArray | None, size: int) -> FloatArray:
@@ -302,10 +296,8 @@ def fit_judges(
             scores = ScoreBelief(scores.mean / factor, scores.covariance / factor**2)
             judges = judges.scaled(factor)
         judges = _judge_step(pairs, judges, scores, equal=equal, free=~held).with_fixed(start, held)
-        if judges.is_turned and not held.any():
-            flip = np.array([[1.0, -1.0], [-1.0, 1.0]])
-            judges = replace(judges, slope=-judges.slope, covariance=judges.covariance * flip)
-            scores = replace(scores, mean=-scores.mean)
+        if judges.slope @ start.slope < 0 and not held.any():
+            judges, scores = judges.turned(), replace(scores, mean=-scores.mean)
         if pairs.has_ties:
             reach = _reach(pairs, judges, scores)[:, None]
             for _ in range(2):
@@ -344,16 +336,14 @@ def _judge_step(
     pull, precision = pairs.by_judge(gain * mean), pairs.by_judge(load * (mean**2 + variance))
     if equal:
         common = float(pull[free].sum() / (precision[free].sum() + 1e-9))
-        return replace(judges, slope=np.full(len(pull), common), scale=max(common, 0.05))
-    expected, spread = judges.slope_prior
-    bias_pull = pairs.by_judge(gain * pairs.shown) + judges.bias_mean / judges.bias_variance
-    covariance = _inverse(
-        precision + 1.0 / spread,
-        pairs.by_judge(load * mean * pairs.shown),
-        pairs.by_judge(load * pairs.shown) + 1.0 / judges.bias_variance,
-    )
-    slope, bias = np.einsum("mij,mj->im", covariance, np.stack([pull + expected / spread, bias_pull], axis=1))
-    return replace(judges, slope=slope, bias=bias, covariance=covariance).with_prior(covariance, free)
+        return replace(judges, slope=np.full(len(pull), common))
+    both, seen = (pairs.by_judge(load * part * pairs.shown) for part in (mean, np.ones(len(pairs))))
+    place = pairs.by_judge(gain * pairs.shown)
+    covariance = _inverse(precision + 1.0 / judges.slope_variance, both, seen + 1.0 / judges.bias_variance)
+    target = np.stack([pull + judges.slope_mean / judges.slope_variance, place], axis=1)
+    slope, bias = np.einsum("mij,mj->im", covariance, target)
+    moved = replace(judges, slope=slope, bias=bias, covariance=covariance)
+    return moved.with_prior(covariance, free, place - both * slope, seen)
 
 
 def _tie_step(pairs: PairVotes, judges: JudgeTraits, eta: FloatArray, load: FloatArray) -> JudgeTraits:
@@ -446,34 +436,32 @@ def polish_judges(pairs: PairVotes, judges: JudgeTraits, *, fixed: BoolArray | N
         if not held.any():
             factor = _root_mean(np.einsum("gd,gdi->gi", weight, scores**2), compared)
             plain, gap = plain.scaled(factor), gap / factor
-        plain, spread = _newton(pairs, plain, gap, load)
-        plain = plain.with_fixed(judges, held)
-        if plain.is_turned and not held.any():
-            plain = replace(plain, slope=-plain.slope)
-            around = replace(around, mean=-around.mean)
-        plain = plain.with_prior(spread, ~held)
-        moved = np.abs(plain.slope - before.slope).max() / max(1.0, plain.scale)
+        plain = _newton(pairs, plain, gap, load, ~held).with_fixed(judges, held)
+        if plain.slope @ judges.slope < 0 and not held.any():
+            plain, around = plain.turned(), replace(around, mean=-around.mean)
+        moved = np.abs(plain.slope - before.slope).max() / max(1.0, abs(plain.slope_mean))
         if max(float(moved), float(np.abs(plain.bias - before.bias).max())) < POLISH_TOLERANCE:
             break
     return replace(plain, covariance=_score_covariance(pairs, plain, gap, load, held))
 
 
-def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray) -> tuple[JudgeTraits, FloatArray]:
-    """Return the judges one Newton step on, and the inverse of minus the second derivatives."""
+def _newton(pairs: PairVotes, judges: JudgeTraits, gap: FloatArray, load: FloatArray, free: BoolArray) -> JudgeTraits:
+    """Return the judges one Newton step on, and their law."""
     eta = judges.eta(pairs, gap)
     mean, variance = outcome_moments(eta, judges.tie[pairs.judge][:, None])
     residual, bend = load * (pairs.outcome[:, None] - mean) / 2.0, load * variance / 4.0
-    expected, spread = judges.slope_prior
-    slope = pairs.by_judge((residual * gap).sum(axis=1)) - (judges.slope - expected) / spread
-    bias = pairs.by_judge(residual.sum(axis=1) * pairs.shown) - (judges.bias - judges.bias_mean) / judges.bias_variance
+    place, seen = (pairs.by_judge(part.sum(axis=1) * pairs.shown) for part in (residual, bend))
+    slope = pairs.by_judge((residual * gap).sum(axis=1)) - (judges.slope - judges.slope_mean) / judges.slope_variance
     inverse = _inverse(
-        pairs.by_judge((bend * gap**2).sum(axis=1)) + 1.0 / spread,
+        pairs.by_judge((bend * gap**2).sum(axis=1)) + 1.0 / judges.slope_variance,
         pairs.by_judge((bend * gap).sum(axis=1) * pairs.shown),
-        pairs.by_judge(bend.sum(axis=1) * pairs.shown) + 1.0 / judges.bias_variance,
+        seen + 1.0 / judges.bias_variance,
     )
-    step = np.clip(np.einsum("mij,mj->im", inverse, np.stack([slope, bias], axis=1)), -1.0, 1.0)
+    target = np.stack([slope, place - judges.bias / judges.bias_variance], axis=1)
+    step = np.clip(np.einsum("mij,mj->im", inverse, target), -1.0, 1.0)
     moved = _tie_step(pairs, judges, eta, load) if pairs.has_ties else judges
-    return replace(moved, slope=judges.slope + step[0], bias=judges.bias + step[1]), inverse
+    moved = replace(moved, slope=judges.slope + step[0], bias=judges.bias + step[1])
+    return moved.with_prior(inverse, free, place + seen * judges.bias, seen)
 
 
 def _score_covariance(
@@ -486,7 +474,7 @@ def _score_covariance(
     place = pairs.group * m + pairs.judge
     values = ((residual * gap).sum(axis=1), residual.sum(axis=1) * pairs.shown)
     both = np.concatenate([totals(place, part, pairs.n_groups * m).reshape(-1, m) for part in values], axis=1)
-    prior = np.r_[1.0 / judges.slope_prior[1], np.full(m, 1.0 / judges.bias_variance)]
+    prior = 1.0 / np.r_[np.full(m, judges.slope_variance), judges.bias_variance]
     prior[np.r_[held, held]] = KNOWN
     inverse = np.linalg.inv(both.T @ both + np.diag(prior)).reshape(2, m, 2, m)
     return np.moveaxis(np.diagonal(inverse, axis1=1, axis2=3), 2, 0)
@@ -514,7 +502,7 @@ def joint_covariance(pairs: PairVotes, judges: JudgeTraits, mean: FloatArray, *,
     place = np.concatenate([pairs.first, pairs.second, width + pairs.judge, width + m + pairs.judge])
     design = coo_array((derivatives, (np.tile(np.arange(n), 4), place)), shape=(n, width + 2 * m)).tocsr()
     information = (design.T @ (design * load[:, None])).toarray()
-    of_judges = np.r_[judges.slope_prior[1], np.full(m, judges.bias_variance)]
+    of_judges = np.r_[np.full(m, judges.slope_variance), judges.bias_variance]
     prior = np.r_[np.ones(width), 1.0 / np.maximum(of_judges, 1e-6) + KNOWN * equal]
     return np.asarray(np.linalg.inv(information + np.diag(prior)))
 
