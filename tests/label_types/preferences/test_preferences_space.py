@@ -271,8 +271,8 @@ def test_judges_of_another_taste_do_not_win_by_repeating_half_of_their_answers()
         orders = [[int(name) for name in labels[0]] for labels in found]
         wrong = [np.mean([truth[i] < truth[j] for i, j in combinations(order, 2)]) for order in orders]
         gains.append(wrong[1] - wrong[0])
-    # On 100 other draws the gain is .20 with a deviation of .05, but for one that loses .36: two such ones of six, which
-    # happens once in 600, would be needed.
+    # On 100 other draws the gain is .20 with a deviation of .05, but for one that loses .36. Two such ones of six would
+    # be needed, which happens once in 600.
     assert np.mean(gains) > 0.05
 
 
