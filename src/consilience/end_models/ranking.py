@@ -130,15 +130,11 @@ class RankingModel(EndModel, ABC):
 
     def predict(self, X: Any) -> Batch:
         """Return the positions of the items of each set, 0 best; items of the same score are tied."""
+        from scipy.stats import rankdata
+
         sets = self._sets(X)
-        scores, owner = self._scores(sets.features), sets.owner
-        order = np.lexsort((-scores, owner))
-        first = np.r_[True, owner[order][1:] != owner[order][:-1]]
-        lower = np.r_[False, scores[order][1:] < scores[order][:-1]] & ~first
-        steps = np.cumsum(lower)
-        positions = np.empty(len(scores), dtype=np.int64)
-        positions[order] = steps - steps[first][owner[order]]
-        return sets.split(positions)
+        places = [rankdata(-own, method="dense") - 1 for own in sets.parts(self._scores(sets.features))]
+        return sets.split(np.concatenate(places).astype(np.int64))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of pairs in the right order, averaged over the sets; a tie is half right.
