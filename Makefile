@@ -46,7 +46,7 @@ test-engines: $(DEV) $(ENGINES)  ## run the tests on a real Dask cluster and a r
 test-models:  ## run the tests of torch models and of parsers in an environment of their own
 	@test -x $(MODELS)/bin/python || $(PYTHON) -m venv $(MODELS)
 	@$(MODELS)/bin/python -m pip install -q --disable-pip-version-check -e '.[test,torch,parsers]'
-	$(MODELS)/bin/python -m pytest -m '' tests/end_models tests/experiments -k 'ranking_end or parser or movies or letor or board'
+	$(MODELS)/bin/python -m pytest -m '' tests/end_models tests/experiments -k 'ranking_end or parser or tree_experiments or movies or letor or board'
 
 # The oldest Python and the lowest versions that are promised; warnings of the dependencies are left alone there, and
 # are errors with the newest ones (`make test`).

@@ -1,14 +1,17 @@
-"""The experiments and the benchmark on trees run, and measure what they say."""
+"""The experiments on trees run and measure what they say; the script that trains parsers repairs what it reads."""
 
 import gzip
 import importlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import consilience as cs
+from consilience.exceptions import MissingPackageError
 
 
 def conllu(trees: list[np.ndarray]) -> str:
@@ -66,3 +69,78 @@ def test_the_experiment_on_real_parsers_says_what_is_missing(tmp_path: Path) -> 
         importlib.import_module("experiments.parsers").main(["--quick", "--cache", str(tmp_path)])
     with pytest.raises(SystemExit, match="--cache needs a folder"):
         importlib.import_module("experiments.parsers").main(["--cache"])
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SENTENCES = """\
+# sent_id = 1
+# text = I can't swim
+1\tI\tI\tPRON\tPRP\t_\t4\tnsubj\t4:nsubj\t_
+2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tca\tcan\tAUX\tMD\t_\t4\taux\t4:aux\tA=1
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t4:advmod\t_
+4\tswim\tswim\tVERB\tVB\t_\t0\troot\t0:root\tSpaceAfter=No
+4.1\tswim\tswim\tVERB\tVB\t_\t_\t_\t1:conj\t_
+
+# sent_id = 2
+1\tGo\tgo\tVERB\tVB\t_\t0\troot\t0:root\t_
+
+"""
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    sys.path.insert(0, str(ROOT))
+    try:
+        return importlib.import_module("experiments.train_parsers")
+    finally:
+        sys.path.remove(str(ROOT))
+
+
+@pytest.mark.parametrize(("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy")])
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
+    script: ModuleType, family: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package.partition(".")[0], None)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackageError, match=rf"needs {package}.*pip install 'consilience\[parsers\]'"):
+        script.FAMILIES[family].train([script.Sentence(["a"], ["X"], [0], ["root"])], 0)
+
+
+def test_missing_data_is_named(script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CONSILIENCE_DATA", raising=False)
+    with pytest.raises(SystemExit, match="CONSILIENCE_DATA is not set"):
+        script.main(["--quick"])
+    monkeypatch.setenv("CONSILIENCE_DATA", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"en_partut-ud-train\.conllu\.gz is missing"):
+        script.main(["--quick", "--cache", str(tmp_path)])
+
+
+def test_each_language_has_a_table_of_its_own_that_names_the_command(script: ModuleType, tmp_path: Path) -> None:
+    given = script.read_arguments(["--results", str(tmp_path)])
+    row = ["udpipe-cltt", "words", "13,894", "250", "(76.3)", "(71.2)", "68.1", "53.8", "67.5", "57.3", "0"]
+    script.write_table(given, "cs", ["cltt", "fictree"], [row])
+    text = (tmp_path / "train_parsers_czech.md").read_text(encoding="utf-8")
+    assert "--seed 0` ·" in text
+    assert "| CLTT UAS | CLTT LAS | FicTree UAS | FicTree LAS | PUD UAS | PUD LAS | repaired |" in text
+    script.write_table(given, "en", ["lines"], [row])
+    assert "--seed 0 --treebanks lines` ·" in (tmp_path / "train_parsers.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("family", "package"), [("udpipe", "ufal.udpipe"), ("spacy", "spacy"), ("spacy-upos", "spacy")]
+)
+def test_a_real_parser_learns_the_sentences_it_is_shown(
+    script: ModuleType, family: str, package: str, tmp_path: Path
+) -> None:
+    pytest.importorskip(package)
+    sentences = [block.sentence for block in script.read_blocks(SENTENCES.splitlines(), "x")]
+    sentences.append(
+        script.Sentence(["See", "it", "now"], ["VERB", "PRON", "ADV"], [0, 1, 1], ["root", "obj", "advmod"])
+    )
+    chosen = script.FAMILIES[family].seeing(8000)
+    (tmp_path / "model").write_bytes(chosen.train(sentences * 40, seed=0))
+    trees = chosen.parse(tmp_path / "model", sentences)
+    assert [heads for heads, _ in trees] == [[4, 4, 4, 0], [0], [0, 1, 1]]
+    assert trees[0][1] == ["nsubj", "aux", "advmod", "root"]
