@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from consilience.arrays import softmax
 from consilience.estimation.passes import VotePasses
 from consilience.estimation.protocol import Diagnostic, Law, Mixture, Parameters, Statistics
 
@@ -24,6 +25,8 @@ MAX_ROUNDS = 50
 STILL = 2e-3
 #: Votes of a source in the sample that determine a rate to within .01 (sqrt(.25 / 2500)).
 PRECISE_VOTES = 2_500
+#: Ends of EM that are less probable are left out; they cost time in every label.
+NEGLIGIBLE = 0.01
 
 
 def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tuple[Diagnostic, ...]]:
@@ -37,11 +40,13 @@ def polish(law: Law, mixture: Mixture, passes: VotePasses) -> tuple[Mixture, tup
     finished, converged = [], True
     for probability, start in mixture:
         ends = [_rounds(law, one, start, sums_of_sample) for one in law.starts(start)]
-        parameters, settled = max(ends, key=lambda end: law.evidence(end[0]))
-        if use_all:
-            parameters, settled = _rounds(law, parameters, start, sums_of_all)
-        finished.append((probability, parameters))
-        converged &= settled
+        shares = softmax(np.array([law.evidence(parameters) for parameters, _ in ends]))
+        shares = np.where(shares < NEGLIGIBLE, 0.0, shares)
+        for share, end in zip(shares / shares.sum(), ends, strict=True):
+            if share > 0.0:
+                parameters, settled = _rounds(law, end[0], start, sums_of_all) if use_all else end
+                finished.append((probability * float(share), parameters))
+                converged &= settled
     notes: tuple[Diagnostic, ...] = ()
     if not converged:
         message = f"EM was still moving after {MAX_ROUNDS} rounds. The labels are usable; more items would settle them."

@@ -350,7 +350,7 @@ class Law(ABC):
         raise NotImplementedError
 
     def starts(self, parameters: Any) -> tuple[Any, ...]:
-        """Return where EM begins under one hypothesis; of several ends the one of the most `evidence` stays."""
+        """Return where EM begins under one hypothesis; its ends are averaged by their `evidence`."""
         return (parameters,)
 
     def evidence(self, parameters: Any) -> float:

@@ -12,11 +12,10 @@ STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 AS_EXPECTED = 0.5
 
 
-def shrink_counts(count: FloatArray, center: FloatArray, strength: float | None = None) -> FloatArray:
+def shrink_counts(count: FloatArray, center: FloatArray) -> FloatArray:
     """Return rates ``(..., k)`` from counts, possibly fractional, with a Dirichlet prior around the rates `center`.
 
-    All rows share one strength. Unless it is given, the rates are the mean over `STRENGTHS`, by their
-    Dirichlet-multinomial evidence.
+    All rows share one strength. The rates are the mean over `STRENGTHS`, by their Dirichlet-multinomial evidence.
 
     Examples
     --------
@@ -26,35 +25,56 @@ def shrink_counts(count: FloatArray, center: FloatArray, strength: float | None 
     >>> shrink_counts(np.array([[3000.0, 1000.0]]), even).round(2).tolist()
     [[0.75, 0.25]]
     """
-    from scipy.special import gammaln
-
-    cells = tuple(range(1, count.ndim + 1))
-    thought_of = np.array(STRENGTHS if strength is None else (strength,))
-    alpha = _pseudo_counts(center, count, thought_of.reshape(-1, *[1] * count.ndim))
-    after = alpha + count
-    total = gammaln(alpha.sum(axis=-1)) - gammaln(after.sum(axis=-1))
-    evidence = total.sum(axis=cells[:-1]) + (gammaln(after) - gammaln(alpha)).sum(axis=cells)
-    before = np.full(len(thought_of), (1.0 - AS_EXPECTED) / max(len(thought_of) - 1, 1))
-    before[-1] = AS_EXPECTED
-    weight = softmax(np.log(before) + evidence)
-    return np.tensordot(weight, after / after.sum(axis=-1, keepdims=True), axes=1)
+    evidence, after = _by_strength(count, center)
+    return np.tensordot(softmax(evidence), after / after.sum(axis=-1, keepdims=True), axes=1)
 
 
-def log_surprise(rates: FloatArray, count: FloatArray, center: FloatArray, strength: float) -> float:
+def log_evidence(count: FloatArray, center: FloatArray) -> float:
+    """Return the log probability of counts, one after the other, under this prior.
+
+    Examples
+    --------
+    Two votes of two kinds, one of each, have a probability of 1/6 if all rates are alike, and a little less than 1/4
+    if they are expected to be even:
+
+    >>> round(float(np.exp(log_evidence(np.array([[1.0, 1.0]]), np.full((1, 2), 0.5)))), 2)
+    0.24
+    """
+    from scipy.special import logsumexp
+
+    return float(logsumexp(_by_strength(count, center)[0]))
+
+
+def log_surprise(rates: FloatArray, count: FloatArray) -> float:
     """Return the log posterior density of rates over their prior one: what a likelihood there has to pay for them.
 
-    By Bayes' rule, evidence is likelihood times prior over posterior, at any rates.
+    By Bayes' rule, evidence is likelihood times prior over posterior, at any rates. Before the counts, all rates are
+    alike.
+
+    Examples
+    --------
+    One vote, for the first of two kinds, makes a rate of 3/4 one and a half times as probable:
+
+    >>> round(float(np.exp(log_surprise(np.array([0.75, 0.25]), np.array([1.0, 0.0])))), 3)
+    1.5
     """
     from scipy.special import gammaln
 
-    def density(alpha: FloatArray) -> float:
-        row = gammaln(alpha.sum(axis=-1)) - gammaln(alpha).sum(axis=-1)
-        return float(row.sum() + ((alpha - 1.0) * np.log(np.maximum(rates, 1e-9))).sum())
-
-    alpha = _pseudo_counts(center, count, strength)
-    return density(alpha + count) - density(alpha)
+    k = count.shape[-1]
+    row = gammaln(count.sum(axis=-1) + k) - gammaln(count + 1.0).sum(axis=-1) - gammaln(k)
+    return float(row.sum() + (count * np.log(np.maximum(rates, 1e-9))).sum())
 
 
-def _pseudo_counts(center: FloatArray, count: FloatArray, strength: float | FloatArray) -> FloatArray:
-    pseudo: FloatArray = strength * count.shape[-1] * np.maximum(np.broadcast_to(center, count.shape), 1e-6)
-    return pseudo
+def _by_strength(count: FloatArray, center: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the log probability of each strength and the counts, and the counts with its pseudo-counts."""
+    from scipy.special import gammaln
+
+    cells = tuple(range(1, count.ndim + 1))
+    strength = np.array(STRENGTHS).reshape(-1, *[1] * count.ndim)
+    alpha = strength * count.shape[-1] * np.maximum(np.broadcast_to(center, count.shape), 1e-6)
+    after = alpha + count
+    total = gammaln(alpha.sum(axis=-1)) - gammaln(after.sum(axis=-1))
+    evidence = total.sum(axis=cells[:-1]) + (gammaln(after) - gammaln(alpha)).sum(axis=cells)
+    before = np.full(len(STRENGTHS), (1.0 - AS_EXPECTED) / (len(STRENGTHS) - 1))
+    before[-1] = AS_EXPECTED
+    return np.log(before) + evidence, after

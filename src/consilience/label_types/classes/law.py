@@ -41,7 +41,7 @@ from consilience.estimation.protocol import (
 )
 from consilience.exceptions import UnsupportedError
 from consilience.label_types.classes import labeling_functions
-from consilience.label_types.dirichlet import log_surprise, shrink_counts
+from consilience.label_types.dirichlet import log_evidence, log_surprise, shrink_counts
 from consilience.label_types.vote_correlation import discount_correlated
 
 #: Largest number of (source, class) events for which the joint votes of all pairs are kept.
@@ -54,10 +54,6 @@ FLOOR = 1e-6
 MAX_ANGLE = 1.5
 #: Rounds of proportional fitting; the rows are exact after any of them.
 FITTING_ROUNDS = 30
-#: Pseudo-counts per cell that draw confusions to one quality per source: none of their own, or in half decades what
-#: only the votes of all together show. On 26, 20 draws of independent uneven and even classes: 56 and 3.4% above the
-#: oracle, with the first and last alone 60 and 3.4%.
-STRENGTHS = (1000.0, 10.0, 3.0)
 #: Step of the numerical slope of a likelihood by u.
 STEP = 0.05
 
@@ -76,6 +72,7 @@ class ClassParameters(Parameters):
     correlation: Correlation  # of errors given the truth
     grouped: Correlation  # the same inside groups alone, zero elsewhere
     accuracy: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of right votes
+    sure: Annotated[FloatArray, Axes("m", 0.0, 1.0)]  # share of votes for which a source that confuses classes knew
     u: Annotated[FloatArray, Axes("m")]  # qualities
     spread: Annotated[FloatArray, Axes("m", 0.0, infinite=True)]  # how far EM may move them
     habit: Annotated[FloatArray, Axes("m k", 0.0, 1.0)]  # how often each source votes for each class, whatever the item
@@ -85,7 +82,7 @@ class ClassParameters(Parameters):
     precise: bool = False  # whether the precision of their votes is the same for all classes; else the rate of errors
     plain: bool = False  # whether all votes count the same and their shares are the probabilities
     learns_prior: bool = False  # whether EM learns how frequent the classes are
-    strength: float = STRENGTHS[0]  # pseudo-counts per cell that draw confusions to one quality per source
+    own: bool = False  # whether each source confuses classes in a way of its own
     evidence: float = 0.0  # of the confusions that EM began its last round with, up to a constant of the votes
 
     @classmethod
@@ -93,7 +90,7 @@ class ClassParameters(Parameters):
         """Return independent sources of these qualities; what is not given is empty."""
         m, k = habit.shape
         start: dict[str, Any] = {"table": np.zeros((m, k, k)), "accuracy": np.zeros(m), "correlation": np.zeros((m, m))}
-        start["grouped"] = np.zeros((m, m))
+        start |= {"grouped": np.zeros((m, m)), "sure": np.zeros(m)}
         start |= {"told": np.zeros(k), "uncovered": prior, "gold": np.zeros((m, k, k)), "gold_classes": np.zeros(k)}
         return cls(u=u, prior=prior, habit=habit, **(start | others))
 
@@ -341,12 +338,13 @@ class ClassesLaw(Law):
         return replace(found, evidence=_evidence(parameters, start, statistics, known))
 
     def starts(self, parameters: ClassParameters) -> tuple[ClassParameters, ...]:
-        """Begin also with tables of their own: where all seem to err evenly, beliefs show nothing else."""
+        """Begin also with sources that confuse classes: where all seem to err evenly, beliefs show nothing else."""
         if parameters.plain or parameters.are_functions:
             return (parameters,)
         # What no quality explains is shared error for sources that err evenly, and else what their tables are for.
-        coin, *free = (replace(parameters, strength=strength) for strength in STRENGTHS)
-        return coin, *(replace(one, correlation=one.grouped) for one in free)
+        right = np.einsum("acc->ac", parameters.table).mean(axis=1)
+        sure = np.clip((self.n_classes * right - 1.0) / (self.n_classes - 1), 0.0, 1.0 - FLOOR)
+        return parameters, replace(parameters, correlation=parameters.grouped, own=True, sure=sure)
 
     def evidence(self, parameters: ClassParameters) -> float:
         return parameters.evidence
@@ -639,25 +637,56 @@ def _confusions(
     They lie around those of one quality per source.
     """
     prior = parameters.prior
+    if parameters.own:
+        # Shares of classes that votes hide are as free as the tables: every balance is as probable as another.
+        if parameters.learns_prior:
+            prior = (classes + start.gold_classes + 1.0) / (classes + start.gold_classes + 1.0).sum()
+        counts = counts + start.gold
+        knew, guessed = _known_and_guessed(parameters, counts)
+        sure = (knew + 1.0) / (counts.sum(axis=(1, 2)) + 2.0)
+        guess = (guessed + 1.0) / (guessed + 1.0).sum(axis=1, keepdims=True)
+        table = (1.0 - sure)[:, None, None] * guess + sure[:, None, None] * np.eye(len(prior))
+        found = replace(parameters, table=table, prior=prior, uncovered=prior, sure=sure)
+        return replace(found, accuracy=_accuracy(found))
     if parameters.learns_prior:
         prior = shrink_counts((known * classes + start.gold_classes)[None], start.prior[None])[0]
     u = _moved(parameters, start, prior, known * counts + start.gold)
-    table = _shrink_votes(counts, _coin_tables(u, prior, start.habit), parameters.strength)
     # Known labels overrule beliefs as far as they contradict them.
-    table = _shrink_votes(start.gold, table)
+    table = _shrink_votes(start.gold, _coin_tables(u, prior, start.habit))
     found = replace(parameters, table=table, prior=prior, uncovered=prior, u=u)
     return replace(found, accuracy=_accuracy(found))
 
 
+def _known_and_guessed(parameters: ClassParameters, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return how many votes ``(m,)`` knew the class, and the others as ``[source, vote, class]``.
+
+    A source knows the class with probability s, or guesses it from a table G of its own: P(vote | class) =
+    s [vote = class] + (1 - s) G[vote, class]. Right votes are divided in these proportions.
+    """
+    right = np.maximum(np.einsum("acc->ac", parameters.table), FLOOR)
+    knew = np.einsum("acc->ac", counts) * np.minimum(parameters.sure[:, None] / right, 1.0)
+    return knew.sum(axis=1), counts - knew[:, None, :] * np.eye(counts.shape[1])
+
+
 def _evidence(parameters: ClassParameters, start: ClassParameters, statistics: Statistics, known: float) -> float:
-    """Return the log evidence of confusions: the likelihood of the votes less what tables of their own cost."""
+    """Return the log evidence of confusions: the likelihood of the votes less what each source's own numbers cost.
+
+    One quality per source is learned either way and costs the same. Sources that err evenly pay for how often they
+    vote for each class, the others for their tables of guesses.
+    """
     # Copies share one vote.
     counts = statistics["counts"] / (1.0 + parameters.grouped.sum(axis=1))[:, None, None]
-    table, prior = np.log(parameters.table), np.log(np.maximum(parameters.prior, FLOOR))
-    fit = ((counts + start.gold) * table).sum() + statistics["classes"] @ prior + float(statistics["entropy"])
-    center = _coin_tables(parameters.u, parameters.prior, start.habit)
-    table, counts, center = (one.transpose(0, 2, 1) for one in (parameters.table, known * counts + start.gold, center))
-    return float(fit) - log_surprise(table, counts, center, parameters.strength)
+    prior = np.log(np.maximum(parameters.prior, FLOOR))
+    fit = ((counts + start.gold) * np.log(parameters.table)).sum() + float(statistics["entropy"])
+    fit = float(fit + (statistics["classes"] + start.gold_classes) @ prior)
+    if not parameters.own:
+        cast = counts.sum(axis=2)
+        habits = float((cast * np.log(start.habit)).sum())
+        return fit - habits + log_evidence(cast, _unbiased(parameters.u, parameters.prior))
+    _, guessed = _known_and_guessed(parameters, known * counts + start.gold)
+    sure = parameters.sure[:, None, None]
+    guess = (parameters.table - sure * np.eye(len(prior))) / (1.0 - sure)
+    return fit - log_surprise(guess.transpose(0, 2, 1), guessed.transpose(0, 2, 1))
 
 
 def _moved(parameters: ClassParameters, start: ClassParameters, prior: FloatArray, counts: FloatArray) -> FloatArray:
@@ -677,11 +706,11 @@ def _moved(parameters: ClassParameters, start: ClassParameters, prior: FloatArra
     return np.where(free, np.clip(parameters.u + step, -4.0, 4.0), parameters.u)
 
 
-def _shrink_votes(counts: FloatArray, table: FloatArray, strength: float | None = None) -> FloatArray:
-    """Return tables from counts, both as ``[source, vote, class]``, drawn to `table` by evidence or as told."""
+def _shrink_votes(counts: FloatArray, table: FloatArray) -> FloatArray:
+    """Return tables from counts, both as ``[source, vote, class]``, drawn to `table` as far as evidence asks for it."""
     if not counts.any():
         return table
-    return shrink_counts(counts.transpose(0, 2, 1), table.transpose(0, 2, 1), strength).transpose(0, 2, 1)
+    return shrink_counts(counts.transpose(0, 2, 1), table.transpose(0, 2, 1)).transpose(0, 2, 1)
 
 
 def _accuracy(parameters: ClassParameters) -> FloatArray:
