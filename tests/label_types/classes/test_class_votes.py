@@ -204,3 +204,21 @@ def test_sets_of_classes_do_not_make_a_source_look_reversed():
         model = cs.LabelModel(cs.Classes(4), random_state=0).fit(cs.Votes.from_array(votes))
     assert "adversarial-source" not in {finding.code for finding in model.diagnostics_}
     assert np.argmin(model.expected_cost_) == 5
+
+
+def test_confusions_of_their_own_are_learned_from_few_items():
+    """On 120 other draws the mean error was .042 above Bayes' rule with the true tables, with a standard deviation of
+    .035: more than .06 on average over 30 draws has a probability of .003. One quality per source gives .072."""
+    lost = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        balance = np.array([0.5, 0.25, 0.15, 0.1])
+        tables = 0.3 * np.eye(4) + 0.7 * rng.dirichlet(np.ones(4), (8, 4))
+        truth = rng.choice(4, 200, p=balance)
+        votes = np.stack([(rng.random((200, 1)) > table[truth].cumsum(axis=1)).sum(axis=1) for table in tables], axis=1)
+        model = cs.LabelModel(cs.Classes(4), random_state=0).fit(np.minimum(votes, 3))
+        score = np.log(balance) + np.sum(
+            [np.log(table)[:, said].T for table, said in zip(tables, np.minimum(votes, 3).T, strict=True)], axis=0
+        )
+        lost.append((model.predict(np.minimum(votes, 3)) != truth).mean() - (score.argmax(axis=1) != truth).mean())
+    assert np.mean(lost) < 0.06
