@@ -96,6 +96,8 @@ def test_interrupted_run_says_so_and_leaves_nothing_behind(place):
     code, said = ended_while_writing(place, signal.SIGINT)
     assert whole(place / "labels.csv") == "new" if code in (0, 1) else "No partial files were left behind" in said
     assert not left_behind(place)
+    assert label(place).returncode in (0, 1)
+    assert whole(place / "labels.csv") == "new"
 
 
 def test_killed_run_over_pieces_is_continued(place):

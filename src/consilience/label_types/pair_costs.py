@@ -242,7 +242,7 @@ def drawn_from(cost: CostFunction, pool: Batch, centers: Batch, weight: float, r
 def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
     """Return the vote of least weighted cost to all votes; the vote's own weight counts.
 
-    Ties go to the vote of the larger weight, then to the first source.
+    Ties go to the vote of the larger weight, then to the smaller number, or the label whose text comes first.
     """
     n, m = weights.shape
     totals = np.where(weights > 0, 0.0, np.inf)
@@ -255,4 +255,15 @@ def best_vote(cost: CostFunction, votes: Batch, weights: FloatArray) -> Batch:
                 totals[rows, b] += weights[rows, a] * between
     lowest = totals.min(axis=1, keepdims=True)
     tied = totals <= lowest + 1e-9 * np.maximum(np.abs(lowest), 1e-300)
-    return np.asarray(votes[np.arange(n), np.where(tied, weights, -1.0).argmax(axis=1)])
+    heard = np.where(tied, weights, -1.0)
+    tied &= heard >= heard.max(axis=1, keepdims=True) * (1.0 - 1e-9)
+    chosen = tied.argmax(axis=1)
+    for row in np.flatnonzero(tied.sum(axis=1) > 1).tolist():
+        chosen[row] = min(np.flatnonzero(tied[row]).tolist(), key=lambda source: _rank(votes[row, source]))
+    return np.asarray(votes[np.arange(n), chosen])
+
+
+def _rank(label: Any) -> tuple[bool, Any]:
+    """Return what puts labels in an order that is the same wherever they stand."""
+    is_number = isinstance(label, (int, float, np.number))
+    return not is_number, label if is_number else repr(label)

@@ -302,7 +302,7 @@ class TreeLaw(Law):
         """
         from consilience.label_types.trees.kernels import best_trees
 
-        heads = best_trees(table.heads, score, table.starts)
+        heads = best_trees(table.heads, score.round(12), table.starts)  # sums differ with the order of the sources
         if self.n_relations == 0:
             return cut(heads, table.starts), heads
         counted = np.where(table.heads >= 0, np.repeat(weights, table.lengths, axis=0), 0.0)
