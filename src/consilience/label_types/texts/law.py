@@ -100,8 +100,9 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         """
         n = len(observed)
         rows, sources = np.nonzero(observed)
-        ranks = {text: rank for rank, text in enumerate(sorted(set(labels[rows, sources].tolist())))}
-        place = np.lexsort(([ranks[text] for text in labels[rows, sources].tolist()], rows))  # whatever the columns are
+        said = labels[rows, sources].tolist()
+        ranks = {text: rank for rank, text in enumerate(sorted(set(said)))}
+        place = np.lexsort((np.array([ranks[text] for text in said]), rows))  # whatever the order of the columns
         rows, sources = rows[place], sources[place]
         weight = np.maximum(parameters.weight, 1e-9) * discount_correlated(observed, parameters.correlation)
         weights, texts = weight[rows, sources], labels[rows, sources]
