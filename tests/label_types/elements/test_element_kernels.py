@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from consilience.label_types.elements.kernels import (
-    believe_elements,
     best_total,
     corner_gaps,
     length_costs,
@@ -17,6 +16,7 @@ from consilience.label_types.elements.kernels import (
     place_elements,
     set_costs,
 )
+from consilience.label_types.elements.law import believe_elements
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sets of elements: their costs, marks matched across sources, and what is believed about each match."""
+"""Sets of elements: their costs, marks matched across sources, and where each match lies."""
 
 from __future__ import annotations
 
@@ -8,19 +8,10 @@ import numpy as np
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = [
-    "believe_elements",
-    "best_total",
-    "corner_gaps",
-    "length_costs",
-    "match_elements",
-    "overlap",
-    "overlaps",
-    "place_elements",
-    "set_costs",
+    *("best_total", "corner_gaps", "length_costs", "match_elements"),
+    *("overlap", "overlaps", "place_elements", "set_costs"),
 ]
 
-#: An element is at most so probably marked by nobody; for each one seen there are then at most 49 unseen ones.
-MOST_UNSEEN = 0.98
 #: What is left of the overlap of two elements of different classes when they are matched: with all of it classes would
 #: not keep neighbors apart, with nothing a wrong class would make a second element.
 OTHER_CLASS = 0.5
@@ -232,98 +223,6 @@ def _strongest(values: FloatArray, first: int, support: FloatArray, alive: BoolA
                         chosen = i
                     break
     return chosen
-
-
-@numba.njit(cache=True, nogil=True)
-def believe_elements(
-    starts: IntArray,
-    source: IntArray,
-    item_groups: IntArray,
-    shares: FloatArray,
-    told: IntArray,
-    logit: FloatArray,
-    false_rate: FloatArray,
-    real_share: float,
-    coincidence: float,
-    visibility: FloatArray,
-    log_weight: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return how probable it is that each group of marks is a real element, and what each source did about them.
-
-    A real element has a visibility h, and source s marks it with the probability ``sigmoid(logit_s + h)``; only those
-    that somebody marks are seen. A false element belongs to one source, drawn by the false rates, and every other
-    source happens to mark it with the probability `coincidence`. Returned are `probability`, `unseen` and `exposure` of
-    `Belief`; `shares` are 0 where a source did not see the item.
-    """
-    m, nodes = len(logit), len(visibility)
-    hit, miss = np.empty((m, nodes)), np.empty((m, nodes))
-    for s in range(m):
-        for h in range(nodes):
-            level = logit[s] + visibility[h]
-            hit[s, h] = -np.log1p(np.exp(-level)) if level > -30.0 else level
-            miss[s, h] = hit[s, h] - level
-    probability = np.empty(len(starts) - 1)
-    unseen, exposure = np.zeros(len(shares)), np.zeros((m, nodes))
-    prior = np.log(real_share) - np.log1p(-real_share)
-    log_same, log_apart = np.log(coincidence), np.log1p(-coincidence)
-    silent, terms, seen_real = np.empty(nodes), np.empty(nodes), np.empty(nodes)
-    for item in range(len(shares)):
-        present, rate = 0.0, 0.0
-        for h in range(nodes):
-            silent[h] = log_weight[h]
-            seen_real[h] = 0.0
-        for s in range(m):
-            if shares[item, s] != 0.0:
-                present += shares[item, s]
-                rate += shares[item, s] * false_rate[s]
-                for h in range(nodes):
-                    silent[h] += shares[item, s] * miss[s, h]
-        nobody, real = 0.0, 0.0
-        for h in range(nodes):
-            nobody += np.exp(silent[h])
-        nobody = min(nobody, MOST_UNSEEN)
-        known = False
-        for g in range(item_groups[item], item_groups[item + 1]):
-            for h in range(nodes):
-                terms[h] = silent[h]
-            marks, own_rate = 0.0, 0.0
-            for k in range(starts[g], starts[g + 1]):
-                s = source[k]
-                if s < m:
-                    marks += shares[item, s]
-                    own_rate += shares[item, s] * false_rate[s]
-                    for h in range(nodes):
-                        terms[h] += shares[item, s] * (hit[s, h] - miss[s, h])
-            top, total = -np.inf, 0.0
-            for h in range(nodes):
-                top = max(top, terms[h])
-            for h in range(nodes):
-                terms[h] = np.exp(terms[h] - top)
-                total += terms[h]
-            if told[g] >= 0:
-                known = True
-                q = float(told[g])
-            else:
-                by_truth = top + np.log(total) - np.log1p(-nobody)
-                by_chance = np.log(max(own_rate, 1e-12) / max(rate, 1e-12)) + max(marks - 1.0, 0.0) * log_same
-                by_chance += (present - max(marks, 1.0)) * log_apart
-                odds = min(max(prior + by_truth - by_chance, -30.0), 30.0)
-                q = 1.0 / (1.0 + np.exp(-odds))
-            probability[g] = q
-            real += q
-            for h in range(nodes):
-                seen_real[h] += q / total * terms[h]
-        more = 0.0  # where the truth of this item is told, nothing real is unseen
-        if not known:
-            unseen[item] = real * nobody / (1.0 - nobody)
-            more = real / (1.0 - nobody)
-        for h in range(nodes):
-            seen_real[h] += more * np.exp(silent[h])
-        for s in range(m):
-            if shares[item, s] != 0.0:
-                for h in range(nodes):
-                    exposure[s, h] += seen_real[h]
-    return probability, unseen, exposure
 
 
 @numba.njit(cache=True, nogil=True)

@@ -54,6 +54,8 @@ MIN_VOTES = 10
 STRETCH = float(np.sqrt(1.0 + VISIBILITY**2 / 2.89))
 #: Sources whose triples are looked at: 455 of them.
 MOST_SOURCES = 15
+#: An element is at most so probably marked by nobody; for each one seen there are then at most 49 unseen ones.
+MOST_UNSEEN = 0.98
 
 
 @dataclass(frozen=True)
@@ -312,7 +314,7 @@ class ElementLaw(SimilarityLaw):
         return Matched(observed, silent[:, :m], *marks, starts, item, item_starts, told)
 
     def _believe(self, parameters: ElementParameters, matched: Matched) -> Belief:
-        from consilience.label_types.elements.kernels import believe_elements, place_elements
+        from consilience.label_types.elements.kernels import place_elements
 
         shares = discount_correlated(matched.observed, parameters.correlation)
         probability, unseen, exposure = believe_elements(
@@ -559,6 +561,54 @@ def _logit(share: FloatArray) -> FloatArray:
 
 def _ratio(above: float, below: float, otherwise: float) -> float:
     return float(above / below) if below > 0 else otherwise
+
+
+def believe_elements(
+    starts: IntArray,
+    source: IntArray,
+    item_groups: IntArray,
+    shares: FloatArray,
+    told: IntArray,
+    logit: FloatArray,
+    false_rate: FloatArray,
+    real_share: float,
+    coincidence: float,
+    visibility: FloatArray,
+    log_weight: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return how probable it is that each group of marks is a real element, and what each source did about them.
+
+    A real element has a visibility h, and source s marks it with the probability ``sigmoid(logit_s + h)``; only those
+    that somebody marks are seen. A false element belongs to one source, drawn by the false rates, and every other
+    source happens to mark it with the probability `coincidence`. Returned are `probability`, `unseen` and `exposure` of
+    `Belief`; `shares` are 0 where a source did not see the item.
+    """
+    (n, m), groups = shares.shape, len(starts) - 1
+    item = np.repeat(np.arange(n), np.diff(item_groups))
+    group = np.repeat(np.arange(groups), np.diff(starts))
+    group, who = group[source < m], source[source < m]
+    share = shares[item[group], who]
+    marks, own_rate, level = (np.bincount(group, share * each[who], groups) for each in (np.ones(m), false_rate, logit))
+    # By visibility: nobody marks an element; and these sources do, and no others.
+    silent = log_weight - shares @ np.logaddexp(0.0, logit[:, None] + visibility)
+    nobody = np.minimum(np.exp(silent).sum(axis=1), MOST_UNSEEN)
+    terms = silent[item] + level[:, None] + marks[:, None] * visibility
+    top = terms.max(axis=1, initial=-np.inf)
+    terms = np.exp(terms - top[:, None])
+    total = terms.sum(axis=1)
+    present, rate = shares.sum(axis=1)[item], (shares @ false_rate)[item]
+    by_truth = top + np.log(total) - np.log1p(-nobody[item])
+    by_chance = np.log(np.maximum(own_rate, 1e-12) / np.maximum(rate, 1e-12))
+    by_chance += np.maximum(marks - 1.0, 0.0) * np.log(coincidence)
+    by_chance += (present - np.maximum(marks, 1.0)) * np.log1p(-coincidence)
+    odds = np.clip(np.log(real_share) - np.log1p(-real_share) + by_truth - by_chance, -30.0, 30.0)
+    probability = np.where(told >= 0, told, 1.0 / (1.0 + np.exp(-odds)))
+    # Where the truth of an item is told, nothing real is unseen.
+    known = np.bincount(item, told >= 0, n) > 0
+    real = np.where(known, 0.0, np.bincount(item, probability, n) / (1.0 - nobody))
+    seen = [np.bincount(item, each, n) for each in ((probability / total)[:, None] * terms).T]
+    exposure = (shares != 0.0).T.astype(np.float64) @ (np.stack(seen, axis=1) + real[:, None] * np.exp(silent))
+    return probability, real * nobody, exposure
 
 
 # --- the label ------------------------------------------------------------------------------------------
