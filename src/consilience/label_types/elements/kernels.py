@@ -7,11 +7,6 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    *("best_total", "corner_gaps", "length_costs", "match_elements"),
-    *("overlap", "overlaps", "place_elements", "set_costs"),
-]
-
 #: What is left of the overlap of two elements of different classes when they are matched: with all of it classes would
 #: not keep neighbors apart, with nothing a wrong class would make a second element.
 OTHER_CLASS = 0.5

@@ -15,8 +15,6 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray
 
-__all__ = ["hyperbolic_means", "sphere_means"]
-
 #: Beyond this distance from the origin of its frame an estimate gets a frame of its own, at most so many times.
 FAR, FRAMES = 2.0, 400
 #: Share of its precision that a vote keeps near the opposite point, where the wrapped normal has a pole.

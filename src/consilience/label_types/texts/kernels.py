@@ -7,8 +7,6 @@ import numpy as np
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = ["edit_distance", "gleu_distance", "neighbors", "text_costs", "vote_on_words", "write_texts"]
-
 #: The kind of distance that is one minus GLEU; the other one counts edits.
 GLEU = 1
 #: Longest sequence of words that GLEU compares, as GLEU is defined.
