@@ -70,6 +70,15 @@ def test_first_job_is_one_command_with_a_receipt_a_finding_and_a_table(tmp_path,
     assert len(written) == labels + 1
 
 
+def test_of_many_workers_the_best_and_the_worst_are_printed_and_all_are_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    newcomers.crowd(tmp_path / "crowd.csv")
+    ran = run("label", "crowd.csv", "-o", "labels.csv", "--fold", "--sources-out", "workers.csv")
+    assert "... 30 more sources; --sources-out FILE writes all of them." in ran.stdout.splitlines()
+    assert sum("XZ" in line and "%" in line and ":" not in line for line in ran.stdout.splitlines()[1:]) == 30
+    assert len((tmp_path / "workers.csv").read_text().splitlines()) == 61
+
+
 def test_refused_replies_are_shown_and_strict_refuses_the_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     newcomers.scores(tmp_path / "scores.csv")

@@ -214,10 +214,11 @@ def in_options(message: str) -> str:
         ("predict_baseline(votes)", "--method majority"),
         ("LabelModel.save wrote", "`consilience label --save` wrote"),
         ("add it to classes=", "add it to --space"),
-        ("add it to Classes([...])", "add it to --space"),
         ("(Votes.from_matrix(..., abstain=...))", "with --abstain"),
     ):
         message = message.replace(said, meant)
+    message = re.sub(r"add it to [A-Z]\w+\([^)]*\)", "add it to --space", message)
+    message = re.sub(r"\bRow \d+ \(item (.*?)\), source", r"Item \1, source", message)  # lines of the file count anew
     message = re.sub(r"\bgold=(?=[ .,])", "--gold", message)
     message = re.sub(r"\bdependencies=(?=[ .,])", "--depends", message)
     return re.sub(r"Say which: space '(\w+)' or '(\w+)'", r"Say which: --space \1 or --space \2", message)

@@ -46,6 +46,8 @@ HOW_METHODS_DIFFER = {
     "quadratic": "the paper's estimate from joint votes; sources taken as independent",
     "em": "EM from equal qualities, without the search for shared errors",
 }
+#: So many of the best sources are printed, and of the worst, where there are more.
+BEST, WORST = 20, 10
 #: Parts into which known labels are cut where a method learns from them.
 FOLDS = 5
 TIES = click.option(
@@ -119,8 +121,8 @@ def label(
     it from the standard input. Empty cells abstain.
 
     Columns of the labels: item; label; for scores standard_error, low and high (95% interval); confidence, the
-    probability that the label is right, or the share of the cost of guessing that the votes remove where labels are no
-    list; n_votes; agreement, the share of voters who gave the label, or how near to it they are, 1 at best.
+    probability that the label is right (of numbers, boxes and the like: the share of the cost of guessing that the
+    votes remove); n_votes; agreement, the share of voters who gave the label, or how near to it they are, 1 at best.
 
     Exit status: 0 if all went well, 1 if labels were written but a diagnostic is an error, 2 if the input was wrong.
     """
@@ -168,7 +170,15 @@ def label(
     if table is not None and ranked:
         output.table(leaderboard(table))
     unit = model.space.unit(model.source_model_.parameters).name
-    output.table(model.sources_.shown(), needed=("source", unit, "weight", "advice"))
+    shown = model.sources_.shown()
+    more = max(len(model.sources_) - BEST - WORST, 0)
+    if more:
+        shown = {
+            name: [*texts[:BEST], "..." if name == "source" else "", *texts[-WORST:]] for name, texts in shown.items()
+        }
+    output.table(shown, needed=("source", unit, "weight", "advice"))
+    if more:
+        output.text(f"... {more:,} more sources; --sources-out FILE writes all of them.")
     output.text(model.sources_.note)
     output.findings(findings)
     output.text(written)

@@ -74,7 +74,7 @@ SEED = click.option(
 def page_file(ctx: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
     """Return the name of a page, which has to end in .html, or nobody's browser opens it."""
     if value is not None and value.suffix.lower() not in (".html", ".htm"):
-        raise click.BadParameter(f"{str(value)!r} does not end in .html, as a page does. Write --report page.html.")
+        raise click.BadParameter(f"{str(value)!r} does not end in .html. Write {parameter.opts[-1]} page.html.")
     return value
 
 

@@ -174,7 +174,7 @@ IMAGES = cs.Boxes(size=(640, 480))
         (cs.Spans(), [(-2, 5)], "start is below 0"),
         (cs.Spans(), [(0.5, 5)], "start is not a whole number"),
         (cs.Spans(overlap="forbid"), [(0, 5), (3, 9)], r"spans \(0, 5\) and \(3, 9\) overlap"),
-        (cs.Spans(["place"]), [(0, 5, "plaice")], "class 'plaice', which is none of 'place'"),
+        (cs.Spans(["place"]), [(0, 5, "plaice")], "class 'plaice', which is not one of 'place'"),
     ],
 )
 def test_a_wrong_element_is_refused_with_row_and_source(space, label, message):

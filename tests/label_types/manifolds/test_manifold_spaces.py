@@ -42,7 +42,7 @@ def test_settings_that_make_no_sense_are_refused(make, message):
         (cs.Hyperbolic(1), [1.0, 0.0], [-1.0, 0.0], "first coordinate is -1 and should be 1"),
         (cs.Hyperbolic(1, coordinates="ball"), [0.0], [1.2], "has length 1.2, and the ball the radius 1"),
         (cs.Sphere(1), [1.0, 0.0], [0.0, 1.5], r"has length 1\.5, off the unit sphere by 0\.5.*space\.project"),
-        (cs.SO3(), [1.0, 0, 0, 0], [0.5, 0, 0, 0], r"no unit quaternion: its length is 0\.5"),
+        (cs.SO3(), [1.0, 0, 0, 0], [0.5, 0, 0, 0], r"not a unit quaternion: its length is 0\.5"),
         (cs.SPD(2), np.eye(2), np.diag([1.0, -0.25]), r"smallest eigenvalue is -0\.25"),
         (cs.SPD(2), np.eye(2), [[1.0, 0.5], [0.0, 1.0]], r"not symmetric: two entries.*differ by 0\.5"),
         (cs.Sphere(1), [1.0, 0.0], [np.inf, 0.0], "has a number that is not finite"),
@@ -104,7 +104,7 @@ def test_rotation_matrices_and_quaternions_are_two_spellings():
     assert space.distance(quaternions[:1], quaternions[1:2])[0] == pytest.approx(np.arccos((trace - 1) / 2))
     half_turn = space.from_matrix(np.diag([-1.0, 1.0, -1.0]))
     np.testing.assert_allclose(np.abs(half_turn), [0, 0, 1, 0], atol=1e-12)
-    with pytest.raises(InvalidLabelError, match="no rotation"):
+    with pytest.raises(InvalidLabelError, match="not a rotation"):
         space.from_matrix(np.diag([1.0, 1.0, -1.0]))
 
 

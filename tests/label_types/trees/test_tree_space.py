@@ -68,7 +68,10 @@ def test_settings_are_checked(settings, message):
     ("bad", "message"),
     [
         ([2, 0, 2], r"token 1 is 2; the label is not a list of \(head, relation\) pairs"),
-        ([(2, "det"), (0, "root"), (2, "obj")], "token 3 has relation 'obj', which is none of 'det', 'nsubj', 'root'"),
+        (
+            [(2, "det"), (0, "root"), (2, "obj")],
+            "token 3 has relation 'obj', which is not one of 'det', 'nsubj', 'root'",
+        ),
         ([(2, 0), (0, 2), (2, 3)], r"token 3 has relation 3; codes are 0 \.\. 2"),
         ([(2, 0), (0, 2), (2, 1.5)], "token 3 has relation 1.5, neither a name nor a code"),
         ([(2, 0), (0, 2), (1, 0, 0)], r"token 3 is \(1, 0, 0\)"),

@@ -141,7 +141,7 @@ class ElementReader:
             return float(value)
         shown = ", ".join(map(repr, names[:6])) + (", ..." if len(names) > 6 else "")
         raise InvalidLabelError(
-            f"{self.noun} {place} has the class {plain_value(value)!r}, which is none of {shown}. Correct the "
+            f"{self.noun} {place} has the class {plain_value(value)!r}, which is not one of {shown}. Correct the "
             "spelling, or add it to classes=.",
             index,
         )

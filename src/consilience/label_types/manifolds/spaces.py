@@ -355,7 +355,7 @@ class SO3(_UnitVectors):
     noise: str = field(default="wrapped", kw_only=True)
     nouns: ClassVar[str] = "quaternions"
     zero: ClassVar[str] = "quaternion of length zero is no rotation"
-    off: ClassVar[str] = "is no unit quaternion: its length is {length:.6g}"
+    off: ClassVar[str] = "is not a unit quaternion: its length is {length:.6g}"
 
     def __post_init__(self) -> None:
         _check_choice("noise", self.noise)
@@ -376,7 +376,7 @@ class SO3(_UnitVectors):
         gap = np.abs(matrices @ np.swapaxes(matrices, -1, -2) - np.eye(3)).max(axis=(-1, -2))
         if not ((gap < 1e-6) & (np.linalg.det(matrices) > 0)).all():
             raise InvalidLabelError(
-                f"A matrix is no rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. "
+                f"A matrix is not a rotation: it is off orthogonal by {float(np.max(gap)):.3g}, or a reflection. "
                 "Correct it."
             )
         scalar_last = Rotation.from_matrix(matrices.reshape(-1, 3, 3)).as_quat().reshape(*matrices.shape[:-2], 4)

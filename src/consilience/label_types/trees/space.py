@@ -274,7 +274,7 @@ class DependencyTrees(LabelSpace):
         if isinstance(value, str):
             if value not in names:
                 raise InvalidLabelError(
-                    f"token {token} has relation {value!r}, which is none of {first_few(names)}. "
+                    f"token {token} has relation {value!r}, which is not one of {first_few(names)}. "
                     "Name it in DependencyTrees(relations=[...])."
                 )
             return names.index(value)
