@@ -284,10 +284,10 @@ class _Estimate:
 
 
 def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
-    # SciPy and compiled kernels are loaded by the first fit, not by `import consilience`.
-    from consilience.estimation.kernels import is_compiled
+    # What learns is loaded by the first fit, not by `import consilience`.
+    from consilience.estimation.hypotheses import MEAN, SPREAD
     from consilience.estimation.paper_methods import isotropic, quadratic, triplets
-    from consilience.estimation.trust import MEAN, SPREAD, trust
+    from consilience.estimation.trust import trust
 
     m = len(request.sources)
     method = request.method
@@ -327,7 +327,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False
     elif not learn:
         table = replace(table, linked=None)  # independent by decree, identical votes or not
-    with working("weighing the sources" if is_compiled() else "compiling, once for this installation"):
+    with working("weighing the sources"):
         found = trust(table, forward, linked=request.dependent, learn=learn, seed=request.seed)
     if table.widened is not None and not law.has_em:  # the engine takes pairs as independent; EM sees whole votes
         found = replace(found, draws=found.u + (found.draws - found.u) * table.widened)

@@ -31,39 +31,42 @@ is shared by the group in the part ``k^2``. Luck counts as far as the items are 
 the part ``n_ab / n_a``. The likelihood of the pairs has the power ``1 / (1 + m / n)``: m sources on n items agree by
 chance in clusters. Known labels are one more source, of quality one and without misfit.
 
-A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence.
+A hypothesis (partition, form, tau, omega, sign) is fitted by Levenberg-Marquardt and weighed by its Laplace evidence
+(`consilience.estimation.hypotheses`), many of them at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from math import exp, lgamma, log
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import squareform
-from scipy.special import gammaln, log_ndtr, ndtr
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
-from consilience.estimation.kernels import COPIES, KINDS, SCHOOLS, SLOPE, Map, fit_hypothesis, start_point
+from consilience.estimation.hypotheses import (
+    CONTRARY,
+    COPIES,
+    HALF,
+    KINDS,
+    SCHOOLS,
+    Problem,
+    beliefs,
+    fit,
+    mean_sign,
+    normal_below,
+)
 from consilience.estimation.pair_table import LIMIT, Forward, PairTable
 from consilience.estimation.protocol import Hypothesis, Trust
 
-__all__ = ["MEAN", "SPREAD", "trust"]
+__all__ = ["trust"]
 
-#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
-MEAN, SPREAD = 0.55, 0.5
 #: Spread of u between sources: octaves from "no table shows a difference" to "some perfect, some useless".
 TAUS = (0.03, 0.1, 0.2, 0.4, 0.8)
 #: Spread at which the variances are taken, for all of them: the middle one.
 REFERENCE = 0.2
-#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
-TAILS = 3.0
 #: Prior probability of the first spread, that all sources are alike: gain and loss on 30 items are equal around it.
 SPIKE = 0.35
-#: The share of sources that know nothing at all is Beta(1, this): one in five, give or take.
-USELESS = 4.0
 #: Misfit in units of agreement: octaves, from none to so much that any table fits.
 OMEGAS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
 #: Each further octave of misfit is about a third as probable as the one before.
@@ -76,10 +79,6 @@ SCHOOLED = 0.02
 SORTED = 0.5
 #: Numbers of schools or kinds that are thought of, all equally probable.
 NUMBERS = (2, 3, 4)
-#: Softness of "more than half of the sources": one source of twenty.
-HALF = 0.05
-#: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
-CONTRARY = 0.001
 #: Error correlation of any two sources before anything is known about them.
 SHARED_ERROR = 0.007
 #: A mean quality below this is no signal: 52.5% right of two classes.
@@ -94,6 +93,7 @@ COARSE = ((0.2, 0.02, COPIES), (0.6, 0.02, COPIES), (0.4, 0.02, SCHOOLS), (0.4, 
 FEW, MANY = 25, 200
 
 Partition = tuple[int, ...]
+_Setting = tuple[Partition, float, float, int]  # with spread, misfit and form
 
 
 def trust(
@@ -117,7 +117,7 @@ def trust(
     [0.8, 0.6, 0.5]
     """
     m = table.n_sources
-    certain = np.zeros((m, m), dtype=bool)
+    certain = np.eye(m, dtype=bool)
     for given in (linked, table.linked):
         if given is not None:
             certain |= np.asarray(given, dtype=bool)
@@ -127,237 +127,68 @@ def trust(
         found = trust(table.of_sources(heard), forward, linked=certain[np.ix_(heard, heard)], learn=learn, seed=seed)
         return _with_silent(found, heard, m, seed)
     order = _canonical_order(table)
-    back = np.argsort(order)
-    problem = _Problem.of(table, forward, order)
-    base = _canonical(connected_components((certain | certain.T)[np.ix_(order, order)], directed=False)[1])
-    search = _Search(problem, base)
+    problem = Problem.of(table, forward, order)
+    search = _Search(problem, _components((certain | certain.T)[np.ix_(order, order)]))
     if learn and m > 3 and problem.usable.any():
         search.run()
     layouts = [(partition, form) for partition in search.best() for form in (COPIES, SCHOOLS)]
     if m <= MANY and problem.usable.any():
-        layouts += [(partition, KINDS) for partition in _kinds(problem, base, max(search.score.values()))]
-    rows = _all_rows(problem, layouts, base)
-    return _summarize(problem, rows, back, seed)
+        layouts += [(partition, KINDS) for partition in search.kinds()]
+    return _summarize(problem, _all_rows(search, layouts), np.argsort(order), seed)
 
 
-@dataclass(frozen=True)
-class _Problem:
-    """The table in canonical order, ready for the kernel."""
-
-    value: FloatArray
-    usable: BoolArray
-    variance: FloatArray
-    weight: FloatArray
-    overlap: FloatArray
-    power: float
-    follows: float
-    luck: FloatArray
-    gold: FloatArray
-    forward: Forward
-    features: Map
-
-    @classmethod
-    def of(cls, table: PairTable, forward: Forward, order: IntArray) -> _Problem:
-        m = table.n_sources
-        pick = np.ix_(order, order)
-        usable = (table.usable & np.isfinite(table.value))[pick]
-        both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
-        value = np.where(usable, table.value[pick], 0.0)
-        # Sources that never disagree might on one of the next items.
-        error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
-        overlap = np.minimum(both / np.diag(both)[:, None], 1.0)
-        # Many sources on few items agree by chance in whole clusters: by Marchenko and Pastur, the spectrum of a table
-        # of m sources on n items is wider by m / n than independent errors of its pairs would make it.
-        crowded = float(np.mean(overlap.sum(axis=1) / np.diag(both)))
-        # A source follows something if its squared quality, or share in an error, is beyond two standard errors.
-        follows = float(np.sqrt(2.0 * np.median(error[usable]) / np.sqrt(m - 1.0))) if usable.any() else 1.0
-        single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
-        unit = float(np.median(single[usable])) if usable.any() else 1.0
-        rank = 1 if forward.sign is None else len(forward.sign)
-        gold = np.zeros((0, 0))
-        if table.has_gold and table.gold_value is not None and table.gold_error is not None:
-            gold = np.zeros((3, max(m, rank)))
-            known = (np.isfinite(table.gold_error) & np.isfinite(table.gold_value))[order]
-            gold[0, :m] = np.where(known, table.gold_value[order], 0.0)
-            votes = np.maximum(np.diag(both), 1.0)
-            gold[1, :m] = np.where(known, 1.0 / np.maximum(table.gold_error[order], 1.0 / (votes + 1.0)) ** 2, 0.0)
-            gold[2, :rank] = forward.features(np.array([LIMIT]))[0][0]
-        features: Map = (np.zeros(0), np.zeros((0, 1)), np.ones(1))
-        if forward.grid is not None and forward.phi is not None and forward.sign is not None:
-            features = (
-                np.ascontiguousarray(forward.grid, dtype=np.float64),
-                np.ascontiguousarray(forward.phi, dtype=np.float64),
-                np.ascontiguousarray(forward.sign, dtype=np.float64),
-            )
-        return cls(
-            np.ascontiguousarray(value),
-            np.ascontiguousarray(usable),
-            np.ascontiguousarray(error**2),
-            np.where(usable, 1.0 / (error**2 + (np.median(error[usable] ** 2) if usable.any() else 1.0)), 0.0),
-            overlap,
-            1.0 / (1.0 + crowded),
-            follows,
-            unit / np.diag(both),
-            gold,
-            forward,
-            features,
-        )
-
-    @property
-    def m(self) -> int:
-        return len(self.value)
-
-    @property
-    def has_gold(self) -> bool:
-        return bool(self.gold.size)
-
-    def fit(
-        self,
-        layout: _Layout,
-        tau: float,
-        omega: float,
-        begin: FloatArray | None = None,
-        reference: FloatArray | None = None,
-        rounds: int = 25,
-    ) -> _Fit:
-        """Return the maximum of one hypothesis, with many sources roughly."""
-        groups = (layout.group, layout.size, layout.slot, layout.form)
-        if begin is None:
-            begin = np.zeros(layout.length)
-            start_point(self.value, self.weight, groups, begin)
-        point, evidence, hessian, quad, inside, scale = fit_hypothesis(
-            (self.value, self.usable, self.variance, self.overlap, self.power, self.luck),
-            groups,
-            self.features,
-            self.gold,
-            (tau, TAILS, MEAN, SPREAD, LIMIT, USELESS),
-            (self.follows, HALF, CONTRARY if self.has_gold else 0.0),
-            omega,
-            begin,
-            np.zeros(0) if reference is None else reference,
-            rounds if self.m <= MANY else min(rounds, 4),
-        )
-        u, k = point[: self.m], np.zeros(self.m)
-        member = layout.slot >= 0
-        odds = np.exp(SLOPE * point[layout.slot[member]])
-        if layout.form == SCHOOLS:
-            k[member] = np.minimum(np.sqrt(odds) * np.abs(np.sinh(u[member])), 0.995)
-        else:
-            k[member] = np.sqrt(odds / (1.0 + odds))
-        return _Fit(layout, tau, omega, point, u, k, evidence, hessian, quad, inside, scale)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """A partition in one of its forms: a share of every member (copies), a version of the truth (schools), or none."""
-
-    partition: Partition
-    form: int
-    group: IntArray
-    size: IntArray
-    slot: IntArray
-    length: int
-
-    @classmethod
-    def of(cls, partition: Partition, form: int) -> _Layout:
-        group = np.array(partition, dtype=np.int64)
-        m, size = len(group), np.bincount(group)
-        member = (size[group] > 1) & (form != KINDS)
-        slot = np.full(m, -1, dtype=np.int64)
-        if form == SCHOOLS:
-            slot[member] = m + np.unique(group[member], return_inverse=True)[1]
-        else:
-            slot[member] = m + np.arange(member.sum())
-        return cls(partition, form, group, size, slot, max(m, int(slot.max(initial=-1)) + 1))
-
-    @property
-    def errors(self) -> Partition:
-        """Who shares errors with whom: nobody among kinds."""
-        return tuple(range(len(self.partition))) if self.form == KINDS else self.partition
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A maximum: realised u, shares k, log evidence; Hessian and prior precision there."""
-
-    layout: _Layout
-    tau: float
-    omega: float
-    point: FloatArray
-    u: FloatArray
-    k: FloatArray
-    evidence: float
-    hessian: FloatArray
-    quad: FloatArray
-    inside: FloatArray
-    scale: FloatArray
-
-    @property
-    def _regular(self) -> FloatArray:
-        """The Hessian; exact copies on few items leave directions that nothing determines, hence a tiny ridge."""
-        regular: FloatArray = self.hessian + 1e-9 * np.trace(self.hessian) * np.eye(len(self.hessian))
-        return regular
-
-    def posterior(self) -> tuple[FloatArray, FloatArray]:
-        """Return mean and covariance of the lasting u."""
-        m, group = len(self.u), self.layout.group
-        alike = np.where(group[:, None] == group, np.outer(self.inside, self.inside), 0.0)
-        np.fill_diagonal(alike, self.scale**2)
-        lasting = alike + SPREAD**2  # its prior covariance
-        keep = lasting @ self.quad
-        mean = MEAN + keep @ (self.u - MEAN)
-        spread = keep @ np.linalg.inv(self._regular)[:m, :m] @ keep.T + lasting - keep @ lasting
-        return mean, (spread + spread.T) / 2.0
-
-    def mean_quality(self) -> tuple[float, float]:
-        """Return mean and standard deviation of mu."""
-        m = len(self.u)
-        pull = SPREAD**2 * self.quad.sum(axis=0)
-        mean = MEAN + float(pull @ (self.u - MEAN))
-        seen = np.linalg.solve(self._regular, np.concatenate([pull, np.zeros(len(self.point) - m)]))[:m]
-        return mean, float(np.sqrt(max(SPREAD**2 * (1.0 - pull.sum()) + pull @ seen, 1e-12)))
+def _components(linked: BoolArray) -> Partition:
+    """Return who is linked, directly or through others; everyone is linked with itself."""
+    label = np.arange(len(linked))
+    while True:
+        lowest = np.where(linked, label, len(label)).min(axis=1)
+        if (lowest == label).all():
+            return _canonical(label.tolist())
+        label = lowest
 
 
 def _partition_prior(partition: Partition, base: Partition, form: int) -> float:
     """Return the log probability of a partition in one of its forms: nothing but the links, kinds, copies, schools."""
     m = len(partition)
-    sizes = np.bincount(partition)
+    sizes = [0] * (max(partition) + 1)
+    for group in partition:
+        sizes[group] += 1
     blocks = len(sizes)
-    linked = max(base, default=-1) + 1 < m
+    linked = max(base) + 1 < m
     if form != COPIES:
         # Everyone belongs to a school, or is of some kind; kinds are looked for where nobody is known to share errors.
         numbers = [number for number in NUMBERS if number >= blocks]
         if blocks == m or not numbers or (form == KINDS and (linked or blocks == 1)):
             return -np.inf
-        grouped = np.logaddexp.reduce([_uniform_sizes(sizes, number) for number in numbers]) - np.log(len(NUMBERS))
+        grouped = log(sum(exp(_uniform_sizes(sizes, number)) for number in numbers) / len(NUMBERS))
         if form == KINDS:
-            return float(grouped + np.log(INDEPENDENT * SORTED))
+            return grouped + log(INDEPENDENT * SORTED)
     else:
-        large = sizes[sizes > 1]
-        inside, number = int(large.sum()), len(large)
+        large = [size for size in sizes if size > 1]
+        inside, number = sum(large), len(large)
         # Half as many partitions have one more group; then how many sources are in groups, which, and in which one.
-        grouped = -(number + 1) * np.log(2.0)
+        grouped = -(number + 1) * log(2.0)
         if number:
-            grouped -= np.log(m - 2 * number + 1) + gammaln(m + 1) - gammaln(inside + 1) - gammaln(m - inside + 1)
+            grouped -= log(m - 2 * number + 1) + lgamma(m + 1) - lgamma(inside + 1) - lgamma(m - inside + 1)
             grouped += _uniform_sizes(large, number)
-    grouped += np.log((1.0 - INDEPENDENT) * (SCHOOLED if form == SCHOOLS else 1.0 - SCHOOLED))
+    grouped += log((1.0 - INDEPENDENT) * (SCHOOLED if form == SCHOOLS else 1.0 - SCHOOLED))
     if partition != base:
-        return float(grouped)
+        return grouped
     # Without any group the two forms are one.
     alone = INDEPENDENT / 2.0 if linked else INDEPENDENT * (1.0 - SORTED)
-    return float(np.logaddexp(grouped, np.log(alone)))
+    return float(np.logaddexp(grouped, log(alone)))
 
 
-def _uniform_sizes(sizes: IntArray, number: int) -> float:
+def _uniform_sizes(sizes: list[int], number: int) -> float:
     """Return the log probability of these groups if sources choose one of `number`, all shares being as probable."""
-    ways = gammaln(number + 1.0) - gammaln(number - len(sizes) + 1.0) + gammaln(number) - gammaln(number + sizes.sum())
-    return float(ways + gammaln(sizes + 1.0).sum())
+    ways = lgamma(number + 1.0) - lgamma(number - len(sizes) + 1.0) + lgamma(number) - lgamma(number + sum(sizes))
+    return ways + sum(lgamma(size + 1.0) for size in sizes)
 
 
 def _canonical(partition: Iterable[int]) -> Partition:
     """Return the partition with groups numbered in the order of their first members."""
     seen: dict[int, int] = {}
-    return tuple(seen.setdefault(int(group), len(seen)) for group in partition)
+    return tuple([seen.setdefault(group, len(seen)) for group in partition])
 
 
 def _canonical_order(table: PairTable) -> IntArray:
@@ -373,12 +204,17 @@ def _canonical_order(table: PairTable) -> IntArray:
 class _Search:
     """Looks for the partitions that explain the table best; every one contains the linked pairs."""
 
-    def __init__(self, problem: _Problem, base: Partition) -> None:
+    def __init__(self, problem: Problem, base: Partition) -> None:
         self.problem = problem
         self.base = base
         self.score: dict[Partition, float] = {}
-        self.blocks = [np.flatnonzero(np.array(base) == group) for group in range(max(base, default=-1) + 1)]
-        self.evaluate([base])
+        #: Where partitions have their maximum in a form, at the spread and misfit at which variances are taken.
+        self.points: dict[tuple[Partition, int], FloatArray] = {}
+        groups = [np.flatnonzero(np.array(base) == group) for group in range(max(base) + 1)]
+        self.blocks = [block for block in groups if len(block) > 1]
+        # With them two looks at the sources as they are without further groups: for `run`, and for `kinds`.
+        alone = (tuple(range(problem.m)), TAUS[-1], OMEGAS[1], COPIES)
+        *_, self.usual, self.unlike = self.evaluate([base], (base, 0.4, 0.05, SCHOOLS), alone)[:, 0]
 
     def best(self) -> list[Partition]:
         """Return the best partitions, at most `KEPT`."""
@@ -386,41 +222,55 @@ class _Search:
         top = self.score[ranked[0]]
         return [partition for partition in ranked[:KEPT] if self.score[partition] >= top - NATS]
 
-    def evaluate(self, partitions: Iterable[Partition]) -> None:
-        """Score partitions that were not seen before."""
-        for partition in partitions:
+    def fit(self, settings: Sequence[_Setting]) -> tuple[FloatArray, FloatArray]:
+        """Return maxima and evidences of partitions at a spread and a misfit, in a form."""
+        partition, tau, omega, form = (np.array(column) for column in zip(*settings, strict=True))
+        point, evidence = fit(self.problem, partition, form, tau, omega, rounds=6 if self.problem.m <= MANY else 4)
+        for index in np.flatnonzero((tau == REFERENCE) & (omega == OMEGAS[1])).tolist():
+            self.points[settings[index][0], settings[index][3]] = point[index]
+        return point, evidence
+
+    def evaluate(self, partitions: Iterable[Partition], *others: _Setting) -> FloatArray:
+        """Score partitions that were not seen before, fit `others` with them, and return all maxima."""
+        settings, before = [], []
+        for partition in dict.fromkeys(partitions):
             # What all sources have in common is the truth, unless known labels can tell.
-            everyone = max(partition) == 0 and partition != self.base and not self.problem.has_gold
-            if partition not in self.score and not everyone:
-                scores = []
-                for tau, omega, form in COARSE if self.problem.m <= FEW else (COARSE[0], COARSE[2]):
-                    before = _partition_prior(partition, self.base, form)
-                    if np.isfinite(before):
-                        fit = self.problem.fit(_Layout.of(partition, form), tau, omega, rounds=8)
-                        scores.append(fit.evidence + before)
-                self.score[partition] = max(scores)
+            everyone = max(partition) == 0 and partition != self.base and self.problem.gold is None
+            if partition in self.score or everyone:
+                continue
+            prior = {form: _partition_prior(partition, self.base, form) for form in (COPIES, SCHOOLS)}
+            for tau, omega, form in COARSE if self.problem.m <= FEW else (COARSE[0], COARSE[2]):
+                if prior[form] > -np.inf:
+                    settings.append((partition, tau, omega, form))
+                    before.append(prior[form])
+        if not settings:
+            return np.zeros((0, 2, self.problem.m))
+        point, evidence = self.fit([*settings, *others])
+        for (partition, *_), score in zip(settings, evidence[: len(before)] + before, strict=True):
+            self.score[partition] = max(float(score), self.score.get(partition, -np.inf))
+        return point
 
-    def closed(self, label: IntArray) -> Partition:
+    def closed(self, label: Iterable[int]) -> Partition:
         """Return the partition with all that are linked together."""
-        for block in self.blocks:
-            if len(block) > 1:
-                for other in set(label[block].tolist()):
-                    label[label == other] = label[block[0]]
-        return _canonical(label.tolist())
+        if self.blocks:
+            labels = np.array(label)
+            for block in self.blocks:
+                for other in set(labels[block].tolist()):
+                    labels[labels == other] = labels[block[0]]
+            label = labels.tolist()
+        return _canonical(label)
 
-    def join(self, partition: Partition, members: Sequence[int]) -> Partition:
-        """Return the partition in which these are a group of their own."""
-        label = np.array(partition)
-        label[list(members)] = len(label) + 1
+    def join(self, partition: Sequence[int], members: Iterable[int], group: int | None = None) -> Partition:
+        """Return the partition in which these are in a group, by default one of their own."""
+        label = list(partition)
+        for source in members:
+            label[source] = len(label) + 1 if group is None else group
         return self.closed(label)
 
     def run(self) -> None:
         """Begin with the clusters and cuts of three dendrograms, then move sources until nothing improves."""
         problem, m = self.problem, self.problem.m
-        fit = problem.fit(_Layout.of(self.base, SCHOOLS), 0.4, 0.05)
-        quality = np.tanh(fit.u)
-        expected = problem.forward.agreement(fit.u)
-        residual = np.where(problem.usable, problem.value - expected, 0.0)
+        residual = np.where(problem.usable, problem.value - problem.forward.agreement(self.usual), 0.0)
         surprise = residual / np.sqrt(problem.variance + 0.02**2)
         filled = problem.value + np.diag(np.maximum(np.where(problem.usable, problem.value, -1.0).max(axis=1), 0.0))
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -429,49 +279,50 @@ class _Search:
         cuts: dict[Partition, None] = {}
         for similarity in (problem.value, surprise, profile):
             _dendrogram(similarity, clusters, cuts)
-        rest = np.sqrt(np.maximum(1.0 - quality**2, 0.05))
-        shape = np.outer(rest, rest)
-        weight = np.where(problem.usable, 1.0 / (problem.variance + 0.02**2), 0.0)
-
-        def gain(members: tuple[int, ...]) -> float:
-            inside = np.ix_(members, members)
-            above = (weight[inside] * residual[inside] * shape[inside]).sum() / 2.0
-            below = (weight[inside] * shape[inside] ** 2).sum() / 2.0
-            return float(max(above, 0.0) ** 2 / max(below, 1e-12) / 2.0)
-
         found = [members for members in clusters if len(members) < m]
         if m > FEW:
-            gains = {members: gain(members) for members in found if len(members) <= m // 2}
-            found = sorted(gains, key=lambda members: (-gains[members], members))
-            self.evaluate(self._path(found, gains))
-            rounds = 0 if m > MANY else 3
+            found = self._conspicuous(found, residual)
         else:
-            self.evaluate(self.join(self.base, members) for members in found)
-            self.evaluate(self.closed(np.array(cut)) for cut in cuts)
-            rounds = 2 * m
+            self.evaluate([self.join(self.base, members) for members in found] + [self.closed(cut) for cut in cuts])
         done: set[Partition] = set()
-        for _ in range(rounds):
+        for _ in range(2 * m if m <= FEW else 0 if m > MANY else 3):
             top = [partition for partition in self.best()[: 3 if m <= FEW else 1] if partition not in done]
             if not top:
                 break
-            for partition in top:
-                done.add(partition)
-                self.evaluate(self._moves(partition, surprise, found))
+            done.update(top)
+            self.evaluate([move for partition in top for move in self._moves(partition, surprise, found)])
 
-    def _path(self, found: list[tuple[int, ...]], gains: dict[tuple[int, ...], float]) -> list[Partition]:
-        """Return partitions with one, four, sixteen, ... of the most conspicuous clusters that do not overlap."""
-        m = self.problem.m
-        label, taken = np.array(self.base), np.zeros(m, dtype=bool)
+    def _conspicuous(self, found: list[tuple[int, ...]], residual: FloatArray) -> list[tuple[int, ...]]:
+        """Return clusters of at most half of the sources, by what a common error of theirs would gain.
+
+        Scores partitions with one, four, sixteen, ... of the first ones that do not overlap.
+        """
+        problem, m = self.problem, self.problem.m
+        rest = np.sqrt(np.maximum(1.0 - np.tanh(self.usual) ** 2, 0.05))
+        shape = np.outer(rest, rest)
+        weight = np.where(problem.usable, 1.0 / (problem.variance + 0.02**2), 0.0)
+        gains = {}
+        for members in found:
+            if len(members) <= m // 2:
+                inside = np.ix_(members, members)
+                above = (weight[inside] * residual[inside] * shape[inside]).sum() / 2.0
+                below = (weight[inside] * shape[inside] ** 2).sum() / 2.0
+                gains[members] = float(max(above, 0.0) ** 2 / max(below, 1e-12) / 2.0)
+        found = sorted(gains, key=lambda members: (-gains[members], members))
+        label, taken = list(self.base), np.zeros(m, dtype=bool)
         path: list[Partition] = []
         alone = _partition_prior(self.base, self.base, COPIES)
         for members in found:
-            worth = gains[members] - 0.5 * np.log(len(members)) - alone
+            worth = gains[members] - 0.5 * log(len(members)) - alone
             worth += _partition_prior(self.join(self.base, members), self.base, COPIES)
             if (worth > 0.0 or not path) and not taken[list(members)].any():
-                label[list(members)] = m + len(path)
+                for source in members:
+                    label[source] = m + len(path)
                 taken[list(members)] = True
-                path.append(self.closed(label.copy()))
-        return [path[min(4**step, len(path)) - 1] for step in range(len(path).bit_length() // 2 + 2)] if path else []
+                path.append(self.closed(label))
+        steps = range(len(path).bit_length() // 2 + 2) if path else range(0)
+        self.evaluate([path[min(4**step, len(path)) - 1] for step in steps])
+        return found
 
     def _moves(self, partition: Partition, surprise: FloatArray, found: list[tuple[int, ...]]) -> list[Partition]:
         """Return the neighbors of a partition: a source moved, groups joined, a cluster added.
@@ -482,212 +333,225 @@ class _Search:
         few = m <= FEW
         label = np.array(partition)
         sizes = np.bincount(label)
-        groups = np.flatnonzero(sizes > 1)
-        loose = np.flatnonzero(sizes[label] == 1)
+        groups = np.flatnonzero(sizes > 1).tolist()
+        loose = np.flatnonzero(sizes[label] == 1).tolist()
         moves = []
         for group in groups if few else groups[:4]:
             inside = label == group
-            attraction = surprise[:, inside].sum(axis=1)
-            near = np.argsort(-attraction, kind="stable")
+            near = np.arange(m)
             if not few:
+                near = np.argsort(-surprise[:, inside].sum(axis=1), kind="stable")
                 near = np.concatenate([near[~inside[near]][:2], near[inside[near]][-1:]])
-            for source in near:
-                changed = label.copy()
-                changed[source] = m + 1 if inside[source] else group
-                moves.append(self.closed(changed))
-            moves += [self.closed(np.where(label == other, group, label)) for other in groups if other > group and few]
+            moves += [self.join(partition, [source], None if inside[source] else group) for source in near.tolist()]
+            others = [other for other in groups if other > group] if few else []
+            moves += [self.closed([group if one == other else one for one in partition]) for other in others]
         if len(loose) > 1:
             if few:
-                moves.append(self.join(partition, loose.tolist()))
+                moves.append(self.join(partition, loose))
             pairs = [(-surprise[a, b], a, b) for a in loose for b in loose if a < b]
-            moves += [self.join(partition, (int(a), int(b))) for _, a, b in sorted(pairs)[: min(m, 10) if few else 2]]
-        free = set(loose.tolist())
+            moves += [self.join(partition, (a, b)) for _, a, b in sorted(pairs)[: min(m, 10) if few else 2]]
+        free = set(loose)
         moves += [self.join(partition, members) for members in found if free.issuperset(members)][: 2 * m if few else 4]
         return moves
 
+    def kinds(self) -> list[Partition]:
+        """Return the best partition into two, three and four kinds, as far as it is near the best score so far.
+
+        Sources are sorted by their quality as independent ones, and cut where the parts have the least squares.
+        """
+        m, u = self.problem.m, self.unlike
+        order = np.argsort(u, kind="stable")
+        ends = np.arange(m + 1)
+        total, square = (np.concatenate([[0.0], np.cumsum(u[order] ** power)]) for power in (1, 2))
+        size = np.maximum(ends - ends[:, None], 1)
+        cost = np.where(ends > ends[:, None], square - square[:, None] - (total - total[:, None]) ** 2 / size, np.inf)
+        reached, cuts = cost[0], np.zeros((max(NUMBERS) + 1, m + 1), dtype=np.int64)
+        settings = []
+        for number in range(2, min(max(NUMBERS), m - 1) + 1):
+            options = reached[:, None] + cost
+            cuts[number], reached = options.argmin(axis=0), options.min(axis=0)
+            label, end = np.zeros(m, dtype=np.int64), m
+            for part in range(number, 1, -1):
+                label[order[cuts[part, end] : end]] = part
+                end = cuts[part, end]
+            settings += [(_canonical(label.tolist()), tau, OMEGAS[1], KINDS) for tau in TAUS[-3:]]
+        before = [_partition_prior(partition, self.base, KINDS) for partition, *_ in settings]
+        if not settings or max(before) == -np.inf:
+            return []
+        score = self.fit(settings)[1] + before
+        near = score > max(self.score.values()) - NATS
+        return list(dict.fromkeys(setting[0] for setting, one in zip(settings, near, strict=True) if one))
+
 
 def _dendrogram(similarity: FloatArray, clusters: dict[tuple[int, ...], None], cuts: dict[Partition, None]) -> None:
-    """Add every cluster of average linkage, and every partition that cutting the tree gives."""
+    """Add every cluster of average linkage, and every partition that cutting the tree gives.
+
+    Two clusters that are nearest to each other are joined, which chains of nearest neighbors find.
+    """
     m = len(similarity)
-    distance = similarity.max() - (similarity + similarity.T) / 2.0
-    np.fill_diagonal(distance, 0.0)
-    members = {index: [index] for index in range(m)}
+    distance = np.maximum(similarity.max() - (similarity + similarity.T) / 2.0, 0.0)
+    np.fill_diagonal(distance, np.inf)
+    size = np.ones(m)
+    chain: list[int] = []
+    merges: list[tuple[float, int, int]] = []
+    while len(merges) < m - 1:
+        if not chain:
+            chain.append(int(size.argmax()))
+        row = distance[chain[-1]]
+        nearest = int(row.argmin())
+        if len(chain) < 2 or row[nearest] < row[chain[-2]]:
+            chain.append(nearest)
+            continue
+        one, two = sorted((chain.pop(), chain.pop()))
+        merges.append((float(distance[one, two]), one, two))
+        distance[two] = (size[one] * distance[one] + size[two] * distance[two]) / (size[one] + size[two])
+        distance[one] = np.inf
+        distance[:, one], distance[:, two] = distance[one], distance[two]
+        size[two], size[one] = size[two] + size[one], 0.0
     label = np.arange(m)
-    for index, merge in enumerate(linkage(squareform(np.maximum(distance, 0.0), checks=False), "average")):
-        joined = members[int(merge[0])] + members[int(merge[1])]
-        members[m + index] = joined
-        clusters[tuple(sorted(joined))] = None
+    for index, (_, one, two) in enumerate(sorted(merges, key=lambda merge: merge[0])):
+        joined = np.flatnonzero((label == label[one]) | (label == label[two]))
         label[joined] = m + index
+        clusters[tuple(joined.tolist())] = None
         if m <= FEW:
             cuts[_canonical(label.tolist())] = None
 
 
-def _kinds(problem: _Problem, base: Partition, best: float) -> list[Partition]:
-    """Return the best partition into two, three and four kinds, as far as it is near the `best` score of the search.
-
-    Sources are sorted by their quality as independent ones, and cut where the parts have the least squares.
-    """
-    m = problem.m
-    u = problem.fit(_Layout.of(tuple(range(m)), COPIES), TAUS[-1], OMEGAS[1], rounds=8).u
-    order = np.argsort(u, kind="stable")
-    ends = np.arange(m + 1)
-    total, square = (np.concatenate([[0.0], np.cumsum(u[order] ** power)]) for power in (1, 2))
-    size = np.maximum(ends - ends[:, None], 1)
-    cost = np.where(ends > ends[:, None], square - square[:, None] - (total - total[:, None]) ** 2 / size, np.inf)
-    reached, cuts = cost[0], np.zeros((max(NUMBERS) + 1, m + 1), dtype=np.int64)
-    found = []
-    for number in range(2, min(max(NUMBERS), m - 1) + 1):
-        options = reached[:, None] + cost
-        cuts[number], reached = options.argmin(axis=0), options.min(axis=0)
-        label, end = np.zeros(m, dtype=np.int64), m
-        for part in range(number, 1, -1):
-            label[order[cuts[part, end] : end]] = part
-            end = cuts[part, end]
-        partition = _canonical(label.tolist())
-        before = _partition_prior(partition, base, KINDS)
-        if np.isfinite(before):
-            layout = _Layout.of(partition, KINDS)
-            scores = [problem.fit(layout, tau, OMEGAS[1], rounds=8).evidence for tau in TAUS[-3:]]
-            if max(scores) + before > best - NATS:
-                found.append(partition)
-    return found
-
-
 @dataclass(frozen=True)
-class _Row:
-    """One hypothesis with its log posterior."""
+class _Explanations:
+    """Hypotheses with their log posterior; all arrays have a row for each."""
 
-    layout: _Layout
-    turned: bool
-    tau: float
-    omega: float
+    group: IntArray
+    form: IntArray
+    tau: FloatArray
+    omega: FloatArray
     point: FloatArray
     reference: FloatArray
-    score: float
+    turned: BoolArray
+    score: FloatArray
 
 
-def _all_rows(problem: _Problem, layouts: list[tuple[Partition, int]], base: Partition) -> list[_Row]:
+def _all_rows(search: _Search, layouts: list[tuple[Partition, int]]) -> _Explanations:
     """Fit the best partitions with every spread and misfit, in their forms and, where it is in doubt, turned around."""
-    omegas = OMEGAS if problem.usable.any() else OMEGAS[:1]
-    decay = np.array([OMEGA_DECAY ** max(i, 0) for i in range(len(omegas))])
-    log_omega = np.log(decay / decay.sum())
-    log_tau = np.log([SPIKE] + [(1.0 - SPIKE) / (len(TAUS) - 1)] * (len(TAUS) - 1))
-    rows: list[_Row] = []
-    best = -np.inf
-    for partition, form in layouts:
-        layout = _Layout.of(partition, form)
-        before = _partition_prior(partition, base, form)
-        if not np.isfinite(before):
-            continue
-        straight: list[_Row] = []
-        # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes
-        # its own pairs look exact, which would favor unlike sources.
-        reference = problem.fit(layout, REFERENCE, OMEGAS[1]).point
-        begin: FloatArray | None = None
-        for index in np.argsort([abs(tau - 0.4) for tau in TAUS]):
-            tau, previous, start = TAUS[index], -np.inf, begin
-            # With many sources the table decides about misfit and spread, one after the other.
-            alone = problem.m > MANY and bool(straight)
-            best_omega = max(straight, key=lambda row: row.score).omega if straight else 0.0
-            for place, omega in enumerate(omegas):
-                if alone and omega != best_omega:
-                    continue
-                fit = problem.fit(layout, tau, omega, start, reference)
-                score = fit.evidence + before + log_tau[index] + log_omega[place]
-                straight.append(_Row(layout, False, tau, omega, fit.point, reference, score))
-                start = fit.point
-                begin = fit.point if begin is None else begin
-                best = max(best, score)
-                if score < previous and score < best - NATS - 2.0:
-                    break
-                previous = score
-        rows += straight
-        top = max(straight, key=lambda row: row.score)
-        quality = np.tanh(top.point[: problem.m])
-        sign = quality / np.sqrt(quality**2 + problem.follows**2)
-        doubtful = problem.has_gold or log_ndtr(-sign.mean() / (2.0 * HALF)) > np.log(CONTRARY)
-        if top.score > best - NATS and doubtful:
-            rows += _turned(problem, straight, best)
-    return rows
+    problem = search.problem
+    many, taus = problem.m > MANY, np.array(TAUS)
+    omegas = np.array(OMEGAS if problem.usable.any() else OMEGAS[:1])
+    prior = {layout: _partition_prior(layout[0], search.base, layout[1]) for layout in layouts}
+    layouts = [layout for layout in layouts if prior[layout] > -np.inf]
+    group, form = (np.array(column) for column in zip(*layouts, strict=True))
+    spread = np.where(taus == TAUS[0], SPIKE, (1.0 - SPIKE) / (len(TAUS) - 1))
+    misfit = OMEGA_DECAY ** np.arange(len(omegas))
+    before = np.add.outer([prior[layout] for layout in layouts], np.log(np.outer(spread, misfit / misfit.sum())))
+    # All spreads and misfits are compared with the variances of one fit: a quality that is taken for high makes its own
+    # pairs look exact, which would favor unlike sources.
+    if missing := [layout for layout in layouts if layout not in search.points]:
+        search.fit([(partition, REFERENCE, OMEGAS[1], form) for partition, form in missing])
+    reference = np.array([search.points[layout] for layout in layouts])
+    rounds = 4 if many else 8
+    # As they are and turned around, by layout, spread and misfit.
+    score = np.full((2, *before.shape), -np.inf)
+    point = np.tile(reference[:, None, None], (2, 1, *before.shape[1:], 1, 1))
+
+    def look(which: BoolArray) -> None:
+        _, own, tau, omega = np.nonzero(which)
+        point[which], evidence = fit(
+            problem, group[own], form[own], taus[tau], omegas[omega], point[which], reference[own], rounds
+        )
+        score[which] = evidence + before[own, tau, omega]
+
+    # Two misfits at a time, as long as the last one is not far below. With many sources at one spread only, and then
+    # the other spreads at the best misfit.
+    going = np.ones(before.shape[:2], dtype=bool) & ((taus == 0.4) | (not many))
+    for first in range(0, len(omegas), 2):
+        which, last = np.zeros(score.shape, dtype=bool), min(first + 1, len(omegas) - 1)
+        which[0, :, :, first : last + 1] = going[:, :, None]
+        look(which)
+        point[:, :, :, last + 1 :] = point[:, :, :, last, None]
+        falls = score[0, :, :, last] < score[0, :, :, first]
+        going &= ~falls | (score[0, :, :, last] > score.max() - NATS - 2.0)
+    if many:
+        best = score[0].max(axis=1, keepdims=True)
+        which = np.zeros(score.shape, dtype=bool)
+        which[0] = (best == best.max(axis=2, keepdims=True)) & (taus != 0.4)[:, None]
+        look(which)
+    # The same hypotheses with the qualities reversed, where that is another maximum.
+    flat = score[0].reshape(len(group), -1).argmax(axis=1)
+    sign = mean_sign(problem, point[0].reshape(len(group), -1, *point.shape[-2:])[np.arange(len(group)), flat, 0])
+    doubtful = (normal_below(-sign / (2.0 * HALF)) > CONTRARY) | (problem.gold is not None)
+    near = score[0] > score.max() - NATS
+    which = np.zeros(score.shape, dtype=bool)
+    which[1] = (near | (taus == TAUS[-1])[:, None]) & (score[0] > -np.inf)
+    which[1] &= (doubtful & near.any(axis=(1, 2)))[:, None, None]
+    if which.any():
+        point[1] = point[0] * np.array([[-1.0], [1.0]])
+        look(which)
+        score[1, np.abs(point[1] - point[0])[..., 0, :].max(axis=-1) < 0.05] = -np.inf
+    rows = score > -np.inf
+    turned, own, tau, omega = np.nonzero(rows)
+    return _Explanations(
+        group[own], form[own], taus[tau], omegas[omega], point[rows], reference[own], turned == 1, score[rows]
+    )
 
 
-def _turned(problem: _Problem, straight: list[_Row], best: float) -> list[_Row]:
-    """Return the same hypotheses with the qualities reversed, where that is another maximum."""
-    rows = []
-    for row in straight:
-        if row.score > best - NATS or row.tau == TAUS[-1]:
-            begin = row.point.copy()
-            begin[: problem.m] *= -1.0
-            fit = problem.fit(row.layout, row.tau, row.omega, begin, row.reference)
-            if np.abs(fit.u - row.point[: problem.m]).max() > 0.05:
-                own = problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1).evidence
-                rows.append(replace(row, turned=True, point=fit.point, score=fit.evidence + (row.score - own)))
-    return rows
-
-
-def _summarize(problem: _Problem, rows: list[_Row], back: IntArray, seed: int) -> Trust:
+def _summarize(problem: Problem, rows: _Explanations, back: IntArray, seed: int) -> Trust:
     """Turn rows into hypotheses, draws and probabilities, in the order of the columns."""
     m = problem.m
-    score = np.array([row.score for row in rows])
-    mass = np.exp(score - score.max())
+    mass = np.exp(rows.score - rows.score.max())
     mass /= mass.sum()
-    chosen = [int(index) for index in np.argsort(-mass, kind="stable") if mass[index] > np.exp(-NATS)]
-    chosen = chosen if m <= MANY else chosen[:KEPT]
+    chosen = np.argsort(-mass, kind="stable")
+    chosen = chosen[mass[chosen] > exp(-NATS)][: len(mass) if m <= MANY else KEPT]
     share = mass[chosen] / mass[chosen].sum()
-    kept = [rows[index] for index in chosen]
+    group, form, tau, omega = rows.group[chosen], rows.form[chosen], rows.tau[chosen], rows.omega[chosen]
+    found = beliefs(problem, group, form, tau, omega, rows.point[chosen], rows.reference[chosen])
+    variances = np.maximum(np.einsum("hii->hi", found.covariance), 1e-12)
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(DRAWS, share)
-    means, variances, shares, draws = np.zeros((len(kept), m)), np.zeros((len(kept), m)), np.zeros((len(kept), m)), []
-    no_signal = 0.0
-    for index, row in enumerate(kept):
-        fit = problem.fit(row.layout, row.tau, row.omega, row.point, row.reference, rounds=1)
-        mean, covariance = fit.posterior()
-        means[index], variances[index], shares[index] = mean, np.maximum(np.diag(covariance), 1e-12), fit.k
-        if counts[index]:
-            values, vectors = np.linalg.eigh(covariance)
-            normal = rng.standard_normal((counts[index], m)) * np.sqrt(np.maximum(values, 0.0))
-            draws.append(mean + normal @ vectors.T)
-        middle, scale = fit.mean_quality()
-        positive = max(float(ndtr(middle / scale)), 1e-12)
-        below = float(ndtr((NO_SIGNAL - middle) / scale) - ndtr(-middle / scale))
-        no_signal += float(share[index]) * min(max(below / positive, 0.0), 1.0)
+    drawn = np.repeat(np.arange(len(chosen)), rng.multinomial(DRAWS, share))
+    values, vectors = np.linalg.eigh(found.covariance[np.unique(drawn)])
+    place = np.unique(drawn, return_inverse=True)[1]
+    normal = rng.standard_normal((DRAWS, m)) * np.sqrt(np.maximum(values, 0.0))[place]
+    draws = found.mean[drawn] + np.einsum("dab,db->da", vectors[place], normal)
+    at = np.stack([np.zeros(len(chosen)), np.full(len(chosen), NO_SIGNAL)]) - found.middle
+    zero, low = (normal_below(one) for one in at / found.middle_spread)
+    no_signal = share @ np.clip((low - zero) / np.maximum(1.0 - zero, 1e-12), 0.0, 1.0)
+    # Nobody shares errors among kinds.
+    errors = np.where((form == KINDS)[:, None], np.arange(m), group)
     alike: dict[tuple[Partition, bool, bool], list[int]] = {}
-    for index, row in enumerate(kept):
-        alike.setdefault((row.layout.errors, row.layout.form == SCHOOLS, row.turned), []).append(index)
+    for index, partition in enumerate(errors.tolist()):
+        key = (tuple(partition), bool(form[index] == SCHOOLS), bool(rows.turned[chosen[index]]))
+        alike.setdefault(key, []).append(index)
     hypotheses = []
     together = np.zeros((m, m))
     for (partition, _, _), own in alike.items():
         weight = share[own] / share[own].sum()
-        u = weight @ means[own]
-        variance = weight @ (variances[own] + means[own] ** 2) - u**2
-        group = np.array(partition)
-        same = (group[:, None] == group) & ~np.eye(m, dtype=bool)
+        u = weight @ found.mean[own]
+        variance = weight @ (variances[own] + found.mean[own] ** 2) - u**2
+        label = np.array(partition)
+        same = (label[:, None] == label) & ~np.eye(m, dtype=bool)
         together += share[own].sum() * same
-        common = np.where(same, np.einsum("h,ha,hb->ab", weight, shares[own], shares[own]), 0.0)
-        omega = float(weight @ [kept[index].omega for index in own])
+        common = np.where(same, (weight[:, None] * found.k[own]).T @ found.k[own], 0.0)
         hypotheses.append(
             Hypothesis(
                 float(share[own].sum()),
-                _renumbered(group[back]),
+                _renumbered(label[back]),
                 u[back],
-                _correlation(common, u, omega)[np.ix_(back, back)],
+                _correlation(common, u, float(weight @ omega[own]))[np.ix_(back, back)],
                 np.sqrt(np.maximum(variance, 1e-12))[back],
             )
         )
     hypotheses = sorted(hypotheses, key=lambda hypothesis: -hypothesis.probability)[:KEPT]
     total = sum(hypothesis.probability for hypothesis in hypotheses)
-    u = share @ means
-    variance = share @ (variances + means**2) - u**2
+    u = share @ found.mean
+    variance = share @ (variances + found.mean**2) - u**2
     return Trust(
         tuple(replace(one, probability=one.probability / total) for one in hypotheses),
         u[back],
         np.sqrt(np.maximum(variance, 1e-12))[back],
-        np.clip(np.concatenate(draws) if draws else np.zeros((0, m)), -LIMIT, LIMIT)[:, back],
+        np.clip(draws, -LIMIT, LIMIT)[:, back],
         together[np.ix_(back, back)],
-        float(share @ [max(row.layout.errors) == m - 1 for row in kept]),
-        float(share @ [row.tau == TAUS[0] for row in kept]),
-        no_signal,
-        float(share @ [row.omega for row in kept]),
+        float(share @ (errors.max(axis=1) == m - 1)),
+        float(share @ (tau == TAUS[0])),
+        float(no_signal),
+        float(share @ omega),
     )
 
 

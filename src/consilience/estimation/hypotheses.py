@@ -1,0 +1,732 @@
+"""The fit of hypotheses about the sources: maxima and Laplace evidences, a batch of them at once.
+
+The model is written down in `consilience.estimation.trust`. Unknowns of a hypothesis are the realised qualities ``u``
+of the sources and the shares ``x`` of its groups, ``z = (u, x)``. What is minimised is a sum of squares,
+
+    cost(z) = (z - c)' Q (z - c) / 2                                         the prior
+            + power / 2 (y - f(z))' S^-1 (y - f(z))                          the pairs, S from `_PairErrors`
+            + (g - f(z))' S_g^-1 (g - f(z)) / 2                              known labels
+
+by Levenberg-Marquardt. All arrays begin with the row of the hypothesis; rows that have arrived leave the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Self
+
+import numpy as np
+
+from consilience.arrays import BoolArray, FloatArray, IntArray
+from consilience.estimation.pair_table import LIMIT, Forward, PairTable
+
+__all__ = [
+    "COPIES",
+    "KINDS",
+    "MEAN",
+    "SCHOOLS",
+    "SPREAD",
+    "Beliefs",
+    "Problem",
+    "beliefs",
+    "fit",
+    "mean_sign",
+    "normal_below",
+]
+
+#: What the members of a group have in common: they repeat each other, vote around one version of the truth, or are just
+#: about equally good.
+COPIES, SCHOOLS, KINDS = 0, 1, 2
+#: Prior of the mean quality: q = .5, which is 75% right of two classes; chance is one standard deviation below.
+MEAN, SPREAD = 0.55, 0.5
+#: Degrees of freedom of the t distribution of u: a few good sources among many poor ones are no surprise.
+TAILS = 3.0
+#: The share of sources that know nothing at all is Beta(1, this): one in five, give or take.
+USELESS = 4.0
+#: Softness of "more than half of the sources": one source of twenty.
+HALF = 0.05
+#: With known labels, probability that most sources follow one error, or oppose the truth; without, it is ruled out.
+CONTRARY = 0.001
+#: The logistic function with this slope is within .01 of the normal distribution: x ~ N(0, 1) makes k^2 ~ U(0, 1).
+SLOPE = 1.702
+#: Correlation of x between the members of a group of copies.
+ALIKE = 0.8
+#: Correlation of quality inside a kind.
+PEERS = 0.9
+#: The variance of a nearly perfect source, or of an exact copy, is not trusted below a tenth.
+FLOOR = 0.1
+#: Nor is k above this.
+EXACT = 0.995
+#: Rows of a batch are taken together up to so many pairs of sources: their arrays stay in the cache.
+PAIRS = 8_000
+#: Rows leave the batch when at most this share of them has not arrived yet.
+STAY = 0.75
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The table of pairs as the fit needs it; sources in any order."""
+
+    value: FloatArray  # (m, m) agreements, 0 where a pair does not count
+    usable: BoolArray  # (m, m)
+    variance: FloatArray  # (m, m) of the sampling
+    overlap: FloatArray  # (m, m) which part of a source's votes is on items of the other one
+    power: float  # of the likelihood of the pairs
+    follows: float  # what a source's quality, or share in an error, must exceed to say that it follows something
+    luck: FloatArray  # (m,) variance of the realised quality, times 1 - q^2
+    forward: Forward
+    gold: FloatArray | None  # (2, m) agreement with known labels, and its precision
+
+    @classmethod
+    def of(cls, table: PairTable, forward: Forward, order: IntArray) -> Problem:
+        """Return the problem of a table whose sources are taken in this order."""
+        m = table.n_sources
+        pick = np.ix_(order, order)
+        usable = (table.usable & np.isfinite(table.value))[pick]
+        both = np.maximum(np.asarray(table.both, dtype=np.float64)[pick], 1.0)
+        votes = np.diag(both)
+        value = np.where(usable, table.value[pick], 0.0)
+        # Sources that never disagree might on one of the next items.
+        error = np.maximum(np.where(usable, table.error[pick], 1.0), 1.0 / (both + 1.0))
+        overlap = np.minimum(both / votes[:, None], 1.0)
+        # Many sources on few items agree by chance in whole clusters: by Marchenko and Pastur, the spectrum of a table
+        # of m sources on n items is wider by m / n than independent errors of its pairs would make it.
+        crowded = float(np.mean(overlap.sum(axis=1) / votes))
+        # A source follows something if its squared quality, or share in an error, is beyond two standard errors.
+        follows = float(np.sqrt(2.0 * np.median(error[usable]) / np.sqrt(m - 1.0))) if usable.any() else 1.0
+        single = error**2 * both / (1.0 - np.clip(value, -0.95, 0.95) ** 2)
+        unit = float(np.median(single[usable])) if usable.any() else 1.0
+        gold = None
+        if table.has_gold and table.gold_value is not None and table.gold_error is not None:
+            known = (np.isfinite(table.gold_error) & np.isfinite(table.gold_value))[order]
+            exact = np.maximum(np.where(known, table.gold_error[order], 1.0), 1.0 / (votes + 1.0))
+            gold = np.where(known, [table.gold_value[order], 1.0 / exact**2], 0.0)
+        return cls(value, usable, error**2, overlap, 1.0 / (1.0 + crowded), follows, unit / votes, forward, gold)
+
+    @property
+    def m(self) -> int:
+        """Number of sources."""
+        return len(self.value)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Arrays with a row for every hypothesis."""
+
+    def take(self, rows: IntArray) -> Self:
+        """Return some of the rows."""
+        return type(self)(*[value[rows] for value in vars(self).values()])
+
+
+@dataclass(frozen=True)
+class _Layout(_Rows):
+    """Who is in a group with whom, and where the shares are among the unknowns."""
+
+    tau: FloatArray  # (B,)
+    omega: FloatArray  # (B,)
+    school: BoolArray  # (B, 1)
+    peers: BoolArray  # (B, 1) kinds
+    size: FloatArray  # (B, m) of each source's group
+    leads: FloatArray  # (B, m) 1 for the first of a group
+    same: FloatArray  # (B, m, m) 1 in one group
+    bears: FloatArray  # (B, m, m) 1 where the first source's group bears the error of the pair: the larger of the two
+    member: BoolArray  # (B, m) shares errors with its group
+    spot: FloatArray  # (B, m, p) 1 where a source has this share
+    share: IntArray  # (B, p) a source that has this share
+    group: FloatArray  # (B, g, m) 1 for the members of a group that shares errors
+    prior: FloatArray  # (B, p, p) precision of x
+    log: FloatArray  # (B,) log determinant of the covariance of x
+
+    @classmethod
+    def of(cls, group: IntArray, form: IntArray, tau: FloatArray, omega: FloatArray) -> _Layout:
+        m = group.shape[1]
+        equal = group[:, :, None] == group[:, None, :]
+        size = equal.sum(axis=2)
+        leader = equal.argmax(axis=2)
+        leads = leader == np.arange(m)
+        larger = (size[:, :, None] > size[:, None, :]) | (
+            (size[:, :, None] == size[:, None, :]) & (group[:, :, None] < group[:, None, :])
+        )
+        school, peers = (form == SCHOOLS)[:, None], (form == KINDS)[:, None]
+        member = (size > 1) & ~peers
+        number = np.take_along_axis(np.cumsum(leads & member, axis=1), leader, axis=1) - 1
+        place = np.where(school, number, np.cumsum(member, axis=1) - 1)
+        places = np.arange(int(place.max(where=member, initial=-1)) + 1)
+        groups = np.arange(int(number.max(where=member, initial=-1)) + 1)
+        spot = ((place[:, :, None] == places) & member[:, :, None]).astype(np.float64)
+        apart = ((number[:, None, :] == groups[:, None]) & member[:, None, :]).astype(np.float64)
+        share = spot.argmax(axis=1)
+        # Copies repeat their group about equally often: correlation ALIKE. Of schools there is one share each.
+        copied = np.where(~school & spot.any(axis=1), ALIKE, 0.0)[:, :, None]
+        count = np.take_along_axis(size, share, axis=1)[:, :, None]
+        mates = np.take_along_axis(np.take_along_axis(equal, share[:, :, None], 1), share[:, None, :], 2)
+        mates = mates & spot.any(axis=1)[:, None, :]
+        prior = (np.eye(len(places)) - np.where(mates, copied / (1.0 + (count - 1.0) * copied), 0.0)) / (1.0 - copied)
+        log = (size - 1) * np.log(1.0 - ALIKE) + np.log(1.0 + (size - 1) * ALIKE)
+        return cls(
+            tau,
+            omega,
+            school,
+            peers,
+            size.astype(np.float64),
+            leads.astype(np.float64),
+            equal.astype(np.float64),
+            (larger & ~equal).astype(np.float64),
+            member,
+            spot,
+            share,
+            apart,
+            prior,
+            (log * (leads & member & ~school)).sum(axis=1),
+        )
+
+    def sum(self, values: FloatArray) -> FloatArray:
+        """Return for every source the sum over its group."""
+        total: FloatArray = (self.same @ values[:, :, None])[:, :, 0]
+        return total
+
+    def k(self, point: FloatArray) -> FloatArray:
+        """Return k, where k^2 is the share of a source's error variance that it has in common with its group.
+
+        Copies: k^2 is uniform. Schools: all vote around one version of the truth, of squared quality 1 / (1 + c^2),
+        which is uniform; who follows it better has more of its error in common with the others.
+        """
+        if not self.spot.shape[2]:
+            return np.zeros(self.size.shape)
+        odds = np.exp(SLOPE * point[:, 1])
+        near = np.minimum(np.sqrt(odds) * np.abs(np.sinh(point[:, 0])), EXACT)
+        return np.where(self.member, np.where(self.school, near, np.sqrt(odds / (1.0 + odds))), 0.0)
+
+
+def _outer(one: FloatArray, two: FloatArray) -> FloatArray:
+    product: FloatArray = one[:, :, None] * two[:, None, :]
+    return product
+
+
+def _diagonal(matrices: FloatArray) -> FloatArray:
+    """Return a view of the diagonals, to change them in place."""
+    return np.einsum("...ii->...i", matrices)
+
+
+def _turn(matrices: FloatArray) -> FloatArray:
+    return matrices.transpose(0, 2, 1)
+
+
+@dataclass(frozen=True)
+class _PairErrors(_Rows):
+    """The covariance of the agreements: own errors of the pairs, and what a group shares against an outsider.
+
+    With ``D`` diagonal and one vector ``v_gb`` for every group and outsider, ``S = D + sum v v'``, and by Woodbury
+    ``S^-1 = D^-1 - sum (D^-1 v)(D^-1 v)' / (1 + v' D^-1 v)``. Everything is times the power of the likelihood.
+    """
+
+    precision: FloatArray  # (B, m, m)
+    shared: FloatArray  # (B, m, m) (D^-1 v): of the pair of a member and an outsider
+    weight: FloatArray  # (B, g, m) power / (1 + v' D^-1 v)
+    by_member: FloatArray  # (B, m, m) the same for each member
+    log: FloatArray  # (B,) power times log determinant
+    k: FloatArray  # (B, m) at the reference
+    luck: FloatArray  # (B, m) standard deviation of the realised quality
+    common: FloatArray  # (B, m) share of this luck that the members have in common
+    gold: FloatArray  # (B, 3, m) known labels: own precision, load times precision, 1 + v' D^-1 v
+
+    @classmethod
+    def of(cls, problem: Problem, layout: _Layout, reference: FloatArray) -> _PairErrors:
+        """Return the errors if `reference` is where the sources are."""
+        m, upper = problem.m, np.triu(problem.usable)
+        quality = np.tanh(reference[:, 0])
+        rest = np.maximum(1.0 - quality**2, FLOOR)
+        luck = np.sqrt(problem.luck / rest)
+        k = np.minimum(layout.k(reference), EXACT)
+        common = np.zeros_like(k)
+        fitted = _outer(quality, quality)
+        one = np.broadcast_to(rest[:, :, None], fitted.shape)
+        if layout.spot.shape[2]:
+            fitted += layout.same * _outer(k * np.sqrt(rest), k * np.sqrt(rest))
+            one = np.where(layout.same, (rest * np.maximum(1.0 - k**2, FLOOR))[:, :, None], one)
+            # Members have luck in common on items that they share.
+            mates = ((layout.same * problem.overlap).sum(axis=2) - np.diag(problem.overlap)) / np.maximum(
+                layout.size - 1.0, 1.0
+            )
+            common = k * np.sqrt(np.maximum(mates, 0.0))
+        two = _turn(one)
+        # Which part of a pair's variance belongs to that pair alone; the rest is luck of its sources. Luck on items
+        # that a source did not share with the other one says nothing about this pair.
+        both, left = one * two, 1.0 - problem.overlap
+        own = both + (one - both) * left + (two - both) * left.T
+        own /= one + two - both
+        # The scatter goes with one minus the squared agreement: with that of the fit, not that of this table, or a pair
+        # that agrees by luck would also look exact.
+        own *= problem.variance / np.maximum(1.0 - problem.value**2, FLOOR) * np.maximum(1.0 - fitted**2, FLOOR)
+        gold = np.zeros((len(k), 3, m))
+        if problem.gold is not None:
+            known = problem.gold[1] > 0.0
+            gold[:, 0] = problem.gold[1] / np.maximum(1.0 - k**2, FLOOR)
+            gold[:, 1] = gold[:, 0] * k / np.sqrt(np.where(known, problem.gold[1], 1.0)) * known
+            gold[:, 2] = 1.0 + layout.sum(gold[:, 0] * k**2 / np.where(known, problem.gold[1], 1.0) * known)
+        square = layout.omega[:, None, None] ** 2
+        groups = layout.group
+        if not groups.shape[1]:
+            total = np.where(problem.usable, own + square, np.inf)
+            log = problem.power * np.log(total[:, upper]).sum(axis=1)
+            nothing = np.zeros((len(k), 0, m))
+            return cls(problem.power / total, nothing, nothing, nothing, log, k, luck, common, gold)
+        # The error of a pair is shared by all members of the larger of its two groups.
+        bears = layout.bears * common[:, :, None]
+        load = bears * np.sqrt(own)
+        total = np.where(problem.usable, own * np.maximum(1.0 - (bears + _turn(bears)) ** 2, FLOOR) + square, np.inf)
+        shared = load / total
+        whole = 1.0 + groups @ (load * shared)
+        weight = problem.power / whole
+        log = problem.power * (np.log(total[:, upper]).sum(axis=1) + np.log(whole).sum(axis=(1, 2)))
+        by_member = _turn(groups) @ weight
+        return cls(problem.power / total, shared, weight, by_member, log, k, luck, common, gold)
+
+
+@dataclass(frozen=True)
+class _Prior(_Rows):
+    """The prior of the realised u, a block for each group and the common mean, as a normal distribution; and of x."""
+
+    precision: FloatArray  # (B, L, L) of z
+    quad: FloatArray  # (B, m, m) of u
+    inside: FloatArray  # (B, m) standard deviation of the lasting u that is the group's
+    scale: FloatArray  # (B, m) standard deviation of the lasting u
+    log: FloatArray  # (B,) log determinant of the covariance, and what t has over the normal distribution
+
+    @classmethod
+    def of(cls, layout: _Layout, errors: _PairErrors, point: FloatArray, heavy: bool) -> _Prior:
+        """Return the prior, with the curvature that the t distribution has at this point, or a normal one."""
+        m = layout.size.shape[1]
+        square, log = _t_variances(layout, errors.luck, point[:, 0]) if heavy else (layout.tau[:, None] ** 2, 0.0)
+        scale = np.sqrt(np.broadcast_to(square, layout.size.shape))
+        # Who repeats a share k of the votes of one original has its own quality on the rest.
+        alike = errors.k**2 / (errors.k**2 + (1.0 - errors.k) ** 2)
+        alike = np.where(layout.peers & (layout.size > 1.0), PEERS, alike)
+        inside = scale * np.sqrt(alike)
+        spare = square * (1.0 - alike) + errors.luck**2 * (1.0 - errors.common**2)
+        quad = np.zeros_like(layout.same)
+        _diagonal(quad)[...] = 1.0 / spare
+        log = log + np.log(spare).sum(axis=1)
+        if (layout.size > 1.0).any():
+            # K = diag(spare) + v v' + w w' in a group: quality and luck that its members have in common.
+            v, w = inside / spare, errors.common * errors.luck / spare
+            vv = 1.0 + layout.sum(v * inside)
+            vw = layout.sum(v * errors.common * errors.luck)
+            ww = 1.0 + layout.sum(w * errors.common * errors.luck)
+            det = vv * ww - vw**2
+            quad -= layout.same * (_outer(v / det, ww * v - vw * w) + _outer(w / det, vv * w - vw * v))
+            log = log + (layout.leads * np.log(det)).sum(axis=1)
+        ones = quad.sum(axis=2)
+        whole = 1.0 + SPREAD**2 * ones.sum(axis=1)
+        quad -= _outer(ones * (SPREAD**2 / whole)[:, None], ones)
+        log = log + np.log(whole)
+        precision = quad
+        if layout.spot.shape[2]:
+            length = m + layout.spot.shape[2]
+            precision = np.zeros((len(quad), length, length))
+            precision[:, :m, :m] = quad
+            precision[:, m:, m:] = layout.prior
+            log = log + layout.log
+        return cls(precision, quad, inside, scale, log)
+
+
+def _t_variances(layout: _Layout, luck: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the variance of every source that a normal prior needs to have the slope of the t distribution at u.
+
+    The level of a group is drawn once. Also returns minus twice what its log density exceeds that of the normal one by.
+    """
+    level, noise = layout.sum(u) / layout.size, (layout.sum(luck) / layout.size) ** 2
+    least = TAILS * layout.tau[:, None] ** 2
+    square, middle = least / TAILS, u.mean(axis=1, keepdims=True)
+    for turn in range(6):
+        if turn:
+            weight = layout.leads / (square + noise)
+            middle = (weight * level).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        # What of the distance will last: the rest is luck on these items.
+        away = ((level - middle) * square / (square + noise)) ** 2
+        square = (least + away) / (TAILS + 1.0)
+    excess = np.log(2.0 * square / least) + away / square - (TAILS + 1.0) * np.log(1.0 + away / least)
+    excess += 2.0 * (math.lgamma(0.5 * (TAILS + 1.0)) - math.lgamma(0.5 * TAILS))
+    return square, -(layout.leads * excess).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class _Squares(_Rows):
+    """What the cost of a point depends on: prior and errors, see there, and the layout."""
+
+    prior: FloatArray
+    precision: FloatArray
+    shared: FloatArray
+    weight: FloatArray
+    by_member: FloatArray
+    gold: FloatArray
+    leads: FloatArray
+    same: FloatArray
+    school: BoolArray
+    member: BoolArray
+    spot: FloatArray
+    group: FloatArray
+
+
+def _terms(problem: Problem, of: _Squares, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return cost, downhill direction and Gauss-Newton Hessian at a point."""
+    m = problem.m
+    u = z[:, :m]
+    centered = z.copy()
+    centered[:, :m] -= MEAN
+    pull = np.einsum("bij,bj->bi", of.prior, centered)
+    cost = 0.5 * np.einsum("bi,bi->b", pull, centered)
+    gradient, hessian = -pull, of.prior.copy()
+    down, block = gradient[:, :m], hessian[:, :m, :m]
+    phi, slope, sign = problem.forward.features(u)
+    if len(sign) == 1:
+        fitted, by = _outer(phi[:, :, 0], sign * phi[:, :, 0]), _outer(slope[:, :, 0], sign * phi[:, :, 0])
+    else:
+        fitted, by = (phi * sign) @ _turn(phi), (slope * sign) @ _turn(phi)
+    if of.spot.shape[2]:
+        # What two members of a group have in common is the product of their parts.
+        odds = np.exp(SLOPE * np.einsum("bip,bp->bi", of.spot, z[:, m:]))
+        square = np.where(of.school, odds, odds / (1.0 + odds))
+        k, quality = of.member * np.sqrt(square), np.tanh(u)
+        rest = np.sqrt(1.0 - quality**2)
+        part = k * np.where(of.school, quality, rest)
+        part_by = k * rest * np.where(of.school, rest, -quality)
+        part_by_x = 0.5 * SLOPE * np.where(of.school, 1.0, 1.0 - square)
+        mates = of.same * part[:, None, :]
+        both = mates * part[:, :, None]
+        fitted += both
+        by += mates * part_by[:, :, None]
+        by_x = both * part_by_x[:, :, None]
+    residual = problem.value - fitted
+    weighted, steep, by_turned = of.precision * residual, of.precision * by, _turn(by)
+    cost += 0.25 * np.einsum("bij,bij->b", weighted, residual)
+    down += np.einsum("bij,bij->bi", weighted, by)
+    block += steep * by_turned
+    diagonal = np.einsum("bij,bij->bi", steep, by)
+    if of.spot.shape[2]:
+        slots, x_turned, flat = _turn(of.spot), _turn(by_x), of.precision * by_x
+        gradient[:, m:] += np.einsum("bip,bi->bp", of.spot, np.einsum("bij,bij->bi", weighted, by_x))
+        cross = steep * x_turned
+        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep, by_x)
+        hessian[:, :m, m:] = cross @ of.spot
+        hessian[:, m:, :m] = _turn(hessian[:, :m, m:])
+        cross = flat * x_turned
+        _diagonal(cross)[...] += np.einsum("bij,bij->bi", flat, by_x)
+        hessian[:, m:, m:] += slots @ cross @ of.spot
+        # Errors that the members share with an outsider.
+        falls = of.shared * by
+        total = of.group @ (of.shared * residual)
+        last = of.group @ (of.shared * by_turned)
+        total_weighted, last_weighted = of.weight * total, of.weight * last
+        members = _turn(of.group)
+        cost -= 0.5 * np.einsum("bgj,bgj->b", total_weighted, total)
+        down -= np.einsum("bij,bij->bi", falls, members @ total_weighted)
+        down -= np.einsum("bgj,bgj->bj", total_weighted, last)
+        cross = falls * (members @ last_weighted)
+        block -= cross
+        block -= _turn(cross)
+        block -= of.same * ((falls * of.by_member) @ _turn(falls))
+        diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
+    if problem.gold is not None:
+        # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
+        best = problem.forward.features(np.array([LIMIT]))[0][0] * sign
+        precise, load, whole = of.gold[:, 0], of.gold[:, 1], of.gold[:, 2]
+        off, falls = problem.gold[0] - phi @ best, slope @ best
+        total = (of.same @ (load * off)[:, :, None])[:, :, 0] / whole
+        cost += 0.5 * (off**2 * precise - of.leads * total**2 * whole).sum(axis=1)
+        down += falls * (off * precise - total * load)
+        diagonal += falls**2 * precise
+        block -= of.same * _outer(falls * load / whole, falls * load)
+    _diagonal(block)[...] += diagonal
+    return cost, gradient, hessian
+
+
+@dataclass(frozen=True)
+class _Maximum(_Rows):
+    """Where the fit of each hypothesis ended."""
+
+    point: FloatArray  # (B, 2, m) realised u; x of every source
+    evidence: FloatArray  # (B,)
+    hessian: FloatArray  # (B, L, L)
+
+
+def _maximize(
+    problem: Problem, layout: _Layout, point: FloatArray, reference: FloatArray | None, rounds: int
+) -> tuple[_Maximum, _PairErrors, _Prior]:
+    """Return the maximum of each hypothesis, the errors of the pairs and the prior with which it was found."""
+    m = problem.m
+    z = np.concatenate([point[:, 0], np.take_along_axis(point[:, 1], layout.share, axis=1)], axis=1)
+    z[:, m:] *= layout.spot.any(axis=1)
+    errors = _PairErrors.of(problem, layout, point if reference is None else reference)
+    prior = _Prior.of(layout, errors, point, heavy=rounds == 1)
+    # First with the tails of a normal distribution: who begins far out would stay there. Then with those of t, and with
+    # variances from what was found. A single round only looks at the point where it begins.
+    if rounds > 1:
+        z, _, _ = _descend(problem, layout, errors, prior, z, rounds, 0.1)
+        point = _by_source(layout, z)
+        if reference is None:
+            errors = _PairErrors.of(problem, layout, point)
+        prior = _Prior.of(layout, errors, point, heavy=True)
+    z, cost, hessian = _descend(problem, layout, errors, prior, z, rounds, 0.01)
+    point = _by_source(layout, z)
+    evidence = -cost - 0.5 * (errors.log + prior.log + np.linalg.slogdet(hessian)[1])
+    if problem.gold is not None:
+        own = np.log(np.where(errors.gold[:, 0] > 0.0, errors.gold[:, 0], 1.0))
+        evidence += 0.5 * (own - layout.leads * np.log(errors.gold[:, 2])).sum(axis=1)
+    evidence += _useless(problem, layout, prior, point[:, 0], hessian[:, :m, :m]) + _majority(problem, layout, point)
+    return _Maximum(point, evidence, hessian), errors, prior
+
+
+def _by_source(layout: _Layout, z: FloatArray) -> FloatArray:
+    """Return u and x of every source, ``(B, 2, m)``."""
+    m = layout.size.shape[1]
+    return np.stack([z[:, :m], np.einsum("bip,bp->bi", layout.spot, z[:, m:])], axis=1)
+
+
+def _descend(
+    problem: Problem,
+    layout: _Layout,
+    errors: _PairErrors,
+    prior: _Prior,
+    z: FloatArray,
+    rounds: int,
+    enough: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return where Levenberg-Marquardt ends, the cost there and the Hessian of the last look."""
+    of = _Squares(
+        prior.precision,
+        errors.precision,
+        errors.shared,
+        errors.weight,
+        errors.by_member,
+        errors.gold,
+        layout.leads,
+        layout.same,
+        layout.school,
+        layout.member,
+        layout.spot,
+        layout.group,
+    )
+    trial, active = z, np.arange(len(z))
+    damp, expected, cost = np.full(len(z), 1e-3), np.ones(len(z)), np.full(len(z), 1e300)
+    gradient, hessian = z, prior.precision
+    ends = np.empty_like(z), np.empty_like(cost), np.empty_like(hessian)
+    for turn in range(rounds + 1):
+        now, gradient_now, hessian_now = _terms(problem, of, trial)
+        gain = cost - now
+        better = gain >= -1e-12
+        if not better.all():
+            worse = np.flatnonzero(~better)
+            for new, old in ((trial, z), (now, cost), (gradient_now, gradient), (hessian_now, hessian)):
+                new[worse] = old[worse]
+        z, cost, gradient, hessian = trial, now, gradient_now, hessian_now
+        # The more of the gain comes true that the parabola promised, the longer may the next step be.
+        surplus = np.minimum(np.maximum(2.0 * gain / expected - 1.0, -1.0), 1.0)
+        damp = damp * np.where(better, np.maximum(1.0 - surplus**3, 1.0 / 3.0), 10.0)
+        damp = np.maximum(damp, np.where(better, 1e-6, 1e-2))
+        damped = hessian.copy()
+        _diagonal(damped)[...] *= 1.0 + damp[:, None]
+        step = np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
+        short = np.abs(step).max(axis=1) <= 1.0
+        trial = np.minimum(np.maximum(z + np.minimum(np.maximum(step, -1.0), 1.0), -LIMIT), LIMIT)
+        step = trial - z
+        expected = np.einsum("bi,bi->b", gradient - 0.5 * np.einsum("bij,bj->bi", hessian, step), step)
+        # A step that hardly gains is the last one, and is believed without another look.
+        last = short & (expected >= 0.0) & (expected < enough)
+        going = ~last & ~(better & (gain < enough)) & (damp < 1e6)
+        if turn == rounds:
+            going[:] = False
+        # Rows leave when it is worth the while; until then they only get better.
+        if going.mean() < STAY:
+            gone = np.flatnonzero(~going)
+            own, last = active[gone], last[gone]
+            ends[0][own] = np.where(last[:, None], trial[gone], z[gone])
+            ends[1][own], ends[2][own] = cost[gone] - np.where(last, expected[gone], 0.0), hessian[gone]
+            rest = np.flatnonzero(going)
+            if not len(rest):
+                break
+            active, damp, expected, trial = active[rest], damp[rest], expected[rest], trial[rest]
+            z, cost, gradient, hessian = z[rest], cost[rest], gradient[rest], hessian[rest]
+            of = of.take(rest)
+    return ends
+
+
+@cache
+def _nodes(count: int) -> tuple[FloatArray, FloatArray]:
+    """Return shares of useless sources between 0 and 1, and the log weights of their Beta(1, USELESS) distribution."""
+    node, weight = np.polynomial.legendre.leggauss(count)
+    share = (node + 1.0) / 2.0
+    return share, np.log(weight / 2.0 * USELESS * (1.0 - share) ** (USELESS - 1.0))
+
+
+def _useless(problem: Problem, layout: _Layout, prior: _Prior, u: FloatArray, hessian: FloatArray) -> FloatArray:
+    """Return what the evidence gains if sources may know nothing at all, any share of them (a beta distribution).
+
+    For each level of quality, which is drawn once for a group, a ratio of Savage and Dickey: the posterior density at
+    zero over the prior one there says by how much the table prefers that it knows nothing.
+    """
+    weight = 1.0 / (prior.scale**2 + problem.luck) / layout.size
+    middle = MEAN / SPREAD**2 + (weight * u).sum(axis=1, keepdims=True)
+    middle /= 1.0 / SPREAD**2 + weight.sum(axis=1, keepdims=True)
+    level, chance = layout.sum(u) / layout.size, layout.sum(np.broadcast_to(problem.luck, u.shape)) / layout.size
+    total = chance + 1.0 / layout.sum((layout.same * hessian).sum(axis=2))
+    square = TAILS * (layout.tau[:, None] ** 2 + chance)
+    ratio = -0.5 * level**2 / total - 0.5 * np.log(2.0 * total / square)
+    ratio += 0.5 * (TAILS + 1.0) * np.log(1.0 + (level * chance / total - middle) ** 2 / square)
+    ratio += math.lgamma(0.5 * TAILS) - math.lgamma(0.5 * (TAILS + 1.0))
+    odds = layout.leads * np.expm1(np.minimum(ratio, 50.0))
+    # The integral over the share of a polynomial of at most degree m + USELESS - 1: exact up to 200 sources.
+    share, log = _nodes(min(problem.m // 2 + 3, 103))
+    log = log + np.log1p(odds[:, :, None] * share).sum(axis=1)
+    top = log.max(axis=1)
+    gain: FloatArray = top + np.log(np.exp(log - top[:, None]).sum(axis=1))
+    return gain
+
+
+def normal_below(x: FloatArray) -> FloatArray:
+    """Return the normal distribution function."""
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in x])
+
+
+def _majority(problem: Problem, layout: _Layout, point: FloatArray) -> FloatArray:
+    """Return the log probability that no single error is what most sources follow, and that most do not oppose truth.
+
+    A source counts as far as it follows anything: its quality and its share of the group's error against chance.
+    """
+    contrary = 0.0 if problem.gold is None else CONTRARY
+    quality = np.tanh(point[:, 0])
+    truth, error = quality**4, (layout.k(point) ** 2 * (1.0 - quality**2)) ** 2
+    seen = truth + error + problem.follows**4
+    most = layout.sum(error / seen).max(axis=1) / (1e-9 + ((truth + error) / seen).sum(axis=1))
+    probable = normal_below((0.5 - most) / HALF) * normal_below(mean_sign(problem, point[:, 0]) / (2.0 * HALF))
+    return np.log(np.maximum(contrary + (1.0 - contrary) * probable, 1e-300))
+
+
+def mean_sign(problem: Problem, u: FloatArray) -> FloatArray:
+    """Return the mean sign of the qualities; who is within chance of zero has hardly any."""
+    quality = np.tanh(u)
+    mean: FloatArray = (quality / np.sqrt(quality**2 + problem.follows**2)).mean(axis=1)
+    return mean
+
+
+def _begin(problem: Problem, layout: _Layout) -> FloatArray:
+    """Return where to begin: power iterations on the agreements between groups, then the shares inside."""
+    usable = problem.usable
+    typical = np.median(problem.variance[usable]) if usable.any() else 1.0
+    weight = np.where(usable, 1.0 / (problem.variance + typical), 0.0)
+    inside = layout.same * layout.member[:, :, None]
+    between = weight * (1.0 - inside)
+    agreement = between * problem.value
+    level = agreement.sum(axis=(1, 2)) / (2e-9 + between.sum(axis=(1, 2)))
+    q = np.repeat(np.sqrt(np.clip(level, 0.05, 0.9))[:, None], problem.m, axis=1)
+    for _ in range(12):
+        below = (between @ (q**2)[:, :, None])[:, :, 0]
+        new = 0.5 * (q + (agreement @ q[:, :, None])[:, :, 0] / np.maximum(below, 1e-9))
+        q = np.where(below > 1e-9, np.clip(new, -0.97, 0.97), q)
+    x = np.zeros_like(q)
+    if layout.spot.shape[2]:
+        mates = inside * usable
+        rest = np.sqrt(np.maximum(_outer(1.0 - q**2, 1.0 - q**2), 0.01))
+        sums = np.stack([(mates * (problem.value - _outer(q, q)) / rest).sum(axis=2), mates.sum(axis=2)], axis=2)
+        sums = np.concatenate([sums, sums[:, :, 1:] * q[:, :, None] ** 2], axis=2)
+        # One share for a school, one for each copy.
+        sums = np.where(layout.school[:, :, None], layout.same @ sums, sums)
+        share, square = sums[:, :, 0] / np.maximum(sums[:, :, 1], 1.0), sums[:, :, 2] / np.maximum(sums[:, :, 1], 1.0)
+        share, square = np.clip(share, 0.05, 0.95), np.clip(square, 0.05, 0.9)
+        odds = np.where(layout.school, share * (1.0 - square) / square, share / (1.0 - share))
+        x = np.where(layout.member, np.clip(np.log(odds) / SLOPE, -3.0, 3.0), 0.0)
+    q *= np.where(q.sum(axis=1) < 0.0, -1.0, 1.0)[:, None]
+    return np.stack([np.arctanh(q), x], axis=1)
+
+
+def _chunks(
+    problem: Problem,
+    group: IntArray,
+    form: IntArray,
+    tau: FloatArray,
+    omega: FloatArray,
+    begin: FloatArray | None,
+    reference: FloatArray | None,
+    rounds: int,
+) -> Iterator[tuple[IntArray, _Layout, _Maximum, _PairErrors, _Prior]]:
+    """Fit the hypotheses in batches that are small enough, those with as many unknowns together."""
+    followers = np.where(form == KINDS, 0, problem.m - 1 - group.max(axis=1))
+    most = max(1, PAIRS // problem.m**2)
+    order = np.argsort(followers, kind="stable")
+    alone = int((followers == 0).sum())
+    for part in (order[:alone], order[alone:]):
+        for start in range(0, len(part), most):
+            rows = part[start : start + most]
+            layout = _Layout.of(group[rows], form[rows], tau[rows], omega[rows])
+            where = _begin(problem, layout) if begin is None else begin[rows]
+            found = _maximize(problem, layout, where, None if reference is None else reference[rows], rounds)
+            yield rows, layout, *found
+
+
+def fit(
+    problem: Problem,
+    group: IntArray,
+    form: IntArray,
+    tau: FloatArray,
+    omega: FloatArray,
+    begin: FloatArray | None = None,
+    reference: FloatArray | None = None,
+    rounds: int = 25,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the maximum of each hypothesis, ``(B, 2, m)`` u and x of every source, and its log evidence.
+
+    A hypothesis has groups ``(B, m)``, a form, a spread and a misfit. The variances are taken at `reference`; without
+    one, where the fit is, first at its beginning and then at its end.
+    """
+    point, evidence = np.zeros((len(group), 2, problem.m)), np.zeros(len(group))
+    for rows, _, maximum, _, _ in _chunks(problem, group, form, tau, omega, begin, reference, rounds):
+        point[rows], evidence[rows] = maximum.point, maximum.evidence
+    return point, evidence
+
+
+@dataclass(frozen=True)
+class Beliefs(_Rows):
+    """Posterior of the lasting u and of its mean mu, for every hypothesis."""
+
+    mean: FloatArray  # (B, m)
+    covariance: FloatArray  # (B, m, m)
+    k: FloatArray  # (B, m)
+    middle: FloatArray  # (B,) of mu
+    middle_spread: FloatArray  # (B,)
+
+
+def beliefs(
+    problem: Problem,
+    group: IntArray,
+    form: IntArray,
+    tau: FloatArray,
+    omega: FloatArray,
+    point: FloatArray,
+    reference: FloatArray,
+) -> Beliefs:
+    """Return what hypotheses that were fitted say about the lasting qualities."""
+    m, rows = problem.m, len(group)
+    found = Beliefs(np.zeros((rows, m)), np.zeros((rows, m, m)), np.zeros((rows, m)), np.zeros(rows), np.zeros(rows))
+    for own, layout, maximum, _, prior in _chunks(problem, group, form, tau, omega, point, reference, 1):
+        u = maximum.point[:, 0]
+        # Exact copies on few items leave directions that nothing determines, hence a tiny ridge.
+        hessian = maximum.hessian
+        _diagonal(hessian)[...] += 1e-9 * _diagonal(hessian).sum(axis=1, keepdims=True)
+        inverse = np.linalg.inv(hessian)[:, :m, :m]
+        lasting = layout.same * _outer(prior.inside, prior.inside)
+        _diagonal(lasting)[...] = prior.scale**2
+        lasting += SPREAD**2
+        keep = lasting @ prior.quad
+        away = (u - MEAN)[:, :, None]
+        found.mean[own] = MEAN + (keep @ away)[:, :, 0]
+        covariance = keep @ inverse @ _turn(keep) + lasting - keep @ lasting
+        found.covariance[own] = (covariance + _turn(covariance)) / 2.0
+        found.k[own] = layout.k(maximum.point)
+        pull = SPREAD**2 * prior.quad.sum(axis=1)
+        found.middle[own] = MEAN + (pull * (u - MEAN)).sum(axis=1)
+        seen = SPREAD**2 * (1.0 - pull.sum(axis=1)) + np.einsum("bi,bij,bj->b", pull, inverse, pull)
+        found.middle_spread[own] = np.sqrt(np.maximum(seen, 1e-12))
+    return found
