@@ -1,4 +1,4 @@
-"""Names of a package that are imported by whoever uses them first, so that nobody waits for the others."""
+"""Names and packages that are imported by whoever uses them first, so that nobody waits for the others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Later", "feather", "narwhals", "on_first_use", "parquet", "pyarrow"]
 
 
 def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -33,3 +35,25 @@ def on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         return value
 
     return load, lambda: [*vars(module), *place_of], sorted(place_of)
+
+
+class Later:
+    """A package that is imported when something of it is used; whoever never reads a table waits for none of these."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+    def __reduce__(self) -> tuple[type[Later], tuple[str]]:
+        return Later, (self._name,)
+
+
+if TYPE_CHECKING:
+    import narwhals
+    import pyarrow
+    from pyarrow import feather, parquet
+else:
+    narwhals, pyarrow = Later("narwhals"), Later("pyarrow")
+    feather, parquet = Later("pyarrow.feather"), Later("pyarrow.parquet")

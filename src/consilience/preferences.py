@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,12 +12,10 @@ from consilience.exceptions import UnsupportedError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import NORMAL_95
 from consilience.label_types.preferences.comparisons import UNPARSABLE, Comparisons
+from consilience.lazy import pyarrow as pa
 from consilience.prediction.verdict import listing
 from consilience.tables.encoding import encode, votes_for
 from consilience.tables.vote_tables import as_group
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["leader", "standings"]
 
@@ -53,8 +51,6 @@ def standings(model: LabelModel, votes: Any) -> pa.Table:
     >>> standings(model, votes).column("candidate").to_pylist()
     ['m1', 'm2']
     """
-    import pyarrow as pa
-
     table = votes_for(votes, model.space)
     belief = model.posterior(table)
     if "candidates" not in belief.details:

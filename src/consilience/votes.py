@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray
 from consilience.exceptions import InvalidVotesError
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.tables.cells import (
     common_dtype,
     default_names,
@@ -39,9 +40,6 @@ from consilience.tables.vote_tables import (
     read_long,
     read_wide,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
 _ROWS_AT_ONCE = 1 << 16
 

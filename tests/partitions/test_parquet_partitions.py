@@ -167,7 +167,7 @@ def test_wrong_cells_can_be_skipped_and_are_counted_and_text_with_a_notation_is_
         ({"on_error": "abstain"}, UnsupportedError, "needs the label space"),
         ({"gold": "truth"}, UnsupportedError, "needs the label space"),
         ({"sources": ["ann", "zoe"]}, UnknownColumnError, "no column 'zoe'"),
-        ({"space": 3}, UnsupportedError, "not a label space"),
+        ({"space": 3}, UnsupportedError, "not a label type"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(tmp_path, options, error, words):

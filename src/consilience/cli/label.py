@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -22,6 +22,7 @@ from consilience.exceptions import ConsilienceError, ConsilienceWarning, Unsuppo
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.partitions import predict_to
 from consilience.partitions.label_folder import check_folder
 from consilience.prediction.verdict import verdict
@@ -30,9 +31,6 @@ from consilience.preferences import standings as standings_of
 from consilience.tables.files import file_format, write_table
 from consilience.tables.reading import wide_table
 from consilience.tables.writing import label_table, write_readable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Words for priors that are not written out.
 PRIORS = ("auto", "uniform", "gibbs")

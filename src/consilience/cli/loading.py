@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -31,6 +31,7 @@ from consilience.exceptions import (
 from consilience.label_model import LabelModel
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.partitions import DaskPartitions, ParquetPartitions, Part, SparkPartitions, spark_session
 from consilience.partitions.reading import ReadPartitions
 from consilience.review.gold_file import ANSWERED, FIELDS, last_answers
@@ -42,9 +43,6 @@ from consilience.tables.judges import votes_of_comparisons
 from consilience.tables.notation import Declared, guess_space, space_of_text, word_for
 from consilience.tables.receipt import Receipt, fault_table
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Items that show the label type, where an engine holds the votes and none was named.
 SHOWN_ITEMS = 50_000

@@ -25,6 +25,7 @@ from consilience.label_types.base import LabelSpace
 from consilience.labeling.chunks import Chunks, InMemory, Task, as_chunks, column_of, length, pieces, rows_of
 from consilience.labeling.functions import LabelingFunction, as_functions
 from consilience.labeling.workers import count_workers, run_in_processes
+from consilience.lazy import narwhals as nw
 from consilience.progress import Bar, working
 from consilience.tables.cells import blank, common_dtype, differs_from, null_mask, read_cells, tighten
 from consilience.tables.display import SourceTable
@@ -373,8 +374,6 @@ def _read_answers(returned: Any) -> tuple[Batch, BoolArray]:
         labels, observed = _read_answers(np.asarray(returned.data))
         return labels, observed & ~np.ma.getmaskarray(returned).reshape(len(labels), -1).any(axis=1)
     if not isinstance(returned, (Column, np.ndarray, list, tuple)):
-        import narwhals as nw
-
         wrapped = nw.from_native(returned, pass_through=True, allow_series=True)
         if isinstance(wrapped, nw.Series):
             returned = column_of_series(wrapped)

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from consilience.exceptions import InvalidVotesError, UnknownColumnError, unknown_column
+from consilience.lazy import narwhals as nw
+from consilience.lazy import pyarrow as pa
 from consilience.tables.frames import Column, column_of_series, is_frame, to_column
 from consilience.tables.row_groups import RowGroup, find_row_groups
 
@@ -60,8 +62,6 @@ class InFiles:
         return (Task(group.first_row, group) for group in self.groups)
 
     def load(self, task: Task) -> Any:
-        import pyarrow as pa
-
         return pa.concat_tables([table for _, table in task.key.tables()])
 
 
@@ -77,7 +77,8 @@ class Stream:
         first = 0
         elements = iter(self.data)
         while piece := list(islice(elements, self.rows)):
-            for chunk in map(_table, piece) if _is_arrow_batch(piece[0]) else [piece]:
+            tables = [pa.Table.from_batches([batch]) for batch in piece] if _is_arrow_batch(piece[0]) else None
+            for chunk in tables or [piece]:
                 yield Task(first, chunk)
                 first += length(chunk)
 
@@ -93,10 +94,8 @@ def as_chunks(data: Any, rows: int) -> Chunks:
     if isinstance(data, (str, Path)):
         return InFiles(find_row_groups(data)[0])
     if _is_arrow_batch(data):
-        return InMemory(_table(data), rows)
+        return InMemory(pa.Table.from_batches([data]), rows)
     if is_frame(data):
-        import narwhals as nw
-
         if isinstance(nw.from_native(data, pass_through=True), nw.LazyFrame):
             raise InvalidVotesError(f"A lazy frame ({type(data).__name__}) has no rows yet. Call .collect() first.")
         return InMemory(data, rows)
@@ -142,12 +141,6 @@ def _is_arrow_batch(data: Any) -> bool:
     return type(data).__name__ == "RecordBatch" and type(data).__module__.startswith("pyarrow")
 
 
-def _table(batch: Any) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_batches([batch])
-
-
 class Record(SimpleNamespace):
     """A row that may be changed and pickled, as the preprocessors of snorkel want it."""
 
@@ -170,8 +163,6 @@ def rows_of(chunk: Any, *, changeable: bool = False) -> list[Any]:
     if isinstance(chunk, Mapping):
         cells = {name: list(np.asarray(v).tolist() if hasattr(v, "dtype") else v) for name, v in chunk.items()}
     elif is_frame(chunk):
-        import narwhals as nw
-
         frame = nw.from_native(chunk, eager_only=True)
         cells = {name: frame.get_column(name).to_list() for name in frame.columns}
     else:
@@ -219,7 +210,6 @@ def column_of(chunk: Any, column: str | None) -> Column:
         if column not in chunk:
             raise unknown_column(column, chunk)
         return to_column(chunk[column])
-    import narwhals as nw
 
     frame = nw.from_native(chunk, eager_only=True)
     if column not in frame.columns:

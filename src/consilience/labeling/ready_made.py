@@ -19,6 +19,7 @@ from consilience.exceptions import InvalidVotesError, UnsupportedError
 from consilience.label_types.rankings.builders import positions_from_scores
 from consilience.labeling.chunks import column_of
 from consilience.labeling.functions import LabelingFunction
+from consilience.lazy import narwhals as nw
 from consilience.tables.cells import blank
 from consilience.tables.frames import Column, columns_of, is_frame, missing_column
 
@@ -285,8 +286,6 @@ def _model_inputs(chunk: Any, model: Any, columns: str | tuple[str, ...] | None)
     values = [column.values[shown] for column in table]
     if hasattr(model, "feature_names_in_"):  # was fitted on a frame, and asks for one
         if is_frame(chunk) and not hasattr(chunk, "to_batches"):
-            import narwhals as nw
-
             frame = nw.from_native(chunk, eager_only=True).select(list(columns)).filter(shown.tolist())
             return frame.to_native(), shown
         if find_spec("pandas"):

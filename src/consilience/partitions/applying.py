@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,14 +19,12 @@ from consilience.exceptions import (
 from consilience.label_types.base import LabelSpace
 from consilience.labeling.applying import CHUNK_ROWS, Work, chosen_functions, is_cluster_frame, join_answers, join_ids
 from consilience.labeling.chunks import Task, as_chunks, length, pieces, slice_rows
+from consilience.lazy import pyarrow as pa
 from consilience.partitions.dask import pandas_frame
 from consilience.partitions.label_folder import LabelFolder, Manifest, fingerprint, write_tables
 from consilience.partitions.spark import over_tables, use_this_interpreter
 from consilience.tables.cells import spelled_out
 from consilience.tables.vote_tables import LabelTable, storable, wide_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Rows whose votes show the types of the columns.
 FIRST_ROWS = 1000
@@ -149,8 +147,6 @@ class _VoteTables:
 
     def table(self, chunk: Any, place: str, first_row: int = 0) -> tuple[pa.Table, int]:
         """Return the votes on some rows, and how many of them are missing because a function failed."""
-        import pyarrow as pa
-
         if length(chunk) == 0 and self.schema is not None:
             return self.schema.empty_table(), 0
         try:
@@ -186,8 +182,6 @@ class _VoteTables:
 
 def _with_schema(tables: _VoteTables, first_rows: Any) -> _VoteTables:
     """Return the same with the types that the votes on the first rows have; the space tells those of the others."""
-    import pyarrow as pa
-
     if length(first_rows) == 0:
         raise InvalidVotesError("There are no items: the data has no rows. Pass at least one row.")
     lenient = replace(tables, work=replace(tables.work, on_error="abstain"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 import consilience.partitions.duplicate_ids as duplicate_ids
 from consilience.exceptions import InvalidVotesError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import narwhals as nw
 from consilience.partitions.base import A, Part
 from consilience.partitions.label_folder import Labeler
 from consilience.partitions.parquet import part_of
@@ -158,7 +159,6 @@ class DaskPartitions(ReadPartitions):
 
     def _frames(self, data: Any) -> tuple[list[Any], list[str]]:
         """Return futures of frames, and the names of their columns."""
-        import narwhals as nw
         from distributed import Future
 
         frames = list(data) if isinstance(data, (list, tuple)) else []

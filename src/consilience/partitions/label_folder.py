@@ -23,6 +23,8 @@ import numpy as np
 from consilience.estimation.protocol import Posterior
 from consilience.exceptions import FileFormatError, UnsupportedError
 from consilience.label_types.classes.law import ClassesLaw, all_patterns, few_patterns, patterns_of
+from consilience.lazy import parquet as pq
+from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
 from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import replace_file, write_text
@@ -31,8 +33,6 @@ from consilience.tables.writing import label_column, label_table, unrelated_dist
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from consilience.label_model import LabelModel
 
 #: Items whose labels show the type of a label.
@@ -71,8 +71,6 @@ class Labeler:
 
     def table(self, part: Part) -> pa.Table:
         """Return what the model says about a part."""
-        import pyarrow as pa
-
         found = self._from_patterns(part.votes)
         if found is None:
             found = self._asked(part.votes)
@@ -89,8 +87,6 @@ class Labeler:
         return write_tables(((self.table(part), part.skipped) for part in parts), self.schema, target)
 
     def _asked(self, votes: Votes) -> pa.Table:
-        import pyarrow as pa
-
         if self.question is None:
             return label_table(self.model, votes, ties=self.ties, unrelated=self.unrelated)
         options = {"fill": self.fill} if self.question == "predict" else {}
@@ -105,8 +101,6 @@ class Labeler:
 
     def _from_patterns(self, votes: Votes) -> pa.Table | None:
         """Return the labels by the number of each item's pattern of votes; None for votes of another type."""
-        import pyarrow as pa
-
         if self.by_pattern is None or votes.labels.dtype.kind not in "iu" or votes.items.dtype.kind != "i":
             return None
         space, learned = self.model.space, self.model.source_model_
@@ -188,9 +182,6 @@ class LabelFolder:
 
 def write_tables(tables: Iterable[tuple[pa.Table, int]], schema: pa.Schema, target: Path) -> dict[str, int]:
     """Write tables, each with a number of skipped cells, to one file, which appears when it is complete."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     counts = {"rows": 0, "skipped": 0}
 
     # Numbers that hardly repeat only slow dictionaries and compression down.

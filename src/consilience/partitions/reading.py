@@ -13,6 +13,7 @@ import numpy as np
 from consilience.arrays import Batch
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, UnsupportedError, unknown_column
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import Part, VotePartitions
 from consilience.tables.cleaning import as_the_space_reads
 from consilience.tables.encoding import encode, read_gold, wrong_labels
@@ -89,8 +90,6 @@ class PartReader:
 
         The same as going through a frame, nine times as fast.
         """
-        import pyarrow as pa
-
         if not isinstance(table, pa.Table) or self.abstain is not None or not len(table) or not self.sources:
             return None
         columns = [table.column(name).combine_chunks() for name in self.sources]

@@ -15,20 +15,18 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
 import consilience.exceptions as exceptions
 from consilience.exceptions import InvalidLabelError, InvalidVotesError, MissingPackageError, UnsupportedError, needed
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.partitions.base import A, Part
 from consilience.partitions.duplicate_ids import LOOKED_AT, keys_anywhere, places_of, refuse_same_ids
 from consilience.partitions.label_folder import Labeler, LabelFolder
 from consilience.partitions.reading import ReadOptions, ReadPartitions, part_reader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 T = TypeVar("T")
 Batches = Iterator["pa.RecordBatch"]
@@ -155,8 +153,6 @@ class SparkPartitions(ReadPartitions):
 
     def _compare_ids(self) -> None:
         def keys_of(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
-            import pyarrow as pa
-
             return [pa.RecordBatch.from_arrays([pa.array(keys_anywhere(part.votes.items))], ["key"])]
 
         def places(part: Part, place: str, start: int) -> list[pa.RecordBatch]:
@@ -255,8 +251,6 @@ def over_tables(step: Callable[[pa.Table, str, int], Iterable[pa.RecordBatch]]) 
     """Return what takes a step with each batch of rows, its place and the number of its first row there."""
 
     def run(batches: Batches) -> Batches:
-        import pyarrow as pa
-
         start, gathered = 0, []
         for batch in chain(batches, [None]):
             gathered += [] if batch is None else [batch]
@@ -291,8 +285,6 @@ def _place() -> str:
 
 
 def _batch(content: Any) -> pa.RecordBatch:
-    import pyarrow as pa
-
     data = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
     return pa.RecordBatch.from_arrays([pa.array([data], pa.binary())], ["content"])
 

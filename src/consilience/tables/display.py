@@ -14,6 +14,7 @@ import numpy as np
 
 from consilience.estimation.protocol import Diagnostic
 from consilience.exceptions import needed
+from consilience.lazy import pyarrow as pa
 
 #: Columns that are shown in percent wherever they occur.
 SHARES = frozenset({"coverage", "overlaps", "conflicts", "accuracy", "agreement", "right", "precision", "recall"})
@@ -90,8 +91,6 @@ class SourceTable:
 
     def to_arrow(self) -> Any:
         """Return a pyarrow Table."""
-        import pyarrow as pa
-
         return pa.table(self.columns)
 
     def to_pandas(self) -> Any:

@@ -18,17 +18,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from consilience.exceptions import FileFormatError
 from consilience.json_text import parse_json
+from consilience.lazy import feather, parquet
+from consilience.lazy import pyarrow as pa
 from consilience.tables.frames import LINES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 #: What a file is, by the end of its name.
 FORMATS = {
@@ -91,8 +89,6 @@ def _ending(path: str | Path) -> tuple[str, bool]:
 
 def read_table(path: str | Path, *, delimiter: str | None = None, encoding: str = "utf-8") -> pa.Table:
     """Return a file as an Arrow table; a folder of Parquet files as one table."""
-    import pyarrow as pa
-
     if not isinstance(path, (str, Path)):
         raise FileFormatError(f"{type(path).__name__} is neither a frame nor the name of a file. Pass one of them.")
     source, name = Path(path), str(path)
@@ -145,9 +141,6 @@ def check_exists(path: Path) -> None:
 
 
 def _read_binary(path: Path, kind: str) -> pa.Table:
-    import pyarrow as pa
-    from pyarrow import feather, parquet
-
     with path.open("rb") as file:
         start = file.read(8)
     if not start.startswith(_MAGIC[kind]):
@@ -232,8 +225,6 @@ def _table_of_csv(text: str, name: str, delimiter: str) -> pa.Table:
     Of columns without a name, empty ones are left out, and a first one of different values is the index that pandas
     writes: row numbers are left out, others are called "item".
     """
-    import pyarrow as pa
-
     csv.field_size_limit(1 << 30)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     rows: list[list[str]] = []
@@ -288,8 +279,6 @@ def _numbered(lines: list[int]) -> dict[bytes, bytes]:
 
 def _table_of_json_lines(text: str, name: str) -> pa.Table:
     """Return a file with one JSON object per line as a table; missing keys are null."""
-    import pyarrow as pa
-
     records: list[dict[str, Any]] = []
     lines: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
@@ -311,8 +300,6 @@ def _table_of_json_lines(text: str, name: str) -> pa.Table:
 
 def _table_of_json(path: Path, encoding: str) -> pa.Table:
     """Return a JSON file that holds a list of objects as a table."""
-    import pyarrow as pa
-
     document = read_json(path, encoding, "Write a list of objects.")
     if isinstance(document, list) and document and all(isinstance(record, dict) for record in document):
         return pa.table(columns_of_records(document))
@@ -324,8 +311,6 @@ def _table_of_json(path: Path, encoding: str) -> pa.Table:
 
 def _read_sheet(path: Path) -> pa.Table:
     """Return the first sheet of a spreadsheet."""
-    import pyarrow as pa
-
     try:
         pandas = importlib.import_module("pandas")
         frame = pandas.read_excel(path, dtype=object, keep_default_na=False)
@@ -343,8 +328,6 @@ def _read_sheet(path: Path) -> pa.Table:
 
 def columns_of_records(records: Sequence[Mapping[str, Any]]) -> dict[str, pa.Array]:
     """Return the columns of objects, which may lack keys; a column of unlike values becomes text, as in a CSV file."""
-    import pyarrow as pa
-
     columns = {}
     for key in dict.fromkeys(key for record in records for key in record):
         values = [record.get(key) for record in records]
@@ -381,12 +364,8 @@ def write_table(path: str | Path, table: pa.Table, *, force: bool = False, safe_
     """
     kind = file_format(path)
     if kind == "parquet":
-        from pyarrow import parquet
-
         replace_file(path, lambda place: parquet.write_table(table, place), force=force)
     elif kind == "arrow":
-        from pyarrow import feather
-
         replace_file(path, lambda place: feather.write_feather(table, place, "uncompressed"), force=force)
     elif kind == "json":
         write_json(path, table.to_pylist(), force=force)

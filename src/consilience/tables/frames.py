@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array
 from consilience.exceptions import InvalidVotesError
+from consilience.lazy import narwhals as nw
 from consilience.tables.cells import blank, null_mask, tighten
 
 # What other tools call the three columns of a long table.
@@ -71,7 +72,6 @@ def is_frame(data: object) -> bool:
         return False  # the usual case needs no narwhals
     if is_dataset(data):
         return True
-    import narwhals as nw
 
     native: Any = data
     try:
@@ -97,7 +97,6 @@ def columns_of(frame: Any) -> dict[str, Column]:
             listed = ", ".join(f"{name!r} {len(column.null)}" for name, column in columns.items())
             raise InvalidVotesError(f"The columns have different lengths: {listed}. Give each one entry per row.")
         return columns
-    import narwhals as nw
 
     try:
         wrapped: Any = nw.from_native(frame, pass_through=True)
@@ -131,8 +130,6 @@ def n_rows(data: Any) -> int:
 def take_rows(data: Any, rows: npt.NDArray[np.integer[Any]]) -> Any:
     """Return rows of an array, a sparse matrix, a pandas, polars or Arrow frame, or a list, in the same type."""
     if is_frame(data):
-        import narwhals as nw
-
         return nw.from_native(data, eager_only=True)[rows.tolist()].to_native()
     return data[rows] if hasattr(data, "shape") else [data[row] for row in rows.tolist()]
 
@@ -162,8 +159,6 @@ def to_column(values: Any) -> Column:
 
 def column_of_series(series: Any) -> Column:
     """Return the column of a narwhals series."""
-    import narwhals as nw
-
     dtype = series.dtype
     null: BoolArray = np.array(series.is_null().to_numpy(), dtype=bool)
     if dtype.is_integer() or dtype == nw.Boolean:

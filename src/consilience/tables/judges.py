@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from consilience.label_types import Classes, Scores
 from consilience.label_types.base import LabelSpace
 from consilience.label_types.codes import plain_value
 from consilience.label_types.preferences.comparisons import OUTCOMES, UNPARSABLE, Comparisons
+from consilience.lazy import narwhals as nw
+from consilience.lazy import pyarrow as pa
 from consilience.tables.display import SourceTable
 from consilience.tables.files import SHOWN, read_table
 from consilience.tables.frames import columns_of, likely_column, row_name
@@ -34,10 +36,6 @@ from consilience.tables.replies import (
 )
 from consilience.tables.vote_tables import ranked_things
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 #: The id of the only row where everything is compared with everything.
 ARENA = "all"
@@ -284,8 +282,6 @@ def votes_of_comparisons(
     table: Any, by: str | None, judge: str | None = None, outcome: str | None = None
 ) -> Votes | None:
     """Return the votes of a frame that seems to hold one comparison per row; None if it does not."""
-    import narwhals as nw
-
     names = list(map(str, nw.from_native(table).columns))
     if sum(name.lower().startswith("winner_") for name in names) > 1:
         table = _columns(table)
@@ -567,8 +563,6 @@ def _table(
     merged: int,
     found: Mapping[str, str],
 ) -> JudgeTable:
-    import pyarrow as pa
-
     keys = list(dict.fromkeys(row.key for row in rows))
     names: dict[Any, Any] = {}
     for key in keys:  # the id is as it came where it is one value, else its parts as text

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from consilience.exceptions import FileFormatError
 from consilience.label_types import Preferences
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import narwhals as nw
+from consilience.lazy import pyarrow as pa
 from consilience.tables.cells import spelled_out
 from consilience.tables.cleaning import as_the_space_reads, cleaned, read_by
 from consilience.tables.files import read_table, write_table
@@ -19,10 +21,6 @@ from consilience.tables.notation import Declared
 from consilience.tables.receipt import Receipt
 from consilience.tables.vote_tables import LabelTable, read_long, read_wide, wide_arrow
 from consilience.votes import Votes
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 LAYOUTS = ("auto", "wide", "long")
 
@@ -141,8 +139,6 @@ class Reading:
 
     def votes(self, table: Any, name: str = "the table", declared: Declared = Declared()) -> Votes:  # noqa: B008
         """Return the votes in a frame; cells are not yet read as labels of a type, but what is `declared` is heeded."""
-        import narwhals as nw
-
         names = list(map(str, nw.from_native(table).columns))
         layout, found = self.roles(names)
         repeats = "refuse" if self.strict and self.repeats == "identical" else self.repeats
@@ -175,8 +171,6 @@ class Reading:
 
 def _first_column_of_ids(table: Any, drop: Iterable[str]) -> str | None:
     """Return the first column of a wide table if its texts differ in all rows, and the cells of others do not."""
-    import narwhals as nw
-
     frame = nw.from_native(table, eager_only=True)
     columns = [frame.get_column(name) for name in frame.columns if name not in drop]
     if len(columns) < 3 or len(frame) < 2 or columns[0].dtype != nw.String or columns[0].is_null().any():

@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from consilience.exceptions import FileFormatError
+from consilience.lazy import parquet as pq
+from consilience.lazy import pyarrow as pa
 from consilience.tables.files import FORMATS, file_format, first_line
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 #: Rows that are read at once.
 ROWS = 1 << 16
@@ -34,8 +32,6 @@ class RowGroup:
 
     def tables(self, columns: list[str] | None = None) -> Iterator[tuple[int, pa.Table]]:
         """Yield some of the columns, at most `ROWS` rows at a time, each time with the number of the first row."""
-        import pyarrow as pa
-
         start = 0
         try:
             for batch in self._batches(columns):
@@ -47,9 +43,6 @@ class RowGroup:
             raise _unreadable(self.place, error) from None
 
     def _batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         if file_format(self.file) == "parquet":
             with pq.ParquetFile(self.file) as file:
                 yield from file.iter_batches(batch_size=ROWS, row_groups=[self.group], columns=columns)
@@ -103,9 +96,6 @@ def _files(path: Path) -> list[Path]:
 
 def _described(file: Path) -> tuple[list[str], list[int]]:
     """Return the names of the columns of a file and the numbers of rows of its row groups."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         if file_format(file) == "parquet":
             with pq.ParquetFile(file) as parquet:

@@ -15,13 +15,12 @@ from consilience.exceptions import InvalidLabelError, InvalidVotesError, Unsuppo
 from consilience.label_types.preferences.space import Preferences
 from consilience.label_types.rankings.labels import names_of
 from consilience.label_types.rankings.space import Rankings
+from consilience.lazy import pyarrow as pa
 from consilience.tables.encoding import votes_for
 from consilience.tables.frames import n_rows, take_rows
 from consilience.tables.vote_tables import as_group
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from consilience.label_model import LabelModel
 
 
@@ -135,8 +134,6 @@ def preference_pairs(
     >>> preference_pairs([["tea", "milk", "juice"]], pairs="adjacent").to_pylist()[0]
     {'item': 0, 'chosen': 'tea', 'rejected': 'milk', 'margin': 1.0}
     """
-    import pyarrow as pa
-
     if pairs not in PAIRS:
         raise UnsupportedError(f"pairs={pairs!r} is unknown. Use one of {', '.join(map(repr, PAIRS))}.")
     records = []

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,10 @@ from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidVotesError, TransposedVotesError, UnknownSourceError, did_you_mean
 from consilience.label_types.codes import arrow_column
 from consilience.label_types.rankings.space import Rankings
+from consilience.lazy import pyarrow as pa
 from consilience.tables.cells import blank, common_dtype
 from consilience.tables.frames import ALIASES, Column, columns_of, missing_column, row_name, to_column
 from consilience.tables.receipt import Receipt
-
-if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]
 
 #: Columns of ids are called so, the last one by pandas; tables of fewer rows show too little.
 _ID_NAMES, _FEW = ALIASES["item"] | {"item", "unnamed: 0"}, 3
@@ -316,8 +314,6 @@ def _present(column: Column, role: str, place: Callable[[int], str] = "row {}".f
 
 def long_arrow(table: LabelTable) -> pa.Table:
     """Return one row (item, source, label) per vote, and one with a null for who has none."""
-    import pyarrow as pa
-
     rows, columns = np.nonzero(table.observed)
     labels: list[Any] = table.labels[rows, columns].tolist()
     if len(table.items):
@@ -336,15 +332,11 @@ def long_arrow(table: LabelTable) -> pa.Table:
 
 def id_column(items: npt.NDArray[Any]) -> pa.Array:
     """Return ids as an Arrow column; ids of several types become text."""
-    import pyarrow as pa
-
     return pa.array(items) if items.dtype.kind == "i" else arrow_column(items.tolist())
 
 
 def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
     """Return one row per item with a column of ids and one per source, null where it abstains."""
-    import pyarrow as pa
-
     if item in table.sources:
         raise InvalidVotesError(f"A source is called {item!r}, as the column of ids is. Name that column differently.")
     cells = np.full(table.observed.shape, None, dtype=object)
@@ -354,8 +346,6 @@ def wide_arrow(table: LabelTable, item: str = "item") -> pa.Table:
 
 
 def _arrow_labels(labels: list[Any]) -> pa.Array:
-    import pyarrow as pa
-
     try:
         return pa.array(labels)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

@@ -14,6 +14,8 @@ from consilience.estimation.protocol import Posterior
 from consilience.exceptions import InvalidLabelError, UnsupportedError, needed
 from consilience.label_types import Preferences, Rankings, Scores
 from consilience.label_types.base import NORMAL_95, LabelSpace
+from consilience.lazy import narwhals as nw
+from consilience.lazy import pyarrow as pa
 from consilience.tables.encoding import align_sources, encode
 from consilience.tables.files import file_format, write_table
 from consilience.tables.frames import is_dataset
@@ -22,8 +24,6 @@ from consilience.tables.vote_tables import as_group, id_column, order_as_text
 from consilience.votes import Votes
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from consilience.label_model import LabelModel
     from consilience.partitions.base import VotePartitions
 
@@ -60,8 +60,6 @@ def label_table(
     >>> table.column_names, table.column("agreement").to_pylist()[:2]
     (['item', 'label', 'confidence', 'n_votes', 'agreement'], [0.6666666666666666, 1.0])
     """
-    import pyarrow as pa
-
     from consilience.partitions.base import VotePartitions
 
     if isinstance(votes, VotePartitions):
@@ -115,8 +113,6 @@ def label_frame(model: LabelModel, votes: Any, like: Any = None) -> Any:
     >>> label_frame(model, votes)["label"].tolist()[:2]
     ['cat', 'dog']
     """
-    import narwhals as nw
-
     if is_dataset(like):
         return needed("datasets", "A data set", "datasets").Dataset(label_table(model, votes))
     backend: Any = "pandas" if like is None else nw.from_native(like).implementation
@@ -207,8 +203,6 @@ def _agreement(
 
 def _label_columns(space: LabelSpace, belief: Posterior, ties: float | None, missing: BoolArray) -> dict[str, pa.Array]:
     """Return the label of each item, and how far off it may be where it is a number."""
-    import pyarrow as pa
-
     if not isinstance(space, Scores):
         return {"label": label_column(space, belief, ties)}
     deviation = belief.details["standard_deviation"]
@@ -223,8 +217,6 @@ def _label_columns(space: LabelSpace, belief: Posterior, ties: float | None, mis
 
 def write_readable(path: str | Path, table: pa.Table, *, force: bool = False, safe_csv: bool = False) -> None:
     """Write a table; in text files, which people read, numbers have six digits."""
-    import pyarrow as pa
-
     is_text = file_format(path) in ("csv", "jsonl")
     for place, column in enumerate(table.columns if is_text else ()):
         if pa.types.is_floating(column.type):
@@ -246,8 +238,6 @@ def significant(numbers: FloatArray) -> FloatArray:
 
 def label_column(space: LabelSpace, belief: Posterior, ties: float | None = None) -> pa.Array:
     """Return the labels of a posterior as an Arrow column; rankings of named things as text."""
-    import pyarrow as pa
-
     if ties is not None and not 0.5 <= ties <= 1.0:
         raise UnsupportedError(f"ties={ties!r} is not a probability from 0.5 to 1. Try 0.6.")
     names: Any
