@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from consilience.estimation.protocol import Law
 
-__all__ = ["CodedSpace", "LabelSpace", "Unit", "as_numbers", "check_distances", "is_missing", "with_missing"]
-
 #: Largest distance: its fourth power is still a number. One below its inverse is zero.
 FARTHEST = 1e75
 #: Size of the pool of random labels from which the default `sample_around` picks.

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray
 
-__all__ = ["Conditional", "CostCurve", "SteppedCurve", "conditional", "cost_step", "pair_agreement", "pooled_curve"]
-
 #: Numbers held at once while many weights are evaluated.
 _CHUNK = 1 << 21
 #: Beyond any weight that matters, and far enough from overflow to be multiplied by.

@@ -16,8 +16,6 @@ import numpy as np
 from consilience.arrays import Axes, Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.protocol import Chunk, Law, Mixture, Parameters
 
-__all__ = ["HeldOutLaw", "HeldOutParameters"]
-
 #: Votes that are left out: for sources that remove a third of the cost of chance, confidence is known to about .03.
 HELD_OUT = 1000
 #: Sources that share errors with at least this probability are left out together. A vote less costs little, and a copy

@@ -14,8 +14,6 @@ import numpy as np
 from consilience.arrays import Batch, FloatArray, IntArray
 from consilience.label_types.pair_costs import CostFunction, cost_table
 
-__all__ = ["Landmarks", "first_of_each"]
-
 #: A coordinate more has to lower the share of the costs that an embedding misses by this much.
 KEPT = 0.01
 

@@ -14,18 +14,6 @@ from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 from consilience.estimation.pair_table import PairTable, agreement_sums, agreement_table
 from consilience.estimation.protocol import Chunk, Law, Mixture, Statistics
 
-__all__ = [
-    "CostFunction",
-    "MismatchLaw",
-    "SimilarityLaw",
-    "above_chance",
-    "best_vote",
-    "cost_table",
-    "drawn_from",
-    "mismatched_costs",
-    "vote_pairs",
-]
-
 #: Costs between votes on different items that are looked at. A chance cost is then known to about a hundredth.
 MISMATCHES = 20_000
 #: Pairs of votes on different items that show how close unrelated labels are: a mean similarity to about .01.

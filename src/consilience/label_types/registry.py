@@ -7,8 +7,6 @@ from typing import Any
 
 from consilience.exceptions import DistanceError, ModelFormatError
 
-__all__ = ["distance_by_name", "name_of_distance", "register_distance"]
-
 _DISTANCES: dict[str, Callable[..., Any]] = {}
 
 

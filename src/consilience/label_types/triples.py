@@ -6,8 +6,6 @@ import numpy as np
 
 from consilience.arrays import FloatArray
 
-__all__ = ["difficulty_nodes", "seen_difficulty", "unused_share"]
-
 #: Spread of the difficulty of tokens or elements on the scale of log-odds before any vote, and how far it may be off: a
 #: rate of .1 is .25 one standard deviation up.
 USUAL, LEEWAY = 1.0, 0.7

@@ -6,8 +6,6 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["discount_correlated", "distinct_rows", "gls_weights"]
-
 #: Added to the diagonal of pair moments before they are inverted, as copies make them singular: what two perfect
 #: copies count together is then known to one percent.
 RIDGE = 0.02

@@ -15,9 +15,8 @@ from consilience.label_types.trees.kernels import (
     expected_heads,
     maximum_arborescence,
     tree_faults,
-    vote_blocks,
 )
-from consilience.label_types.trees.law import TokenTable
+from consilience.label_types.trees.law import TokenTable, vote_blocks
 
 
 @cache

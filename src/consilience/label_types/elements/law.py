@@ -24,8 +24,6 @@ from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.triples import difficulty_nodes, seen_difficulty, unused_share
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["ElementLaw", "ElementParameters", "select", "spread_of_overlap"]
-
 #: Largest standard deviation of the visibility of real elements in log-odds, and that of the plain vote: among crowd
 #: workers 1.5, 2 and 2.5 gave costs of .296, .297 and .301, as beyond 1.5 single false marks are taken for real.
 VISIBILITY = 1.5

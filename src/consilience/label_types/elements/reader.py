@@ -14,8 +14,6 @@ from consilience.exceptions import InvalidLabelError
 from consilience.label_types.base import FARTHEST
 from consilience.label_types.codes import is_listed, plain_value
 
-__all__ = ["BOX_FORMS", "SPAN_FORMS", "ElementReader", "class_of", "corners_and_class", "united"]
-
 #: What other tools call the class of an element; where it is a list, there is one name in it.
 CLASS_KEYS = (
     *("label", "class", "category", "category_name", "class_name", "type", "entity", "entity_group", "tag"),

@@ -22,8 +22,6 @@ from consilience.label_types.elements.reader import ElementReader, united
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Boxes", "ElementSpace", "Spans"]
-
 #: Overlap from which elements of two sources may mean the same thing: boxes that share .4 are one object nearly always,
 #: and where a span begins and ends is less certain.
 BOX_THRESHOLD, SPAN_THRESHOLD = 0.4, 0.2

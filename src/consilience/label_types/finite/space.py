@@ -18,8 +18,6 @@ from consilience.label_types.cost_curve import conditional
 from consilience.label_types.finite.law import FiniteLaw
 from consilience.label_types.landmarks import Landmarks
 
-__all__ = ["FiniteMetric"]
-
 
 @dataclass(frozen=True, init=False, eq=False)
 class FiniteMetric(CodedSpace):

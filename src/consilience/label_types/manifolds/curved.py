@@ -11,8 +11,6 @@ import numpy as np
 from consilience.arrays import FloatArray
 from consilience.label_types.manifolds.geometry import MAX_STEPS, TOLERANCE, Geometry, Means
 
-__all__ = ["HyperbolicGeometry", "RotationGeometry", "SphereGeometry"]
-
 #: Scales tabulated, in radii: below the first space is flat, beyond the last only the scale counts.
 SMALLEST, LARGEST = 1e-4, 300.0
 #: Share of its precision that a vote keeps on the far side, where it says nothing about where the truth is.

@@ -12,8 +12,6 @@ import numpy as np
 
 from consilience.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Geometry", "LogEuclideanGeometry", "Means", "SPDGeometry", "matrix_function"]
-
 #: Steps of a mean shorter than this, in curvature radii, end the search.
 TOLERANCE, MAX_STEPS = 1e-10, 5000
 #: Scales, root mean squared distances in curvature radii, at which pairs of votes are simulated, and how many of them:

@@ -20,8 +20,6 @@ from consilience.label_types.manifolds.geometry import Geometry
 from consilience.label_types.pair_costs import MismatchLaw, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["ManifoldLaw", "ManifoldParameters"]
-
 #: Identical votes on continuous labels that make two sources copies.
 MIN_IDENTICAL = 3
 #: The middle pair agrees by exp(-2) = .14 at most, where the engine tells good sources from bad ones, and votes on

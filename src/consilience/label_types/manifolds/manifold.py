@@ -14,8 +14,6 @@ from consilience.exceptions import DistanceError
 from consilience.label_types.manifolds.geometry import SIMULATED_REACH, Geometry
 from consilience.label_types.manifolds.spaces import GeometricSpace, checked_size
 
-__all__ = ["GivenGeometry", "Manifold"]
-
 #: exp(log(point)) may miss the point by this share of the distance.
 TOLERANCE = 1e-4
 #: Random points whose logarithms show the dimension, and that show whether the functions fit together.

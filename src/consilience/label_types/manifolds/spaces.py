@@ -19,8 +19,6 @@ from consilience.label_types.manifolds.curved import HyperbolicGeometry, Rotatio
 from consilience.label_types.manifolds.geometry import Geometry, LogEuclideanGeometry, SPDGeometry, matrix_function
 from consilience.label_types.manifolds.law import ManifoldLaw
 
-__all__ = ["SO3", "SPD", "GeometricSpace", "Hyperbolic", "Sphere", "checked_size"]
-
 #: Numbers may be off the manifold by these shares, as after rounding to single precision: lengths of unit vectors,
 #: time-like coordinates, and symmetric entries.
 UNIT_TOLERANCE, TIME_TOLERANCE, SKEW_TOLERANCE = 1e-4, 1e-5, 1e-6

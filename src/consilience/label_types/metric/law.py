@@ -41,8 +41,6 @@ from consilience.label_types.landmarks import Landmarks, first_of_each
 from consilience.label_types.pair_costs import CostFunction, MismatchLaw, cost_table, mismatched_costs
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["MetricLaw", "MetricParameters"]
-
 #: Labels that stand for the whole space, and random ones that do before any vote is seen; budgets of time, as the
 #: table of their costs grows with the square.
 REFERENCES, POOL = 48, 128

@@ -16,8 +16,6 @@ from consilience.label_types.metric.law import MetricLaw
 from consilience.label_types.pair_costs import cost_table, drawn_from
 from consilience.label_types.registry import distance_by_name, name_of_distance
 
-__all__ = ["Metric"]
-
 
 @dataclass(frozen=True, init=False, eq=False)
 class Metric(LabelSpace):

@@ -33,8 +33,6 @@ from consilience.label_types.rankings.mallows import sample_mallows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Rankings"]
-
 #: Numbers of items of random rankings where no number is declared.
 FEWEST, MOST = 3, 7
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from consilience.exceptions import InvalidLabelError
 
-__all__ = ["bio_to_spans", "follows_bio", "may_follow", "spans_to_bio"]
-
 OUTSIDE = "O"
 
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, FloatArray, IntArray
 
-__all__ = ["add_evidence", "best_paths", "chain_round", "count_answers", "count_pairs", "joint_answers"]
-
 
 def count_pairs(codes: Batch, starts: IntArray) -> FloatArray:
     """Return how often each two sources answer alike, item by item.

@@ -21,8 +21,6 @@ from consilience.label_types.tags.law import ABSENT, UNKNOWN, TagLaw
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Sequences", "Tags"]
-
 #: Lengths of random sequences.
 SHORTEST, LONGEST = 3, 7
 

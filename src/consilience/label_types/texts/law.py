@@ -22,8 +22,6 @@ from consilience.label_types.held_out import HeldOutLaw, HeldOutParameters
 from consilience.label_types.pair_costs import SimilarityLaw, vote_pairs
 from consilience.label_types.vote_correlation import discount_correlated
 
-__all__ = ["KINDS", "TextLaw", "TextParameters", "exact_spelling", "plain_spelling", "plain_words"]
-
 #: Similarities to the truth are kept within these, so that weights stay finite: a word in common counts at most
 #: log(.97 / (.03 * .02)) = 7.4 nats.
 LEAST, MOST = 0.02, 0.97

@@ -20,8 +20,6 @@ from consilience.label_types.texts.law import KINDS, TextLaw
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Texts"]
-
 #: Different words of random texts, and how many of them a text has.
 VOCABULARY, FEWEST, MOST = 2000, 6, 12
 STEP = "Correct it, or leave the cell empty (None) where the source abstains."

@@ -16,15 +16,6 @@ import numpy.typing as npt
 
 from consilience.arrays import FloatArray, IntArray
 
-__all__ = [
-    "best_trees",
-    "draw_trees",
-    "expected_heads",
-    "maximum_arborescence",
-    "tree_faults",
-    "vote_blocks",
-]
-
 Heads = npt.NDArray[np.int16]
 
 
@@ -188,34 +179,6 @@ def best_trees(votes: Heads, score: FloatArray, starts: IntArray) -> IntArray:
                     table[votes[t, a], t - start + 1] = score[t, a]
         heads[start:stop] = maximum_arborescence(table)
     return heads
-
-
-@numba.njit(cache=True, nogil=True)
-def vote_blocks(votes: Heads, known: Heads) -> Heads:
-    """Return ``(t, m + 1)`` which votes are for the same head: equal heads of a token have equal numbers.
-
-    Heads are numbered in the order of the sources; -1 where a source abstains. The last column is the number of the
-    known head, -1 where it is not known, -2 where nobody voted for it.
-    """
-    count, m = votes.shape
-    blocks = np.full((count, m + 1), -1, dtype=np.int16)
-    for t in range(count):
-        found = 0
-        for a in range(m):
-            if votes[t, a] < 0:
-                continue
-            for b in range(a):
-                if votes[t, b] == votes[t, a]:
-                    blocks[t, a] = blocks[t, b]
-                    break
-            if blocks[t, a] < 0:
-                blocks[t, a] = found
-                found += 1
-            if known[t] == votes[t, a]:
-                blocks[t, m] = blocks[t, a]
-        if known[t] >= 0 and blocks[t, m] < 0:
-            blocks[t, m] = -2
-    return blocks
 
 
 @numba.njit(cache=True, nogil=True)

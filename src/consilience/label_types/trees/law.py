@@ -85,8 +85,6 @@ class Patterns:
     @classmethod
     def of(cls, votes: Heads, known: Heads | None = None) -> Patterns:
         """Return the patterns of ``(t, m)`` votes and ``(t,)`` known heads."""
-        from consilience.label_types.trees.kernels import vote_blocks
-
         blocks = vote_blocks(votes, np.full(len(votes), -1, dtype=np.int16) if known is None else known)
         row = np.dtype((np.void, blocks.dtype.itemsize * blocks.shape[1]))
         _, first, position = np.unique(blocks.view(row).reshape(-1), return_index=True, return_inverse=True)
@@ -116,6 +114,23 @@ class Patterns:
         cell = pattern * self.votes.shape[1] + self.votes[pattern, source]
         sums = np.bincount(cell, values[token, source], minlength=self.votes.size).astype(np.float64)
         return sums.reshape(self.votes.shape)
+
+
+def vote_blocks(votes: Heads, known: Heads) -> Heads:
+    """Return ``(t, m + 1)`` which votes are for the same head: equal heads of a token have equal numbers.
+
+    Heads are numbered in the order of the sources; -1 where a source abstains. The last column is the number of the
+    known head, -1 where it is not known, -2 where nobody voted for it.
+    """
+    tokens, m = np.arange(len(votes)), votes.shape[1]
+    blocks, found = np.full((len(votes), m + 1), -1, dtype=np.int16), np.zeros(len(votes), dtype=np.int16)
+    blocks[known >= 0, m] = -2
+    for a, own in enumerate(votes.T):
+        first = (votes[:, : a + 1] == own[:, None]).argmax(axis=1)  # source with this head
+        blocks[:, a] = np.where(own < 0, -1, np.where(first < a, blocks[tokens, first], found))
+        found += (first == a) & (own >= 0)
+        blocks[:, m] = np.where((own == known) & (own >= 0), blocks[:, a], blocks[:, m])
+    return blocks
 
 
 @dataclass(frozen=True)

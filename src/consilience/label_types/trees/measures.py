@@ -11,8 +11,6 @@ import numpy.typing as npt
 from consilience.arrays import IntArray, is_null
 from consilience.exceptions import InvalidLabelError
 
-__all__ = ["las", "maximum_arborescence", "uas"]
-
 
 def uas(predicted: Iterable[Any], gold: Iterable[Any]) -> float:
     """Return the unlabeled attachment score: the share of all tokens whose head is right.

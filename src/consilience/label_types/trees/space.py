@@ -20,8 +20,6 @@ from consilience.label_types.trees.measures import las, uas
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["DependencyTrees"]
-
 #: Numbers of tokens of random trees.
 FEWEST, MOST = 3, 12
 #: Strengths beyond these make a vote right, or wrong, with certainty.
