@@ -21,10 +21,10 @@ from consilience.review.server import listen, new_token
 from report_examples import EXAMPLES, fitted
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-TITLES = {"taxonomy": "Where products belong in a shop"}
+TITLES = {"classes": "Topics of support tickets"}
 #: Of this label type the page itself is shown, too.
-WHOLE = "taxonomy"
-WIDTH = 1060
+WHOLE = "classes"
+WIDTH = 1240
 TICKETS = {
     "account": "I cannot change the e-mail address of my account.",
     "billing": "I was charged twice for March. Please send one of the two payments back.",
@@ -77,9 +77,9 @@ def _card(browser: Any, report: Path, target: Path) -> None:
 
 
 def _top(browser: Any, report: Path, scheme: str, target: Path) -> None:
-    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, device_scale_factor=0.75)
+    page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=scheme, device_scale_factor=1)
     page.goto(report.as_uri())
-    end = page.locator("#items").bounding_box()["y"] - 10
+    end = page.locator("#sources h3, #confidence").first.bounding_box()["y"] - 10
     page.screenshot(path=target, full_page=True, clip={"x": 0, "y": 0, "width": WIDTH, "height": end})
     page.close()
 
