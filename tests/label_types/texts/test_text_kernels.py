@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from consilience.label_types.texts.kernels import edit_distance, gleu_distance, neighbors, text_costs, vote_on_words
+from consilience.label_types.texts.kernels import (
+    edit_distance,
+    gleu_distance,
+    heaviest_words,
+    neighbors,
+    network,
+    text_costs,
+)
 
 TEXT = st.lists(st.integers(0, 3), max_size=7)
 
@@ -44,13 +51,15 @@ def test_gleu_counts_common_sequences_of_words(left, right):
 def test_words_are_voted_place_by_place():
     # a b c d / a x c d / a b c: slot by slot a, b, c, d win
     words, starts = flat([0, 1, 2, 3], [0, 4, 2, 3], [0, 1, 2])
-    assert vote_on_words(words, starts, np.arange(3), np.ones(3) / 3, 5).tolist() == [0, 1, 2, 3]
+    slots, base = network(words[:4], 1 / 3, words, starts, np.array([1, 2]), np.ones(3) / 3, 5)
+    assert heaviest_words(slots).tolist() == base.tolist() == [0, 1, 2, 3]
     heavy = np.array([0.2, 0.6, 0.2])
-    assert vote_on_words(words, starts, np.array([1, 0, 2]), heavy, 5).tolist() == [0, 4, 2, 3]
+    slots, _ = network(words[4:8], 0.6, words, starts, np.array([0, 2]), heavy, 5)
+    assert heaviest_words(slots).tolist() == [0, 4, 2, 3]
 
 
 def test_neighbors_change_one_place_and_costs_are_shares_of_the_longer_text():
     words, starts = flat([0, 1], [0, 2], [0, 2])
     assert text_costs(words, starts, np.array([[0, 1]]), 0).tolist() == [0.5]
-    found, ends = neighbors(words[:2], words, starts, np.ones(3) / 3, 3)
+    found, ends = neighbors(*network(words[:2], 1e-6, words, starts, np.arange(3), np.ones(3) / 3, 3))
     assert [found[a:b].tolist() for a, b in pairwise(ends.tolist())] == [[0, 2]]

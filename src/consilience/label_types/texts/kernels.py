@@ -107,7 +107,7 @@ def _aligned(
 
 
 @numba.njit(cache=True, nogil=True)
-def _network(
+def network(
     first: IntArray, total: float, words: IntArray, starts: IntArray, order: IntArray, weights: FloatArray, n: int
 ) -> tuple[FloatArray, IntArray]:
     """Return slots of weighted words: the texts aligned one after the other to the first one, of weight `total`."""
@@ -121,37 +121,35 @@ def _network(
 
 
 @numba.njit(cache=True, nogil=True)
-def vote_on_words(words: IntArray, starts: IntArray, order: IntArray, weights: FloatArray, n_words: int) -> IntArray:
-    """Return the heaviest word of every slot, the texts aligned in this order."""
-    head = order[0]
-    first = words[starts[head] : starts[head + 1]]
-    votes, _ = _network(first, weights[head], words, starts, order[1:], weights, n_words)
+def heaviest_words(votes: FloatArray) -> IntArray:
+    """Return the heaviest word of every slot of a network."""
+    nothing = votes.shape[1] - 1
     chosen = np.full(len(votes), -1)
     for slot in range(len(votes)):  # without words there are no slots
-        best = np.argmax(votes[slot, :n_words])
-        if votes[slot, best] >= votes[slot, n_words] - 1e-12:
+        best = np.argmax(votes[slot, :nothing])
+        if votes[slot, best] >= votes[slot, nothing] - 1e-12:
             chosen[slot] = best
     return chosen[chosen >= 0]
 
 
 @numba.njit(cache=True, nogil=True)
-def neighbors(
-    text: IntArray, words: IntArray, starts: IntArray, weights: FloatArray, n_words: int
-) -> tuple[IntArray, IntArray]:
-    """Return texts that differ from one in a single place, by what enough of the weight of 1 has there; with starts."""
-    votes, base = _network(text, 1e-6, words, starts, np.arange(len(starts) - 1), weights, n_words)
-    flat, ends = [0], [0]
-    flat.pop()
-    for slot in range(len(votes)):
-        for word in range(n_words + 1):
+def neighbors(votes: FloatArray, base: IntArray) -> tuple[IntArray, IntArray]:
+    """Return texts that differ from the base in a single place, by what enough of the weight of 1 has there; starts."""
+    slots, nothing = len(votes), votes.shape[1] - 1
+    most = (votes > ENOUGH).sum()
+    flat, ends, count = np.empty(most * slots, np.int64), np.zeros(most + 1, np.int64), 0
+    for slot in range(slots):
+        for word in range(nothing + 1):
             if word == base[slot] or votes[slot, word] <= ENOUGH:
                 continue
-            for other in range(len(votes)):
+            count += 1
+            ends[count] = ends[count - 1]
+            for other in range(slots):
                 here = word if other == slot else base[other]
-                if here != n_words:
-                    flat.append(here)
-            ends.append(len(flat))
-    return np.array(flat, dtype=np.int64), np.array(ends, dtype=np.int64)
+                if here != nothing:
+                    flat[ends[count]] = here
+                    ends[count] += 1
+    return flat[: ends[count]], ends[: count + 1]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -184,7 +182,7 @@ def write_texts(
     n = len(items) - 1
     flat, ends, same = np.empty(len(words) + n * most_steps, np.int64), np.zeros(n + 1, np.int64), np.full(n, -1)
     last_item, number = np.full(n_words, -1), np.empty(n_words, np.int64)
-    own, name = np.empty(len(words), np.int64), np.empty(len(words), np.int64)
+    own, name, every = np.empty(len(words), np.int64), np.empty(len(words), np.int64), np.arange(len(starts))
     for i in range(n):
         first, last, ends[i + 1] = items[i], items[i + 1], ends[i]
         if first == last:
@@ -199,20 +197,25 @@ def write_texts(
         places, rank, share = starts[first : last + 1] - begin, order[first:last] - first, weights[first:last]
         share = share / share.sum()
         text = own[places[rank[0]] : places[rank[0] + 1]].copy()
-        if last - first >= 3:
-            if kind != GLEU:
-                text = vote_on_words(own, places, rank, share, known)
-            least = spent(text, own, places, share, kind)
-            for _ in range(most_steps):
-                options, stops = neighbors(text, own, places, share, known)
-                cost, best = np.inf, 0
-                for option in range(len(stops) - 1):
-                    found = spent(options[stops[option] : stops[option + 1]], own, places, share, kind)
-                    if found < cost:
-                        cost, best = found, option
-                if cost >= least - 1e-9:
-                    break
-                text, least = options[stops[best] : stops[best + 1]].copy(), cost
+        least = np.inf
+        for step in range(most_steps + 1 if last - first >= 3 else 0):
+            if step > 0 or kind != GLEU:
+                aligned, total = (rank[1:], share[rank[0]]) if step == 0 else (every[: last - first], 1e-6)
+                slots, base = network(text, total, own, places, aligned, share, known)
+                if step == 0:
+                    text = heaviest_words(slots)
+                else:
+                    options, stops = neighbors(slots, base)
+                    cost, best = np.inf, 0
+                    for option in range(len(stops) - 1):
+                        found = spent(options[stops[option] : stops[option + 1]], own, places, share, kind)
+                        if found < cost:
+                            cost, best = found, option
+                    if cost >= least - 1e-9:
+                        break
+                    text, least = options[stops[best] : stops[best + 1]].copy(), cost
+            if step == 0:
+                least = spent(text, own, places, share, kind)
         heaviest = -1.0
         for vote in range(last - first):
             weight = np.inf if vote == rank[0] else share[vote]

@@ -168,7 +168,7 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
 
         Single words of the best vote are changed while that brings it closer to the votes.
         """
-        from consilience.label_types.texts.kernels import neighbors
+        from consilience.label_types.texts.kernels import neighbors, network
 
         if not self.write or len(texts) < 3:
             return texts[best[0]], False
@@ -182,7 +182,8 @@ class TextLaw(SimilarityLaw, HeldOutLaw):
         text = table.text(int(best[0]))
         least = float(costs([text])[0])
         for _ in range(MOST_STEPS):
-            flat, ends = neighbors(text, table.words, table.starts, share, table.n_words)
+            order = np.arange(len(texts))
+            flat, ends = neighbors(*network(text, 1e-6, table.words, table.starts, order, share, table.n_words))
             options = [flat[first:last] for first, last in pairwise(ends.tolist())]
             found = costs(options)
             if found.min(initial=np.inf) >= least - 1e-9:
