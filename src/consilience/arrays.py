@@ -107,8 +107,7 @@ def votes_per_item(observed: BoolArray) -> IntArray:
     """Return how many sources vote on each item of an ``(n, m)`` mask."""
     m = observed.shape[1]
     if not 0 < m <= 32:
-        counted: IntArray = observed.sum(axis=1)
-        return counted
+        return observed.sum(axis=1)
     cells = observed.view(np.uint8)  # column by column: short rows are slow to add up
     total = cells[:, 0].copy()
     for column in range(1, m):

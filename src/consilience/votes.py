@@ -341,8 +341,7 @@ class Votes:
 
     def coverage(self) -> FloatArray:
         """Return the fraction of items each source votes on, shape (n_sources,)."""
-        coverage: FloatArray = self.observed.sum(axis=0) / max(1, self.n_items)
-        return coverage
+        return self.observed.sum(axis=0) / max(1, self.n_items)
 
     def overlap(self) -> FloatArray:
         """Return the fraction of items on which each two sources vote; the diagonal is the coverage.

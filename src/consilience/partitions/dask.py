@@ -117,8 +117,7 @@ class DaskPartitions(ReadPartitions):
         while len(level) > 1:
             groups = [level[start : start + FAN_IN] for start in range(0, len(level), FAN_IN)]
             level = [self._submit(reduce, add, group) for group in groups]
-        total: A = level[0].result()
-        return total
+        return level[0].result()
 
     def transform(self, function: Callable[[Part], Part]) -> DaskPartitions:
         """Return partitions whose chunks went through `function` and stay on the workers."""
@@ -220,5 +219,4 @@ def pandas_frame(table: Any) -> pd.DataFrame:
     """Return an Arrow table as a pandas frame with the same types."""
     import pandas as pd
 
-    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
-    return frame
+    return table.to_pandas(types_mapper=pd.ArrowDtype)

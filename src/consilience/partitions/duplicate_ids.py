@@ -49,8 +49,7 @@ def slice_of(keys: Keys, index: int, count: int) -> Keys:
         return keys
     with np.errstate(over="ignore"):
         mixed = keys.view(np.uint64) * _MIX
-    chosen: Keys = keys[(mixed >> np.uint64(32)) % np.uint64(count) == index]
-    return chosen
+    return keys[(mixed >> np.uint64(32)) % np.uint64(count) == index]
 
 
 def repeated(keys: Iterable[Keys]) -> Keys:

@@ -182,8 +182,7 @@ class SparkPartitions(ReadPartitions):
                 if "empty RDD" in str(error):
                     raise InvalidVotesError("There are no votes: no partition holds a single item.") from None
                 raise
-        result: A = pickle.loads(total)
-        return result
+        return pickle.loads(total)
 
     def transform(self, function: Callable[[Part], Part]) -> SparkPartitions:
         """Return partitions whose chunks went through `function` and are cached by the executors."""

@@ -323,8 +323,7 @@ def strata_of(space: LabelSpace, belief: Posterior, votes: Votes) -> IntArray:
     if belief.probabilities is not None:
         return belief.labels.astype(np.int64)
     apart = np.nanmean(vote_distances(space, votes, belief.labels), axis=1)
-    stratum: IntArray = np.digitize(apart, np.quantile(apart, np.arange(1, STRATA) / STRATA), right=True)
-    return stratum
+    return np.digitize(apart, np.quantile(apart, np.arange(1, STRATA) / STRATA), right=True)
 
 
 def usual_distance(space: LabelSpace, votes: Votes, labels: Batch) -> float:

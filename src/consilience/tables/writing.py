@@ -156,8 +156,7 @@ def _chosen_rows(table: Votes) -> npt.NDArray[np.intp]:
     marked = Votes(place, np.ones_like(place, dtype=bool), ("row",), table.items)
     chosen = chooser(len(table), UNRELATED_ITEMS, UNRELATED_SEED)(Part(marked)).votes
     order = np.argsort(hash_priority(chosen.items, UNRELATED_SEED), kind="stable")
-    rows: npt.NDArray[np.intp] = chosen.labels[order, 0]
-    return rows
+    return chosen.labels[order, 0]
 
 
 def _unrelated(space: LabelSpace, votes: Votes, found: Batch) -> float:
@@ -188,8 +187,7 @@ def _agreement(
     if unrelated is None and labels.ndim == 1 and votes.labels.dtype.kind in "iu":  # codes: equal or not
         code = np.zeros(len(observed), dtype=votes.labels.dtype)
         code[voted] = labels
-        same: FloatArray = votes_per_item((votes.labels == code[:, None]) & observed) / np.maximum(cast, 1)
-        return same
+        return votes_per_item((votes.labels == code[:, None]) & observed) / np.maximum(cast, 1)
     rows, columns = np.nonzero(observed)
     position = np.cumsum(voted) - 1
     own = space.distance(labels[position[rows]], votes.labels[rows, columns])
