@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -48,14 +48,7 @@ HOW_METHODS_DIFFER = {
 BEST, WORST = 20, 10
 #: Parts into which known labels are cut where a method learns from them.
 FOLDS = 5
-TIES = click.option(
-    "--ties",
-    type=click.FloatRange(0.5, 1.0),
-    metavar="P",
-    help="Rankings: tie neighbors whose order has a probability below P.",
-)
 AUTO: dict[str, Any] = {"default": "auto", "show_default": True}
-LABELS_HELP = "Output file: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."
 
 
 @click.command(
@@ -69,8 +62,8 @@ LABELS_HELP = "Output file: .csv, .tsv, .jsonl, .parquet or .arrow; - prints the
     ),
 )
 @options.VOTES
-@options.target(LABELS_HELP)
 @options.reading(engine="labels")
+@options.writing
 @options.gold()
 @click.option(
     "--depends",
@@ -82,35 +75,29 @@ LABELS_HELP = "Output file: .csv, .tsv, .jsonl, .parquet or .arrow; - prints the
 @click.option(
     "--method", **AUTO, metavar="NAME", help="How qualities are learned: majority, em, ...; `compare` tries all."
 )
-@TIES
 @click.option("--report", type=options.FILE, metavar="FILE", callback=options.page_file, help="Write an HTML report.")
 @options.SHOW
 @click.option("--sources-out", type=options.FILE, metavar="FILE", help="Write the table of sources, best first.")
 @click.option("--standings", type=options.FILE, metavar="FILE", help="Preferences: write the leaderboard of every row.")
 @click.option("--save", type=options.FILE, metavar="FILE", help="Save the model, for `predict`.")
-@options.SAFE_CSV
 @options.SEED
-@options.FORCE
 @options.printing
 @click.pass_context
 def label(
     ctx: click.Context,
     votes: Path,
-    target: Path,
     reading: options.Reading,
+    writing: options.Writing,
     gold: str | None,
     depends: tuple[str, ...],
     prior: str,
     method: str,
-    ties: float | None,
     report: Path | None,
     show: str | None,
     sources_out: Path | None,
     standings: Path | None,
     save: Path | None,
-    safe_csv: bool,
     seed: int,
-    force: bool,
     output: Output,
 ) -> None:
     """Label every item of VOTES, and say how far each source can be trusted.
@@ -131,10 +118,10 @@ def label(
     if reading.engine and (report or standings):
         which = "--report" if report else "--standings"
         raise click.UsageError(f"{which} needs the votes in memory. Leave --engine out, or {which}.")
-    output = check_outputs(target, reading, output, force=force, safe_csv=safe_csv, others=[path for path, _ in extra])
+    output = check_outputs(writing, reading, output, [path for path, _ in extra])
     reading = without_shown(votes, reading, show)
     if reading.engine in ("local", "dask"):
-        check_folder(target, resume=reading.resume, force=force)
+        check_folder(writing.target, resume=reading.resume, force=writing.force)
     with opened(votes, reading, output, gold=gold) as loaded:
         pairs = list(getattr(loaded.votes, "repeated_pairs", ()))  # runs of one source
         for group in () if depends == ("none",) else depends:
@@ -150,15 +137,16 @@ def label(
             content = shown_content(show, votes, reading, loaded.votes)
             writers[report] = lambda path: write_page(path, model, loaded, votes.name, content)
         if sources_out is not None:
-            writers[sources_out] = lambda path: write_readable(path, model.sources_.to_arrow(), safe_csv=safe_csv)
+            writers[sources_out] = lambda path: write_readable(
+                path, model.sources_.to_arrow(), safe_csv=writing.safe_csv
+            )
         if standings is not None:
-            writers[standings] = lambda path: write_readable(path, standings_of(model, loaded.votes), safe_csv=safe_csv)
+            board = standings_of(model, loaded.votes)
+            writers[standings] = lambda path: write_readable(path, board, safe_csv=writing.safe_csv)
         if save is not None:
             writers[save] = model.save
         with output.working("labeling"):
-            written, counts, table = write_predictions(
-                model, loaded, target, reading, ties, writers, force=force, safe_csv=safe_csv
-            )
+            written, counts, table = write_predictions(model, loaded, reading, writing, writers)
     findings = model.diagnostics_
     sentence = verdict(model.source_model_, model.space, None if table is None else _confidence(table))
     ranked = table is not None and "candidate" in table.column_names
@@ -186,7 +174,7 @@ def label(
         counts = {"report": report and str(report), **counts, "known": loaded.n_gold}
     output.document(
         {
-            "labels": str(target),
+            "labels": str(writing.target),
             "model": save and str(save),
             **counts,
             "receipt": loaded.receipt and loaded.receipt.to_json(),
@@ -209,34 +197,20 @@ def label(
 )
 @options.MODEL
 @options.VOTES
-@options.target(LABELS_HELP)
 @options.reading(space=False, engine="labels")
-@TIES
-@options.SAFE_CSV
-@options.FORCE
+@options.writing
 @options.printing
-def predict(
-    model: Path,
-    votes: Path,
-    target: Path,
-    reading: options.Reading,
-    ties: float | None,
-    safe_csv: bool,
-    force: bool,
-    output: Output,
-) -> None:
+def predict(model: Path, votes: Path, reading: options.Reading, writing: options.Writing, output: Output) -> None:
     """Label VOTES with a previously fitted MODEL.
 
     The sources of the model are picked by name; other columns are ignored.
     """
     fitted = LabelModel.load(model)
-    output = check_outputs(target, reading, output, force=force, safe_csv=safe_csv)
+    output = check_outputs(writing, reading, output)
     with opened(votes, reading, output, model=fitted) as loaded, output.working("labeling"):
-        written, counts, _ = write_predictions(
-            fitted, loaded, target, reading, ties, {}, force=force, safe_csv=safe_csv
-        )
+        written, counts, _ = write_predictions(fitted, loaded, reading, writing)
     output.text(written)
-    output.document({"labels": str(target), "model": str(model), **counts})
+    output.document({"labels": str(writing.target), "model": str(model), **counts})
 
 
 @click.command(
@@ -303,7 +277,7 @@ def convert(
     The endings of IN and OUT say what they are: .csv, .tsv, .jsonl, .parquet, .arrow; text may end in .gz, too. - is
     the standard input or output. Without --to a table keeps its layout; what comes from other tools becomes long.
     """
-    output = check_outputs(target, reading, output, force=force)
+    output = check_outputs(options.Writing(target, force=force), reading, output)
     as_it_is = replace(options.Reading(), delimiter=reading.delimiter, encoding=reading.encoding)
     if (
         layout_out is None
@@ -322,16 +296,11 @@ def convert(
 
 
 def check_outputs(
-    target: Path,
-    reading: options.Reading,
-    output: Output,
-    *,
-    force: bool,
-    safe_csv: bool = False,
-    others: Sequence[Path] = (),
+    writing: options.Writing, reading: options.Reading, output: Output, others: Sequence[Path] = ()
 ) -> Output:
     """Refuse, before any work, a target that labels cannot go to; return the output that leaves stdout to them."""
-    if safe_csv and (reading.engine is not None or (target != STDOUT and file_format(target) != "csv")):
+    target, force = writing.target, writing.force
+    if writing.safe_csv and (reading.engine is not None or (target != STDOUT and file_format(target) != "csv")):
         raise click.UsageError("--safe-csv is for labels in a CSV file. Leave it out, or give -o such a name.")
     if reading.engine is not None:
         if target == STDOUT:
@@ -348,19 +317,16 @@ def check_outputs(
 def write_predictions(
     model: LabelModel,
     loaded: Loaded,
-    target: Path,
     reading: options.Reading,
-    ties: float | None,
-    others: dict[Path, Writer],
-    *,
-    force: bool,
-    safe_csv: bool,
+    writing: options.Writing,
+    others: Mapping[Path, Writer] | None = None,
 ) -> tuple[str, dict[str, Any], pa.Table | None]:
     """Write labels, to a folder if an engine makes them, and other files.
 
     Returns what to say, what was counted, and the table that was written where it is at hand: that of labels, or the
     leaderboard where all comparisons are about one row.
     """
+    target, ties = writing.target, writing.ties
     if reading.engine is None:
         n_items = len(loaded.votes)
         ranks = isinstance(loaded.space, Preferences) and n_items == 1 and ties is None and reading.to is None
@@ -368,16 +334,16 @@ def write_predictions(
 
         def write(path: Path) -> None:
             if reading.to is None:
-                write_readable(path, table, safe_csv=safe_csv)
+                write_readable(path, table, safe_csv=writing.safe_csv)
             else:
                 write_back(path, reading.to, model, loaded.votes, loaded.export)
 
-        write_all({target: write, **others})
+        write_all({target: write, **(others or {})})
         known = f" ({loaded.n_gold} known)" if loaded.n_gold else ""
         what = "the leaderboard" if ranks else f"{counted(n_items, 'label')}{known}"
         return f"Wrote {what} to {target}", {"items": n_items}, table
-    write_all(others)
-    folder = predict_to(model, loaded.votes, target, ties=ties, resume=reading.resume, force=force)
+    write_all(dict(others or {}))
+    folder = predict_to(model, loaded.votes, target, ties=ties, resume=reading.resume, force=writing.force)
     skipped = f"; {counted(folder.n_skipped, 'cell')} without a valid label skipped" if folder.n_skipped else ""
     counts = {"items": folder.n_items, "files": folder.n_files, "skipped": folder.n_skipped, "engine": reading.engine}
     files = counted(folder.n_files, "file")

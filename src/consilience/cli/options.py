@@ -78,11 +78,6 @@ def page_file(ctx: click.Context, parameter: click.Parameter, value: Path | None
     return value
 
 
-SAFE_CSV = click.option(
-    "--safe-csv", is_flag=True, help="CSV: put ' before cells that a spreadsheet would take for a formula."
-)
-
-
 def target(what: str, callback: Any = None) -> Callable[[Function], Function]:
     """Add a required `-o`."""
     return click.option(
@@ -132,6 +127,30 @@ def printing(function: Function) -> Function:
         click.option("-q", "--quiet", is_flag=True, help="Print errors only."),
     ]
     return _grouped(options, ("as_json", "quiet"), lambda **given: {"output": Output(**given)})(function)
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Where labels go, and how."""
+
+    target: Path
+    ties: float | None = None
+    safe_csv: bool = False
+    force: bool = False
+
+
+def writing(function: Function) -> Function:
+    """Add the options that say where labels go; the command gets them as one `writing`."""
+    options = [
+        target("Output file: .csv, .tsv, .jsonl, .parquet or .arrow; - prints them as CSV."),
+        click.option("--ties", type=click.FloatRange(0.5, 1.0), metavar="P",
+                     help="Rankings: tie neighbors whose order has a probability below P."),
+        click.option("--safe-csv", is_flag=True,
+                     help="CSV: put ' before cells that a spreadsheet would take for a formula."),
+        FORCE,
+    ]  # fmt: skip
+    names = tuple(Writing.__dataclass_fields__)
+    return _grouped(options, names, lambda **given: {"writing": Writing(**given)})(function)
 
 
 @dataclass(frozen=True)
