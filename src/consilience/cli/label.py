@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -136,13 +137,11 @@ def label(
         if report is not None:
             content = shown_content(show, votes, reading, loaded.votes)
             writers[report] = lambda path: write_page(path, model, loaded, votes.name, content)
+        readable = partial(write_readable, safe_csv=writing.safe_csv)
         if sources_out is not None:
-            writers[sources_out] = lambda path: write_readable(
-                path, model.sources_.to_arrow(), safe_csv=writing.safe_csv
-            )
+            writers[sources_out] = lambda path: readable(path, model.sources_.to_arrow())
         if standings is not None:
-            board = standings_of(model, loaded.votes)
-            writers[standings] = lambda path: write_readable(path, board, safe_csv=writing.safe_csv)
+            writers[standings] = lambda path: readable(path, standings_of(model, loaded.votes))
         if save is not None:
             writers[save] = model.save
         with output.working("labeling"):
