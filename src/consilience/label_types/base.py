@@ -13,10 +13,9 @@ import numpy.typing as npt
 from consilience.arrays import Batch, BoolArray, FloatArray, as_object_array, is_null
 from consilience.exceptions import DistanceError, InvalidLabelError, UnsupportedError
 from consilience.label_types.codes import Codebook, arrow_column, plain_value
+from consilience.lazy import pyarrow as pa
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from consilience.estimation.protocol import Law
 
 #: Largest distance: its fourth power is still a number. One below its inverse is zero.

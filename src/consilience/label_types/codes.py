@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consilience.arrays import Batch, BoolArray, as_object_array, is_null
 from consilience.exceptions import InvalidLabelError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Whole numbers from here on are not codes, and floats cannot tell them apart.
 BEYOND = 2**53
@@ -88,8 +86,6 @@ class Codebook:
 
     def to_arrow(self, labels: Batch) -> pa.Array:
         """Return labels as an Arrow column; nulls where there is none. Names of several types become text."""
-        import pyarrow as pa
-
         if labels.dtype.kind in "iu":
             if self.numeric_names:  # -1 means "no label" unless a label is called so
                 return pa.array(labels, type=pa.int64(), mask=(labels == -1) & (-1 not in (self.names or ())))
@@ -182,8 +178,6 @@ def arrow_column(values: list[Any]) -> pa.Array:
 
     Half a surrogate pair in somebody's text cannot be encoded; it must not cost the whole table.
     """
-    import pyarrow as pa
-
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):

@@ -18,6 +18,7 @@ from consilience.estimation.protocol import Posterior
 from consilience.exceptions import ConsilienceError, ConsilienceWarning, InvalidLabelError, InvalidVotesError
 from consilience.label_model import LabelModel
 from consilience.label_types.base import LabelSpace
+from consilience.lazy import pyarrow as pa
 from consilience.prediction.audit import Audit
 from consilience.prediction.intervals import Estimate
 from consilience.report import write_report
@@ -234,8 +235,6 @@ class Session:
         if found is None:
             del paths["audit"]
         else:
-            import pyarrow as pa
-
             write_table(paths["audit"], pa.table(found.columns()), force=True)
         return {"files": [str(path) for path in paths.values()], "summary": "" if found is None else str(found.labels)}
 

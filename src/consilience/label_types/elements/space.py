@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,7 @@ from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.codes import checked_names
 from consilience.label_types.elements.law import ElementLaw, spread_of_overlap
 from consilience.label_types.elements.reader import ElementReader, united
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Overlap from which elements of two sources may mean the same thing: boxes that share .4 are one object nearly always,
 #: and where a span begins and ends is less certain.
@@ -127,8 +125,6 @@ class ElementSpace(LabelSpace):
         return 1.0 - float(self.distance(predicted, gold).mean()) if len(gold) else float("nan")
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        import pyarrow as pa
-
         number = pa.int64() if self.reader.whole else pa.float64()
         fields = [(name, number) for name in self.reader.corners]
         if self.classes is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
@@ -21,9 +21,7 @@ from consilience.label_types.preferences.comparisons import OUTCOMES, Comparison
 from consilience.label_types.preferences.law import BradleyTerryLaw
 from consilience.label_types.rankings.kemeny import minimize_disagreement
 from consilience.label_types.rankings.labels import read_orders
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 __all__ = ["Preferences"]
 
@@ -147,8 +145,6 @@ class Preferences(LabelSpace):
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         """Return rankings as lists of groups of tied items, best first; other comparisons as lists of records."""
-        import pyarrow as pa
-
         read = [None if is_null(label) else comparisons.read_comparisons(label) for label in batch]
         if all(cell is None or cell.ranking is not None for cell in read):
             return pa.array([None if cell is None else [list(group) for group in cell.ranking or ()] for cell in read])

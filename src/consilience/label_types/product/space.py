@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,7 @@ from consilience.label_types.product.law import (
     part_labels,
     part_there,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 __all__ = ["Product"]
 
@@ -252,8 +250,6 @@ class Product(LabelSpace):
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         """Return a struct column with one child per field; null where a record or a field is missing."""
-        import pyarrow as pa
-
         if batch.dtype.names is not None:  # as the space computes with them
             batch = self.as_labels(batch)
         rows = [None if is_missing(label) else label for label in batch]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +29,7 @@ from consilience.label_types.rankings.labels import (
 )
 from consilience.label_types.rankings.law import USUAL_ITEMS, RankingLaw
 from consilience.label_types.rankings.mallows import sample_mallows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Numbers of items of random rankings where no number is declared.
 FEWEST, MOST = 3, 7
@@ -247,8 +245,6 @@ class Rankings(LabelSpace):
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         """Return positions as list<int16>; null where there is no ranking. Names become positions."""
-        import pyarrow as pa
-
         column = batch if isinstance(batch, np.ndarray) else as_object_array(batch)
         present = _present(column)
         table = self.as_batch(column[present]) if present.any() else np.zeros((0, 0), dtype=np.int16)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.codes import first_few, plain_value, read_each, read_names, read_rows
 from consilience.label_types.tags.bio import follows_bio, may_follow
 from consilience.label_types.tags.law import ABSENT, UNKNOWN, TagLaw
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Lengths of random sequences.
 SHORTEST, LONGEST = 3, 7
@@ -144,8 +142,6 @@ class _TagSpace(LabelSpace):
 
     def to_arrow(self, batch: Batch) -> pa.Array:
         """Return lists of codes or of names; null where there is no label."""
-        import pyarrow as pa
-
         rows: list[list[Any] | None] = []
         for label in batch:
             missing = is_null(label)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,7 @@ from consilience.label_types.codes import arrow_column
 from consilience.label_types.metric.space import Metric
 from consilience.label_types.registry import distance_by_name, name_of_distance
 from consilience.label_types.texts.law import KINDS, TextLaw
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Different words of random texts, and how many of them a text has.
 VOCABULARY, FEWEST, MOST = 2000, 6, 12

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,7 @@ from consilience.label_types.base import LabelSpace, Unit
 from consilience.label_types.codes import checked_names, first_few, is_listed, plain_value, read_each, read_rows
 from consilience.label_types.trees.law import TreeLaw, cut
 from consilience.label_types.trees.measures import las, uas
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from consilience.lazy import pyarrow as pa
 
 #: Numbers of tokens of random trees.
 FEWEST, MOST = 3, 12
@@ -208,8 +206,6 @@ class DependencyTrees(LabelSpace):
         return uas(predicted, gold) if self.relations is None else las(predicted, gold)
 
     def to_arrow(self, batch: Batch) -> pa.Array:
-        import pyarrow as pa
-
         if self.relations is None:
             trees = [None if is_null(tree) else np.asarray(tree).tolist() for tree in batch]
             return pa.array(trees, type=pa.list_(pa.int16()))
