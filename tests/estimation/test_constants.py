@@ -7,7 +7,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "src" / "consilience" / "estimation"
 #: Sizes of samples and lists that decide nothing statistical, and names of settings.
-NOT_STATISTICAL = {"ADAPT_ITEMS", "COMPARED_ITEMS", "LOG_TEMPERATURES", "METHODS", "NAMED_PRIORS", "PAIRS", "STAY"}
+NOT_STATISTICAL = {
+    "ADAPT_ITEMS",
+    "COMPARED_ITEMS",
+    "LOG_TEMPERATURES",
+    "METHODS",
+    "NAMED_PRIORS",
+    "PAIRS",
+    "STAY",
+    "DIRECT",
+}
 NOT_STATISTICAL |= {"SAMPLE_ROWS", "SHOWN", "SHOWN_ITEMS", "UNCALIBRATED", "COPIES", "SCHOOLS", "KINDS"}
 
 

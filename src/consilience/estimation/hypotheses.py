@@ -62,6 +62,8 @@ FLOOR = 0.1
 EXACT = 0.995
 #: Rows of a batch are taken together up to so many pairs of sources: their arrays stay in the cache.
 PAIRS = 8_000
+#: Beyond so many unknowns steps are found by conjugate gradients.
+DIRECT = 200
 #: Rows leave the batch when at most this share of them has not arrived yet.
 STAY = 0.75
 
@@ -386,19 +388,24 @@ def _terms(problem: Problem, of: _Squares, z: FloatArray) -> tuple[FloatArray, F
         fitted, by = _outer(phi[:, :, 0], sign * phi[:, :, 0]), _outer(slope[:, :, 0], sign * phi[:, :, 0])
     else:
         fitted, by = (phi * sign) @ _turn(phi), (slope * sign) @ _turn(phi)
-    if of.spot.shape[2]:
-        # What two members of a group have in common is the product of their parts.
-        odds = np.exp(SLOPE * np.einsum("bip,bp->bi", of.spot, z[:, m:]))
+    shares = of.spot.shape[2] > 0
+    if shares:
+        # What two members of a group have in common is the product of their parts. Only members have any.
+        anywhere = of.member.any(axis=0)
+        own = slice(m) if anywhere.all() else np.flatnonzero(anywhere)
+        pairs = (slice(None), own, own) if isinstance(own, slice) else (slice(None), own[:, None], own)
+        spot, group, same = of.spot[:, own], of.group[:, :, own], of.same[pairs]
+        odds = np.exp(SLOPE * np.einsum("bip,bp->bi", spot, z[:, m:]))
         square = np.where(of.school, odds, odds / (1.0 + odds))
-        k, quality = of.member * np.sqrt(square), np.tanh(u)
+        k, quality = of.member[:, own] * np.sqrt(square), np.tanh(u[:, own])
         rest = np.sqrt(1.0 - quality**2)
         part = k * np.where(of.school, quality, rest)
         part_by = k * rest * np.where(of.school, rest, -quality)
         part_by_x = 0.5 * SLOPE * np.where(of.school, 1.0, 1.0 - square)
-        mates = of.same * part[:, None, :]
+        mates = same * part[:, None, :]
         both = mates * part[:, :, None]
-        fitted += both
-        by += mates * part_by[:, :, None]
+        fitted[pairs] += both
+        by[pairs] += mates * part_by[:, :, None]
         by_x = both * part_by_x[:, :, None]
     residual = problem.value - fitted
     weighted, steep, by_turned = of.precision * residual, of.precision * by, _turn(by)
@@ -406,29 +413,30 @@ def _terms(problem: Problem, of: _Squares, z: FloatArray) -> tuple[FloatArray, F
     down += np.einsum("bij,bij->bi", weighted, by)
     block += steep * by_turned
     diagonal = np.einsum("bij,bij->bi", steep, by)
-    if of.spot.shape[2]:
-        slots, x_turned, flat = _turn(of.spot), _turn(by_x), of.precision * by_x
-        gradient[:, m:] += np.einsum("bip,bi->bp", of.spot, np.einsum("bij,bij->bi", weighted, by_x))
-        cross = steep * x_turned
-        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep, by_x)
-        hessian[:, :m, m:] = cross @ of.spot
+    if shares:
+        slots, x_turned = _turn(spot), _turn(by_x)
+        gradient[:, m:] += np.einsum("bip,bi->bp", spot, np.einsum("bij,bij->bi", weighted[pairs], by_x))
+        cross = steep[pairs] * x_turned
+        _diagonal(cross)[...] += np.einsum("bij,bij->bi", steep[pairs], by_x)
+        hessian[:, own, m:] = cross @ spot
         hessian[:, m:, :m] = _turn(hessian[:, :m, m:])
+        flat = of.precision[pairs] * by_x
         cross = flat * x_turned
         _diagonal(cross)[...] += np.einsum("bij,bij->bi", flat, by_x)
-        hessian[:, m:, m:] += slots @ cross @ of.spot
+        hessian[:, m:, m:] += slots @ cross @ spot
         # Errors that the members share with an outsider.
-        falls = of.shared * by
-        total = of.group @ (of.shared * residual)
-        last = of.group @ (of.shared * by_turned)
+        falls = of.shared[:, own] * by[:, own]
+        total = group @ (of.shared[:, own] * residual[:, own])
+        last = group @ (of.shared[:, own] * by_turned[:, own])
         total_weighted, last_weighted = of.weight * total, of.weight * last
-        members = _turn(of.group)
+        members = _turn(group)
         cost -= 0.5 * np.einsum("bgj,bgj->b", total_weighted, total)
-        down -= np.einsum("bij,bij->bi", falls, members @ total_weighted)
+        down[:, own] -= np.einsum("bij,bij->bi", falls, members @ total_weighted)
         down -= np.einsum("bgj,bgj->bj", total_weighted, last)
         cross = falls * (members @ last_weighted)
-        block -= cross
-        block -= _turn(cross)
-        block -= of.same * ((falls * of.by_member) @ _turn(falls))
+        block[:, own] -= cross
+        block[:, :, own] -= _turn(cross)
+        block[pairs] -= same * ((falls * of.by_member[:, own]) @ _turn(falls))
         diagonal -= np.einsum("bgj,bgj->bj", last_weighted, last)
     if problem.gold is not None:
         # Known labels are one more column, whose quality is known; copies are right or wrong on them together, too.
@@ -486,6 +494,31 @@ def _by_source(layout: _Layout, z: FloatArray) -> FloatArray:
     return np.stack([z[:, :m], np.einsum("bip,bp->bi", layout.spot, z[:, m:])], axis=1)
 
 
+def _solve(hessian: FloatArray, damp: FloatArray, gradient: FloatArray) -> FloatArray:
+    """Return the step of Levenberg and Marquardt, with many unknowns by conjugate gradients.
+
+    The matrix is nearly diagonal then, and the next round corrects what twenty of them leave.
+    """
+    damped = hessian.copy()
+    diagonal = _diagonal(damped)
+    diagonal *= 1.0 + damp[:, None]
+    if gradient.shape[1] <= DIRECT:
+        return np.asarray(np.linalg.solve(damped, gradient[:, :, None])[:, :, 0], dtype=np.float64)
+    step, left = np.zeros_like(gradient), gradient.copy()
+    ahead = left / diagonal
+    square = first = np.einsum("bi,bi->b", left, ahead)
+    for _ in range(20):
+        image = (damped @ ahead[:, :, None])[:, :, 0]
+        length = (square / np.maximum(np.einsum("bi,bi->b", ahead, image), 1e-300))[:, None]
+        step += length * ahead
+        left -= length * image
+        before, square = square, np.einsum("bi,bi->b", left, left / diagonal)
+        if (square <= 1e-6 * first).all():
+            break
+        ahead = left / diagonal + (square / np.maximum(before, 1e-300))[:, None] * ahead
+    return step
+
+
 def _descend(
     problem: Problem,
     layout: _Layout,
@@ -527,9 +560,7 @@ def _descend(
         surplus = np.minimum(np.maximum(2.0 * gain / expected - 1.0, -1.0), 1.0)
         damp = damp * np.where(better, np.maximum(1.0 - surplus**3, 1.0 / 3.0), 10.0)
         damp = np.maximum(damp, np.where(better, 1e-6, 1e-2))
-        damped = hessian.copy()
-        _diagonal(damped)[...] *= 1.0 + damp[:, None]
-        step = np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
+        step = _solve(hessian, damp, gradient)
         short = np.abs(step).max(axis=1) <= 1.0
         trial = np.minimum(np.maximum(z + np.minimum(np.maximum(step, -1.0), 1.0), -LIMIT), LIMIT)
         step = trial - z

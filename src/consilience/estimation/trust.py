@@ -505,11 +505,14 @@ def _summarize(problem: Problem, rows: _Explanations, back: IntArray, seed: int)
     found = beliefs(problem, group, form, tau, omega, rows.point[chosen], rows.reference[chosen])
     variances = np.maximum(np.einsum("hii->hi", found.covariance), 1e-12)
     rng = np.random.default_rng(seed)
-    drawn = np.repeat(np.arange(len(chosen)), rng.multinomial(DRAWS, share))
-    values, vectors = np.linalg.eigh(found.covariance[np.unique(drawn)])
-    place = np.unique(drawn, return_inverse=True)[1]
-    normal = rng.standard_normal((DRAWS, m)) * np.sqrt(np.maximum(values, 0.0))[place]
-    draws = found.mean[drawn] + np.einsum("dab,db->da", vectors[place], normal)
+    counts = rng.multinomial(DRAWS, share)
+    drawn = np.flatnonzero(counts)
+    values, vectors = np.linalg.eigh(found.covariance[drawn])
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+    parts = np.split(rng.standard_normal((DRAWS, m)), np.cumsum(counts[drawn])[:-1])
+    draws = np.concatenate(
+        [found.mean[index] + part @ root.T for index, part, root in zip(drawn, parts, roots, strict=True)]
+    )
     at = np.stack([np.zeros(len(chosen)), np.full(len(chosen), NO_SIGNAL)]) - found.middle
     zero, low = (normal_below(one) for one in at / found.middle_spread)
     no_signal = share @ np.clip((low - zero) / np.maximum(1.0 - zero, 1e-12), 0.0, 1.0)
