@@ -56,7 +56,7 @@ __all__ = ["SourceEstimator", "learn", "take_moments"]
 ADAPT_ITEMS = 400
 #: Items that a finding names.
 SHOWN_ITEMS = 5
-#: Items that are labelled twice, to say how many labels the plain vote would change.
+#: Items that are labeled twice, to say how many labels the plain vote would change.
 COMPARED_ITEMS = 200
 #: Labels on a continuous scale differ if they are this share of the middle distance between two votes apart.
 DIFFERENT_SHARE = 0.1
@@ -321,7 +321,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     if method == "labelled":
         if not request.n_gold:
             raise InvalidVotesError(
-                "method='labelled' learns from known labels and none were given. "
+                "method='labeled' learns from known labels and none were given. "
                 "Pass gold= with a few of them, or use method='auto'."
             )
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False

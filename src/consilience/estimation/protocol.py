@@ -270,7 +270,7 @@ class Law(ABC):
     methods: ClassVar[tuple[str, ...]] = METHODS
     #: Whether `adapt` looks at the sample; where it does not, none has to be drawn for it.
     adapts_to_votes: ClassVar[bool] = False
-    #: Items that are labelled at a time: fewer where one takes long, so that there is work for several threads.
+    #: Items that are labeled at a time: fewer where one takes long, so that there is work for several threads.
     rows: ClassVar[int] = 1 << 16
     #: Whether level and unit of the labels come from known ones, so that votes alone do not tell what these will be.
     scale_from_known: ClassVar[bool] = False

@@ -1,7 +1,7 @@
 """From parts to tables of labels, and into a folder of Parquet files: a run that was stopped can be continued.
 
 The folder holds one file per piece of the votes and ``_manifest.jsonl``. The manifest's first line says what is
-being labelled by which model; a line is added for each file once it is complete, and a last one at the end. A file
+being labeled by which model; a line is added for each file once it is complete, and a last one at the end. A file
 gets its name only when it is complete, and counts only if the manifest lists it.
 """
 

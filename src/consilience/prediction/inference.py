@@ -20,7 +20,7 @@ from consilience.tables.encoding import align_sources, encode
 from consilience.votes import Votes
 
 DECODERS = ("auto", "map", "bayes")
-_IMPOSSIBLE = "The numbers of this model do not fit together, so these votes cannot be labelled"
+_IMPOSSIBLE = "The numbers of this model do not fit together, so these votes cannot be labeled"
 _AGAIN = "If it was read from a file, that was changed: fit and save again."
 
 

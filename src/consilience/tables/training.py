@@ -79,7 +79,7 @@ class RankingGroups:
 def training_set(
     model: LabelModel, votes: Any, X: Any = None, *, min_confidence: float = 0.0, soft: bool = False
 ) -> TrainingSet:
-    """Return the labelled items with their confidence as weight.
+    """Return the labeled items with their confidence as weight.
 
     Items nobody voted on are left out, and those whose label is less sure than `min_confidence`. `X` has one row per
     item: an array, a sparse matrix, a pandas, polars or Arrow frame, or a list. With `soft`, `y` holds the probability

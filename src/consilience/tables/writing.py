@@ -49,7 +49,7 @@ def label_table(
     the label of another item, and at least 0. It is null where nobody voted. Who writes the labels of one table in
     parts takes that distance from all of them with `unrelated_distance` and passes it as `unrelated`.
 
-    Partitions of votes in memory or in files are labelled chunk by chunk, with the numbers of the whole table; the
+    Partitions of votes in memory or in files are labeled chunk by chunk, with the numbers of the whole table; the
     labels of votes on a cluster stay there, see `consilience.partitions.predict_to`.
 
     Examples
