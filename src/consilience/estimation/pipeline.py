@@ -321,7 +321,7 @@ def _estimate(law: Law, statistics: Statistics, request: Request) -> _Estimate:
     if method == "labelled":
         if not request.n_gold:
             raise InvalidVotesError(
-                "method='labeled' learns from known labels and none were given. "
+                "method='labelled' learns from known labels and none were given. "
                 "Pass gold= with a few of them, or use method='auto'."
             )
         table, learn = replace(table, error=np.full_like(table.error, np.inf)), False
