@@ -165,7 +165,7 @@ IMAGES = cs.Boxes(size=(640, 480))
         (cs.Boxes(), [{"bbox": [1, 2, "3", 4]}], "'3', which is not a number"),
         (cs.Boxes(), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4, "label": "car"}], "name these: classes="),
         (cs.Boxes(["car"]), [{"x1": 1, "y1": 2, "x2": 3, "y2": 4}], "has no class"),
-        (cs.Boxes(["car"]), [{"box": [1, 2, 3, 4], "labels": ["car", "bus"]}], "none of 'car'"),
+        (cs.Boxes(["car"]), [{"box": [1, 2, 3, 4], "labels": ["car", "bus"]}], "one of 'car'"),
         (cs.Boxes(["car"]), [[1, 2, 3, 4]], "give all of them one, or none"),
         (cs.Boxes(), [7], "A label is a list of boxes"),
         (cs.Spans(), [{"start": 4}], "has no 'end'.*start_offset/end_offset"),
